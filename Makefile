@@ -1,0 +1,43 @@
+# Two commands on a fresh machine with Python 3.11+, pip and make:  make demo   make test
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint bench soak format clean
+.DELETE_ON_ERROR:
+
+$(VENV)/core: requirements.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+$(VENV)/dev: $(VENV)/core requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
+	touch $@
+
+demo: $(VENV)/core          ## near-duplicates among the Python files on this machine
+	$(BIN)/likewise demo --out out/demo
+
+test: $(VENV)/dev lint      ## lint, types, layers, all tests
+	$(BIN)/likewise warmup
+	$(BIN)/python -m pytest -q -m "not soak"
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check src tests benchmarks tools
+	$(BIN)/ruff format --check src tests benchmarks tools
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/dev
+	$(BIN)/ruff check --fix src tests benchmarks tools
+	$(BIN)/ruff format src tests benchmarks tools
+
+bench: $(VENV)/dev          ## side by side with the peers; makes its own corpus and environments (an hour)
+	$(BIN)/python benchmarks/text.py
+
+soak: $(VENV)/dev           ## slow truth
+	$(BIN)/python -m pytest -q -m soak
+
+clean:
+	rm -rf out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,126 @@
+"""Start a tool in its own environment and a fresh process; watch its time and its memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import venv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ENVIRONMENTS = HERE / ".envs"
+REQUIREMENTS: dict[str, list[str]] = {
+    "rensa": ["rensa==0.5.0", "pyarrow==26.0.1"],
+    "gaoya": ["gaoya==0.2.2", "pyarrow==26.0.1"],
+    "datasketch": ["datasketch==2.0.0", "numpy==2.4.6", "xxhash==4.1.0", "pyarrow==26.0.1"],
+    "text-dedup": ["text-dedup==0.4.0", "datasets==5.2.0", "numpy==2.4.6", "pyarrow==26.0.1"],
+}
+SAMPLE_SECONDS = 0.2
+
+
+class Unavailable(Exception):
+    """A tool cannot be installed or does not run here; the message says why."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run of a tool cost."""
+
+    total: float
+    phases: dict[str, float]
+    peak_mb: float
+    more: dict[str, object]
+
+
+def python_of(tool: str) -> str:
+    """The Python of a tool's environment, which is made on first use; our own for likewise and pyarrow."""
+    if tool not in REQUIREMENTS:
+        return sys.executable
+    folder = ENVIRONMENTS / tool
+    python = folder / "bin" / "python"
+    wanted = "\n".join(REQUIREMENTS[tool])
+    done = folder / "installed.txt"
+    if not done.exists() or done.read_text() != wanted:
+        venv.create(folder, with_pip=True, clear=True)
+        install = [str(python), "-m", "pip", "install", "--quiet", *REQUIREMENTS[tool]]
+        result = subprocess.run(install, capture_output=True, text=True, check=False)
+        if result.returncode:
+            raise Unavailable(f"pip install failed: {_last_line(result.stderr)}")
+        done.write_text(wanted)
+    return str(python)
+
+
+def run(tool: str, corpus: Path, out: Path, options: Sequence[str] = ()) -> Run:
+    """Run a tool once on a corpus; its answer is left in `out`."""
+    out.mkdir(parents=True, exist_ok=True)
+    for old in out.glob("*.parquet"):
+        old.unlink()
+    script = HERE / "peers" / f"{tool.replace('-', '_')}_run.py"
+    command = [python_of(tool), str(script), str(corpus), "--out", str(out), *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    watch = MemoryWatch(process.pid)
+    output, errors = process.communicate()
+    peak = watch.stop()
+    if process.returncode:
+        raise Unavailable(_last_line(errors))
+    report = json.loads(output.splitlines()[-1])
+    return Run(
+        total=report.pop("total"),
+        phases=report.pop("phases"),
+        peak_mb=max(peak, report.pop("peak_mb")),
+        more=report,
+    )
+
+
+class MemoryWatch:
+    """The peak memory of a process and its children together, sampled (Linux).
+
+    Shared pages count once: each process has its share of them. A process without children reports its own
+    exact peak too, and the larger of the two is taken.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._peak = 0.0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> float:
+        """End the watch; the peak in MB, 0 where there were no children."""
+        self._ended.set()
+        self._thread.join()
+        return self._peak
+
+    def _watch(self) -> None:
+        while not self._ended.wait(SAMPLE_SECONDS):
+            family = _family(self._pid)
+            if len(family) > 1:
+                self._peak = max(self._peak, sum(map(_share_mb, family)))
+
+
+def _family(pid: int) -> list[int]:
+    """A process and all its descendants."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        children = []
+    return [pid, *(member for child in children for member in _family(int(child)))]
+
+
+def _share_mb(pid: int) -> float:
+    """The proportional share of memory of a process (PSS)."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1].strip() if lines else "no message"

@@ -1,0 +1,199 @@
+"""The one border between Arrow and NumPy: documents (`Texts`) and ragged sets (`Sets`) as plain contiguous arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from likewise.errors import ParameterError
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int64]
+Hashes = NDArray[np.uint64]
+
+
+def as_bytes(buffer: Any) -> Bytes:
+    """View an Arrow buffer as bytes, read-only, at an address divisible by eight (copied only if it is not)."""
+    if buffer is None or buffer.size == 0:
+        data: Bytes = np.zeros(0, np.uint8)
+    else:
+        data = np.frombuffer(buffer, np.uint8)
+        if data.ctypes.data % 8:
+            data = data.copy()
+    data.flags.writeable = False
+    return data
+
+
+@dataclass(frozen=True)
+class TextChunk:
+    """Documents in one buffer: document i is data[offsets[i]:offsets[i + 1]], valid UTF-8."""
+
+    data: Bytes
+    offsets: Ints
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @classmethod
+    def from_arrow(cls, array: Any) -> TextChunk:
+        """Take a string array over without copying its bytes; offsets become int64. Nulls must be gone."""
+        if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+            array = array.cast(pa.large_string())
+        _, offset_buffer, data_buffer = array.buffers()
+        kind = np.int64 if pa.types.is_large_string(array.type) else np.int32
+        if len(array) == 0:
+            return cls(as_bytes(None), np.zeros(1, np.int64))
+        offsets = np.frombuffer(offset_buffer, kind)[array.offset : array.offset + len(array) + 1]
+        return cls(as_bytes(data_buffer), offsets.astype(np.int64))
+
+    @property
+    def eights(self) -> Hashes:
+        """The bytes, eight at a time."""
+        return self.data[: len(self.data) // 8 * 8].view(np.uint64)
+
+    def text(self, i: int) -> str:
+        """Return one document."""
+        return self.data[self.offsets[i] : self.offsets[i + 1]].tobytes().decode()
+
+
+class Texts:
+    """A collection of documents: chunks that share the memory of Arrow, and the row at which each begins."""
+
+    def __init__(self, chunks: Iterable[TextChunk]) -> None:
+        self.chunks = [chunk for chunk in chunks if len(chunk)]
+        self.starts: Ints = np.cumsum([0, *(len(chunk) for chunk in self.chunks)]).astype(np.int64)
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def __getitem__(self, row: int) -> str:
+        chunk = int(np.searchsorted(self.starts, row, side="right")) - 1
+        return self.chunks[chunk].text(row - int(self.starts[chunk]))
+
+    @classmethod
+    def of(cls, texts: Any) -> Texts:
+        """Take a list of strings, or an Arrow string array, chunked or not."""
+        if isinstance(texts, Texts):
+            return texts
+        if isinstance(texts, str):
+            raise ParameterError.of("Texts", "texts", "a list of strings or an Arrow string array", texts)
+        if not isinstance(texts, pa.Array | pa.ChunkedArray):
+            try:
+                texts = pa.array(texts, pa.large_string())
+            except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
+                raise ParameterError(f"texts must be strings: {error}") from error
+        if texts.null_count:
+            raise ParameterError("texts must not hold nulls")
+        return cls(TextChunk.from_arrow(chunk) for chunk in getattr(texts, "chunks", [texts]))
+
+    def split(self, rows: Ints) -> Iterator[tuple[TextChunk, Ints, slice]]:
+        """Yield (chunk, rows within it, where they stand in `rows`) for ascending row numbers."""
+        cuts = np.searchsorted(rows, self.starts)
+        for chunk, start, low, high in zip(self.chunks, self.starts, cuts, cuts[1:], strict=False):
+            if high > low:
+                yield chunk, rows[low:high] - start, slice(int(low), int(high))
+
+
+@dataclass(frozen=True)
+class Sets:
+    """Many sets of integers in two arrays: set i is values[offsets[i]:offsets[i + 1]], all different (S7).
+
+    >>> sets = Sets.from_lists([["milk", "bread"], ["bread", "milk", "milk"], []])
+    >>> len(sets), [len(s) for s in sets]
+    (3, [2, 2, 0])
+    """
+
+    values: NDArray[Any]
+    offsets: Ints
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, i: int) -> NDArray[Any]:
+        if not -len(self) <= i < len(self):
+            raise IndexError(i)
+        i %= len(self)
+        return self.values[self.offsets[i] : self.offsets[i + 1]]
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def sizes(self) -> Ints:
+        """The number of elements of each set."""
+        return np.diff(self.offsets)
+
+    @classmethod
+    def from_lists(cls, lists: Sequence[Iterable[Any]] | Any, *, bag: bool = False) -> Sets:
+        """Make sets from lists of any tokens: words, item numbers, tags — or from an Arrow list column.
+
+        Tokens are hashed to 64 bits; two different tokens collide with probability 2**-64. An integer and the string
+        of its
+        digits are different tokens. Repeated tokens count once, or with bag=True as often as they stand there.
+        """
+        from likewise.kernels import hashing, sets
+
+        flat, offsets = _flatten(lists)
+        values = _hash_tokens(flat, hashing)
+        out = np.empty(len(values), np.uint64)
+        out_offsets = np.empty(len(offsets), np.int64)
+        make = sets.numbered_sets if bag else sets.distinct_sets
+        written = make(values, offsets, out, out_offsets)
+        return cls(out[:written].copy() if written < len(out) else out, out_offsets)
+
+    def take(self, rows: Ints) -> Sets:
+        """Return these sets, in this order."""
+        sizes = self.sizes[rows]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        index = np.repeat(self.offsets[rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return Sets(self.values[index], offsets)
+
+
+def _flatten(lists: Any) -> tuple[Any, Ints]:
+    """Split lists into one flat array or list of tokens and the offsets."""
+    if isinstance(lists, pa.Array | pa.ChunkedArray):
+        array = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
+        if isinstance(array, pa.ChunkedArray):
+            array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+        if not (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
+            raise ParameterError(f"Sets.from_lists needs a column of lists, not of {array.type}")
+        if array.null_count:
+            raise ParameterError("Sets.from_lists: the column holds null lists; use empty lists instead")
+        offsets = np.asarray(array.offsets.to_numpy(zero_copy_only=False), np.int64)
+        return array.flatten(), offsets - offsets[0]
+    flat: list[Any] = []
+    lengths = [0]
+    for i, tokens in enumerate(lists):
+        if isinstance(tokens, str | bytes) or not isinstance(tokens, Iterable):
+            raise ParameterError(f"Sets.from_lists: item {i} is {tokens!r}; each item must be a list of tokens")
+        flat.extend(tokens)
+        lengths.append(len(flat))
+    return flat, np.array(lengths, np.int64)
+
+
+def _hash_tokens(flat: Any, hashing: Any) -> Hashes:
+    """Hash tokens of one Arrow type fast, and any others by their text and type."""
+    if not isinstance(flat, pa.Array):
+        kinds = {type(token) for token in flat}
+        if kinds <= {str}:
+            flat = pa.array(flat, pa.large_string())
+        elif kinds <= {int} and all(-(2**63) <= token < 2**63 for token in flat):
+            flat = pa.array(flat, pa.int64())
+        else:
+            flat = pa.array([f"{type(token).__name__}:{token!r}" for token in flat], pa.large_string())
+    if flat.null_count:
+        raise ParameterError("Sets.from_lists: a token is null")
+    out = np.empty(len(flat), np.uint64)
+    if pa.types.is_integer(flat.type):
+        hashing.mix_all(flat.cast(pa.int64()).to_numpy().view(np.uint64), np.uint64(0x5851F42D4C957F2D), out)
+        return out
+    if not (pa.types.is_string(flat.type) or pa.types.is_large_string(flat.type)):
+        flat = flat.cast(pa.large_string())
+    chunk = TextChunk.from_arrow(flat)
+    hashing.hash_strings(chunk.data, chunk.offsets, out)
+    return out

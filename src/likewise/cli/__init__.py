@@ -1,0 +1,94 @@
+"""The command line. Nothing heavy is imported until a command runs, so that --help answers at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from likewise.errors import LikewiseError, ParameterError
+
+COMMANDS = {
+    "dedup": "likewise.cli.run",
+    "pairs": "likewise.cli.run",
+    "tune": "likewise.cli.tune",
+    "demo": "likewise.cli.demo",
+    "warmup": "likewise.cli.warmup",
+}
+SHORT = {
+    "dedup": "Remove near-duplicates, and say for each removed document which one stands for it.",
+    "pairs": "List all similar pairs, within one collection or across two.",
+    "tune": "Show the S-curve: bands and rows for a threshold and a recall.",
+    "demo": "Find near-duplicates among the Python files on this machine.",
+    "warmup": "Compile the kernels now, not in the first run.",
+}
+
+
+class Lazy(click.Group):
+    """A group that imports a command only when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands in the order in which a user meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module: Any = __import__(COMMANDS[cmd_name], fromlist=[cmd_name])
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(SHORT.items()))
+
+
+@click.group(
+    cls=Lazy,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="""\b
+Examples:
+  likewise dedup corpus.parquet --out clean/
+  likewise dedup 'crawl/*.jsonl.gz' --text body --id url --keep longest --out clean/
+  likewise pairs new.csv --with old.csv --threshold 0.7 --out pairs.csv
+  likewise tune --threshold 0.8 --recall 0.99
+
+Each command has its own --help with examples.""",
+)
+@click.version_option(package_name="likewise", message="likewise %(version)s")
+def cli() -> None:
+    """Find similar items without comparing all pairs: verified, with the recall you ask for, and explained."""
+
+
+def main() -> None:
+    """Run the command line: exit code 0 for success, 1 for an error in the data, 2 for a wrong call."""
+    try:
+        code = cli.main(standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Abort:
+        _fail("interrupted", 130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except ParameterError as error:
+        _fail(str(error), 2)
+    except LikewiseError as error:
+        _fail(str(error), 1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except KeyboardInterrupt:
+        _fail("interrupted", 130)
+    except MemoryError:
+        _fail("out of memory: give it fewer documents at a time", 1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int) -> None:
+    """Print one line and leave."""
+    print("likewise: " + " ".join(message.split()), file=sys.stderr)
+    sys.exit(code)

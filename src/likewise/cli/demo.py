@@ -1,0 +1,81 @@
+"""`likewise demo`: near-duplicates among the Python source files on this very machine (U2)."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import click
+
+from likewise.cli import show
+
+SHOWN = 8
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  likewise demo
+  likewise demo --out demo/        # also keeps the tables: removed.parquet, pairs.parquet …"""
+)
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the answer.")
+@click.option("--threads", type=int, help="[default: all cores]")
+def demo(out: Path | None, threads: int | None) -> None:
+    """Find near-duplicates among the Python files on this machine: its library and all installed packages."""
+    import likewise
+    from likewise.write import check_directory
+
+    if out:
+        check_directory(out)
+    files, roots = python_files()
+    click.echo(f"{show.count(len(files), 'Python file')} below " + ", ".join(str(root) for root in roots))
+    show.announce_compilation()
+    with show.progress() as observer:
+        result = likewise.dedup(files, on_error="skip", encoding_errors="replace", threads=threads, progress=observer)
+        if out:
+            result.save(out)
+    stats = result.stats
+    for line in show.opening(stats):
+        click.echo(line)
+    counts = stats["counts"]
+    click.echo(
+        f"{counts['identical']:,} files are copies and {counts['near']:,} near-copies of another; "
+        f"{show.count(counts['clusters'], 'cluster')}, the largest of {stats['largest_cluster']:,}"
+    )
+    click.echo("\nsome near-copies, each with the file that stands for it:")
+    for row in examples(result.removed):
+        click.echo(f"  {row['similarity']:.3f}  {shorten(row['id'], roots)}\n         {shorten(row['kept_id'], roots)}")
+    click.echo("\n" + show.closing(stats, str(out) if out else "nothing written (give --out DIR to keep the tables)"))
+
+
+def python_files() -> tuple[list[Path], list[Path]]:
+    """Return the .py files of the standard library and of the installed packages, and the folders they are in."""
+    paths = sysconfig.get_paths()
+    candidates = [Path(paths[name]) for name in ("stdlib", "purelib", "platlib")]
+    candidates += [Path(entry) for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))]
+    roots: list[Path] = []
+    for folder in sorted({path.resolve() for path in candidates if path.is_dir()}, key=lambda path: len(path.parts)):
+        if not any(folder.is_relative_to(root) for root in roots):
+            roots.append(folder)
+    return sorted({path for root in roots for path in root.rglob("*.py") if path.is_file()}), roots
+
+
+def examples(removed: Any) -> list[dict[str, Any]]:
+    """Choose removals worth a look: near, from different files' names, spread over the similarities."""
+    import pyarrow.compute as pc
+
+    near = removed.filter(pc.and_(pc.equal(removed["kind"], "near"), pc.less(removed["similarity"], 1.0)))
+    near = near.sort_by([("similarity", "descending"), ("id", "ascending")])
+    step = max(1, near.num_rows // SHOWN)
+    rows: list[dict[str, Any]] = near.take(list(range(0, near.num_rows, step))[:SHOWN]).to_pylist()
+    return rows
+
+
+def shorten(path: str, roots: list[Path]) -> str:
+    """Write a path relative to the folder it was found under."""
+    for root in roots:
+        if Path(path).is_relative_to(root):
+            return str(Path(path).relative_to(root))
+    return path

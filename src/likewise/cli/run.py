@@ -1,0 +1,171 @@
+"""`likewise dedup` and `likewise pairs`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from likewise.cli import show
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+SHARED = [
+    click.option("--text", default="text", show_default=True, metavar="COL", help="Column with the documents."),
+    click.option("--id", metavar="COL", help="Column with the ids.  [default: row number; path for text files]"),
+    click.option(
+        "--shingle",
+        default="words:5",
+        show_default=True,
+        metavar="SPEC",
+        help="words:K or chars:K. Without K: 5 words, or the K that suits the documents' lengths. Options follow "
+        "by comma: chars:9,whitespace=remove,casefold=true,normalize=NFKC,bag=true,bits=32",
+    ),
+    click.option("--threshold", type=float, default=0.8, show_default=True, help="Least Jaccard similarity of a pair."),
+    click.option(
+        "--recall",
+        type=float,
+        default=0.99,
+        show_default=True,
+        help="A pair at the threshold is found with at least this probability.",
+    ),
+    click.option("--threads", type=int, help="Changes the speed, never the answer.  [default: all cores]"),
+    click.option("--seed", type=int, default=1, show_default=True),
+    click.option("--sketch", type=click.Choice(["fast", "classic"]), default="fast", show_default=True),
+    click.option("--bands", type=int, help="With --rows: this banding, not the tuned one."),
+    click.option("--rows", type=int, help="With --bands."),
+    click.option("--max-slots", type=int, default=2048, show_default=True, help="Longest signature to consider."),
+    click.option(
+        "--on-error",
+        type=click.Choice(["stop", "skip"]),
+        default="stop",
+        show_default=True,
+        help="skip: set broken rows aside, count and list them.",
+    ),
+    click.option(
+        "--encoding-errors",
+        type=click.Choice(["strict", "replace"]),
+        default="strict",
+        show_default=True,
+        help="What to do with invalid UTF-8.",
+    ),
+    click.option("--lines", is_flag=True, help="Text files hold one document a line."),
+    click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON."),
+]
+
+
+def shared(command: F) -> F:
+    """Give a command the options that dedup and pairs share."""
+    for option in reversed(SHARED):
+        command = option(command)
+    return command
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  likewise dedup corpus.parquet --out clean/
+  likewise dedup 'crawl/*.jsonl.gz' --text body --id url --keep longest --out clean/
+  likewise dedup papers/ --shingle chars --threshold 0.7 --out clean/
+  likewise dedup reviews.csv --text review --keep max:stars --on-error skip --out clean/
+
+\b
+DIR will hold:
+  kept/              the surviving rows, all columns, in the input's format and order
+  removed.parquet    id, kept_id, similarity, kind (identical or near)
+  pairs.parquet      id_a, id_b, similarity: every pair found, verified
+  clusters.parquet   id, cluster: connected components, named by their first document
+  run.json           parameters, counts, seconds, memory, predicted recall"""
+)
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@click.option("--out", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Folder for the answer.")
+@click.option(
+    "--keep",
+    default="first",
+    show_default=True,
+    metavar="POLICY",
+    help="Which document stays: first, last, longest, shortest, max:COL, min:COL.",
+)
+@shared
+def dedup(inputs: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> None:
+    """Remove near-duplicates, and say for each removed document which one stands for it.
+
+    INPUT: Parquet, Arrow, JSONL, CSV, TSV or text files, compressed or not, folders, globs.
+    """
+    import likewise
+    from likewise.read import Files
+    from likewise.write import check_directory
+
+    check_directory(out)
+    show.announce_compilation()
+    with show.progress() as observer:
+        result = likewise.dedup(Files(list(inputs)), progress=observer, **options)
+        result.save(out)
+    stats = result.stats
+    if as_json:
+        click.echo(json.dumps(stats, indent=2))
+        return
+    for line in show.opening(stats):
+        click.echo(line)
+    counts = stats["counts"]
+    click.echo(
+        f"kept {counts['kept']:,}, removed {counts['removed']:,} ({counts['identical']:,} identical, "
+        f"{counts['near']:,} near); {show.count(counts['clusters'], 'cluster')}, "
+        f"the largest of {stats['largest_cluster']:,}"
+    )
+    click.echo(show.closing(stats, str(out)))
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  likewise pairs corpus.parquet --out pairs.parquet
+  likewise pairs new.csv --with old.csv --threshold 0.7 --out pairs.csv
+  likewise pairs 'answers/*.txt' --shingle chars:9 --threshold 0.3 --out pairs.jsonl
+  likewise pairs corpus.parquet --threshold 0.5 --top 10 --out neighbours.parquet"""
+)
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@click.option(
+    "--with",
+    "others",
+    multiple=True,
+    metavar="OTHER",
+    help="Compare INPUT with this collection, not with itself. May be given more than once.",
+)
+@click.option(
+    "--out",
+    required=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Where to write the pairs: .parquet, .csv, .jsonl or .arrow.",
+)
+@click.option("--top", type=int, metavar="K", help="Only the K most similar partners of each document, best first.")
+@shared
+def pairs(inputs: tuple[str, ...], others: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> None:
+    """List all pairs at or above the threshold, with their exact similarity.
+
+    INPUT: Parquet, Arrow, JSONL, CSV, TSV or text files, compressed or not, folders, globs.
+    """
+    import likewise
+    from likewise.read import Files
+    from likewise.write import check_target, write_table
+
+    check_target(out)
+    show.announce_compilation()
+    other = Files(list(others)) if others else None
+    with show.progress() as observer:
+        table = likewise.pairs(Files(list(inputs)), other, progress=observer, **options)
+        stats = json.loads(table.schema.metadata[b"likewise"])
+        write_table(table.replace_schema_metadata(None), out)
+    if as_json:
+        click.echo(json.dumps(stats, indent=2))
+        return
+    for line in show.opening(stats):
+        click.echo(line)
+    for entry in stats["set_aside"][:5]:
+        click.echo(f"  set aside: {entry['file']}, row {entry['row']}: {entry['reason']}", err=True)
+    click.echo(show.count(stats["counts"]["pairs"], "pair"))
+    click.echo(show.closing(stats, str(out)))

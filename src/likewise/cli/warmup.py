@@ -1,0 +1,33 @@
+"""`likewise warmup`."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+
+@click.command()
+def warmup() -> None:
+    """Compile all kernels now and keep the machine code, so that the first run is as quick as the others."""
+    from likewise.kernels import cache_directory
+
+    begun = time.perf_counter()
+    compile_all()
+    where = cache_directory()
+    kept = f"kept in {where}" if where else "not kept: no folder for a cache is writable (set NUMBA_CACHE_DIR)"
+    click.echo(f"compiled in {time.perf_counter() - begun:.1f} s, {kept}")
+
+
+def compile_all() -> None:
+    """Run every kernel once on a few small items."""
+    import likewise
+
+    words = [f"word{i}" for i in range(60)]
+    texts = [" ".join(words), " ".join(words[1:]), " ".join(words) + " naïve 中文", "", ""]
+    likewise.dedup(texts, keep="longest")
+    likewise.dedup(texts, shingle=likewise.Chars(4, bag=True), sketch="classic")
+    likewise.pairs(texts, texts[:2], top=1)
+    sets = likewise.Sets.from_lists([words, words[1:], [1, 2], []])
+    likewise.dedup(sets)
+    likewise.MinHash().signatures(likewise.Sets.from_lists([words, words], bag=True), 8)

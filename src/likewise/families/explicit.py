@@ -1,0 +1,229 @@
+"""Minhashing by the book, for teaching and for tests: nothing is random and every step can be looked at.
+
+Section 3.3 tells it twice, and so does this file. `from_permutations` is the definition: write the rows in
+another order, the minhash of a set is the first row that is in it. `from_functions` is the algorithm: go
+through the rows once, keep for each set and hash function the least value met. Sets are iterables of rows,
+rows are any hashable things, and the signature of an empty set is -1 everywhere (the "∞" that no row has
+lowered): two empty sets agree, an empty set and another never do.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import ParameterError
+
+__all__ = ["EMPTY", "ExplicitMinHash", "RowTypes", "Step", "agreement", "first_row", "row_types"]
+
+EMPTY = -1
+"""The minhash of the empty set. No row and no hash function may have this number."""
+
+Row = Hashable
+MAX_PERMUTED_ROWS = 9
+
+
+def first_row(order: Iterable[Row], members: Collection[Row]) -> Row | None:
+    """Return the minhash by its definition: the first row in this order that is a member, or None.
+
+    >>> first_row("beadc", {"a", "d"})
+    'a'
+    """
+    return next((row for row in order if row in members), None)
+
+
+class ExplicitMinHash(ABC):
+    """A list of minhash functions over a known universe of rows. Make one with a `from_…` constructor.
+
+    >>> minhash = ExplicitMinHash.from_permutations(["beadc"], universe="abcde")
+    >>> minhash.signatures(["ad", "c", "bde", "acd"]).tolist()
+    [[0], [2], [1], [0]]
+    >>> functions = [lambda x: (x + 1) % 5, lambda x: (3 * x + 1) % 5]
+    >>> ExplicitMinHash.from_functions(functions, rows=range(5)).signatures([{0, 3}, {2}]).tolist()
+    [[1, 0], [3, 2]]
+    """
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self.rows = tuple(rows)
+        if len(set(self.rows)) < len(self.rows):
+            raise ParameterError.of(type(self).__name__, "rows", "distinct", self.rows)
+
+    @staticmethod
+    def from_permutations(permutations: Iterable[Sequence[Row]], universe: Iterable[Row]) -> ByPermutations:
+        """Return the minhash functions of these orders of the universe's rows (Section 3.3.2).
+
+        Each permutation lists all rows in its order: `"beadc"` puts row b first. (Slides often give each row
+        its place in the order instead; such a list is a hash function, for `from_functions`.)
+        """
+        return ByPermutations(permutations, universe)
+
+    @staticmethod
+    def from_functions(functions: Iterable[Callable[[Any], int]], rows: Iterable[Row] | int) -> ByFunctions:
+        """Return the minhash functions of these hash functions, each called with every row (Section 3.3.5).
+
+        `rows=5` stands for rows 0 to 4. The functions give integers from 0 up, and may collide.
+        """
+        return ByFunctions(functions, range(rows) if isinstance(rows, int) else rows)
+
+    @abstractmethod
+    def signatures(self, sets: Iterable[Iterable[Row]]) -> NDArray[np.int64]:
+        """Return the signature matrix: one line per set, one column per minhash function."""
+
+    def _members(self, sets: Iterable[Iterable[Row]]) -> list[frozenset[Row]]:
+        members = [frozenset(rows) for rows in sets]
+        for row in frozenset().union(*members) - set(self.rows):
+            raise ParameterError.of("signatures", "sets", "made of rows of the universe only", row)
+        return members
+
+
+class ByPermutations(ExplicitMinHash):
+    """The definition of minhashing: the first row of the set in each of the given orders."""
+
+    def __init__(self, permutations: Iterable[Sequence[Row]], universe: Iterable[Row]) -> None:
+        super().__init__(universe)
+        self.orders = tuple(tuple(order) for order in permutations)
+        for order in self.orders:
+            if len(order) != len(self.rows) or set(order) != set(self.rows):
+                rule = "orders of all rows of the universe"
+                raise ParameterError.of("from_permutations", "permutations", rule, order)
+
+    def first_rows(self, sets: Iterable[Iterable[Row]]) -> list[tuple[Row | None, ...]]:
+        """Return for each set its minhashes as the rows themselves; None for an empty set."""
+        return [tuple(first_row(order, rows) for order in self.orders) for rows in self._members(sets)]
+
+    def signatures(self, sets: Iterable[Iterable[Row]]) -> NDArray[np.int64]:
+        """Return for each set the number of the first row in each order.
+
+        Rows that are integers from 0 up are their own numbers; others are counted from 0 as in the universe.
+        """
+        numbered = all(_is_number(row) for row in self.rows)
+        number: dict[Row | None, Any] = {row: row if numbered else i for i, row in enumerate(self.rows)}
+        number[None] = EMPTY
+        values = [[number[row] for row in rows] for rows in self.first_rows(sets)]
+        return np.array(values, dtype=np.int64).reshape(len(values), len(self.orders))
+
+
+class ByFunctions(ExplicitMinHash):
+    """The one-pass algorithm: row after row, the least value so far of every hash function for every set."""
+
+    def __init__(self, functions: Iterable[Callable[[Any], int]], rows: Iterable[Row]) -> None:
+        super().__init__(rows)
+        functions = tuple(functions)
+        self.values = tuple(tuple(function(row) for function in functions) for row in self.rows)
+        self.n = len(functions)
+        for value in itertools.chain.from_iterable(self.values):
+            if not _is_number(value):
+                rule = "functions to integers in [0, 2**63)"
+                raise ParameterError.of("from_functions", "functions", rule, value)
+
+    def trace(self, sets: Iterable[Iterable[Row]]) -> Iterator[Step]:
+        """Yield the signature matrix before the first row and after each row, as in Example 3.8.
+
+        >>> minhash = ExplicitMinHash.from_functions([lambda x: (x + 1) % 3], rows=3)
+        >>> *_, before, after = minhash.trace([{2}, {1, 2}])
+        >>> print(before)
+        row 1: 2
+        h1     ∞     2
+        >>> print(after)
+        row 2: 0
+        h1     0     0
+        """
+        members = self._members(sets)
+        least = np.full((len(members), self.n), EMPTY, dtype=np.int64)
+        yield Step(None, (), least.copy())
+        for row, values in zip(self.rows, self.values, strict=True):
+            for signature, rows in zip(least, members, strict=True):
+                if row in rows:
+                    lower = (signature == EMPTY) | (values < signature)
+                    signature[lower] = np.array(values, dtype=np.int64)[lower]
+            yield Step(row, values, least.copy())
+
+    def signatures(self, sets: Iterable[Iterable[Row]]) -> NDArray[np.int64]:
+        """Return for each set the least value of each hash function over its rows."""
+        *_, last = self.trace(sets)
+        return last.signatures
+
+    def permutes(self) -> list[bool]:
+        """Tell of each function whether it is a true permutation of the rows, that is, without collisions."""
+        return [len({values[i] for values in self.values}) == len(self.rows) for i in range(self.n)]
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One moment of the one-pass algorithm: the row just handled, its hash values, the signatures so far."""
+
+    row: Row | None
+    values: tuple[int, ...]
+    signatures: NDArray[np.int64]
+
+    def __str__(self) -> str:
+        title = "start" if not self.values else f"row {self.row}: {', '.join(map(str, self.values))}"
+        lines = [
+            f"h{i}" + "".join(f"{'∞' if value == EMPTY else value:>6}" for value in column)
+            for i, column in enumerate(self.signatures.T.tolist(), start=1)
+        ]
+        return "\n".join([title, *lines])
+
+
+class RowTypes(NamedTuple):
+    """How many rows have a 1 in both columns (x), in one of them (y), in neither (z). Section 3.3.3."""
+
+    x: int
+    y: int
+    z: int
+
+    @property
+    def similarity(self) -> Fraction:
+        """The Jaccard similarity x / (x + y); 1 for two empty columns."""
+        return Fraction(self.x, self.x + self.y) if self.x + self.y else Fraction(1)
+
+
+def row_types(a: Iterable[Row], b: Iterable[Row], universe: Iterable[Row]) -> RowTypes:
+    """Count the rows of types X, Y and Z for a pair of columns.
+
+    >>> row_types("ad", "acd", universe="abcde")
+    RowTypes(x=2, y=1, z=2)
+    """
+    a, b, rows = set(a), set(b), set(universe)
+    for row in (a | b) - rows:
+        raise ParameterError.of("row_types", "a or b", "made of rows of the universe only", row)
+    return RowTypes(len(a & b), len(a ^ b), len(rows - a - b))
+
+
+def agreement(
+    a: Iterable[Row],
+    b: Iterable[Row],
+    universe: Iterable[Row],
+    orders: Iterable[Sequence[Row]] | None = None,
+) -> Fraction:
+    """Return the exact fraction of orders of the universe in which two sets have the same first row.
+
+    The orders are all permutations, counted one by one, unless others are given (the cyclic ones, say). Over
+    all permutations the fraction is the Jaccard similarity: the theorem of Section 3.3.3, by counting.
+
+    >>> agreement("ad", "acd", universe="abcde")
+    Fraction(2, 3)
+    """
+    a, b, rows = set(a), set(b), tuple(universe)
+    row_types(a, b, rows)
+    if orders is None:
+        if len(rows) > MAX_PERMUTED_ROWS:
+            got = f"{len(rows)} rows, {math.factorial(len(rows)):,} permutations"
+            raise ParameterError.of("agreement", "universe", f"at most {MAX_PERMUTED_ROWS} rows", got)
+        orders = itertools.permutations(rows)
+    met = [first_row(order, a) == first_row(order, b) for order in orders]
+    if not met:
+        raise ParameterError.of("agreement", "orders", "at least one order", orders)
+    return Fraction(sum(met), len(met))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and 0 <= int(value) < 2**63

@@ -1,0 +1,106 @@
+"""Minhashing (§3.3): signatures whose slots agree with a probability equal to the Jaccard similarity of two sets."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.arrays import Hashes, Sets
+from likewise.errors import IncompatibleError, ParameterError
+from likewise.families.explicit import ByFunctions, ByPermutations, ExplicitMinHash
+
+METHODS = ("fast", "classic")
+MASK = (1 << 64) - 1
+
+
+def seed_sequence(seed: int, n: int) -> Hashes:
+    """Return n seeds of 64 bits: the SplitMix64 stream that starts at `seed`; the same under every version of NumPy."""
+    seeds = []
+    for i in range(1, n + 1):
+        x = (seed + i * 0x9E3779B97F4A7C15) & MASK
+        x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+        x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
+        seeds.append(x ^ (x >> 31))
+    return np.array(seeds, np.uint64)
+
+
+@dataclass(frozen=True)
+class MinHash:
+    """Minhash signatures of any length from a seed (M3, M4).
+
+    method="fast" (the default) is Fast Similarity Sketching: one pass for a large set, a few for a small one,
+    whatever the
+    number of slots. method="classic" hashes every element once for every slot. Both are unbiased; the standard error of
+    an estimate from n slots is at most sqrt(J (1 - J) / n), and for the fast one less on sets that are small beside n.
+    The arithmetic of both is written out in kernels/sketch.py.
+
+    >>> sets = Sets.from_lists([range(0, 900), range(100, 1000)])      # Jaccard similarity 0.8
+    >>> signatures = MinHash(seed=1).signatures(sets, 1024)
+    >>> signatures.shape, bool(abs(MinHash.estimate(*signatures) - 0.8) < 0.05)
+    ((2, 1024), True)
+    """
+
+    seed: int = 1
+    method: str = "fast"
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ParameterError.of("MinHash", "method", f"one of {', '.join(METHODS)}", self.method)
+        check_seed("MinHash", self.seed)
+
+    @property
+    def code(self) -> int:
+        """The number by which kernels know the method."""
+        return METHODS.index(self.method)
+
+    def seeds(self, n: int) -> Hashes:
+        """Return the seeds of a signature of n slots: 2n for the fast method, one a round, and n for the classic."""
+        return seed_sequence(self.seed, 2 * n if self.method == "fast" else n)
+
+    def signatures(self, sets: Sets | Sequence[Iterable[Any]], n: int) -> NDArray[np.uint32]:
+        """Return one row of n slots for every set. An empty set has 2**32 - 1 in every slot."""
+        from likewise.kernels.sketch import sketch_sets
+
+        try:
+            n = operator.index(n)
+        except TypeError:
+            n = 0
+        if n < 1:
+            raise ParameterError.of("MinHash.signatures", "n", "a positive whole number", n)
+        if not isinstance(sets, Sets):
+            sets = Sets.from_lists(sets)
+        out = np.empty((len(sets), n), np.uint32)
+        sketch_sets(sets.values, sets.offsets, self.code, self.seeds(n), out)
+        return out
+
+    @staticmethod
+    def estimate(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> float:
+        """Return the fraction of slots in which two signatures agree."""
+        if a.shape != b.shape:
+            raise IncompatibleError(f"signatures of {a.size} and of {b.size} slots cannot be compared")
+        return float(np.mean(a == b))
+
+    @staticmethod
+    def from_permutations(permutations: Iterable[Sequence[Any]], universe: Iterable[Any]) -> ByPermutations:
+        """Minhash by its definition: the first element of the set under each permutation written out (M1)."""
+        return ExplicitMinHash.from_permutations(permutations, universe)
+
+    @staticmethod
+    def from_functions(functions: Iterable[Callable[[Any], int]], rows: Iterable[Any] | int) -> ByFunctions:
+        """Minhash by the one-pass algorithm with the hash functions given, such as x + 1 mod 5 (M2)."""
+        return ExplicitMinHash.from_functions(functions, rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameters, for run.json."""
+        return asdict(self)
+
+
+def check_seed(owner: str, seed: object) -> None:
+    """Raise unless the seed is a whole number from 0 to 2**64 - 1."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MASK:
+        raise ParameterError.of(owner, "seed", "a whole number from 0 to 2**64 - 1", seed)

@@ -1,0 +1,62 @@
+"""Numba lives here and nowhere else: arrays and scalars in, arrays out, no Python objects.
+
+Kernels are serial and release the GIL; threads run them over batches. They never raise: whoever calls them has
+validated the input. Compiled code is cached in a folder named after a hash of these files, so that a
+change in one kernel recompiles the kernels that inlined it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import platform
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+
+config: Any = numba.config
+
+
+@functools.cache
+def cache_directory() -> Path | None:
+    """Return the folder for compiled kernels, made if need be; None when none is writable."""
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    digest.update(f"{numba.__version__} {platform.machine()} {platform.python_version()}".encode())
+    mode = "".join(str(int(flag)) for flag in (config.DISABLE_JIT, config.BOUNDSCHECK or 0))
+    name = f"{digest.hexdigest()[:16]}-{mode}"
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    roots = [Path(chosen)] if chosen else [Path(home), Path(tempfile.gettempdir()) / f"likewise-{os.getuid()}"]
+    for root in roots:
+        folder = root / "likewise" / "kernels" / name
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                return folder
+        except OSError:
+            continue
+    return None
+
+
+def is_compiled() -> bool:
+    """Tell whether an earlier run on this machine has left compiled kernels of this version."""
+    folder = cache_directory()
+    return folder is not None and any(folder.glob("**/*.nbi"))
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile `function` on its first call, without the GIL, and keep the machine code for the next process."""
+    folder = cache_directory()
+    before = config.CACHE_DIR
+    try:
+        if folder is not None:
+            config.CACHE_DIR = str(folder)
+        return numba.njit(nogil=True, cache=folder is not None)(function)
+    finally:
+        config.CACHE_DIR = before

@@ -1,0 +1,139 @@
+"""Whole batches of documents: text to sets, and text straight to band keys without keeping the sets."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from likewise.kernels import kernel
+from likewise.kernels.hashing import U32
+from likewise.kernels.sets import NOBODY, distinct, numbered, table_bits
+from likewise.kernels.sketch import band_keys, sketch_one
+from likewise.kernels.text import chars, digest_units, shingles, words
+
+
+class Recipe(NamedTuple):
+    """How text becomes shingles: everything a kernel must know of a shingler. The tables are explained in text.py."""
+
+    words: bool
+    k: int
+    whitespace: int
+    short: bool
+    bag: bool
+    lower: bool
+    ascii_hashes: Any
+    kinds: Any
+    folds: Any
+    expansions: Any
+
+
+@kernel
+def capacity(offsets, rows, recipe):
+    """Return the largest number of units that any of these documents can have."""
+    largest = 0
+    for row in rows:
+        largest = max(largest, offsets[row + 1] - offsets[row])
+    if recipe.words:
+        return largest // 2 + 1
+    return largest + largest // 2 + 1  # two bytes may fold to three characters
+
+
+@kernel
+def document_units(data, start, stop, recipe, room, units):
+    """Write the units of one document; return how many there are. `room` is space to work in."""
+    if recipe.words:
+        return words(data, start, stop, recipe.lower, recipe.kinds, recipe.folds, recipe.expansions, room, units)
+    return chars(
+        data,
+        start,
+        stop,
+        recipe.ascii_hashes,
+        recipe.whitespace,
+        recipe.kinds,
+        recipe.folds,
+        recipe.expansions,
+        units,
+    )
+
+
+@kernel
+def document_shingles(units, n, recipe, values):
+    """Write the shingles of one document, with repetitions; return how many there are."""
+    n = shingles(units, n, recipe.k, values)
+    if recipe.short:
+        for i in range(n):
+            values[i] >>= U32
+    return n
+
+
+@kernel
+def set_documents(data, offsets, rows, recipe, values, set_offsets):
+    """Write the set of distinct shingles of each of these documents; return the number of values in all.
+
+    Returns before the document that does not fit, with its offset left at -1: the caller gives more room.
+    """
+    largest = capacity(offsets, rows, recipe)
+    units = np.empty(largest, np.uint64)
+    room = np.empty(2 * largest + largest // 4 + 32, np.uint64)
+    parts = np.empty(largest, np.uint64)
+    size = 1 << 12
+    table = np.empty(size, np.uint64)
+    owner = np.full(size, NOBODY)
+    counts = np.empty(size, np.uint64)
+    written = 0
+    set_offsets[0] = 0
+    set_offsets[1:] = -1
+    for place in range(rows.size):
+        row = rows[place]
+        n = document_units(data, offsets[row], offsets[row + 1], recipe, room, units)
+        n = document_shingles(units, n, recipe, parts)
+        if written + n > values.size:
+            break
+        if 1 << table_bits(n) > size:
+            size = 1 << table_bits(n)
+            table = np.empty(size, np.uint64)
+            owner = np.full(size, NOBODY)
+            counts = np.empty(size, np.uint64)
+        if recipe.bag:
+            written += numbered(parts, n, table, owner, counts, place, values[written:])
+        else:
+            written += distinct(parts, n, table, owner, place, values[written:])
+        set_offsets[place + 1] = written
+    return written
+
+
+@kernel
+def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, digests):
+    """Write the band keys of each of these documents, and the 128-bit fingerprint of its units.
+
+    Repeated shingles do not change a minhash, so no set is made — but for bags, whose copies count.
+    An empty document gets the fingerprint 0, 0, which no other document has but by a chance of 2**-128.
+    """
+    largest = capacity(offsets, rows, recipe)
+    units = np.empty(largest, np.uint64)
+    room = np.empty(2 * largest + largest // 4 + 32, np.uint64)
+    parts = np.empty(largest, np.uint64)
+    size = 1 << 12
+    table = np.empty(size, np.uint64)
+    owner = np.full(size, NOBODY)
+    counts = np.empty(size, np.uint64)
+    signature = np.empty(keys.shape[1] * band_rows, np.uint32)
+    slots = np.empty(signature.size, np.uint64)
+    for place in range(rows.size):
+        row = rows[place]
+        n = document_units(data, offsets[row], offsets[row + 1], recipe, room, units)
+        digest_units(units, n, digests[place])
+        if n == 0:
+            digests[place] = 0
+        n = document_shingles(units, n, recipe, parts)
+        if recipe.bag:
+            if 1 << table_bits(n) > size:
+                size = 1 << table_bits(n)
+                table = np.empty(size, np.uint64)
+                owner = np.full(size, NOBODY)
+                counts = np.empty(size, np.uint64)
+            numbered(parts, n, table, owner, counts, place, units)
+            units, parts = parts, units
+        sketch_one(parts, n, method, seeds, slots, signature)
+        band_keys(signature, band_rows, keys[place])

@@ -1,0 +1,115 @@
+"""Hash arithmetic: 64-bit words, wrapping multiplication, every constant an explicit uint64."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likewise.kernels import kernel
+
+U0 = np.uint64(0)
+U1 = np.uint64(1)
+U3 = np.uint64(3)
+U7 = np.uint64(7)
+U32 = np.uint64(32)
+U56 = np.uint64(56)
+U255 = np.uint64(255)
+LOW32 = np.uint64(0xFFFFFFFF)
+WORD_SEED = np.uint64(0x9E3779B97F4A7C15)
+STREAM_ODD = np.uint64(0xD6E8FEB86659FD93)
+STREAM_BASE = np.uint64(0xA24BAED4963EE407)
+
+_A = np.uint64(30)
+_B = np.uint64(0xBF58476D1CE4E5B9)
+_C = np.uint64(27)
+_D = np.uint64(0x94D049BB133111EB)
+_E = np.uint64(31)
+
+
+@kernel
+def mix(x):
+    """Scramble 64 bits: the finaliser of SplitMix64, a bijection in which every input bit moves every output bit.
+
+    x ^= x >> 30;  x *= 0xBF58476D1CE4E5B9;  x ^= x >> 27;  x *= 0x94D049BB133111EB;  x ^= x >> 31   (mod 2**64)
+    """
+    x = np.uint64(x)
+    x = (x ^ (x >> _A)) * _B
+    x = (x ^ (x >> _C)) * _D
+    return x ^ (x >> _E)
+
+
+@kernel
+def mix_all(values, seed, out):
+    """out[i] = mix(values[i] ^ seed)."""
+    for i in range(values.size):
+        out[i] = mix(np.uint64(values[i]) ^ seed)
+
+
+@kernel
+def absorb(h, block, length, byte):
+    """Take one more byte into the running state of hash_bytes: h, the block being filled, and the length so far."""
+    block |= np.uint64(byte) << ((length & U7) << U3)
+    length += U1
+    if length & U7 == U0:
+        return mix(h ^ block), U0, length
+    return h, block, length
+
+
+@kernel
+def finish(h, block, length):
+    """Close the running state of hash_bytes."""
+    return mix(h ^ (block | ((length & U255) << U56)))
+
+
+@kernel
+def hash_bytes(data, start, stop):
+    """Hash the bytes data[start:stop] to 64 bits.
+
+    h = WORD_SEED; h = mix(h ^ block) for every eight bytes, read with the first byte lowest; then
+    h = mix(h ^ (tail | (length mod 256) << 56)), where the tail is the zero to seven bytes left over.
+    Two strings of at most seven bytes never collide; longer ones do with probability 2**-64.
+    """
+    h = WORD_SEED
+    block = np.uint64(0)
+    length = np.uint64(0)
+    for i in range(start, stop):
+        h, block, length = absorb(h, block, length, data[i])
+    return finish(h, block, length)
+
+
+@kernel
+def hash_strings(data, offsets, out):
+    """Hash every string of an Arrow string array."""
+    for i in range(out.size):
+        out[i] = hash_bytes(data, offsets[i], offsets[i + 1])
+
+
+@kernel
+def digest_strings(eights, data, offsets, out):
+    """Fingerprint every document with 128 bits, eight bytes at a time; equal bytes, equal fingerprint.
+
+    `eights` views the bytes `data` eight at a time.
+    """
+    for i in range(offsets.size - 1):
+        start = offsets[i]
+        stop = offsets[i + 1]
+        a = WORD_SEED ^ np.uint64(stop - start)
+        b = STREAM_ODD
+        position = start
+        down = np.uint64((start & 7) * 8)
+        up = np.uint64(63) - down
+        index = start >> 3
+        while position + 16 <= stop:
+            block = (eights[index] >> down) | ((eights[index + 1] << U1) << up)
+            a = (a ^ block) * STREAM_ODD
+            a ^= a >> U32
+            b = b * STREAM_BASE + block
+            position += 8
+            index += 1
+        while position < stop:
+            byte = np.uint64(data[position])
+            a = (a ^ byte) * STREAM_ODD
+            a ^= a >> U32
+            b = b * STREAM_BASE + byte
+            position += 1
+        out[i, 0] = mix(a)
+        out[i, 1] = mix(b)

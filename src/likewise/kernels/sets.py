@@ -1,0 +1,173 @@
+"""Shingles to distinct sets, and the exact overlap of candidate pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likewise.kernels import kernel
+from likewise.kernels.hashing import U32, mix
+
+TABLE_ODD = np.uint64(0x9E3779B97F4A7C15)
+NOBODY = np.int64(-1)
+
+
+@kernel
+def table_bits(n):
+    """Return log2 of a hash table's size that keeps n entries at most half full."""
+    bits = 4
+    while (1 << bits) < 2 * n:
+        bits += 1
+    return bits
+
+
+@kernel
+def distinct(values, n, table, owner, stamp, out):
+    """Write the distinct values in order of first appearance; return how many there are.
+
+    `table` and `owner` are an open-addressing hash table; an entry counts only if its owner is `stamp`, so that it
+    needs no clearing between documents.
+    """
+    bits = table_bits(n)
+    down = np.uint64(64 - bits)
+    mask = np.uint64((1 << bits) - 1)
+    count = 0
+    for i in range(n):
+        x = values[i]
+        slot = (np.uint64(x) * TABLE_ODD) >> down
+        while True:
+            if owner[slot] != stamp:
+                owner[slot] = stamp
+                table[slot] = x
+                out[count] = x
+                count += 1
+                break
+            if table[slot] == x:
+                break
+            slot = (slot + np.uint64(1)) & mask
+    return count
+
+
+@kernel
+def numbered(values, n, table, owner, counts, stamp, out):
+    """Turn a bag into a set: copy c of x becomes mix(x) + c; Jaccard of such sets is Σ min / Σ max of the counts."""
+    bits = table_bits(n)
+    down = np.uint64(64 - bits)
+    mask = np.uint64((1 << bits) - 1)
+    for i in range(n):
+        x = values[i]
+        slot = (np.uint64(x) * TABLE_ODD) >> down
+        while owner[slot] == stamp and table[slot] != x:
+            slot = (slot + np.uint64(1)) & mask
+        if owner[slot] != stamp:
+            owner[slot] = stamp
+            table[slot] = x
+            counts[slot] = np.uint64(0)
+        out[i] = mix(np.uint64(x)) + counts[slot]
+        counts[slot] += np.uint64(1)
+    return n
+
+
+@kernel
+def distinct_sets(values, offsets, out, out_offsets):
+    """Drop the repeated values of every set of a ragged array; return how many values are left in all."""
+    largest = 0
+    for i in range(offsets.size - 1):
+        largest = max(largest, offsets[i + 1] - offsets[i])
+    size = 1 << table_bits(largest)
+    table = np.empty(size, out.dtype)
+    owner = np.full(size, NOBODY)
+    written = 0
+    out_offsets[0] = 0
+    for i in range(offsets.size - 1):
+        start = offsets[i]
+        n = offsets[i + 1] - start
+        written += distinct(values[start : start + n], n, table, owner, i, out[written:])
+        out_offsets[i + 1] = written
+    return written
+
+
+@kernel
+def verify(left, right, values, offsets, threshold, out):
+    """out[p] = Jaccard similarity of the sets left[p] and right[p], exact if it is ≥ threshold, else -1.
+
+    Pairs come grouped by `left`: its set is put in a hash table once, and each partner is looked up in it until the
+    misses rule the threshold out.
+    """
+    largest = 0
+    for p in range(left.size):
+        largest = max(largest, offsets[left[p] + 1] - offsets[left[p]])
+    size = 1 << table_bits(largest)
+    table = np.empty(size, values.dtype)
+    owner = np.full(size, NOBODY)
+    down = np.uint64(0)
+    mask = np.uint64(0)
+    last = NOBODY
+    for p in range(left.size):
+        a = np.int64(left[p])
+        b = np.int64(right[p])
+        size_a = offsets[a + 1] - offsets[a]
+        size_b = offsets[b + 1] - offsets[b]
+        # An overlap below `least` cannot reach the threshold; one less, against rounding: the test at the end is exact.
+        least = np.int64(np.ceil(threshold / (1.0 + threshold) * (size_a + size_b))) - 1
+        out[p] = -1.0
+        if min(size_a, size_b) < least:
+            continue
+        if a != last:
+            last = a
+            bits = table_bits(size_a)
+            down = np.uint64(64 - bits)
+            mask = np.uint64((1 << bits) - 1)
+            for i in range(offsets[a], offsets[a + 1]):
+                slot = (np.uint64(values[i]) * TABLE_ODD) >> down
+                while owner[slot] == a:
+                    slot = (slot + np.uint64(1)) & mask
+                owner[slot] = a
+                table[slot] = values[i]
+        spare = size_b - least
+        for i in range(offsets[b], offsets[b + 1]):
+            x = values[i]
+            slot = (np.uint64(x) * TABLE_ODD) >> down
+            while owner[slot] == a and table[slot] != x:
+                slot = (slot + np.uint64(1)) & mask
+            if owner[slot] != a:
+                spare -= 1
+                if spare < 0:
+                    break
+        if spare >= 0:
+            shared = spare + least
+            union = size_a + size_b - shared
+            similarity = shared / union if union > 0 else 1.0
+            if similarity >= threshold:
+                out[p] = similarity
+
+
+@kernel
+def digest_sets(values, offsets, out):
+    """Fingerprint every set with 128 bits, whatever the order of its values."""
+    for i in range(offsets.size - 1):
+        a = np.uint64(offsets[i + 1] - offsets[i])
+        b = a
+        for j in range(offsets[i], offsets[i + 1]):
+            x = mix(np.uint64(values[j]) ^ TABLE_ODD)
+            a += x
+            b += mix(x ^ (x << U32) ^ np.uint64(1))
+        out[i, 0] = mix(a)
+        out[i, 1] = mix(b)
+
+
+@kernel
+def numbered_sets(values, offsets, out, out_offsets):
+    """Number the repeated values of every bag of a ragged array; return how many values there are in all."""
+    largest = 0
+    for i in range(offsets.size - 1):
+        largest = max(largest, offsets[i + 1] - offsets[i])
+    size = 1 << table_bits(largest)
+    table = np.empty(size, out.dtype)
+    owner = np.full(size, NOBODY)
+    counts = np.empty(size, np.uint64)
+    out_offsets[:] = offsets
+    for i in range(offsets.size - 1):
+        start = offsets[i]
+        n = offsets[i + 1] - start
+        numbered(values[start : start + n], n, table, owner, counts, i, out[start:])
+    return values.size

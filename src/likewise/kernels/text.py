@@ -1,0 +1,287 @@
+"""Text to units: one 64-bit hash for every word, or for every character, of a document (UTF-8 bytes in, hashes out).
+
+What a unit is follows from tables that the caller passes in:
+  ascii_hashes  uint64[128]      for characters: the unit of this byte after folding
+  kinds         uint8[0x110000]  OTHER, WORD, SOLO, MARK or SPACE for every code point
+  folds         int32[0x110000]  the code point after folding; a negative number -i means expansions[i]
+  expansions    int32[·, 3]      foldings to several code points, padded with 0
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likewise.kernels import kernel
+from likewise.kernels.hashing import (
+    STREAM_ODD,
+    U0,
+    U1,
+    U3,
+    U7,
+    U32,
+    U56,
+    WORD_SEED,
+    absorb,
+    finish,
+    mix,
+)
+
+OTHER, WORD, SOLO, MARK, SPACE = 0, 1, 2, 3, 4
+COLLAPSE, KEEP, REMOVE = 0, 1, 2
+U2 = np.uint64(2)
+U4 = np.uint64(4)
+U8 = np.uint64(8)
+U23 = np.uint64(23)
+U41 = np.uint64(41)
+U58 = np.uint64(58)
+U63 = np.uint64(63)
+TOPS = np.uint64(0x8080808080808080)  # the highest bit of each of eight bytes
+GATHER = np.uint64(0x0102040810204080)  # times eight bytes that are 0 or 1: the highest byte holds them as bits
+DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)  # its multiples by powers of two differ in the highest six bits
+BIT_OF = np.zeros(64, np.uint8)
+for _bit in range(64):
+    BIT_OF[((int(DE_BRUIJN) << _bit) & 0xFFFFFFFFFFFFFFFF) >> 58] = _bit
+BLANK, UNDERSCORE, BEYOND = np.uint8(0x20), np.uint8(0x5F), np.uint8(0x80)
+LETTER_A, LETTERS, DIGIT_0, DIGITS = np.uint8(0x61), np.uint8(26), np.uint8(0x30), np.uint8(10)
+SHINGLE_BASE = np.uint64(0x9FB21C651E98DF25)
+SHORT_SEED = np.uint64(0x2545F4914F6CDD1D)
+
+
+@kernel
+def decode(data, i):
+    """Return the code point that starts at byte i, and the position of the next one (the text is valid UTF-8)."""
+    c = np.int64(data[i])
+    if c < 0x80:
+        return c, i + U1
+    second = np.int64(data[i + U1]) & 0x3F
+    if c < 0xE0:
+        return ((c & 0x1F) << 6) | second, i + U2
+    third = np.int64(data[i + U2]) & 0x3F
+    if c < 0xF0:
+        return ((c & 0x0F) << 12) | (second << 6) | third, i + U3
+    return ((c & 0x07) << 18) | (second << 12) | (third << 6) | (np.int64(data[i + U3]) & 0x3F), i + U4
+
+
+@kernel
+def absorb_point(h, block, length, point):
+    """Take one more code point, as UTF-8, into the running state of hashing.hash_bytes."""
+    if point < 0x80:
+        return absorb(h, block, length, point)
+    if point < 0x800:
+        h, block, length = absorb(h, block, length, 0xC0 | (point >> 6))
+    else:
+        if point < 0x10000:
+            h, block, length = absorb(h, block, length, 0xE0 | (point >> 12))
+        else:
+            h, block, length = absorb(h, block, length, 0xF0 | (point >> 18))
+            h, block, length = absorb(h, block, length, 0x80 | ((point >> 12) & 0x3F))
+        h, block, length = absorb(h, block, length, 0x80 | ((point >> 6) & 0x3F))
+    return absorb(h, block, length, 0x80 | (point & 0x3F))
+
+
+@kernel
+def fold_ascii(source, lower, out):
+    """Copy bytes: letters (made lower-case if `lower`), digits, _ and bytes beyond ASCII stay, others become 0.
+
+    Return whether there is a byte beyond ASCII. Written so that LLVM does sixteen bytes at a time.
+    """
+    bit = BLANK if lower else np.uint8(0)
+    for i in range(source.size):
+        c = source[i]
+        letter = np.uint8((c | BLANK) - LETTER_A) < LETTERS
+        stays = (np.uint8(c - DIGIT_0) < DIGITS) | (c == UNDERSCORE) | (c >= BEYOND)
+        out[i] = np.uint8(c | bit) if letter else (c if stays else np.uint8(0))
+    top = np.uint8(0)
+    for i in range(source.size):
+        top = np.uint8(top | source[i])
+    return top >= BEYOND
+
+
+@kernel
+def find_runs(folded, size, out):
+    """Write the start and the end of every run of bytes that are not 0; return how many numbers were written.
+
+    `folded` holds `size` bytes, eight at a time, and zeros behind them up to the next multiple of 64 and 64 more.
+    For every 64 bytes
+    one bit each is set where the byte is not 0; a bit that differs from the one before it is a start or an end.
+    """
+    count = 0
+    last = U0
+    for block in range(size // 64 + 1):
+        bits = U0
+        for j in range(8):
+            v = folded[block * 8 + j]
+            flags = ((((v & ~TOPS) + ~TOPS) | v) & TOPS) >> U7
+            bits |= ((flags * GATHER) >> U56) << np.uint64(8 * j)
+        turns = bits ^ ((bits << U1) | last)
+        last = bits >> U63
+        while turns != U0:
+            lowest = turns & (~turns + U1)
+            out[count] = block * 64 + np.int64(BIT_OF[(lowest * DE_BRUIJN) >> U58])
+            count += 1
+            turns ^= lowest
+    return count
+
+
+@kernel
+def word_from(data, i, stop, kinds, folds, expansions):
+    """Hash the word that starts at byte i, or pass over one character that starts no word.
+
+    Return the hash, whether there was a word, and the position behind it.
+    """
+    h = WORD_SEED
+    block = U0
+    length = U0
+    solo = False
+    while i < stop:
+        point, after = decode(data, i)
+        kind = kinds[point]
+        if kind == OTHER or kind == SPACE:
+            if length == U0:
+                i = after
+            break
+        if length > U0 and kind != MARK and (solo or kind == SOLO):
+            break
+        solo |= kind == SOLO
+        folded = folds[point]
+        if folded >= 0:
+            h, block, length = absorb_point(h, block, length, folded)
+        else:
+            for part in expansions[-folded]:
+                if part != 0:
+                    h, block, length = absorb_point(h, block, length, part)
+        i = after
+    return finish(h, block, length), length > U0, i
+
+
+@kernel
+def words(data, start, stop, lower, kinds, folds, expansions, room, out):
+    """Write hash_bytes of every word, folded, to `out`; return how many there are.
+
+    A word is a run of WORD and MARK characters; a SOLO character is a word of its own with the MARKs behind it. The
+    document is cut at ASCII characters that are in no word. A piece of pure ASCII is a word, hashed eight bytes at a
+    time; any
+    other piece is left to word_from. `room` is space to work in, at least size / 8 + 20 + size words of 64 bits.
+    """
+    size = stop - start
+    width = size // 64 * 8 + 16
+    folded = room[:width]
+    runs = room[width:].view(np.int64)
+    folded[size // 8 :] = U0
+    beyond = fold_ascii(data[start:stop], lower, folded.view(np.uint8)[:size])
+    count = find_runs(folded, size, runs)
+    n = 0
+    for j in range(0, count, 2):
+        i = np.uint64(runs[j])
+        length = np.uint64(runs[j + 1]) - i
+        index = i >> U3
+        down = (i & U7) << U3
+        up = U63 - down
+        v = (folded[index] >> down) | ((folded[index + U1] << U1) << up)
+        tops = v & TOPS
+        h = WORD_SEED
+        left = length
+        while left >= U8:
+            h = mix(h ^ v)
+            left -= U8
+            index += U1
+            v = (folded[index] >> down) | ((folded[index + U1] << U1) << up)
+            tops |= v & TOPS
+        if beyond and tops != U0:
+            i = np.uint64(start + runs[j])
+            end = np.uint64(start + runs[j + 1])
+            while i < end:
+                value, found, i = word_from(data, i, end, kinds, folds, expansions)
+                if found:
+                    out[n] = value
+                    n += 1
+        else:
+            out[n] = finish(h, v & ((U1 << (left << U3)) - U1), length)
+            n += 1
+    return n
+
+
+@kernel
+def chars(data, start, stop, ascii_hashes, whitespace, kinds, folds, expansions, out):
+    """Write mix(WORD_SEED ^ code point) of every character, folded, to `out`; return how many there are.
+
+    White space is collapsed to one blank a run, kept, or removed.
+    """
+    n = 0
+    after_space = False
+    i = np.uint64(start)
+    stop = np.uint64(stop)
+    while i < stop:
+        c = data[i]
+        if c < 128:
+            if kinds[c] != SPACE or whitespace == KEEP:
+                out[n] = ascii_hashes[c]
+                n += 1
+                after_space = False
+            else:
+                if whitespace == COLLAPSE and not after_space:
+                    out[n] = ascii_hashes[32]
+                    n += 1
+                after_space = True
+            i += U1
+            continue
+        point, i = decode(data, i)
+        if kinds[point] == SPACE and whitespace != KEEP:
+            if whitespace == COLLAPSE and not after_space:
+                out[n] = ascii_hashes[32]
+                n += 1
+            after_space = True
+            continue
+        after_space = False
+        folded = folds[point]
+        if folded >= 0:
+            out[n] = mix(WORD_SEED ^ np.uint64(folded))
+            n += 1
+        else:
+            for part in expansions[-folded]:
+                if part != 0:
+                    out[n] = mix(WORD_SEED ^ np.uint64(part))
+                    n += 1
+    return n
+
+
+@kernel
+def shingles(units, n, k, out):
+    """Hash every run of k units, u[0]·B^(k-1) + … + u[k-1] mod 2**64, rolling; return how many there are.
+
+    Fewer than k units (but at least one) make one shingle, hashed the same way and mixed with their number.
+    """
+    if n == 0:
+        return 0
+    value = np.uint64(0)
+    if n < k:
+        for i in range(n):
+            value = value * SHINGLE_BASE + units[i]
+        out[0] = mix(value ^ SHORT_SEED ^ np.uint64(n))
+        return 1
+    gone = np.uint64(1)
+    for i in range(k):
+        value = value * SHINGLE_BASE + units[i]
+        gone *= SHINGLE_BASE
+    out[0] = value
+    for i in range(k, n):
+        value = value * SHINGLE_BASE + units[i] - units[i - k] * gone
+        out[i - k + 1] = value
+    return n - k + 1
+
+
+@kernel
+def digest_units(units, n, out):
+    """Fingerprint the sequence of units with 128 bits: documents that differ only in what folding removes agree.
+
+    `a` hashes the units read so far, in order; `b` adds up all the states `a` has gone through, each turned by 23 bits
+    more than the next.
+    """
+    a = WORD_SEED ^ np.uint64(n)
+    b = U0
+    for i in range(n):
+        a = (a ^ units[i]) * STREAM_ODD
+        a ^= a >> U32
+        b = ((b << U23) | (b >> U41)) + a
+    out[0] = mix(a)
+    out[1] = mix(b)

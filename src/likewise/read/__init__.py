@@ -1,0 +1,71 @@
+"""Documents in: from files of many formats and from objects in memory, as batches of Arrow text.
+
+`open_source` takes whatever the user has and returns a `Source`: its `batches` are read once, and later it
+gives or writes the rows that were kept, with all their columns, in their order and format.
+"""
+
+from __future__ import annotations
+
+import os
+
+from likewise.errors import ParameterError
+from likewise.read.base import Aside, ReadOptions, Source
+from likewise.read.delimited import Delimited
+from likewise.read.find import Files, Found, find, looks_like_files
+from likewise.read.ipc import Ipc
+from likewise.read.jsonl import JsonLines
+from likewise.read.objects import from_object
+from likewise.read.parquet import Parquet
+from likewise.read.plain import Lines, TextFiles
+from likewise.read.tables import Part, TableFiles
+
+__all__ = ["Aside", "Files", "ReadOptions", "Source", "open_source"]
+
+PARTS: dict[str, type[Part]] = {
+    "parquet": Parquet,
+    "arrow": Ipc,
+    "jsonl": JsonLines,
+    "csv": Delimited,
+    "tsv": Delimited,
+    "text": Lines,
+}
+
+
+def open_source(source: object, options: ReadOptions | None = None) -> Source:
+    """Return the documents in `source`.
+
+    A string or Path is a file, a folder or a glob, and so is each entry of `Files` or of a list of Path objects.
+    A list of strings names files if all of them do, and else holds documents. Other objects are tables or
+    columns: of pyarrow, pandas, polars, a Hugging Face dataset, or anything that speaks Arrow.
+    """
+    options = options or ReadOptions()
+    files = _files(source)
+    if files is None:
+        return from_object(source, options)
+    found = find(files)
+    if found[0].is_table or options.lines:
+        return TableFiles([_part(file, options) for file in found], options)
+    return TextFiles(found, options)
+
+
+def _part(file: Found, options: ReadOptions) -> Part:
+    return PARTS[file.format](file, options)
+
+
+def _files(source: object) -> Files | None:
+    """Return the files that the source stands for, or None if it is an object in memory."""
+    if isinstance(source, Files):
+        return source
+    if isinstance(source, str | os.PathLike):
+        return Files([source])
+    if not isinstance(source, list | tuple):
+        return None
+    paths = [isinstance(entry, os.PathLike) for entry in source]
+    if any(paths):
+        strange = next((entry for entry in source if not isinstance(entry, str | os.PathLike)), None)
+        if strange is not None:
+            raise ParameterError(f"A list of files must hold paths only. Got {strange!r} instead.")
+        return Files(source)
+    if source and all(isinstance(entry, str) for entry in source) and looks_like_files(source):
+        return Files(source)
+    return None

@@ -1,0 +1,246 @@
+"""Which files a path, a glob, a folder or a list of them stands for."""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from likewise.errors import InputError, MissingInput, ParameterError
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+}
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz"}
+
+GLOB = "name the files you want by a glob such as '{0}/**/*.parquet'"
+
+
+@dataclass(frozen=True)
+class Files:
+    """Paths, globs and folders, said to be files beyond doubt (a list of strings may also be documents)."""
+
+    paths: tuple[str | os.PathLike[str], ...]
+
+    def __init__(self, paths: Iterable[str | os.PathLike[str]]) -> None:
+        object.__setattr__(self, "paths", tuple(paths))
+
+
+@dataclass(frozen=True)
+class Found:
+    """One file: where it is, how it is called in messages, where its kept rows go, and what is in it."""
+
+    path: Path
+    name: str
+    relative: str
+    given: str
+    format: str
+    compression: str | None
+    bytes: int
+
+    @property
+    def is_table(self) -> bool:
+        """True for files of rows, False for text."""
+        return self.format != "text"
+
+
+def format_of(name: str) -> tuple[str, str | None]:
+    """Return the format and the compression that a file name tells.
+
+    >>> format_of("news/a.jsonl.gz"), format_of("README")
+    (('jsonl', 'gzip'), ('text', None))
+    """
+    suffixes = [suffix.lower() for suffix in PurePosixPath(name).suffixes]
+    compression = COMPRESSIONS.get(suffixes[-1]) if suffixes else None
+    if compression is not None:
+        suffixes.pop()
+    return FORMATS.get(suffixes[-1], "text") if suffixes else "text", compression
+
+
+def find(files: Files) -> list[Found]:
+    """Return the files in the order given, folders and globs sorted; the same path twice counts once."""
+    if not files.paths:
+        raise MissingInput("there is no input; name a file, a folder or a glob")
+    found: list[Found] = []
+    seen: set[str] = set()
+    for given in files.paths:
+        for one in _expand(given):
+            key = os.path.abspath(one.path)
+            if key not in seen:
+                seen.add(key)
+                found.append(one)
+    tables = [one for one in found if one.is_table]
+    if tables and len(tables) < len(found):
+        other = next(one for one in found if not one.is_table)
+        raise InputError(
+            f"the input mixes tables ({tables[0].name}) and text files ({other.name});"
+            " run them apart, or name one kind by a glob"
+        )
+    return _apart(found)
+
+
+def looks_like_files(values: list[Any] | tuple[Any, ...]) -> bool:
+    """Tell whether a list of strings names files (True) or holds documents (False)."""
+    first = [_names_file(value) for value in values[:1000]]
+    if not any(first):
+        return bool(values) and all(_looks_like_table(value) for value in values)
+    others = [value for value in values if not _names_file(value)]
+    if not others:
+        return True
+    if all(_looks_like_table(value) for value in others):
+        return True
+    file = values[first.index(True)]
+    raise ParameterError(
+        f"The list of strings has both names of files ({file!r}) and others ({others[0][:60]!r})."
+        " For files pass Path objects; for documents pass pyarrow.array(your_list)."
+    )
+
+
+def _names_file(value: str) -> bool:
+    if not value or len(value) > 4096 or "\n" in value or "\0" in value:
+        return False
+    if os.path.exists(value):
+        return True
+    return glob.has_magic(value) and next(glob.iglob(value, recursive=True), None) is not None
+
+
+def _looks_like_table(value: str) -> bool:
+    return len(value) < 4096 and "\n" not in value and " " not in value and format_of(value)[0] != "text"
+
+
+def _expand(given: str | os.PathLike[str]) -> Iterator[Found]:
+    written = os.fspath(given)
+    if not isinstance(written, str):
+        raise ParameterError(f"A path must be a string or a Path object. Got {written!r} instead.")
+    if os.path.isdir(written):
+        yield from _folder(written)
+    elif os.path.exists(written) or os.path.islink(written):
+        yield _file(written, os.path.basename(written), written)
+    elif glob.has_magic(written):
+        yield from _glob(written)
+    else:
+        raise MissingInput(f"{_shown(written)}: there is no such file or folder; check the name")
+
+
+def _glob(pattern: str) -> Iterator[Found]:
+    root = pattern
+    while glob.has_magic(root):
+        root = os.path.dirname(root)
+    matches = sorted(glob.glob(pattern, recursive=True), key=_posix)
+    names = [match for match in matches if not os.path.isdir(match)]
+    if names:
+        for name in names:
+            yield _file(name, os.path.relpath(name, root or "."), pattern)
+    elif matches:
+        for name in matches:
+            for one in _folder(name):
+                yield replace(one, relative=_posix(os.path.relpath(one.path, root or ".")), given=pattern)
+    else:
+        raise MissingInput(f"{_shown(pattern)}: no file matches this glob; check the pattern")
+
+
+def _folder(folder: str) -> Iterator[Found]:
+    relatives = sorted(_walk(folder, ""))
+    tables = [name for name in relatives if format_of(name)[0] != "text"]
+    if tables:
+        relatives = [name for name in relatives if not _underscored(name)]
+        others = [name for name in relatives if format_of(name)[0] == "text"]
+        if others:
+            raise InputError(
+                f"{_shown(folder)}: the folder has both tables ({tables[0]}) and other files ({others[0]}); "
+                + GLOB.format(_posix(folder).rstrip("/"))
+            )
+    if not relatives:
+        raise MissingInput(f"{_shown(folder)}: there are no files in this folder")
+    for name in relatives:
+        yield _file(os.path.join(folder, name), name, folder)
+
+
+def _walk(folder: str, inside: str) -> Iterator[str]:
+    try:
+        with os.scandir(os.path.join(folder, inside)) as entries:
+            names = [(entry.name, entry.is_dir(follow_symlinks=False), entry.is_file()) for entry in entries]
+    except OSError as error:
+        raise InputError(f"{_shown(os.path.join(folder, inside))}: {reason(error)}") from error
+    for name, is_folder, is_file in names:
+        if name.startswith("."):
+            continue
+        if is_folder:
+            yield from _walk(folder, f"{inside}{name}/")
+        elif is_file:
+            yield f"{inside}{name}"
+
+
+def _underscored(name: str) -> bool:
+    return any(part.startswith("_") for part in name.split("/"))
+
+
+def _file(path: str, relative: str, given: str) -> Found:
+    name = _shown(path)
+    try:
+        status = os.stat(path)
+    except FileNotFoundError as error:
+        raise MissingInput(f"{name}: {reason(error)}") from error
+    except OSError as error:
+        raise InputError(f"{name}: {reason(error)}") from error
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"{name}: this is not a regular file; save its content to a file first")
+    relative = "/".join(part for part in _posix(relative).split("/") if part not in ("", ".", ".."))
+    kind, compression = format_of(_posix(path))
+    return Found(Path(path), name, relative, _shown(given), kind, compression, status.st_size)
+
+
+def reason(error: OSError) -> str:
+    """Say in words why a file cannot be used."""
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file; check the name"
+    if isinstance(error, PermissionError):
+        return "you may not read this; check its permissions"
+    return f"cannot be read: {error.strerror or error}"
+
+
+def _apart(found: list[Found]) -> list[Found]:
+    """Give each file its own place below `kept/`, also when two inputs have the same relative name."""
+    files: set[str] = set()
+    folders: set[str] = set()
+    placed = []
+    for one in found:
+        pure = PurePosixPath(one.relative)
+        suffix = "".join(pure.suffixes[-2 if one.compression else -1 :])
+        stem = pure.name[: len(pure.name) - len(suffix)]
+        relative, count = one.relative, 1
+        while relative in files or relative in folders or _above(relative) & files:
+            count += 1
+            relative = str(pure.with_name(f"{stem}-{count}{suffix}"))
+            if _above(relative) & files:
+                relative = f"{count}/{one.relative}"
+        files.add(relative)
+        folders |= _above(relative)
+        placed.append(replace(one, relative=relative))
+    return placed
+
+
+def _above(relative: str) -> set[str]:
+    return {str(parent) for parent in PurePosixPath(relative).parents} - {"."}
+
+
+def _posix(path: str) -> str:
+    return path.replace(os.sep, "/")
+
+
+def _shown(path: str) -> str:
+    """Return a path with `/` between its parts; bytes that are not UTF-8 are shown as \\xNN."""
+    return os.fsencode(_posix(path)).decode("utf-8", "backslashreplace")

@@ -1,0 +1,85 @@
+"""Items to band keys: the signature is made, cut into bands, hashed, and forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.arrays import Hashes, Ints, Sets, TextChunk, Texts
+from likewise.families.banding import Banding
+from likewise.families.minhash import MinHash
+from likewise.parallel import in_order
+
+Keys = NDArray[np.uint32]
+SET_BATCH = 20_000
+
+
+def key_texts(
+    texts: Texts,
+    rows: Ints,
+    recipe: Any,
+    prepare: Callable[[TextChunk], TextChunk],
+    minhash: MinHash,
+    banding: Banding,
+    threads: int,
+    tick: Callable[[int], None],
+) -> tuple[Keys, Hashes]:
+    """Return the band keys of these documents, and the fingerprints of their units (0, 0 for an empty document).
+
+    `recipe` and `prepare` come from a shingler; text goes to keys in one kernel, and no set is kept.
+    """
+    from likewise.kernels.documents import key_documents
+
+    keys = np.empty((len(rows), banding.b), np.uint32)
+    digests = np.empty((len(rows), 2), np.uint64)
+    seeds = minhash.seeds(banding.slots)
+
+    def work(task: tuple[TextChunk, Ints, slice]) -> int:
+        chunk, local, place = task
+        chunk = prepare(chunk)
+        key_documents(
+            chunk.data,
+            chunk.offsets,
+            local,
+            recipe,
+            minhash.code,
+            seeds,
+            banding.r,
+            keys[place],
+            digests[place],
+        )
+        return len(local)
+
+    for done in in_order(work, texts.split(rows), threads):
+        tick(done)
+    return keys, digests
+
+
+def key_sets(sets: Sets, minhash: MinHash, banding: Banding, threads: int, tick: Callable[[int], None]) -> Keys:
+    """Return the band keys of every set."""
+    from likewise.kernels.sketch import key_sets as kernel
+
+    keys = np.empty((len(sets), banding.b), np.uint32)
+    seeds = minhash.seeds(banding.slots)
+
+    def work(start: int) -> int:
+        part = slice(start, min(start + SET_BATCH, len(sets)))
+        offsets = sets.offsets[part.start : part.stop + 1]
+        kernel(sets.values, offsets, minhash.code, seeds, banding.r, keys[part])
+        return len(offsets) - 1
+
+    for done in in_order(work, range(0, len(sets), SET_BATCH), threads):
+        tick(done)
+    return keys
+
+
+def agreement_counts(sets: Sets, minhash: MinHash, slots: int) -> Ints:
+    """Return how many pairs of these sets agree in 0, 1, … slots of their signatures: what tuning needs to know."""
+    from likewise.kernels.sketch import agreements
+
+    counts = np.zeros(slots + 1, np.int64)
+    agreements(minhash.signatures(sets, slots), counts)
+    return counts

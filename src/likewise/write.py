@@ -1,0 +1,161 @@
+"""Results out: tables and manifests to files, all or nothing, the same bytes for the same table."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+from likewise.errors import OutputError, ParameterError
+
+ROWS = 1 << 16
+"""Rows in a row group or batch; fixed, so that the bytes do not depend on how a table is chunked."""
+
+MANIFEST = "run.json"
+OUTPUTS = ("kept", "removed.parquet", "pairs.parquet", "clusters.parquet", "set_aside.parquet", "report.html")
+"""What a run leaves in its folder, besides its manifest."""
+
+
+def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
+    """Write a table as Parquet, CSV, JSON lines or Arrow, by the extension of the path.
+
+    The file appears under its name only when it is complete. Equal tables give equal bytes.
+    """
+    path = Path(path)
+    writer = _writer(path)
+    with _created(path) as out:
+        try:
+            writer(_settled(table), out)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+            raise OutputError(f"{path}: this table cannot be written as {path.suffix}: {error}") from error
+
+
+def write_json(value: object, path: str | os.PathLike[str]) -> None:
+    """Write a value as readable JSON, all or nothing; numbers that are not finite become null."""
+    text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False, default=str)
+    with _created(Path(path)) as out:
+        out.write(text.encode() + b"\n")
+
+
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Raise now what `write_table` would raise later: an unknown extension, a folder that is not there."""
+    path = Path(path)
+    _writer(path)
+    if path.is_dir():
+        raise OutputError(f"{path}: this is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise OutputError(f"{path}: there is no folder {path.parent}; create it first")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise OutputError(f"{path}: you may not write to the folder {path.parent}; choose another")
+
+
+def prepare_directory(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]] = ()) -> Path:
+    """Make the folder of a run ready and return it: create it, or take out what an earlier run left.
+
+    A folder with other files and without a manifest is not touched, nor one with an input in what would be
+    replaced. The manifest is written at once, so that a run that was killed leaves a folder that can be used again.
+    """
+    path = Path(path)
+    outputs = [path / name for name in OUTPUTS]
+    try:
+        if path.exists() and not path.is_dir():
+            raise OutputError(f"{path}: this is a file; name a folder")
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()) and not (path / MANIFEST).is_file():
+            raise OutputError(
+                f"{path}: the folder is not empty and was not made by likewise; choose another, or empty it"
+            )
+        for place in inputs:
+            for output in outputs:
+                if Path(place).resolve().is_relative_to(output.resolve()):
+                    raise OutputError(f"{path}: this run would replace its own input {place}; choose another folder")
+        write_json({"finished": False}, path / MANIFEST)
+        for output in outputs:
+            if output.is_dir() and not output.is_symlink():
+                shutil.rmtree(output)
+            else:
+                output.unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be prepared: {error.strerror or error}; choose another folder") from error
+    return path
+
+
+def _writer(path: Path) -> Callable[[pa.Table, IO[bytes]], None]:
+    writers: dict[str, Callable[[pa.Table, IO[bytes]], None]] = {
+        ".parquet": _parquet,
+        ".csv": _csv,
+        ".jsonl": _jsonl,
+        ".arrow": _arrow,
+        ".feather": _arrow,
+    }
+    if path.suffix.lower() not in writers:
+        raise ParameterError.of("write_table", "path", f"a file that ends in {', '.join(writers)}", str(path))
+    return writers[path.suffix.lower()]
+
+
+def _parquet(table: pa.Table, out: IO[bytes]) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, out, row_group_size=ROWS, compression="zstd")
+
+
+def _csv(table: pa.Table, out: IO[bytes]) -> None:
+    import pyarrow.csv
+
+    pyarrow.csv.write_csv(table, out)
+
+
+def _jsonl(table: pa.Table, out: IO[bytes]) -> None:
+    for start in range(0, table.num_rows, ROWS):
+        for row in table.slice(start, ROWS).to_pylist():
+            out.write(json.dumps(_finite(row), ensure_ascii=False, default=str).encode() + b"\n")
+
+
+def _arrow(table: pa.Table, out: IO[bytes]) -> None:
+    with pa.ipc.new_file(out, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_table(table, max_chunksize=ROWS)
+
+
+def _settled(table: pa.Table) -> pa.Table:
+    """Return an equal table whose layout depends on its values only."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            column = table.column(place).cast(field.type.value_type).combine_chunks().dictionary_encode()
+            table = table.set_column(place, field, column.cast(field.type))
+    return table.combine_chunks()
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return value
+
+
+@contextmanager
+def _created(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file under a hidden name; it takes its own name when all is on the disk."""
+    hidden = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(hidden, "wb") as out:
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(hidden, path)
+    except FileNotFoundError as error:
+        raise OutputError(f"{path}: there is no folder {path.parent}; create it first") from error
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):
+            hidden.unlink()
