@@ -1,10 +1,10 @@
 """Make the corpora the benchmarks run on, as Parquet files with the columns id, path and text.
 
-    python benchmarks/corpus.py                      the text of a big Python environment, 500 MB
-    python benchmarks/corpus.py --megabytes 20       the same, smaller
-    python benchmarks/corpus.py --newsgroups FILE    a Parquet file of your own, ids made row numbers
-    python benchmarks/corpus.py --template 100000    documents that share half of their words
-    python benchmarks/corpus.py --identical 100000   copies of one document
+python benchmarks/corpus.py                      the text of a big Python environment, 500 MB
+python benchmarks/corpus.py --megabytes 20       the same, smaller
+python benchmarks/corpus.py --newsgroups FILE    a Parquet file of your own, ids made row numbers
+python benchmarks/corpus.py --template 100000    documents that share half of their words
+python benchmarks/corpus.py --identical 100000   copies of one document
 """
 
 from __future__ import annotations
@@ -180,8 +180,10 @@ def main() -> None:
         if value is not None
     ]
     for path in made or [environment(500)]:
-        size = sum(pq.ParquetFile(path).metadata.row_group(i).column(2).total_uncompressed_size
-                   for i in range(pq.ParquetFile(path).metadata.num_row_groups))
+        size = sum(
+            pq.ParquetFile(path).metadata.row_group(i).column(2).total_uncompressed_size
+            for i in range(pq.ParquetFile(path).metadata.num_row_groups)
+        )
         print(f"{path}: {pq.ParquetFile(path).metadata.num_rows:,} documents, {size / 1e6:,.0f} MB of text")
 
 

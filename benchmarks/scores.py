@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
+
 from truth import Integers, Truth
 
 
@@ -66,7 +67,8 @@ def components(i: Integers, j: Integers, rows: int) -> Integers:
 
 def _keys(first: Integers, second: Integers) -> Integers:
     """One number for each pair of sets; -1, no words, becomes 0."""
-    return (np.minimum(first, second) + 1) << 32 | (np.maximum(first, second) + 1)
+    keys: Integers = (np.minimum(first, second) + 1) << 32 | (np.maximum(first, second) + 1)
+    return keys
 
 
 def _distinct_pairs(first: Integers, second: Integers) -> Integers:

@@ -149,7 +149,7 @@ def rank(sets: Ragged) -> tuple[Ragged, Integers]:
     return Ragged(_reorder(values, sets.ends, order, ends), ends), order
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _reorder(values: Any, starts: Any, order: Any, ends: Any) -> Any:
     out = np.empty_like(values)
     for place in range(len(order)):
@@ -158,7 +158,7 @@ def _reorder(values: Any, starts: Any, order: Any, ends: Any) -> Any:
     return out
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def join(values: Any, ends: Any, threshold: float) -> tuple[Any, Any, Any]:
     """All pairs of sets, sorted by size, with Jaccard similarity >= threshold: prefix and length filters.
 
@@ -204,13 +204,13 @@ def join(values: Any, ends: Any, threshold: float) -> tuple[Any, Any, Any]:
     return np.array(first, np.int64), np.array(second, np.int64), np.array(similarity, np.float64)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _least(bound: float) -> int:
     """The smallest integer >= bound, forgiving rounding errors downwards."""
     return int(np.ceil(bound - 1e-6))
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _shared(values: Any, i: int, i_end: int, j: int, j_end: int) -> int:
     """How many values two sorted ranges share."""
     shared = 0

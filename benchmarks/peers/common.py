@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import re
 import resource
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 WORD = re.compile(r"\w+")
+Result = TypeVar("Result")
 
 
 class Arguments(argparse.Namespace):
@@ -71,9 +74,28 @@ class Phases:
 
     def report(self, **more: object) -> None:
         """Print the one line of JSON."""
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
         total = sum(self.seconds.values())
         print(json.dumps({"phases": self.seconds, "total": total, "peak_mb": peak, **more}))
+
+
+def in_processes(work: Callable[[int], Result], starts: range, texts: pa.ChunkedArray, count: int) -> Iterator[Result]:
+    """Do the work at every start, in order, in `count` processes that share the texts (see `shared_texts`)."""
+    _shared.append(texts)
+    if count == 1:
+        yield from map(work, starts)
+    else:
+        with multiprocessing.get_context("fork").Pool(count) as pool:
+            yield from pool.imap(work, starts)
+
+
+_shared: list[pa.ChunkedArray] = []
+
+
+def shared_texts(start: int, count: int) -> list[str]:
+    """Some of the texts the processes share."""
+    found: list[str] = _shared[0].slice(start, count).to_pylist()
+    return found
 
 
 def read_texts(corpus: Path, column: str) -> pa.ChunkedArray:

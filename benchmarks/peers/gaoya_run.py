@@ -24,9 +24,7 @@ def main() -> None:
     run, phase = arguments(), Phases()
     with phase("read"):
         texts = read_texts(run.corpus, run.text).to_pylist()
-        rows = [
-            row for row, text in enumerate(texts) if len(text) >= SHORT or len(WORD.findall(text)) >= run.k
-        ]
+        rows = [row for row, text in enumerate(texts) if len(text) >= SHORT or len(WORD.findall(text)) >= run.k]
         texts = [texts[row] for row in rows]
     error = sqrt(run.threshold * (1 - run.threshold) / (run.bands * run.rows))
     with phase("sketch"):

@@ -1,24 +1,22 @@
-"""rensa: shingles in Python and full R-MinHash sketches in two processes, then its LSH index.
+"""rensa: shingles in Python and full R-MinHash sketches in several processes, then its LSH index.
 
-Only `RMinHash` objects can be asked for their candidates (a digest matrix answers with flags alone), so
-these are made, in bulk, and given back by the workers.
+Only `RMinHash` objects can be asked for their candidates (a digest matrix answers with flags alone), so these are
+made, in bulk, and given back by the workers.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 from functools import partial
 
-import pyarrow as pa
-from common import Phases, arguments, pairs_of, read_texts, shingles, write_pairs
+from common import Phases, arguments, in_processes, pairs_of, read_texts, shared_texts, shingles, write_pairs
 from rensa import RMinHash, RMinHashLSH  # type: ignore[import-not-found]
 
 CHUNK = 250
 
 
-def sketch(texts: pa.ChunkedArray, k: int, slots: int, seed: int, start: int) -> tuple[list[int], list[RMinHash]]:
+def sketch(start: int, k: int, slots: int, seed: int) -> tuple[list[int], list[RMinHash]]:
     """Row numbers and sketches of the documents with words from `start` on."""
-    sets = [shingles(text, k) for text in texts.slice(start, CHUNK).to_pylist()]
+    sets = [shingles(text, k) for text in shared_texts(start, CHUNK)]
     rows = [row for row, found in enumerate(sets, start) if found]
     return rows, RMinHash.from_token_sets([found for found in sets if found], slots, seed)
 
@@ -26,33 +24,22 @@ def sketch(texts: pa.ChunkedArray, k: int, slots: int, seed: int, start: int) ->
 def main() -> None:
     """Run once."""
     run, phase = arguments(), Phases()
+    slots = run.bands * run.rows
+    rows: list[int] = []
+    sketches: list[RMinHash] = []
     with phase("read"):
         texts = read_texts(run.corpus, run.text)
     with phase("sketch"):
-        work = partial(_work, k=run.k, slots=run.bands * run.rows, seed=run.seed)
-        rows: list[int] = []
-        sketches: list[RMinHash] = []
-        with multiprocessing.get_context("fork").Pool(run.processes, _share, (texts,)) as pool:
-            for some_rows, some in pool.imap(work, range(0, len(texts), CHUNK)):
-                rows += some_rows
-                sketches += some
+        work = partial(sketch, k=run.k, slots=slots, seed=run.seed)
+        for some_rows, some in in_processes(work, range(0, len(texts), CHUNK), texts, run.processes):
+            rows += some_rows
+            sketches += some
     with phase("query"):
-        index = RMinHashLSH(run.threshold, run.bands * run.rows, run.bands)
+        index = RMinHashLSH(run.threshold, slots, run.bands)
         index.insert_pairs(zip(rows, sketches, strict=True))
         first, second = pairs_of(zip(rows, index.query_all(sketches), strict=True))
     write_pairs(run.out, first, second)
     phase.report()
-
-
-_shared: list[pa.ChunkedArray] = []
-
-
-def _share(texts: pa.ChunkedArray) -> None:
-    _shared.append(texts)
-
-
-def _work(start: int, k: int, slots: int, seed: int) -> tuple[list[int], list[RMinHash]]:
-    return sketch(_shared[0], k, slots, seed, start)
 
 
 if __name__ == "__main__":

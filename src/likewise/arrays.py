@@ -85,7 +85,7 @@ class Texts:
         if not isinstance(texts, pa.Array | pa.ChunkedArray):
             try:
                 texts = pa.array(texts, pa.large_string())
-            except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
+            except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, UnicodeEncodeError) as error:
                 raise ParameterError(f"texts must be strings: {error}") from error
         if texts.null_count:
             raise ParameterError("texts must not hold nulls")
@@ -132,9 +132,9 @@ class Sets:
     def from_lists(cls, lists: Sequence[Iterable[Any]] | Any, *, bag: bool = False) -> Sets:
         """Make sets from lists of any tokens: words, item numbers, tags — or from an Arrow list column.
 
-        Tokens are hashed to 64 bits; two different tokens collide with probability 2**-64. An integer and the string
-        of its
-        digits are different tokens. Repeated tokens count once, or with bag=True as often as they stand there.
+        Tokens are hashed to 64 bits; two different tokens collide with probability 2**-64. An integer and the
+        string of its digits are different tokens. Repeated tokens count once, or with bag=True as often
+        as they stand there.
         """
         from likewise.kernels import hashing, sets
 
@@ -166,6 +166,8 @@ def _flatten(lists: Any) -> tuple[Any, Ints]:
             raise ParameterError("Sets.from_lists: the column holds null lists; use empty lists instead")
         offsets = np.asarray(array.offsets.to_numpy(zero_copy_only=False), np.int64)
         return array.flatten(), offsets - offsets[0]
+    if isinstance(lists, str | bytes) or not isinstance(lists, Iterable):
+        raise ParameterError.of("Sets.from_lists", "lists", "a list of lists of tokens", lists)
     flat: list[Any] = []
     lengths = [0]
     for i, tokens in enumerate(lists):
@@ -177,23 +179,49 @@ def _flatten(lists: Any) -> tuple[Any, Ints]:
 
 
 def _hash_tokens(flat: Any, hashing: Any) -> Hashes:
-    """Hash tokens of one Arrow type fast, and any others by their text and type."""
-    if not isinstance(flat, pa.Array):
-        kinds = {type(token) for token in flat}
-        if kinds <= {str}:
-            flat = pa.array(flat, pa.large_string())
-        elif kinds <= {int} and all(-(2**63) <= token < 2**63 for token in flat):
-            flat = pa.array(flat, pa.int64())
-        else:
-            flat = pa.array([f"{type(token).__name__}:{token!r}" for token in flat], pa.large_string())
-    if flat.null_count:
+    """Hash every token by its own type and value alone, so that sets made apart can be compared."""
+    if isinstance(flat, pa.Array):
+        if pa.types.is_dictionary(flat.type):
+            flat = flat.cast(flat.type.value_type)
+        if flat.null_count:
+            raise ParameterError("Sets.from_lists: a token is null")
+        if _is_text(flat.type) or (pa.types.is_integer(flat.type) and flat.type != pa.uint64()):
+            return _hash_column(flat, hashing)
+        flat = flat.to_pylist()
+    if not {type(token) for token in flat} <= {str}:
+        flat = [_plain(token) for token in flat]
+    out = np.empty(len(flat), np.uint64)
+    whole = np.array([type(token) is int for token in flat], bool)
+    words = [token for token in flat if type(token) is not int]
+    try:
+        out[~whole] = _hash_column(pa.array(words, pa.large_string()), hashing)
+    except UnicodeEncodeError as error:
+        raise ParameterError(f"Sets.from_lists: a token is not valid Unicode: {error}") from error
+    out[whole] = _hash_column(pa.array([token for token in flat if type(token) is int], pa.int64()), hashing)
+    return out
+
+
+def _plain(token: Any) -> str | int:
+    """Return a token as text or as an integer of 64 bits; one of another type as text that no other token is."""
+    if token is None:
         raise ParameterError("Sets.from_lists: a token is null")
+    if isinstance(token, str):
+        return str(token)
+    if isinstance(token, (int, np.integer)) and not isinstance(token, bool) and -(2**63) <= token < 2**63:
+        return int(token)
+    return f"\0{type(token).__name__}:{token!r}"
+
+
+def _hash_column(flat: Any, hashing: Any) -> Hashes:
+    """Hash an Arrow array of integers or of text."""
     out = np.empty(len(flat), np.uint64)
     if pa.types.is_integer(flat.type):
         hashing.mix_all(flat.cast(pa.int64()).to_numpy().view(np.uint64), np.uint64(0x5851F42D4C957F2D), out)
-        return out
-    if not (pa.types.is_string(flat.type) or pa.types.is_large_string(flat.type)):
-        flat = flat.cast(pa.large_string())
-    chunk = TextChunk.from_arrow(flat)
-    hashing.hash_strings(chunk.data, chunk.offsets, out)
+    else:
+        chunk = TextChunk.from_arrow(flat)
+        hashing.hash_strings(chunk.data, chunk.offsets, out)
     return out
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

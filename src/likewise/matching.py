@@ -178,7 +178,7 @@ def _add_empty_pair(
 def listed_pairs(matches: Matches, within: bool = True) -> tuple[Ints, Ints, NDArray[np.float64], dict[str, int]]:
     """Write the pairs of groups out as pairs of rows, sorted; `within`: copies of one group are pairs too.
 
-    A group of g copies makes g(g-1)/2 pairs. While all pairs are at most ten million, or ten an item, they are all
+    A group of g copies makes g(g-1)/2 pairs. While all pairs are at most a million, or ten an item, they are all
     listed.
     Beyond that the largest groups are abridged: each copy is listed with the first of its group only, and only the
     first

@@ -7,8 +7,10 @@ import resource
 import sys
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -91,6 +93,7 @@ def collect(source: Any, options: ReadOptions, shingle: str | Shingler, record: 
             raise ParameterError("Sets have no columns: 'id' and 'keep=max:COLUMN' need a table")
         return Collection(SetItems(source), None, None, None, None)
     opened = open_source(source, options)
+    Thread(target=import_kernels).start()
     chunks, ids, scores = [], [], []
     with record.stage("read", 0) as tick:
         for batch in opened.batches(threads):
@@ -117,6 +120,12 @@ def collect(source: Any, options: ReadOptions, shingle: str | Shingler, record: 
         opened,
         shingler,
     )
+
+
+def import_kernels() -> None:
+    """Import Numba and the kernels, which takes half a second: in a thread, while the first documents are read."""
+    for name in ("documents", "graph", "pairs"):
+        import_module(f"likewise.kernels.{name}")
 
 
 def _one_array(chunked: Any) -> Any:
@@ -237,9 +246,9 @@ class Dedup:
 
     def save(self, directory: str | Path) -> Path:
         """Write kept/, removed.parquet, pairs.parquet, clusters.parquet and run.json; return the folder."""
-        folder = Path(directory)
         source = self._collection.source
-        prepare_directory(folder, [entry["file"] for entry in source.describe() if "file" in entry] if source else [])
+        inputs = [entry["file"] for entry in source.describe() if "file" in entry] if source else []
+        folder = prepare_directory(directory, inputs)
         with self._record.stage("write"):
             for name in ("removed", "pairs", "clusters"):
                 write_table(getattr(self, name), folder / f"{name}.parquet")

@@ -56,28 +56,43 @@ def check_target(path: str | os.PathLike[str]) -> None:
         raise OutputError(f"{path}: you may not write to the folder {path.parent}; choose another")
 
 
-def prepare_directory(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]] = ()) -> Path:
-    """Make the folder of a run ready and return it: create it, or take out what an earlier run left.
+def check_directory(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
+    """Raise now what `prepare_directory` would raise later; nothing is changed.
 
-    A folder with other files and without a manifest is not touched, nor one with an input in what would be
-    replaced. The manifest is written at once, so that a run that was killed leaves a folder that can be used again.
+    A folder with other files and without a manifest will not be touched, nor one with an input in what would be
+    replaced.
     """
     path = Path(path)
-    outputs = [path / name for name in OUTPUTS]
     try:
         if path.exists() and not path.is_dir():
             raise OutputError(f"{path}: this is a file; name a folder")
-        path.mkdir(parents=True, exist_ok=True)
-        if any(path.iterdir()) and not (path / MANIFEST).is_file():
+        if path.exists() and any(path.iterdir()) and not (path / MANIFEST).is_file():
             raise OutputError(
                 f"{path}: the folder is not empty and was not made by likewise; choose another, or empty it"
             )
         for place in inputs:
-            for output in outputs:
-                if Path(place).resolve().is_relative_to(output.resolve()):
+            for name in OUTPUTS:
+                if Path(place).resolve().is_relative_to((path / name).resolve()):
                     raise OutputError(f"{path}: this run would replace its own input {place}; choose another folder")
+        there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be prepared: {error.strerror or error}; choose another folder") from error
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise OutputError(f"{path}: you may not write to the folder {there}; choose another")
+
+
+def prepare_directory(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]] = ()) -> Path:
+    """Make the folder of a run ready and return it: create it, or take out what an earlier run left.
+
+    The manifest is written at once, so that a run that was killed leaves a folder that can be used again.
+    """
+    path = Path(path)
+    check_directory(path, inputs)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
         write_json({"finished": False}, path / MANIFEST)
-        for output in outputs:
+        unfinished = [left for name in OUTPUTS for left in path.glob(f".{name}.*.part")]
+        for output in [*(path / name for name in OUTPUTS), *unfinished]:
             if output.is_dir() and not output.is_symlink():
                 shutil.rmtree(output)
             else:

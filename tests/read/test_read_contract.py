@@ -26,9 +26,7 @@ TEXTS = [
     "null",
     "\\N",
 ]
-ROWS = [
-    {"id": 1000 + i, "text": f"{TEXTS[i % len(TEXTS)]}", "other": f"x{i}", "score": i / 4} for i in range(40)
-]
+ROWS = [{"id": 1000 + i, "text": f"{TEXTS[i % len(TEXTS)]}", "other": f"x{i}", "score": i / 4} for i in range(40)]
 BATCHES = [(10_000, 1 << 24), (1, 1 << 24), (3, 10), (10_000, 1)]
 
 
@@ -284,7 +282,9 @@ TYPES = [
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
 def test_text_of_every_arrow_type(tmp_path, kind, suffix):
     texts = ["ä", "", "b", "ä"]
-    column = pa.array(texts).dictionary_encode().cast(kind) if pa.types.is_dictionary(kind) else pa.array(texts).cast(kind)
+    column = (
+        pa.array(texts).dictionary_encode().cast(kind) if pa.types.is_dictionary(kind) else pa.array(texts).cast(kind)
+    )
     table = pa.table({"text": column, "id": column})
     path = tmp_path / f"a{suffix}"
     if suffix == ".parquet":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -66,11 +65,7 @@ class MinHash:
         """Return one row of n slots for every set. An empty set has 2**32 - 1 in every slot."""
         from likewise.kernels.sketch import sketch_sets
 
-        try:
-            n = operator.index(n)
-        except TypeError:
-            n = 0
-        if n < 1:
+        if not isinstance(n, (int, np.integer)) or n < 1:
             raise ParameterError.of("MinHash.signatures", "n", "a positive whole number", n)
         if not isinstance(sets, Sets):
             sets = Sets.from_lists(sets)

@@ -20,7 +20,8 @@ from likewise.families.banding import Banding
 # Nanoseconds on one core, measured by benchmarks/constants.py; only their ratios matter.
 HASH = 3.0  # hashing one shingle for one slot choice
 BAND = 100.0  # one band of one item: its key, its place in the sort
-CANDIDATE = 150.0  # meeting a candidate in a bucket and ruling it out
+CANDIDATE = 100.0  # meeting a candidate in a bucket
+PROBE = 1.0  # ruling it out, for each shingle of a document: not all of them are looked up
 SHINGLE = 50.0  # reading one shingle of a document again, because a candidate must be verified
 DEFAULT_MAX_SLOTS = 2048
 
@@ -72,7 +73,7 @@ class Similarities:
         sketching = HASH * (self.mean_size + slots * (1 + math.log(slots)))
         useless = self.candidates(banding, threshold)
         involved = -math.expm1(-2 * useless / self.items)  # the share of items that stand in a useless candidate
-        verifying = CANDIDATE * useless + self.items * involved * SHINGLE * self.mean_size
+        verifying = (CANDIDATE + PROBE * self.mean_size) * useless + self.items * involved * SHINGLE * self.mean_size
         return self.items * (sketching + BAND * banding.b) + verifying
 
 

@@ -10,13 +10,14 @@ U0 = np.uint64(0)
 U1 = np.uint64(1)
 U3 = np.uint64(3)
 U7 = np.uint64(7)
+U23 = np.uint64(23)
 U32 = np.uint64(32)
+U41 = np.uint64(41)
 U56 = np.uint64(56)
 U255 = np.uint64(255)
 LOW32 = np.uint64(0xFFFFFFFF)
 WORD_SEED = np.uint64(0x9E3779B97F4A7C15)
 STREAM_ODD = np.uint64(0xD6E8FEB86659FD93)
-STREAM_BASE = np.uint64(0xA24BAED4963EE407)
 
 _A = np.uint64(30)
 _B = np.uint64(0xBF58476D1CE4E5B9)
@@ -87,7 +88,8 @@ def hash_strings(data, offsets, out):
 def digest_strings(eights, data, offsets, out):
     """Fingerprint every document with 128 bits, eight bytes at a time; equal bytes, equal fingerprint.
 
-    `eights` views the bytes `data` eight at a time.
+    `eights` views the bytes `data` eight at a time. `a` hashes the bytes read so far, in order; `b` adds up all the
+    states `a` has gone through, each turned by 23 bits more than the next.
     """
     for i in range(offsets.size - 1):
         start = offsets[i]
@@ -102,14 +104,14 @@ def digest_strings(eights, data, offsets, out):
             block = (eights[index] >> down) | ((eights[index + 1] << U1) << up)
             a = (a ^ block) * STREAM_ODD
             a ^= a >> U32
-            b = b * STREAM_BASE + block
+            b = ((b << U23) | (b >> U41)) + a
             position += 8
             index += 1
         while position < stop:
             byte = np.uint64(data[position])
             a = (a ^ byte) * STREAM_ODD
             a ^= a >> U32
-            b = b * STREAM_BASE + byte
+            b = ((b << U23) | (b >> U41)) + a
             position += 1
         out[i, 0] = mix(a)
         out[i, 1] = mix(b)

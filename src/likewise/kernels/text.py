@@ -18,7 +18,9 @@ from likewise.kernels.hashing import (
     U1,
     U3,
     U7,
+    U23,
     U32,
+    U41,
     U56,
     WORD_SEED,
     absorb,
@@ -31,8 +33,6 @@ COLLAPSE, KEEP, REMOVE = 0, 1, 2
 U2 = np.uint64(2)
 U4 = np.uint64(4)
 U8 = np.uint64(8)
-U23 = np.uint64(23)
-U41 = np.uint64(41)
 U58 = np.uint64(58)
 U63 = np.uint64(63)
 TOPS = np.uint64(0x8080808080808080)  # the highest bit of each of eight bytes

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
+from numpy.typing import NDArray
 
 from likewise.errors import FormatError, TextError
 from likewise.read.base import Flags, Rows
@@ -23,6 +24,9 @@ from likewise.read.records import Block, Records, Split
 
 LARGEST = (1 << 31) - 2
 QUOTE, FEED, RETURN = b'"\n\r'
+STEP = 1 << 22
+
+Bytes = NDArray[np.uint8]
 
 
 class Delimited(Records):
@@ -218,32 +222,38 @@ class Delimited(Records):
         return pa.Table.from_arrays([pa.array(column, pa.string()) for column in columns], self.names)
 
 
-def regular_ends(view: np.ndarray[tuple[int], np.dtype[np.uint8]], delimiter: int, last: bool) -> Rows | None:
+def regular_ends(view: Bytes, delimiter: int, last: bool) -> Rows | None:
     """Return where the records end, or None if a quote or carriage return stands where it should not.
 
     Quotes are regular if each opening one follows a delimiter or a line end, and each closing one is followed
     by one; then a line feed ends a record if the number of quotes before it is even.
     """
-    feeds = np.flatnonzero(view == FEED)
-    quotes = np.flatnonzero(view == QUOTE)
-    returns = np.flatnonzero(view == RETURN)
-    if len(quotes):
-        before = view[quotes[0::2] - 1]
-        before[0] = FEED if quotes[0] == 0 else before[0]
-        after = view[np.minimum(quotes[1::2] + 1, len(view) - 1)]
-        if not (_among(before, delimiter, FEED, QUOTE) and _among(after, delimiter, FEED, RETURN, QUOTE)):
-            return None
-        feeds = feeds[np.searchsorted(quotes, feeds) % 2 == 0]
-        returns = returns[np.searchsorted(quotes, returns) % 2 == 0]
-    if len(returns):
-        if returns[-1] == len(view) - 1:
-            if last:
+    ends = [np.empty(0, np.int64)]
+    final = len(view) - 1
+    odd = 0
+    for start in range(0, len(view), STEP):
+        part = view[start : start + STEP]
+        feeds = np.flatnonzero(part == FEED) + start
+        quotes = np.flatnonzero(part == QUOTE) + start
+        returns = np.flatnonzero(part == RETURN) + start
+        if len(quotes) or odd:
+            before = view[np.maximum(quotes[odd::2] - 1, 0)]
+            after = view[np.minimum(quotes[1 - odd :: 2] + 1, final)]
+            if not (_among(before, delimiter, FEED, QUOTE) and _among(after, delimiter, FEED, RETURN, QUOTE)):
                 return None
-            returns = returns[:-1]
-        if not (view[returns + 1] == FEED).all():
-            return None
-    return feeds + 1
+            feeds = feeds[(np.searchsorted(quotes, feeds) + odd) % 2 == 0]
+            returns = returns[(np.searchsorted(quotes, returns) + odd) % 2 == 0]
+            odd = (odd + len(quotes)) % 2
+        if len(returns):
+            if returns[-1] == final:
+                if last:
+                    return None
+                returns = returns[:-1]
+            if not (view[returns + 1] == FEED).all():
+                return None
+        ends.append(feeds + 1)
+    return np.concatenate(ends)
 
 
-def _among(values: np.ndarray[tuple[int], np.dtype[np.uint8]], *allowed: int) -> bool:
+def _among(values: Bytes, *allowed: int) -> bool:
     return bool(np.isin(values, np.array(allowed, np.uint8)).all())

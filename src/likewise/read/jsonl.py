@@ -150,20 +150,21 @@ class JsonLines(Records):
 
     def _row(self, line: bytes) -> Row | Trouble:
         try:
-            record = json.loads(line.decode(errors=self.options.encoding_errors))
+            record = json.loads(line.rstrip().decode(errors=self.options.encoding_errors))
         except UnicodeDecodeError as error:
             reason = f"not valid UTF-8 at byte {error.start} of the line"
             return self._second_opinion(line) or Trouble(TextError, reason, f"{REPLACE}, {SKIP}")
         except RecursionError:
             return self._second_opinion(line) or Trouble(FormatError, "the JSON is nested too deeply")
         except ValueError as error:
+            words = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else f"{error}"
             return self._second_opinion(line) or Trouble(
-                FormatError, f"not valid JSON: {error}", f"each line must hold one JSON object; {SKIP}"
+                FormatError, f"not valid JSON: {words}", f"each line must hold one JSON object; {SKIP}"
             )
         if not isinstance(record, dict):
             return Trouble(
                 FormatError,
-                f"a JSON {_called(record)} and not an object",
+                f"the line is {_called(record)} and not an object",
                 f"each line must hold one JSON object; {SKIP}",
             )
         return self._row_of(record)
@@ -187,7 +188,7 @@ class JsonLines(Records):
         if text is None:
             return Trouble(TextError, NULL_TEXT)
         if not isinstance(text, str):
-            return Trouble(TextError, f"the text is a {_called(text)}")
+            return Trouble(TextError, f"the text is {_called(text)}")
         if not _encodable(text):
             if options.encoding_errors == "strict":
                 return Trouble(
@@ -202,14 +203,14 @@ class JsonLines(Records):
             if identity is None:
                 return Trouble(FormatError, NULL_ID if options.id in record else f"there is no '{options.id}'")
             if isinstance(identity, bool) or not isinstance(identity, int | str):
-                return Trouble(FormatError, f"the id is a {_called(identity)} and not a string or an integer")
+                return Trouble(FormatError, f"the id is {_called(identity)} and not a string or an integer")
             if isinstance(identity, str) and not _encodable(identity):
                 return Trouble(FormatError, "the id is not valid Unicode")
         score: Any = None
         if options.score is not None:
             score = record.get(options.score)
             if isinstance(score, bool) or not isinstance(score, int | float | str | None):
-                return Trouble(FormatError, f"the score is a {_called(score)} and not a number or a string")
+                return Trouble(FormatError, f"the score is {_called(score)} and not a number or a string")
             if isinstance(score, str) and not _encodable(score):
                 return Trouble(FormatError, "the score is not valid Unicode")
             if isinstance(score, float) and score.is_integer() and abs(score) < SAFE:
@@ -310,11 +311,11 @@ def _encodable(text: str) -> bool:
 
 def _called(value: object) -> str:
     names: Iterable[tuple[type, str]] = (
-        (bool, "truth value"),
-        (int, "number"),
-        (float, "number"),
-        (str, "string"),
-        (list, "array"),
-        (dict, "object"),
+        (bool, "a truth value"),
+        (int, "a number"),
+        (float, "a number"),
+        (str, "a string"),
+        (list, "an array"),
+        (dict, "an object"),
     )
     return next((name for kind, name in names if isinstance(value, kind)), "null")

@@ -1,0 +1,40 @@
+"""Python values as the arrays that kernels take, and the values that hypothesis makes of them."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+EDGES = [0, 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1]
+WORDS_64 = st.sampled_from(EDGES) | st.integers(0, 2**64 - 1)
+FEW_64 = st.sampled_from(EDGES)
+
+
+def hashes(values):
+    return np.array(values, np.uint64)
+
+
+def ints(values):
+    return np.array(values, np.int64)
+
+
+def numbers(array):
+    return [int(x) for x in array]
+
+
+def ragged(lists):
+    """Join lists of hashes to (values, offsets)."""
+    return hashes([x for part in lists for x in part]), ints(np.cumsum([0, *map(len, lists)]))
+
+
+def parts(values, offsets):
+    """Cut (values, offsets) up again."""
+    return [numbers(values[a:b]) for a, b in zip(offsets, offsets[1:], strict=False)]
+
+
+def utf8(texts, before=b""):
+    """Lay texts end to end in one read-only buffer, behind some other bytes: (data, offsets)."""
+    encoded = [text if isinstance(text, bytes) else text.encode() for text in texts]
+    data = np.frombuffer(before + b"".join(encoded), np.uint8)
+    if data.size == 0:
+        data = np.zeros(0, np.uint8)
+        data.flags.writeable = False
+    return data, ints(np.cumsum([len(before), *map(len, encoded)]))

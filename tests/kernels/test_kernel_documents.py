@@ -1,0 +1,88 @@
+import numpy as np
+import oracles
+import pytest
+from arrays_of import ints, numbers, parts, utf8
+from hypothesis import given
+from hypothesis import strategies as st
+
+from likewise.families.minhash import METHODS, MinHash
+from likewise.kernels import documents
+from likewise.shingle import Chars, Words, unicode_tables
+
+SHINGLERS = [
+    Words(2), Words(1, bag=True), Words(3, casefold=False, bits=32), Words(2, bag=True, bits=32),
+    Chars(3), Chars(2, casefold=True, bag=True), Chars(2, whitespace="remove"), Chars(4, whitespace="keep", bits=32),
+]  # fmt: skip
+TEXTS = st.lists(st.text(st.sampled_from("aAb \n中\u0301ßΐ."), max_size=14), max_size=5)
+kinds = unicode_tables()[0]
+
+
+def wide(shingler, text):
+    """The set as kernels keep it: the copies of a bag have 64 bits even if shingles have 32."""
+    if shingler.bag and shingler.bits == 32:
+        single = oracles.document_set(type(shingler)(k=shingler.k, casefold=shingler.casefold, bag=True), text, kinds)
+        assert len(single) == len(oracles.document_set(shingler, text, kinds))
+        hashes = [oracles.hash_unit(shingler, unit) for unit in oracles.units(shingler, text, kinds)]
+        return oracles.numbered([x >> 32 for x in oracles.shingle_hashes(hashes, shingler.k)])
+    return oracles.document_set(shingler, text, kinds)
+
+
+@pytest.mark.parametrize("shingler", SHINGLERS, ids=repr)
+@given(texts=TEXTS, before=st.binary(max_size=9))
+def test_sets_of_documents(shingler, texts, before):
+    data, offsets = utf8(texts, before)
+    rows = ints(range(len(texts)))
+    values, set_offsets = np.empty(len(data) * 2 + 9, np.uint64), np.empty(len(texts) + 1, np.int64)
+    written = documents.set_documents(data, offsets, rows, shingler.recipe(), values, set_offsets)
+    assert parts(values[:written], set_offsets) == [wide(shingler, text) for text in texts]
+
+
+@pytest.mark.parametrize("room", range(12))
+def test_sets_stop_before_the_document_that_does_not_fit(room):
+    shingler, texts = Chars(2), ["abc", "abcdef", "", "xyz"]
+    data, offsets = utf8(texts)
+    values, set_offsets = np.empty(room, np.uint64), np.empty(5, np.int64)
+    written = documents.set_documents(data, offsets, ints(range(4)), shingler.recipe(), values, set_offsets)
+    ends = [end for end in (2, 7, 7, 9) if end <= room]
+    assert numbers(set_offsets) == [0, *ends] + [-1] * (4 - len(ends))
+    assert written == max([0, *ends])
+    done = parts(values[:written], set_offsets[: len(ends) + 1])
+    assert done == [oracles.document_set(shingler, text, kinds) for text in texts[: len(ends)]]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("shingler", SHINGLERS, ids=repr)
+@given(texts=TEXTS)
+def test_keys_of_documents(shingler, method, texts):
+    data, offsets = utf8(texts)
+    rows = ints(range(0, len(texts), 2))
+    minhash, bands, band_rows = MinHash(3, method), 2, 2
+    keys, digests = np.empty((len(rows), bands), np.uint32), np.empty((len(rows), 2), np.uint64)
+    seeds = minhash.seeds(bands * band_rows)
+    documents.key_documents(data, offsets, rows, shingler.recipe(), minhash.code, seeds, band_rows, keys, digests)
+    for place, row in enumerate(rows):
+        slots = oracles.signature(method, 3, wide(shingler, texts[row]), bands * band_rows)
+        assert numbers(keys[place]) == oracles.band_keys(slots, band_rows)
+    units = [oracles.units(shingler, texts[row], kinds) for row in rows]
+    for i in range(len(rows)):
+        assert (not units[i]) == (numbers(digests[i]) == [0, 0])
+        for j in range(i):
+            assert (units[i] == units[j]) == (numbers(digests[i]) == numbers(digests[j]))
+
+
+def test_tables_grow_with_the_document():
+    """More shingles than the first table holds, before and after small documents."""
+    big = " ".join(str(i) for i in range(2500))
+    for shingler in (Words(1), Words(1, bag=True)):
+        texts = ["a b", big, "b a a"]
+        data, offsets = utf8(texts)
+        values, set_offsets = np.empty(4000, np.uint64), np.empty(4, np.int64)
+        documents.set_documents(data, offsets, ints([0, 1, 2]), shingler.recipe(), values, set_offsets)
+        assert parts(values, set_offsets) == [wide(shingler, text) for text in texts]
+        keys, digests = np.empty((3, 1), np.uint32), np.empty((3, 2), np.uint64)
+        minhash = MinHash(1, "classic")
+        recipe, seeds = shingler.recipe(), minhash.seeds(1)
+        documents.key_documents(data, offsets, ints([0, 1, 2]), recipe, minhash.code, seeds, 1, keys, digests)
+        for row, text in enumerate(texts):
+            slots = oracles.classic_signature(wide(shingler, text), oracles.seed_sequence(1, 1), 1)
+            assert numbers(keys[row]) == oracles.band_keys(slots, 1)

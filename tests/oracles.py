@@ -1,0 +1,197 @@
+"""The naive truth, in plain Python integers and sets: slow, obvious, and shared with nothing in src."""
+
+import re
+import unicodedata
+from collections import Counter
+from itertools import combinations
+
+MASK = (1 << 64) - 1
+LOW32 = (1 << 32) - 1
+WORD_SEED = 0x9E3779B97F4A7C15
+STREAM_ODD = 0xD6E8FEB86659FD93
+SHINGLE_BASE = 0x9FB21C651E98DF25
+SHORT_SEED = 0x2545F4914F6CDD1D
+TOKEN_SEED = 0x5851F42D4C957F2D
+NOTHING = LOW32  # what stands in every slot of an empty set's signature
+
+
+# hashing
+
+
+def mix(x):
+    x ^= x >> 30
+    x = x * 0xBF58476D1CE4E5B9 & MASK
+    x ^= x >> 27
+    x = x * 0x94D049BB133111EB & MASK
+    return x ^ x >> 31
+
+
+def seed_sequence(seed, n):
+    return [mix(seed + i * WORD_SEED & MASK) for i in range(1, n + 1)]
+
+
+def hash_bytes(data):
+    h, whole = WORD_SEED, len(data) // 8 * 8
+    for i in range(0, whole, 8):
+        h = mix(h ^ int.from_bytes(data[i : i + 8], "little"))
+    return mix(h ^ (int.from_bytes(data[whole:], "little") | len(data) % 256 << 56))
+
+
+def hash_token(token):
+    """An integer of 64 bits or a string, as Sets.from_lists takes it."""
+    return mix(token & MASK ^ TOKEN_SEED) if isinstance(token, int) else hash_bytes(token.encode())
+
+
+# text → units → shingles → set
+
+
+def words(shingler, text, kinds):
+    """Runs of letters and marks; a letter of a script without blanks stands alone with its marks."""
+    letters = "".join(" WSM "[kinds[ord(char)]] for char in text)
+    found = [text[match.start() : match.end()] for match in re.finditer("SM*|[WM]+", letters)]
+    return [word.casefold() if shingler.casefold else word for word in found]
+
+
+def chars(shingler, text, kinds):
+    if shingler.whitespace != "keep":
+        text = re.sub(r"\s+", " " if shingler.whitespace == "collapse" else "", text)
+    return list(text.casefold() if shingler.casefold else text)
+
+
+UNITS = {"words": words, "chars": chars}
+
+
+def units(shingler, text, kinds):
+    if shingler.normalize:
+        text = unicodedata.normalize(shingler.normalize, text)
+    return UNITS[shingler.name](shingler, text, kinds)
+
+
+def hash_unit(shingler, unit):
+    return hash_bytes(unit.encode()) if shingler.name == "words" else mix(WORD_SEED ^ ord(unit))
+
+
+def polynomial(hashes):
+    value = 0
+    for h in hashes:
+        value = (value * SHINGLE_BASE + h) & MASK
+    return value
+
+
+def shingle_hashes(hashes, k):
+    """One for every run of k unit hashes; fewer than k are a shingle of their own."""
+    n = len(hashes)
+    if 0 < n < k:
+        return [mix(polynomial(hashes) ^ SHORT_SEED ^ n)]
+    return [polynomial(hashes[i : i + k]) for i in range(n - k + 1)]
+
+
+def numbered(values):
+    """The c-th copy of x becomes mix(x) + c."""
+    seen = Counter()
+    out = []
+    for x in values:
+        out.append(mix(x) + seen[x] & MASK)
+        seen[x] += 1
+    return out
+
+
+def distinct(values):
+    return list(dict.fromkeys(values))
+
+
+def document_set(shingler, text, kinds):
+    values = shingle_hashes([hash_unit(shingler, unit) for unit in units(shingler, text, kinds)], shingler.k)
+    if shingler.bits == 32:
+        values = [x >> 32 for x in values]
+    if not shingler.bag:
+        return distinct(values)
+    return [x & (1 << shingler.bits) - 1 for x in numbered(values)]
+
+
+# set → signature → band keys → candidates
+
+
+def classic_signature(values, seeds, t):
+    return [min((mix(x ^ seeds[i]) >> 32 for x in values), default=NOTHING) for i in range(t)]
+
+
+def fast_signature(values, seeds, t):
+    """All 2t rounds, none left out."""
+    best = [(2 * t, NOTHING)] * t
+    for j in range(2 * t):
+        for x in values:
+            u = mix(x ^ seeds[j])
+            slot = (u >> 32) * t >> 32 if j < t else j - t
+            best[slot] = min(best[slot], (j, u & LOW32))
+    return [low for _, low in best]
+
+
+SIGNATURES = {"fast": fast_signature, "classic": classic_signature}
+
+
+def signature(method, seed, values, t):
+    return SIGNATURES[method](values, seed_sequence(seed, 2 * t), t)
+
+
+def band_key(slots):
+    h = WORD_SEED
+    for slot in slots:
+        h = (h ^ slot) * STREAM_ODD & MASK
+        h ^= h >> 32
+    return mix(h) >> 32
+
+
+def band_keys(slots, rows):
+    return [band_key(slots[i : i + rows]) for i in range(0, len(slots), rows)]
+
+
+def candidates(keys, split=None):
+    """All pairs that share a key in some band; with `split`, only those across it."""
+    return [
+        (i, j)
+        for i, j in combinations(range(len(keys)), 2)
+        if (split is None or i < split <= j) and any(a == b for a, b in zip(keys[i], keys[j], strict=True))
+    ]
+
+
+# similarity, pairs, clusters
+
+
+def jaccard(a, b):
+    a, b = set(a), set(b)
+    return len(a & b) / len(a | b) if a or b else 1.0
+
+
+def bag_jaccard(a, b):
+    """Σ min / Σ max of the counts."""
+    a, b = Counter(a), Counter(b)
+    return (a & b).total() / (a | b).total() if a or b else 1.0
+
+
+def similar_pairs(sets, threshold, split=None):
+    """Every pair at or above the threshold, with its similarity: {(i, j): similarity}."""
+    pairs = [pair for pair in combinations(range(len(sets)), 2) if split is None or pair[0] < split <= pair[1]]
+    found = {(i, j): jaccard(sets[i], sets[j]) for i, j in pairs}
+    return {pair: similarity for pair, similarity in found.items() if similarity >= threshold}
+
+
+def keepers(order, pairs):
+    """Who stands for whom: the first in the order stays, and its neighbours that nobody stands for go."""
+    stands_for = {}
+    for node in order:
+        if node not in stands_for:
+            stands_for[node] = node
+            for other in order:
+                if other not in stands_for and ((node, other) in pairs or (other, node) in pairs):
+                    stands_for[other] = node
+    return stands_for
+
+
+def components(n, pairs):
+    """The lowest node of every node's connected component."""
+    lowest = list(range(n))
+    for _ in range(n):
+        for i, j in pairs:
+            lowest[i] = lowest[j] = min(lowest[i], lowest[j])
+    return lowest

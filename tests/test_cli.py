@@ -1,0 +1,199 @@
+"""The command line as a user types it: output, exit codes, one-line errors, no traceback."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+TEXTS = [
+    "the quick brown fox jumps over the lazy dog and runs away into the deep dark wood",
+    "The quick brown fox jumps over the lazy dog, and runs away into the deep dark wood!",
+    "the quick brown fox jumps over the lazy dog and runs away into the deep dark forest",
+    "something else entirely is written in this document and nowhere else in the world",
+    "the quick brown fox jumps over the lazy dog and runs away into the deep dark wood",
+]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run the command in a fresh folder that holds docs.parquet."""
+    pq.write_table(pa.table({"text": TEXTS, "key": list("abcde"), "stars": [1, 5, 2, 3, 4]}), tmp_path / "docs.parquet")
+
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", "from likewise.cli import main; main()", *words]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    return call
+
+
+def test_help_is_quick_and_has_examples(run: Run) -> None:
+    seconds = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        done = run("--help")
+        seconds.append(time.perf_counter() - begun)
+        assert done.returncode == 0
+    assert min(seconds) < 0.3
+    for command in ("dedup", "pairs", "tune", "demo", "warmup"):
+        assert command in done.stdout
+        assert run(command, "--help").returncode == 0
+    assert "Examples:" in run("dedup", "--help").stdout
+
+
+def test_dedup(run: Run, tmp_path: Path) -> None:
+    done = run("dedup", "docs.parquet", "--out", "clean", "--id", "key", "--keep", "max:stars")
+    assert done.returncode == 0, done.stderr
+    assert "kept 2, removed 3 (0 identical, 3 near)" in done.stdout
+    removed = pq.read_table(tmp_path / "clean" / "removed.parquet").to_pylist()
+    assert [(row["id"], row["kept_id"], row["kind"]) for row in removed] == [
+        ("a", "b", "near"), ("c", "b", "near"), ("e", "b", "near"),
+    ]  # fmt: skip
+    kept = pq.read_table(tmp_path / "clean" / "kept" / "docs.parquet")
+    assert kept["key"].to_pylist() == ["b", "d"]
+    assert kept.column_names == ["text", "key", "stars"]
+
+
+def test_a_warm_run_on_ten_documents_is_quick(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "ten.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS * 2))
+    run("dedup", "ten.jsonl", "--out", "out")
+    seconds = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        assert run("dedup", "ten.jsonl", "--out", "out").returncode == 0
+        seconds.append(time.perf_counter() - begun)
+    assert min(seconds) < 2.0
+
+
+def test_json_is_json(run: Run, tmp_path: Path) -> None:
+    done = run("dedup", "docs.parquet", "--out", "clean", "--json")
+    stats = json.loads(done.stdout)
+    assert stats["counts"]["items"] == 5
+    assert stats["counts"]["removed"] == 3
+    assert json.loads((tmp_path / "clean" / "run.json").read_text())["counts"] == stats["counts"]
+
+
+@pytest.mark.parametrize("name", ["p.parquet", "p.csv", "p.jsonl"])
+def test_pairs_in_every_format(run: Run, tmp_path: Path, name: str) -> None:
+    assert run("pairs", "docs.parquet", "--out", name, "--id", "key").returncode == 0
+    path = tmp_path / name
+    if name.endswith("parquet"):
+        rows = pq.read_table(path).to_pylist()
+    elif name.endswith("csv"):
+        rows = list(csv.DictReader(path.read_text().splitlines()))
+    else:
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+    found = [(row["id_a"], row["id_b"], round(float(row["similarity"]), 6)) for row in rows]
+    near = round(12 / 14, 6)
+    assert found == [
+        ("a", "b", 1.0), ("a", "c", near), ("a", "e", 1.0), ("b", "c", near), ("b", "e", 1.0), ("c", "e", near),
+    ]  # fmt: skip
+
+
+def test_pairs_across_two_collections_and_top(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text('text,key\n"' + TEXTS[2] + '",x\nunheard of words only here,y\n')
+    done = run("pairs", "new.csv", "--with", "docs.parquet", "--id", "key", "--out", "p.parquet", "--top", "2")
+    assert done.returncode == 0, done.stderr
+    rows = pq.read_table(tmp_path / "p.parquet").to_pylist()
+    assert [(row["id_a"], row["id_b"]) for row in rows] == [("x", "c"), ("x", "a")]
+
+
+def test_a_folder_of_text_files(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "notes" / "deep"
+    folder.mkdir(parents=True)
+    for i, text in enumerate(TEXTS):
+        (folder / f"{i}.txt").write_text(text)
+    done = run("dedup", "notes", "--out", "clean")
+    assert done.returncode == 0, done.stderr
+    removed = pq.read_table(tmp_path / "clean" / "removed.parquet").to_pylist()
+    assert {row["id"] for row in removed} == {f"notes/deep/{i}.txt" for i in (1, 2, 4)}
+    kept = sorted(path.name for path in (tmp_path / "clean" / "kept").rglob("*.txt"))
+    assert kept == ["0.txt", "3.txt"]
+
+
+def test_tune(run: Run) -> None:
+    done = run("tune", "--threshold", "0.8", "--bands", "20", "--rows", "5")
+    assert "20 bands of 5 rows (100 slots)" in done.stdout
+    assert "0.999644   ← threshold" in done.stdout
+    assert "⠀" in done.stdout
+    stats = json.loads(run("tune", "--threshold", "0.7", "--recall", "0.95", "--json").stdout)
+    assert stats["recall_at_threshold"] >= 0.95
+    low = run("tune", "--threshold", "0.8", "--bands", "2", "--rows", "9")
+    assert "below the recall of 0.99 asked for" in low.stdout
+
+
+def one_line_error(done: subprocess.CompletedProcess[str], code: int, *parts: str) -> None:
+    assert done.returncode == code, done.stderr
+    lines = [line for line in done.stderr.splitlines() if "compiling" not in line]
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("likewise: ")
+    for part in parts:
+        assert part in lines[0]
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("threshold", ["0", "1.4", "nan", "-0.1"])
+def test_a_bad_threshold_is_a_usage_error(run: Run, tmp_path: Path, threshold: str) -> None:
+    done = run("dedup", "docs.parquet", "--out", "clean", "--threshold", threshold)
+    one_line_error(done, 2, "threshold", "must be in (0, 1]")
+    assert not (tmp_path / "clean").exists()
+
+
+def test_usage_errors_exit_with_two(run: Run) -> None:
+    assert run("dedup", "docs.parquet").returncode == 2
+    assert run("dedup", "--out", "x").returncode == 2
+    assert run("nothing").returncode == 2
+    assert run("dedup", "docs.parquet", "--out", "x", "--keep", "best").returncode == 2
+    assert run("pairs", "docs.parquet", "--out", "x.pdf").returncode == 2
+    assert "Traceback" not in run("tune").stderr
+
+
+def test_bad_input_is_one_line(run: Run, tmp_path: Path) -> None:
+    one_line_error(run("dedup", "missing.parquet", "--out", "o"), 1, "missing.parquet")
+    one_line_error(run("dedup", "docs.parquet", "--text", "body", "--out", "o"), 1, "'body'", "text, key, stars")
+    (tmp_path / "fake.parquet").write_bytes(b"this is no parquet")
+    one_line_error(run("dedup", "fake.parquet", "--out", "o"), 1, "fake.parquet")
+    (tmp_path / "empty.parquet").write_bytes(b"")
+    one_line_error(run("dedup", "empty.parquet", "--out", "o"), 1, "empty.parquet")
+    whole = gzip.compress(("\n".join(json.dumps({"text": text}) for text in TEXTS * 2000) + "\n").encode())
+    (tmp_path / "cut.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+    one_line_error(run("dedup", "cut.jsonl.gz", "--out", "o"), 1, "cut.jsonl.gz")
+    (tmp_path / "bad.jsonl").write_text('{"text": "fine"}\n{"text": broken}\n')
+    one_line_error(run("dedup", "bad.jsonl", "--out", "o"), 1, "bad.jsonl", "2")
+    (tmp_path / "null.jsonl").write_text('{"text": "fine"}\n{"text": null}\n')
+    one_line_error(run("dedup", "null.jsonl", "--out", "o"), 1, "null.jsonl", "2")
+    (tmp_path / "binary.txt").write_bytes(bytes(range(256)) * 10)
+    one_line_error(run("dedup", "binary.txt", "--out", "o"), 1, "binary.txt")
+    (tmp_path / "twice.csv").write_text("id,text\n1,a\n1,b\n")
+    one_line_error(run("dedup", "twice.csv", "--id", "id", "--out", "o"), 1, "id 1", "rows 0 and 1")
+    assert not (tmp_path / "o").exists()
+
+
+def test_broken_rows_can_be_set_aside(run: Run, tmp_path: Path) -> None:
+    rows = [json.dumps({"text": text}) for text in TEXTS]
+    (tmp_path / "some.jsonl").write_text("\n".join([rows[0], "{broken", *rows[1:], '{"text": null}']) + "\n")
+    done = run("dedup", "some.jsonl", "--out", "clean", "--on-error", "skip")
+    assert done.returncode == 0, done.stderr
+    assert "2 rows set aside" in done.stdout
+    aside = pq.read_table(tmp_path / "clean" / "aside.parquet").to_pylist()
+    assert [row["row"] for row in aside] == [2, 7]
+    assert (tmp_path / "clean" / "kept" / "some.jsonl").read_text().splitlines() == [rows[0], rows[3]]
+
+
+def test_a_folder_that_is_not_ours_is_left_alone(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    one_line_error(run("dedup", "docs.parquet", "--out", "mine"), 1, "mine", "not empty")
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
+    assert run("dedup", "docs.parquet", "--out", "ours").returncode == 0
+    assert run("dedup", "docs.parquet", "--out", "ours", "--threshold", "1").returncode == 0

@@ -1,0 +1,155 @@
+"""Results on disk: the right format, the same bytes for the same table, all or nothing."""
+
+import json
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from likewise.errors import OutputError, ParameterError
+from likewise.write import check_target, prepare_directory, write_json, write_table
+
+TABLE = pa.table(
+    {
+        "id": pa.array(range(140_000)),
+        "name": pa.array([f"n{i % 97}" for i in range(140_000)]),
+        "similarity": np.random.default_rng(0).random(140_000),
+        "kind": pa.array(["near", "identical"] * 70_000).dictionary_encode(),
+    }
+)
+EXTENSIONS = [".parquet", ".csv", ".jsonl", ".arrow", ".feather"]
+
+
+def read(path):
+    if path.suffix == ".parquet":
+        return pq.read_table(path)
+    if path.suffix == ".csv":
+        return pyarrow.csv.read_csv(path)
+    if path.suffix == ".jsonl":
+        return pa.Table.from_pylist([json.loads(line) for line in path.read_text().splitlines()])
+    return pa.ipc.open_file(str(path)).read_all()
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS)
+def test_round_trip_and_same_bytes_for_any_chunks(tmp_path, extension):
+    table = TABLE.slice(0, 20_000) if extension == ".jsonl" else TABLE
+    one, two = tmp_path / f"1{extension}", tmp_path / f"2{extension}"
+    write_table(table, one)
+    found = read(one)
+    for name in table.column_names:
+        assert found[name].to_pylist() == table[name].to_pylist()
+    dictionary = pa.DictionaryArray.from_arrays(pa.array([1, 0], pa.int32()), pa.array(["identical", "near"]))
+    same = pa.table([*table.slice(0, 2).columns[:3], dictionary], table.schema.names)
+    chunked = pa.concat_tables([same, table.slice(2, 999), table.slice(1001, 0), table.slice(1001)])
+    assert chunked["id"].num_chunks > 2
+    write_table(chunked, two)
+    assert one.read_bytes() == two.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [one.name, two.name]
+
+
+def test_parquet_keeps_the_schema(tmp_path):
+    write_table(TABLE, tmp_path / "a.parquet")
+    assert pq.read_schema(tmp_path / "a.parquet").equals(TABLE.schema)
+    write_table(TABLE.slice(0, 0), tmp_path / "a.parquet")
+    assert pq.read_table(tmp_path / "a.parquet").num_rows == 0
+
+
+def test_json_lines_of_odd_values(tmp_path):
+    write_table(pa.table({"a": [float("nan"), 1.5], "b": ["ä\u2028\n", None]}), tmp_path / "a.jsonl")
+    lines = (tmp_path / "a.jsonl").read_bytes().decode().split("\n")
+    assert [json.loads(line) for line in lines[:-1]] == [{"a": None, "b": "ä\u2028\n"}, {"a": 1.5, "b": None}]
+
+
+def test_unknown_extension(tmp_path):
+    for name in ("a.xlsx", "a", "a.parquet.gz"):
+        with pytest.raises(ParameterError, match=r"must be a file that ends in \.parquet, \.csv"):
+            write_table(TABLE, tmp_path / name)
+        with pytest.raises(ParameterError):
+            check_target(tmp_path / name)
+
+
+def test_folders_that_cannot_be_written(tmp_path):
+    with pytest.raises(OutputError, match="there is no folder"):
+        write_table(TABLE, tmp_path / "no/such/a.parquet")
+    with pytest.raises(OutputError, match="there is no folder"):
+        check_target(tmp_path / "no/a.csv")
+    (tmp_path / "d.csv").mkdir()
+    with pytest.raises(OutputError):
+        write_table(TABLE.slice(0, 5), tmp_path / "d.csv")
+    with pytest.raises(OutputError, match="this is a folder"):
+        check_target(tmp_path / "d.csv")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(OutputError):
+        write_table(TABLE.slice(0, 5), tmp_path / "file/a.csv")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.csv", "file"]
+    check_target(tmp_path / "a.csv")
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "a.csv"
+    write_table(TABLE.slice(0, 5), path)
+    before = path.read_bytes()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OutputError, match="No space left on device"):
+        write_table(TABLE, path)
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["a.csv"]
+
+
+def test_tables_that_a_format_cannot_hold(tmp_path):
+    with pytest.raises(OutputError, match=r"cannot be written as \.csv"):
+        write_table(pa.table({"a": [[1, 2]]}), tmp_path / "a.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_json(tmp_path):
+    write_json({"a": [1, float("inf"), "ä"], "b": (np.float64(0.5), None), "c": tmp_path}, tmp_path / "run.json")
+    found = json.loads((tmp_path / "run.json").read_text())
+    assert found == {"a": [1, None, "ä"], "b": [0.5, None], "c": str(tmp_path)}
+
+
+def test_folder_of_a_run(tmp_path):
+    folder = tmp_path / "deep/out"
+    assert prepare_directory(folder) == folder
+    assert json.loads((folder / "run.json").read_text()) == {"finished": False}
+    (folder / "kept/a").mkdir(parents=True)
+    (folder / "kept/a/old.txt").write_text("x")
+    (folder / "pairs.parquet").write_text("x")
+    (folder / ".pairs.parquet.123.part").write_text("x")
+    (folder / "mine.txt").write_text("x")
+    prepare_directory(str(folder))
+    assert sorted(path.name for path in folder.iterdir()) == ["mine.txt", "run.json"]
+
+
+def test_folders_of_others_are_not_touched(tmp_path):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept/precious.txt").write_text("x")
+    with pytest.raises(OutputError, match="not empty and was not made by likewise"):
+        prepare_directory(tmp_path)
+    assert (tmp_path / "kept/precious.txt").exists()
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(OutputError, match="this is a file"):
+        prepare_directory(tmp_path / "file")
+    with pytest.raises(OutputError):
+        prepare_directory(tmp_path / "file/below")
+
+
+def test_a_run_does_not_replace_its_input(tmp_path):
+    prepare_directory(tmp_path)
+    (tmp_path / "kept").mkdir()
+    inside = tmp_path / "kept/a.parquet"
+    inside.write_text("x")
+    with pytest.raises(OutputError, match="would replace its own input"):
+        prepare_directory(tmp_path, [inside])
+    assert inside.exists()
+    outside = tmp_path / "input.parquet"
+    outside.write_text("x")
+    prepare_directory(tmp_path, [outside])
+    assert outside.exists()
