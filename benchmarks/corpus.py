@@ -20,6 +20,7 @@ from typing import NamedTuple
 from zipfile import ZipFile
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 HERE = Path(__file__).parent
@@ -96,6 +97,13 @@ def write(documents: Iterable[Document], target: Path, compression: str = "zstd"
     return rows
 
 
+def size(corpus: Path, column: str = "text") -> tuple[int, float]:
+    """The number of documents and the megabytes of their text."""
+    batches = pq.ParquetFile(corpus).iter_batches(columns=[column])
+    sizes = [(batch.num_rows, pc.sum(pc.binary_length(batch.column(0))).as_py()) for batch in batches]
+    return sum(rows for rows, _ in sizes), sum(length for _, length in sizes) / 1e6
+
+
 def _wheels(folder: Path) -> Iterator[tuple[str, Path]]:
     """The name and the wheel of each package of environment.txt, downloaded when it is its turn."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -110,15 +118,15 @@ def _wheels(folder: Path) -> Iterator[tuple[str, Path]]:
         yield name, min(folder.glob(pattern))
 
 
-def _select(wheels: Iterable[tuple[str, Path]], size: int) -> tuple[list[Member], dict[str, int]]:
-    """Text files up to `size` bytes in all, sorted by path, and how many were skipped and why."""
+def _select(wheels: Iterable[tuple[str, Path]], enough: int) -> tuple[list[Member], dict[str, int]]:
+    """Text files up to `enough` bytes in all, sorted by path, and how many were skipped and why."""
     members: list[Member] = []
     skipped = {f"over {LARGEST_FILE / 1e6:g} MB": 0, "not UTF-8": 0}
     total = 0
     for package, wheel in wheels:
         with ZipFile(wheel) as archive:
             for info in sorted(archive.infolist(), key=lambda info: info.filename):
-                if total >= size:
+                if total >= enough:
                     return sorted(members), skipped
                 if not info.filename.endswith(SUFFIXES):
                     continue
@@ -180,11 +188,8 @@ def main() -> None:
         if value is not None
     ]
     for path in made or [environment(500)]:
-        size = sum(
-            pq.ParquetFile(path).metadata.row_group(i).column(2).total_uncompressed_size
-            for i in range(pq.ParquetFile(path).metadata.num_row_groups)
-        )
-        print(f"{path}: {pq.ParquetFile(path).metadata.num_rows:,} documents, {size / 1e6:,.0f} MB of text")
+        documents, megabytes = size(path)
+        print(f"{path.name}: {documents:,} documents, {megabytes:,.0f} MB of text")
 
 
 if __name__ == "__main__":

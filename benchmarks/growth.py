@@ -57,7 +57,7 @@ def main() -> None:
             results.append(
                 {"corpus": kind, "documents": size, "seconds": result.total, "peak_mb": result.peak_mb, **counts}
             )
-    Console(highlight=False).print(table)
+    Console(highlight=False, width=130).print(table)
     asked.out.parent.mkdir(parents=True, exist_ok=True)
     asked.out.write_text(json.dumps(results, indent=2) + "\n")
 

@@ -26,12 +26,11 @@ from pathlib import Path
 from statistics import median
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from corpus import DATA, environment
+from corpus import DATA, environment, size
 from runs import HERE, REQUIREMENTS, Run, Unavailable, run
 from scores import Score, score
 from truth import WORDS, Truth, truth
@@ -49,7 +48,7 @@ PEERS: dict[str, tuple[str, list[str]]] = {
     "text-dedup": ("text-dedup", []),
 }
 OUT = DATA / "out"
-console = Console(highlight=False)
+console = Console(highlight=False, width=130)
 
 
 @dataclass(frozen=True)
@@ -83,10 +82,10 @@ def measure(name: str, tool: str, corpus: Path, options: list[str]) -> Run:
     return Run(best.total, best.phases, max(result.peak_mb for result in results), more)
 
 
-def line(name: str, result: Run, size: float, found: Score | None = None, own: float | None = None) -> Row:
+def line(name: str, result: Run, megabytes: float, found: Score | None = None, own: float | None = None) -> Row:
     """A line of the table from a measured run."""
     middle = float(str(result.more["median"]))
-    return Row(name, result.total, middle, size / result.total, result.peak_mb, result.phases, found, own)
+    return Row(name, result.total, middle, megabytes / result.total, result.peak_mb, result.phases, found, own)
 
 
 def faults(known: Truth, threshold: float, folder: Path) -> list[str]:
@@ -118,7 +117,7 @@ def fingerprint(folder: Path) -> str:
 def same_everywhere(corpus: Path, options: list[str]) -> dict[str, str]:
     """The fingerprint of the answer with 1, 2 and 4 threads and with two batch sizes."""
     ways = {f"{threads} threads": ["--processes", str(threads)] for threads in (1, 2, 4)}
-    ways |= {f"batches of {rows}": ["--batch-rows", str(rows)] for rows in (1_000, 30_000)}
+    ways |= {f"batches of {rows}": ["--batch-rows", str(rows)] for rows in (1_000, 7_000)}
     prints = {}
     for name, way in ways.items():
         run("likewise", corpus, OUT / "same", [*options, *way])
@@ -150,13 +149,6 @@ def show(rows: list[Row], ours: Row) -> None:
     console.print(table)
 
 
-def text_megabytes(corpus: Path, column: str = "text") -> tuple[int, float]:
-    """The number of documents and the size of their text."""
-    batches = pq.ParquetFile(corpus).iter_batches(columns=[column])
-    sizes = [(batch.num_rows, pc.sum(pc.binary_length(batch.column(0))).as_py()) for batch in batches]
-    return sum(rows for rows, _ in sizes), sum(size for _, size in sizes) / 1e6
-
-
 def arguments() -> argparse.Namespace:
     """What the user asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -179,16 +171,16 @@ def main() -> None:
     bands, rows_each = banding(asked.threshold, asked.recall)
     if asked.bands and asked.rows:
         bands, rows_each = asked.bands, asked.rows
-    documents, size = text_megabytes(corpus)
-    console.print(f"{corpus.stem}: {documents:,} documents, {size:,.0f} MB of text; truth ...")
+    documents, megabytes = size(corpus)
+    console.print(f"{corpus.stem}: {documents:,} documents, {megabytes:,.0f} MB of text; truth ...")
     known = truth(corpus, asked.threshold)
     console.print(f"{len(known.first):,} pairs of distinct sets >= {asked.threshold:g}")
 
     common = ["--threshold", str(asked.threshold)]
     options = [*common, "--recall", str(asked.recall)]
     run("likewise", corpus, OUT / "likewise", options)  # compiles, if need be
-    reading = line("pyarrow, reading only", measure("reading", "read", corpus, []), size)
-    ours = line("likewise", measure("likewise", "likewise", corpus, options), size, score(known, OUT / "likewise"))
+    reading = line("pyarrow, reading only", measure("reading", "read", corpus, []), megabytes)
+    ours = line("likewise", measure("likewise", "likewise", corpus, options), megabytes, score(known, OUT / "likewise"))
     wrong = faults(known, asked.threshold, OUT / "likewise")
     table = [reading, ours]
     skipped = {}
@@ -200,7 +192,7 @@ def main() -> None:
             skipped[name] = str(reason)
             continue
         own = score(truth(corpus, asked.threshold, words=tool), OUT / name).recall if tool in WORDS else None
-        table.append(line(name, result, size, score(known, OUT / name), own))
+        table.append(line(name, result, megabytes, score(known, OUT / name), own))
     prints = same_everywhere(corpus, options)
     by_seed = recalls(corpus, known, options, range(1, asked.seeds + 1))
 
@@ -210,13 +202,13 @@ def main() -> None:
         console.print(f"{name} was skipped: {why}")
     console.print("likewise by stage: " + ", ".join(f"{stage} {spent:.2f}" for stage, spent in ours.phases.items()))
     console.print(f"likewise / reading: {ours.seconds / reading.seconds:.2f}")
-    console.print(f"peak memory / text: {ours.peak_mb / size:.2f}")
+    console.print(f"peak memory / text: {ours.peak_mb / megabytes:.2f}")
     console.print("recall by seed: " + ", ".join(f"{share:.5f}" for share in by_seed.values()))
     console.print(f"wrong similarities or removals: {len(wrong)}", *wrong[:5])
     verdict = "the same" if len(set(prints.values())) == 1 else f"NOT the same: {prints}"
     console.print(f"answer with {', '.join(prints)}: {verdict}")
     summary = {
-        "corpus": {"name": corpus.stem, "documents": documents, "text_mb": size, "true_pairs": len(known.first)},
+        "corpus": {"name": corpus.stem, "documents": documents, "text_mb": megabytes, "true_pairs": len(known.first)},
         "machine": {"cores": os.cpu_count(), "architecture": platform.machine(), "python": platform.python_version()},
         "versions": {"likewise": version("likewise"), "peers": REQUIREMENTS},
         "parameters": {"threshold": asked.threshold, "recall": asked.recall, "bands": bands, "rows": rows_each},
@@ -224,7 +216,7 @@ def main() -> None:
         "ratios": {row.tool: row.seconds / ours.seconds for row in table},
         "skipped": skipped,
         "likewise_to_reading": ours.seconds / reading.seconds,
-        "peak_memory_to_text": ours.peak_mb / size,
+        "peak_memory_to_text": ours.peak_mb / megabytes,
         "recall_by_seed": by_seed,
         "wrong": len(wrong),
         "same_answer": len(set(prints.values())) == 1,

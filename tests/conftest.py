@@ -5,7 +5,7 @@ import os
 from hypothesis import HealthCheck, settings
 
 KERNEL_MODE = os.environ.get("LIKEWISE_KERNEL_MODE", "compiled")  # see tests/kernels/test_kernel_modes.py
-EXAMPLES = {"compiled": 60, "checked": 30, "interpreted": 8}
+EXAMPLES = {"compiled": 60, "checked": 30, "interpreted": 15}
 
 settings.register_profile(
     "likewise",

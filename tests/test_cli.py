@@ -197,3 +197,10 @@ def test_a_folder_that_is_not_ours_is_left_alone(run: Run, tmp_path: Path) -> No
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
     assert run("dedup", "docs.parquet", "--out", "ours").returncode == 0
     assert run("dedup", "docs.parquet", "--out", "ours", "--threshold", "1").returncode == 0
+
+
+def test_a_run_does_not_replace_its_own_input(run: Run, tmp_path: Path) -> None:
+    assert run("dedup", "docs.parquet", "--out", "clean").returncode == 0
+    before = (tmp_path / "clean" / "kept" / "docs.parquet").read_bytes()
+    one_line_error(run("dedup", "clean/kept/docs.parquet", "--out", "clean"), 1, "replace its own input")
+    assert (tmp_path / "clean" / "kept" / "docs.parquet").read_bytes() == before

@@ -1,4 +1,7 @@
-"""likewise: one call, from the Parquet file to verified pairs, removals and clusters."""
+"""likewise: one call, from the Parquet file to verified pairs, removals and clusters.
+
+Its imports stand before the clock, like those of the peers; what it loads by itself on its first call does not.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from common import Arguments, Phases, parser, write_clusters, write_pairs
 
-import likewise
+from likewise import Words, dedup
 
 
 class LikewiseArguments(Arguments):
@@ -25,11 +28,11 @@ def main() -> None:
     options.add_argument("--batch-rows", type=int)
     run = options.parse_args(namespace=LikewiseArguments())
     start = time.perf_counter()
-    result = likewise.dedup(
+    result = dedup(
         str(run.corpus),
         text=run.text,
         id="id",
-        shingle=likewise.Words(run.k),
+        shingle=Words(run.k),
         threshold=run.threshold,
         recall=run.recall,
         keep="first",

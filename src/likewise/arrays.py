@@ -29,6 +29,13 @@ def as_bytes(buffer: Any) -> Bytes:
     return data
 
 
+def to_arrow(array: NDArray[Any]) -> Any:
+    """View int64 or float64 numbers as an Arrow array. (pa.array() would import pandas first, where there is one.)"""
+    kind = pa.int64() if array.dtype == np.int64 else pa.float64()
+    whole = np.ascontiguousarray(array, kind.to_pandas_dtype())
+    return pa.Array.from_buffers(kind, len(whole), [None, pa.py_buffer(whole)])
+
+
 @dataclass(frozen=True)
 class TextChunk:
     """Documents in one buffer: document i is data[offsets[i]:offsets[i + 1]], valid UTF-8."""

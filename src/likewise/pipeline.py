@@ -18,12 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from likewise.arrays import Ints, Sets, TextChunk, Texts
+from likewise.arrays import Ints, Sets, TextChunk, Texts, to_arrow
 from likewise.cluster import Keep, Removal, components, removals
 from likewise.errors import InputError, ParameterError
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash, check_seed
 from likewise.families.tuning import DEFAULT_MAX_SLOTS, check_recall, check_threshold
+from likewise.identical import chunk_digests
 from likewise.items import Items, SetItems, TextItems
 from likewise.matching import Matches, Observer, Record, Search, listed_pairs
 from likewise.parallel import check_threads
@@ -83,7 +84,8 @@ class Collection:
 
     def name(self, rows: Ints) -> Any:
         """Return the ids of these rows as an Arrow array."""
-        return pa.array(rows, pa.int64()) if self.ids is None else self.ids.take(pa.array(rows))
+        numbers = to_arrow(rows)
+        return numbers if self.ids is None else self.ids.take(numbers)
 
 
 def collect(source: Any, options: ReadOptions, shingle: str | Shingler, record: Record, threads: int) -> Collection:
@@ -116,16 +118,17 @@ def collect(source: Any, options: ReadOptions, shingle: str | Shingler, record: 
     return Collection(
         TextItems(texts, shingler),
         known,
-        _one_array(pa.chunked_array(scores)) if scores else None,
+        _one_array(opened.finish_scores(pa.chunked_array(scores))) if scores else None,
         opened,
         shingler,
     )
 
 
 def import_kernels() -> None:
-    """Import Numba and the kernels, which takes half a second: in a thread, while the first documents are read."""
+    """Import Numba and start a kernel, which takes half a second: in a thread, while the first documents are read."""
     for name in ("documents", "graph", "pairs"):
         import_module(f"likewise.kernels.{name}")
+    chunk_digests(TextChunk.from_arrow(pa.array([""])))
 
 
 def _one_array(chunked: Any) -> Any:
@@ -156,7 +159,7 @@ def _peak_memory() -> int:
 
 
 def _pair_table(names_a: Any, names_b: Any, similarity: NDArray[np.float64]) -> Any:
-    return pa.table({"id_a": names_a, "id_b": names_b, "similarity": similarity})
+    return pa.table({"id_a": names_a, "id_b": names_b, "similarity": to_arrow(similarity)})
 
 
 class Dedup:
@@ -179,14 +182,12 @@ class Dedup:
             left, right, similarity, abridged = listed_pairs(matches)
             name = collection.name
             self.pairs = _pair_table(name(left), name(right), similarity)
-            kinds = pa.DictionaryArray.from_arrays(
-                pa.array(np.where(removal.identical, 0, 1), pa.int8()), pa.array(["identical", "near"])
-            ).cast(pa.string())
+            kinds = pa.array(["near", "identical"]).take(to_arrow(removal.identical.astype(np.int64)))
             self.removed = pa.table(
                 {
                     "id": name(removal.rows),
                     "kept_id": name(removal.keepers),
-                    "similarity": removal.similarity,
+                    "similarity": to_arrow(removal.similarity),
                     "kind": kinds,
                 }
             )
@@ -247,8 +248,7 @@ class Dedup:
     def save(self, directory: str | Path) -> Path:
         """Write kept/, removed.parquet, pairs.parquet, clusters.parquet and run.json; return the folder."""
         source = self._collection.source
-        inputs = [entry["file"] for entry in source.describe() if "file" in entry] if source else []
-        folder = prepare_directory(directory, inputs)
+        folder = prepare_directory(directory, source.files if source else [])
         with self._record.stage("write"):
             for name in ("removed", "pairs", "clusters"):
                 write_table(getattr(self, name), folder / f"{name}.parquet")
@@ -258,7 +258,7 @@ class Dedup:
             if source:
                 source.write_kept(self.keep_mask, folder / "kept")
             else:
-                rows = pa.table({"id": pa.array(np.flatnonzero(self.keep_mask))})
+                rows = pa.table({"id": to_arrow(np.flatnonzero(self.keep_mask))})
                 (folder / "kept").mkdir(exist_ok=True)
                 write_table(rows, folder / "kept" / "part-0.parquet")
         write_json(self.stats, folder / "run.json")

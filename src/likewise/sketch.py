@@ -81,5 +81,5 @@ def agreement_counts(sets: Sets, minhash: MinHash, slots: int) -> Ints:
     from likewise.kernels.sketch import agreements
 
     counts = np.zeros(slots + 1, np.int64)
-    agreements(minhash.signatures(sets, slots), counts)
+    agreements(minhash.signatures(sets, slots).astype(np.uint16), counts)
     return counts

@@ -70,10 +70,11 @@ def check_directory(path: str | os.PathLike[str], inputs: Iterable[str | os.Path
             raise OutputError(
                 f"{path}: the folder is not empty and was not made by likewise; choose another, or empty it"
             )
-        for place in inputs:
-            for name in OUTPUTS:
-                if Path(place).resolve().is_relative_to((path / name).resolve()):
-                    raise OutputError(f"{path}: this run would replace its own input {place}; choose another folder")
+        replaced = [(path / name).resolve() for name in OUTPUTS if (path / name).exists()]
+        for place in inputs if replaced else ():
+            resolved = Path(place).resolve()
+            if any(resolved.is_relative_to(output) for output in replaced):
+                raise OutputError(f"{path}: this run would replace its own input {place}; choose another folder")
         there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     except OSError as error:
         raise OutputError(f"{path}: cannot be prepared: {error.strerror or error}; choose another folder") from error

@@ -97,9 +97,10 @@ def dedup(inputs: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> 
     """
     import likewise
     from likewise.read import Files
+    from likewise.read.find import find
     from likewise.write import check_directory
 
-    check_directory(out)
+    check_directory(out, [file.path for file in find(Files(list(inputs)))])
     show.announce_compilation()
     with show.progress() as observer:
         result = likewise.dedup(Files(list(inputs)), progress=observer, **options)

@@ -10,7 +10,7 @@ from likewise.kernels import kernel
 from likewise.kernels.hashing import U32
 from likewise.kernels.sets import NOBODY, distinct, numbered, table_bits
 from likewise.kernels.sketch import band_keys, sketch_one
-from likewise.kernels.text import chars, digest_units, shingles, words
+from likewise.kernels.text import chars, digest_shingles, shingles, words
 
 
 class Recipe(NamedTuple):
@@ -105,7 +105,7 @@ def set_documents(data, offsets, rows, recipe, values, set_offsets):
 
 @kernel
 def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, digests):
-    """Write the band keys of each of these documents, and the 128-bit fingerprint of its units.
+    """Write the band keys of each of these documents, and the 128-bit fingerprint of its shingles.
 
     Repeated shingles do not change a minhash, so no set is made — but for bags, whose copies count.
     An empty document gets the fingerprint 0, 0, which no other document has but by a chance of 2**-128.
@@ -123,10 +123,10 @@ def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, d
     for place in range(rows.size):
         row = rows[place]
         n = document_units(data, offsets[row], offsets[row + 1], recipe, room, units)
-        digest_units(units, n, digests[place])
+        n = document_shingles(units, n, recipe, parts)
+        digest_shingles(parts, n, digests[place])
         if n == 0:
             digests[place] = 0
-        n = document_shingles(units, n, recipe, parts)
         if recipe.bag:
             if 1 << table_bits(n) > size:
                 size = 1 << table_bits(n)

@@ -5,11 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.kernels import kernel
-from likewise.kernels.hashing import U32, mix
+from likewise.kernels.hashing import U0, U1, U32, U56, mix
 
 TABLE_ODD = np.uint64(0x9E3779B97F4A7C15)
 NOBODY = np.int64(-1)
 STRIDE = 16
+U2 = np.uint64(2)
+U4 = np.uint64(4)
+U6 = np.uint64(6)
+U63 = np.uint64(63)
+ONES = np.uint64(0x0101010101010101)
+FIVES = np.uint64(0x5555555555555555)
+THREES = np.uint64(0x3333333333333333)
+FIFTEENS = np.uint64(0x0F0F0F0F0F0F0F0F)
 
 
 @kernel
@@ -88,7 +96,31 @@ def distinct_sets(values, offsets, out, out_offsets):
 
 
 @kernel
-def verify(left, right, values, offsets, threshold, out):
+def bitmaps(values, offsets, out):
+    """Set in out[i] one bit for every element of set i, chosen by its hash; a row has a power of two of bits."""
+    mask = np.uint64(out.shape[1] * 64 - 1)
+    for i in range(out.shape[0]):
+        out[i] = U0
+        for j in range(offsets[i], offsets[i + 1]):
+            bit = ((np.uint64(values[j]) * TABLE_ODD) >> U32) & mask
+            out[i, bit >> U6] |= U1 << (bit & U63)
+
+
+@kernel
+def differing_bits(a, b):
+    """Count the bits in which two bitmaps differ; LLVM knows the idiom and takes the instruction for it."""
+    total = U0
+    for i in range(a.size):
+        x = a[i] ^ b[i]
+        x = x - ((x >> U1) & FIVES)
+        x = (x & THREES) + ((x >> U2) & THREES)
+        x = (x + (x >> U4)) & FIFTEENS
+        total += (x * ONES) >> U56
+    return np.int64(total)
+
+
+@kernel
+def verify(left, right, values, offsets, maps, threshold, out):
     """out[p] = Jaccard similarity of the sets left[p] and right[p], exact if it is ≥ threshold, else -1.
 
     Pairs come grouped by `left`: its set is put in a hash table once, and each partner is looked up in it until the
@@ -112,6 +144,9 @@ def verify(left, right, values, offsets, threshold, out):
         least = np.int64(np.ceil(threshold / (1.0 + threshold) * (size_a + size_b))) - 1
         out[p] = -1.0
         if min(size_a, size_b) < least:
+            continue
+        # Each differing bit of the bitmaps stands for at least one element that only one of the sets has.
+        if size_a + size_b - differing_bits(maps[a], maps[b]) < 2 * least:
             continue
         if a != last:
             last = a

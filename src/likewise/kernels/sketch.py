@@ -103,11 +103,13 @@ def key_sets(values, offsets, method, seeds, rows, out):
 
 @kernel
 def agreements(signatures, counts):
-    """counts[c] = how many pairs of signatures agree in exactly c slots."""
+    """counts[c] = how many pairs of signatures (16 bits a slot, fewer than 2**16 slots) agree in exactly c slots."""
     n, t = signatures.shape
     for i in range(n):
+        a = signatures[i]
         for j in range(i + 1, n):
-            same = 0
+            b = signatures[j]
+            same = np.uint16(0)
             for slot in range(t):
-                same += signatures[i, slot] == signatures[j, slot]
+                same = np.uint16(same + np.uint16(a[slot] == b[slot]))
             counts[same] += 1

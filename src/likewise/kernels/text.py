@@ -13,14 +13,10 @@ import numpy as np
 
 from likewise.kernels import kernel
 from likewise.kernels.hashing import (
-    STREAM_ODD,
     U0,
     U1,
     U3,
     U7,
-    U23,
-    U32,
-    U41,
     U56,
     WORD_SEED,
     absorb,
@@ -33,6 +29,7 @@ COLLAPSE, KEEP, REMOVE = 0, 1, 2
 U2 = np.uint64(2)
 U4 = np.uint64(4)
 U8 = np.uint64(8)
+U31 = np.uint64(31)
 U58 = np.uint64(58)
 U63 = np.uint64(63)
 TOPS = np.uint64(0x8080808080808080)  # the highest bit of each of eight bytes
@@ -271,17 +268,16 @@ def shingles(units, n, k, out):
 
 
 @kernel
-def digest_units(units, n, out):
-    """Fingerprint the sequence of units with 128 bits: documents that differ only in what folding removes agree.
+def digest_shingles(values, n, out):
+    """Fingerprint a document's shingles, counted but in any order, with 128 bits: equal fingerprint, similarity 1.
 
-    `a` hashes the units read so far, in order; `b` adds up all the states `a` has gone through, each turned by 23 bits
-    more than the next.
+    out[0] = mix(Σ x), out[1] = mix(n + Σ (x ^ x >> 31)), both sums modulo 2**64.
     """
-    a = WORD_SEED ^ np.uint64(n)
-    b = U0
+    a = U0
+    b = np.uint64(n)
     for i in range(n):
-        a = (a ^ units[i]) * STREAM_ODD
-        a ^= a >> U32
-        b = ((b << U23) | (b >> U41)) + a
+        x = values[i]
+        a += x
+        b += x ^ (x >> U31)
     out[0] = mix(a)
     out[1] = mix(b)

@@ -1,0 +1,151 @@
+"""From threshold and recall to bands and rows: the promise is kept, with as little work as the model knows of."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from likewise.errors import ParameterError
+from likewise.families.banding import Banding
+from likewise.families.tuning import Similarities, check_recall, check_threshold, fewest_bands, tune, tune_for
+
+THRESHOLDS = [0.05, 0.1, 0.1 + 0.2, 1 / 3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 0.9999, 1.0]
+RECALLS = [0.01, 0.5, 0.9, 0.95, 0.99, 0.999, 0.999999]
+ITEMS = [1, 2, 10, 1000, 10**6, 10**9]
+
+
+@pytest.mark.parametrize("threshold", THRESHOLDS)
+@pytest.mark.parametrize("recall", RECALLS)
+def test_the_recall_is_reached_with_no_band_to_spare(threshold, recall):
+    for items in ITEMS:
+        tuning = tune_for(threshold, recall, Similarities.typical(items))
+        assert tuning.banding.slots <= 2048
+        assert tuning.predicted_recall == tuning.banding.probability(threshold) >= recall
+        for banding in tuning.considered:
+            assert banding.probability(threshold) >= recall
+            assert banding.b == 1 or Banding(banding.b - 1, banding.r).probability(threshold) < recall
+
+
+@given(st.integers(1, 99), st.sampled_from([0.5, 0.9, 0.99]), st.integers(1, 6))
+def test_fewest_bands_by_exact_arithmetic(percent, recall, rows):
+    threshold = percent / 100
+    miss = 1 - Fraction(threshold) ** rows
+    b = fewest_bands(threshold, recall, rows)
+    if b < 5000:
+        slack = Fraction(1, 10**12)  # for asks that floating point cannot tell from the next one
+        assert 1 - miss**b >= Fraction(recall) - slack
+        assert b == 1 or 1 - miss ** (b - 1) < Fraction(recall) + slack
+
+
+@pytest.mark.parametrize("items", ITEMS)
+@pytest.mark.parametrize(("threshold", "recall"), [(0.5, 0.9), (0.8, 0.99), (0.95, 0.999)])
+def test_the_cheapest_wins_and_ties_go_to_the_shorter_signature(items, threshold, recall):
+    corpus = Similarities.typical(items)
+    tuning = tune_for(threshold, recall, corpus)
+    costs = [(corpus.cost(banding, threshold), banding.slots, banding.r) for banding in tuning.considered]
+    assert tuning.considered[costs.index(min(costs))] == tuning.banding
+    assert len({banding.r for banding in tuning.considered}) == len(tuning.considered)
+    assert tuning == tune_for(threshold, recall, corpus)
+    assert tune(threshold, recall, items=items) == tuning.banding
+
+
+def test_a_tie_goes_to_fewer_slots(monkeypatch):
+    monkeypatch.setattr(Similarities, "cost", lambda self, banding, threshold: 1.0)
+    tuning = tune_for(0.5, 0.9, Similarities.typical(10))
+    least = min(banding.slots for banding in tuning.considered)
+    assert tuning.banding.slots == least
+    assert tuning.banding.r == min(banding.r for banding in tuning.considered if banding.slots == least)
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.65, 0.8, 0.9])
+@pytest.mark.parametrize("recall", [0.5, 0.9, 0.99])
+def test_more_items_never_ask_for_fewer_rows(threshold, recall):
+    """While the work of reading documents again is left out: once all of them are read anyway, its price falls."""
+    base = Similarities.typical(2)
+    share, last = base.pairs / base.pairs.sum(), 0
+    for items in (10**power for power in range(1, 11)):
+        corpus = Similarities(base.values, share * items * (items - 1) / 2, items, mean_size=0.0)
+        rows = tune_for(threshold, recall, corpus).banding.r
+        assert rows >= last
+        last = rows
+
+
+def test_more_useless_pairs_ask_for_more_rows():
+    few, many = (Similarities(np.array([0.5]), np.array([pairs]), 10**6) for pairs in (10.0, 1e11))
+    assert tune(0.8, similarities=few).r < tune(0.8, similarities=many).r
+
+
+@given(st.integers(1, 60), st.integers(1, 10), st.integers(2, 10**8))
+def test_costs_rise_with_bands_and_with_items(b, r, items):
+    corpus, larger = Similarities.typical(items), Similarities.typical(2 * items)
+    cost = corpus.cost(Banding(b, r), 0.8)
+    assert 0 < cost < corpus.cost(Banding(b + 1, r), 0.8)
+    assert 2 * cost < larger.cost(Banding(b, r), 0.8) * (1 + 1e-9)
+
+
+@given(st.integers(1, 60), st.integers(1, 10), st.floats(0.01, 1))
+def test_candidates_are_pairs_times_the_s_curve(b, r, threshold):
+    values, pairs = np.array([0.0, 0.25, 0.5, 0.75, 1.0]), np.array([100.0, 50.0, 8.0, 2.0, 1.0])
+    banding = Banding(b, r)
+    below = [(s, n) for s, n in zip(values, pairs, strict=True) if s < threshold]
+    expected = sum(n * banding.probability(float(s)) for s, n in below)
+    assert Similarities(values, pairs, 20).candidates(banding, threshold) == pytest.approx(expected)
+
+
+def test_typical_counts_all_pairs():
+    corpus = Similarities.typical(1000)
+    assert corpus.pairs.sum() == pytest.approx(1000 * 999 / 2)
+    assert (corpus.values * corpus.pairs).sum() / corpus.pairs.sum() == pytest.approx(0.02, rel=0.02)
+
+
+def test_a_sample_is_scaled_up():
+    agreements = np.array([6, 2, 1, 1, 0])  # of the 10 pairs of 5 sets, in 4 slots
+    corpus = Similarities.sampled(agreements, 5, 50, 12.0, 0.75)
+    assert corpus.values.tolist() == [0, 0.25, 0.5, 0.75, 1]
+    assert corpus.items == 50
+    assert corpus.mean_size == 12.0
+    unseen = np.array([1, 1, 1, 0, 0]) / 3
+    assert corpus.pairs == pytest.approx((agreements + unseen) * (50 * 49) / (5 * 4))
+
+
+@pytest.mark.parametrize(("sample", "items"), [(0, 2), (1, 2), (2, 2)])
+def test_a_sample_of_next_to_nothing_still_tunes(sample, items):
+    corpus = Similarities.sampled(np.zeros(9, np.int64), sample, items, 1.0, 0.8)
+    assert tune(0.8, similarities=corpus).probability(0.8) >= 0.99
+
+
+@pytest.mark.parametrize(("threshold", "recall", "slots", "need"), [(0.1, 0.99, 40, "44"), (0.001, 0.99, 2048, "4,603")])
+def test_impossible_asks_say_what_would_be_possible(threshold, recall, slots, need):
+    with pytest.raises(ParameterError, match=f"only by {need} slots or more, and max_slots is .*: raise the threshold"):
+        tune(threshold, recall, max_slots=slots)
+    assert tune(threshold, recall, max_slots=int(need.replace(",", ""))).r == 1
+
+
+@pytest.mark.parametrize("threshold", [0, -0.5, 1.4, float("nan"), float("inf"), None, "0.8", True])
+def test_thresholds_out_of_range(threshold):
+    with pytest.raises(ParameterError, match=r"The 'threshold' parameter of tune must be in \(0, 1\]\. Got"):
+        tune(threshold)
+
+
+@pytest.mark.parametrize("recall", [0, -0.5, 1, 1.0, 1.4, float("nan"), None, "0.9", True])
+def test_recalls_out_of_range(recall):
+    with pytest.raises(ParameterError, match=r"The 'recall' parameter of tune must be in \(0, 1\)"):
+        tune(0.8, recall)
+
+
+def test_a_recall_of_one_is_explained():
+    with pytest.raises(ParameterError, match="no number of bands finds every pair for certain"):
+        check_recall("dedup", 1)
+
+
+@pytest.mark.parametrize("bad", [{"items": 0}, {"items": 1.5}, {"items": True}, {"max_slots": 0}, {"max_slots": 2.0}])
+def test_other_parameters(bad):
+    with pytest.raises(ParameterError, match=f"'{next(iter(bad))}' parameter of tune must be a positive whole number"):
+        tune(0.8, **bad)
+
+
+def test_numbers_of_numpy_will_do():
+    assert check_threshold("tune", np.float32(0.5)) == 0.5
+    assert tune(np.float64(0.8), np.float64(0.99)) == tune(0.8, 0.99)
