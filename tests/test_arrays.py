@@ -1,14 +1,15 @@
 """The border between Arrow and NumPy: texts taken over without copying, tokens hashed by their own value."""
 
+import itertools
 from datetime import date
 
 import numpy as np
-import oracles
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import oracles
 from likewise.arrays import Sets, TextChunk, Texts, as_bytes
 from likewise.errors import ParameterError
 from likewise.identical import set_digests, text_digests
@@ -51,7 +52,7 @@ def test_bytes_begin_at_an_address_that_eight_divides(data, start):
 def test_rows_are_split_by_chunk(texts, data):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(texts)), max_size=3)))
     edges = [0, *cuts, len(texts)]
-    pieces = [pa.array(texts[a:b], pa.string()) for a, b in zip(edges, edges[1:], strict=False)]
+    pieces = [pa.array(texts[a:b], pa.string()) for a, b in itertools.pairwise(edges)]
     whole = Texts.of(pa.chunked_array(pieces, pa.string()))
     rows = np.array(sorted(data.draw(st.sets(st.sampled_from(range(len(texts)))))) if texts else [], np.int64)
     read, places = [], []

@@ -1,11 +1,11 @@
 """Candidate pairs against brute force over the keys."""
 
 import numpy as np
-import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import oracles
 from likewise.candidates import candidate_pairs, pair_order
 
 KEY = st.sampled_from([0, 1, 2**31, 2**32 - 1])
@@ -15,7 +15,8 @@ KEYS = st.integers(1, 5).flatmap(
 
 
 def found(keys, threads=1, split=None):
-    left, right = candidate_pairs(np.array(keys, np.uint32).reshape(len(keys), -1), threads, split)
+    array = np.array(keys, np.uint32).reshape(len(keys), len(keys[0]) if keys else 3)
+    left, right = candidate_pairs(array, threads, split)
     assert left.dtype == right.dtype == np.int64
     return list(zip(left.tolist(), right.tolist(), strict=True))
 
@@ -59,6 +60,6 @@ def test_pairs_are_put_in_order(pairs):
 
 
 def test_numbers_up_to_the_highest_are_put_in_order():
-    for n in (1, 2, 3, 2**20, 2**31):
+    for n in (2, 3, 2**20, 2**31):
         left, right = np.array([n - 1, 0, n - 1]), np.array([n - 1, n - 1, 0])
-        assert pair_order(left, right, n).tolist() in ([1, 2, 0], [0, 1, 2] if n == 1 else None)
+        assert pair_order(left, right, n).tolist() == [1, 2, 0]

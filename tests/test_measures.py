@@ -87,9 +87,7 @@ def test_bags_without_repetition_are_sets_under_the_max_union(a, b):
 
 
 def test_bag_jaccard_refuses_an_unknown_union_and_a_negative_count():
-    with pytest.raises(
-        ParameterError, match=r"'union' parameter of bag_jaccard must be 'sum' or 'max'. Got 'min'"
-    ):
+    with pytest.raises(ParameterError, match=r"'union' parameter of bag_jaccard must be 'sum' or 'max'. Got 'min'"):
         bag_jaccard("a", "b", union="min")
     with pytest.raises(ParameterError, match="'b' parameter of bag_jaccard"):
         bag_jaccard("a", {"a": -1})

@@ -93,7 +93,9 @@ def test_every_removal_is_explained(texts: list[str], keep: str) -> None:
     for row in removed:
         assert row["kept_id"] not in gone
         assert row["similarity"] == pairs[tuple(sorted((row["id"], row["kept_id"])))]
-        same = texts[row["id"]] == texts[row["kept_id"]] or not (texts[row["id"]].split() or texts[row["kept_id"]].split())
+        same = texts[row["id"]] == texts[row["kept_id"]] or not (
+            texts[row["id"]].split() or texts[row["kept_id"]].split()
+        )
         if texts[row["id"]] == texts[row["kept_id"]]:
             assert row["kind"] == "identical"
         elif Words(2).shingles(texts[row["id"]]):

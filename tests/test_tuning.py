@@ -116,7 +116,9 @@ def test_a_sample_of_next_to_nothing_still_tunes(sample, items):
     assert tune(0.8, similarities=corpus).probability(0.8) >= 0.99
 
 
-@pytest.mark.parametrize(("threshold", "recall", "slots", "need"), [(0.1, 0.99, 40, "44"), (0.001, 0.99, 2048, "4,603")])
+@pytest.mark.parametrize(
+    ("threshold", "recall", "slots", "need"), [(0.1, 0.99, 40, "44"), (0.001, 0.99, 2048, "4,603")]
+)
 def test_impossible_asks_say_what_would_be_possible(threshold, recall, slots, need):
     with pytest.raises(ParameterError, match=f"only by {need} slots or more, and max_slots is .*: raise the threshold"):
         tune(threshold, recall, max_slots=slots)

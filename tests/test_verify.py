@@ -3,11 +3,11 @@
 from itertools import combinations
 
 import numpy as np
-import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import oracles
 from likewise import verify
 from likewise.arrays import Sets
 from likewise.verify import similarities

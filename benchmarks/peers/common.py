@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
-import pyarrow.dataset  # noqa: F401  (what read_table would import inside the clock)
+import pyarrow.dataset  # what read_table would else import inside the clock
 import pyarrow.parquet as pq
 
 WORD = re.compile(r"\w+")

@@ -4,11 +4,11 @@ Tolerances follow from the number of trials: 4.4 standard errors, which chance e
 """
 
 import numpy as np
-import oracles
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import oracles
 from likewise.arrays import Sets
 from likewise.families.banding import Banding
 from likewise.families.minhash import METHODS, MinHash

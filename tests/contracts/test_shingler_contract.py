@@ -5,13 +5,13 @@ import unicodedata
 from pathlib import Path
 
 import numpy as np
-import oracles
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import likewise
+import oracles
 from likewise.arrays import Texts
 from likewise.shingle import FORMS, SHINGLERS, WHITESPACE, unicode_tables
 
@@ -211,8 +211,7 @@ def test_bags_are_compared_by_their_counts(kind, bits, pair, k):
     assert len(set(b)) == len(b)
     shingler = kind(k=k)
     lists = [
-        oracles.shingle_hashes([oracles.hash_unit(shingler, unit) for unit in shingler.units(text)], k)
-        for text in pair
+        oracles.shingle_hashes([oracles.hash_unit(shingler, unit) for unit in shingler.units(text)], k) for text in pair
     ]
     assert oracles.jaccard(a, b) == oracles.bag_jaccard(*lists)
 

@@ -1,5 +1,7 @@
 """Python values as the arrays that kernels take, and the values that hypothesis makes of them."""
 
+import itertools
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -27,7 +29,7 @@ def ragged(lists):
 
 def parts(values, offsets):
     """Cut (values, offsets) up again."""
-    return [numbers(values[a:b]) for a, b in zip(offsets, offsets[1:], strict=False)]
+    return [numbers(values[a:b]) for a, b in itertools.pairwise(offsets)]
 
 
 def utf8(texts, before=b""):

@@ -1,4 +1,4 @@
-"""Interpreted kernels compute with NumPy scalars, which warn where 64-bit words wrap around: that is what they are for."""
+"""Interpreted kernels compute with NumPy scalars, which warn where 64-bit words wrap around, as they are meant to."""
 
 import os
 

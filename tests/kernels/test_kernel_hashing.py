@@ -1,14 +1,14 @@
 import numpy as np
-import oracles
 import pytest
 from arrays_of import EDGES, WORDS_64, hashes, numbers, utf8
 from hypothesis import given
 from hypothesis import strategies as st
 
+import oracles
 from likewise.arrays import TextChunk
 from likewise.kernels import hashing
 
-LENGTHS = [*range(0, 34), 255, 256, 257, 300]
+LENGTHS = [*range(34), 255, 256, 257, 300]
 
 
 def test_the_constants_are_those_of_the_oracle():

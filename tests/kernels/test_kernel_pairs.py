@@ -1,9 +1,9 @@
 import numpy as np
-import oracles
 from arrays_of import WORDS_64, hashes, ints, numbers
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import oracles
 from likewise.kernels import graph, pairs
 
 KEYS = st.integers(1, 3).flatmap(

@@ -1,12 +1,12 @@
 from fractions import Fraction
 
 import numpy as np
-import oracles
 import pytest
 from arrays_of import FEW_64, WORDS_64, hashes, ints, numbers, parts, ragged
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import oracles
 from likewise.kernels import sets
 
 BAGS = st.lists(st.lists(FEW_64 | WORDS_64, max_size=12), max_size=6)
@@ -51,11 +51,41 @@ def test_crowded_tables_wrap_around():
     assert similarity == [0.5, 1.0]
 
 
-def verified(lists, pairs, threshold, dtype=np.uint64):
+def drawn(lists, words, dtype=np.uint64):
+    values, offsets = ragged(lists)
+    maps = np.empty((len(lists), words), np.uint64)
+    sets.bitmaps(values.astype(dtype), offsets, maps)
+    return maps
+
+
+def bitmap(values, words):
+    """One bit for every element, by its multiplicative hash."""
+    places = [x * int(sets.TABLE_ODD) % 2**64 // 2**32 % (64 * words) for x in values]
+    return [sum({1 << place % 64 for place in places if place // 64 == word}) for word in range(words)]
+
+
+@pytest.mark.parametrize("words", [1, 2, 8])
+@given(lists=SETS)
+def test_bitmaps(lists, words):
+    maps = drawn(lists, words)
+    assert [numbers(row) for row in maps] == [bitmap(values, words) for values in lists]
+    for a in range(len(lists)):
+        differ = sets.differing_bits(maps[a], maps[0])
+        assert differ == sum((int(x) ^ int(y)).bit_count() for x, y in zip(maps[a], maps[0], strict=True))
+        assert differ <= len(set(lists[a]) ^ set(lists[0])), "so that no pair is ruled out by mistake"
+
+
+@given(st.lists(WORDS_64, min_size=1, max_size=4))
+def test_differing_bits(words):
+    zero = np.zeros(len(words), np.uint64)
+    assert sets.differing_bits(hashes(words), zero) == sum(word.bit_count() for word in words)
+
+
+def verified(lists, pairs, threshold, dtype=np.uint64, words=2):
     values, offsets = ragged(lists)
     out = np.empty(len(pairs))
     left, right = ints([a for a, _ in pairs]), ints([b for _, b in pairs])
-    sets.verify(left, right, values.astype(dtype), offsets, threshold, out)
+    sets.verify(left, right, values.astype(dtype), offsets, drawn(lists, words, dtype), threshold, out)
     return out.tolist()
 
 

@@ -2,12 +2,12 @@ from collections import Counter
 from itertools import combinations
 
 import numpy as np
-import oracles
 import pytest
 from arrays_of import WORDS_64, hashes, numbers, ragged
 from hypothesis import given
 from hypothesis import strategies as st
 
+import oracles
 from likewise.families.minhash import METHODS, MinHash, seed_sequence
 from likewise.kernels import sketch
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from likewise.kernels import kernel
-from likewise.kernels.hashing import U32
+from likewise.kernels.hashing import LOW32, U0, U1, U32, mix
 from likewise.kernels.sets import NOBODY, distinct, numbered, table_bits
-from likewise.kernels.sketch import band_keys, sketch_one
-from likewise.kernels.text import chars, digest_shingles, shingles, words
+from likewise.kernels.sketch import EMPTY, band_keys, fast_rounds, sketch_one
+from likewise.kernels.text import SHINGLE_BASE, U31, chars, digest_shingles, shingles, words
 
 
 class Recipe(NamedTuple):
@@ -104,6 +104,47 @@ def set_documents(data, offsets, rows, recipe, values, set_offsets):
 
 
 @kernel
+def sketch_units(units, n, recipe, seeds, slots, signature, values, digest):
+    """Do document_shingles, digest_shingles and sketch.fast together; return the number of shingles (n ≥ k units).
+
+    One loop keeps the multiplier busy that each of the three would wait for; the answer is the same.
+    """
+    t = signature.size
+    size = np.uint64(np.uint32(t))
+    slots[:t] = EMPTY
+    k = recipe.k
+    down = U32 if recipe.short else U0
+    gone = U1
+    value = U0
+    for i in range(k - 1):
+        value = value * SHINGLE_BASE + units[i]
+        gone *= SHINGLE_BASE
+    seed = seeds[0]
+    count = n - k + 1
+    total = U0
+    other = np.uint64(count)
+    for i in range(count):
+        value = value * SHINGLE_BASE + units[i + k - 1]
+        x = value >> down
+        values[i] = x
+        total += x
+        other += x ^ (x >> U31)
+        u = mix(x ^ seed)
+        slot = (np.uint64(np.uint32(u >> U32)) * size) >> U32
+        low = u & LOW32
+        if low < slots[slot]:
+            slots[slot] = low
+        value -= units[i] * gone
+    digest[0] = mix(total)
+    digest[1] = mix(other)
+    empty = 0
+    for i in range(t):
+        empty += slots[i] == EMPTY
+    fast_rounds(values, count, 1, empty, seeds, slots, signature)
+    return count
+
+
+@kernel
 def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, digests):
     """Write the band keys of each of these documents, and the 128-bit fingerprint of its shingles.
 
@@ -123,6 +164,10 @@ def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, d
     for place in range(rows.size):
         row = rows[place]
         n = document_units(data, offsets[row], offsets[row + 1], recipe, room, units)
+        if n >= recipe.k and method == 0 and not recipe.bag:
+            sketch_units(units, n, recipe, seeds, slots, signature, parts, digests[place])
+            band_keys(signature, band_rows, keys[place])
+            continue
         n = document_shingles(units, n, recipe, parts)
         digest_shingles(parts, n, digests[place])
         if n == 0:

@@ -16,14 +16,20 @@ def fast(values, n, seeds, slots, signature):
 
     In round j every element x gives u = mix(x ^ seeds[j]). In the first t rounds u's high 32 bits choose the slot,
     (high · t) >> 32; in round t + i the slot is i. Each slot keeps the lowest pair (round, low 32 bits of u). Rounds
-    go on
-    until every slot has something: 2t of them at the most. The signature is the low 32 bits.
+    go on until every slot has something: 2t of them at the most. The signature is the low 32 bits.
     """
+    slots[: signature.size] = EMPTY
+    fast_rounds(values, n, 0, signature.size, seeds, slots, signature)
+
+
+@kernel
+def fast_rounds(values, n, first, empty, seeds, slots, signature):
+    """Go through the rounds of `fast` from `first` on, with `empty` slots still to fill, and write the signature."""
     t = signature.size
     size = np.uint32(t)
-    slots[:t] = EMPTY
-    empty = t
-    for j in range(2 * t):
+    for j in range(first, 2 * t):
+        if empty == 0:
+            break
         seed = seeds[j]
         level = np.uint64(j) << U32
         if j < t:
@@ -40,8 +46,6 @@ def fast(values, n, seeds, slots, signature):
                 lowest = min(lowest, mix(np.uint64(values[i]) ^ seed) & LOW32)
             slots[j - t] = lowest
             empty -= 1
-        if empty == 0:
-            break
     for i in range(t):
         signature[i] = np.uint32(slots[i] & LOW32)
 

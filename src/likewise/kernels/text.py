@@ -271,13 +271,14 @@ def shingles(units, n, k, out):
 def digest_shingles(values, n, out):
     """Fingerprint a document's shingles, counted but in any order, with 128 bits: equal fingerprint, similarity 1.
 
-    out[0] = mix(Σ x), out[1] = mix(n + Σ (x ^ x >> 31)), both sums modulo 2**64.
+    out[0] = mix(Σ m), out[1] = mix(n + Σ (m ^ m >> 31)), both sums modulo 2**64, where m = mix(x): the sum of the
+    shingles x themselves is the same for all documents that differ in the order of their inner words alone.
     """
     a = U0
     b = np.uint64(n)
     for i in range(n):
-        x = values[i]
-        a += x
-        b += x ^ (x >> U31)
+        m = mix(values[i])
+        a += m
+        b += m ^ (m >> U31)
     out[0] = mix(a)
     out[1] = mix(b)

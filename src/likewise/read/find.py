@@ -89,7 +89,7 @@ def find(files: Files) -> list[Found]:
             f"the input mixes tables ({tables[0].name}) and text files ({other.name});"
             " run them apart, or name one kind by a glob"
         )
-    return _apart(found)
+    return _apart(_under_common_folder(found))
 
 
 def looks_like_files(values: list[Any] | tuple[Any, ...]) -> bool:
@@ -212,21 +212,41 @@ def reason(error: OSError) -> str:
     return f"cannot be read: {error.strerror or error}"
 
 
+def _under_common_folder(found: list[Found]) -> list[Found]:
+    """Place files that were named one by one as they stand below the deepest folder they share."""
+    single = [one for one in found if one.given == one.name and one.relative == os.path.basename(one.name)]
+    if len({one.relative for one in single}) == len(single):
+        return found
+    paths = {id(one): _posix(os.path.abspath(one.path)) for one in single}
+    shared = os.path.commonpath([os.path.dirname(path) for path in paths.values()])
+    return [
+        replace(one, relative=os.path.relpath(paths[id(one)], shared)) if id(one) in paths else one for one in found
+    ]
+
+
 def _apart(found: list[Found]) -> list[Found]:
     """Give each file its own place below `kept/`, also when two inputs have the same relative name."""
     files: set[str] = set()
     folders: set[str] = set()
+    counts: dict[str, int] = {}
     placed = []
     for one in found:
+        above = _above(one.relative)
+        if one.relative not in files and one.relative not in folders and not above & files:
+            files.add(one.relative)
+            folders |= above
+            placed.append(one)
+            continue
         pure = PurePosixPath(one.relative)
         suffix = "".join(pure.suffixes[-2 if one.compression else -1 :])
         stem = pure.name[: len(pure.name) - len(suffix)]
-        relative, count = one.relative, 1
+        relative, count = one.relative, counts.get(one.relative, 1)
         while relative in files or relative in folders or _above(relative) & files:
             count += 1
             relative = str(pure.with_name(f"{stem}-{count}{suffix}"))
             if _above(relative) & files:
                 relative = f"{count}/{one.relative}"
+        counts[one.relative] = count
         files.add(relative)
         folders |= _above(relative)
         placed.append(replace(one, relative=relative))
@@ -234,7 +254,7 @@ def _apart(found: list[Found]) -> list[Found]:
 
 
 def _above(relative: str) -> set[str]:
-    return {str(parent) for parent in PurePosixPath(relative).parents} - {"."}
+    return {relative[:place] for place, char in enumerate(relative) if char == "/"}
 
 
 def _posix(path: str) -> str:

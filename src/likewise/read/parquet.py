@@ -18,8 +18,11 @@ from likewise.read.columns import Piece, Types, choose, clean, declared
 from likewise.read.open import created, told, unpacked
 from likewise.read.tables import Part, Task
 
-WHOLE = 32 * MIB
-"""Row groups up to this size (decoded) are read at once, several at a time."""
+WHOLE = 256 * MIB
+"""Row groups up to this size (decompressed) are read at once, several at a time."""
+
+SWOLLEN = 32 * MIB
+"""A row group that decodes to more than twice its size on disk and this (repeated values) is not read at once."""
 
 WRITTEN = 64 * MIB
 """Kept rows are collected up to about this size before they are written as a row group."""
@@ -62,7 +65,7 @@ class Parquet(Part):
             if self.options.skip:
                 yield partial(self._all_or_nothing, group, first, rows)
             elif size <= WHOLE:
-                yield partial(self._most, group, first)
+                yield partial(self._most, group, first, self._step(size, rows), 2 * size + SWOLLEN)
             else:
                 for start, batch in self._batches(group, first, self._step(size, rows)):
                     yield partial(self._one, batch, start)
@@ -71,16 +74,16 @@ class Parquet(Part):
     def _one(self, batch: pa.RecordBatch, start: int) -> list[Piece]:
         return [clean(batch, self.file.name, start, self.options, self.types)]
 
-    def _most(self, group: int, first: int) -> Iterable[Piece]:
+    def _most(self, group: int, first: int, step: int, limit: int) -> Iterable[Piece]:
         """Return the row group; if it is much larger than its size on disk tells, the end of it lazily."""
-        batches = self._batches(group, first, self.options.batch_rows)
+        batches = self._batches(group, first, step)
         pieces = (clean(batch, self.file.name, start, self.options, self.types) for start, batch in batches)
         ready = []
         size = 0
         for piece in pieces:
             ready.append(piece)
             size += 0 if piece.batch is None else piece.batch.nbytes
-            if size > 2 * WHOLE:
+            if size > limit:
                 return chain(ready, pieces)
         return ready
 

@@ -1,0 +1,108 @@
+"""Measure the constants of the cost model in families/tuning.py on this machine, on one core.
+
+python benchmarks/constants.py
+
+Only their ratios matter: a machine twice as fast in everything chooses the same bands and rows.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from likewise.arrays import Sets
+from likewise.candidates import candidate_pairs
+from likewise.families import tuning
+from likewise.families.banding import Banding
+from likewise.families.minhash import MinHash
+from likewise.shingle import Words
+from likewise.sketch import key_sets
+from likewise.verify import similarities
+
+ITEMS, SIZE, SLOTS = 20_000, 300, 128
+random = np.random.default_rng(1)
+
+
+def nanoseconds(work: Callable[[], object], repeat: int = 5) -> float:
+    """Return the shortest of several times, the first of which may compile."""
+    times = []
+    for _ in range(repeat + 1):
+        start = time.process_time_ns()
+        work()
+        times.append(time.process_time_ns() - start)
+    return float(min(times[1:]))
+
+
+def random_sets(items: int, size: int) -> Sets:
+    """Return sets of random numbers, so many of one size."""
+    values = random.integers(0, 2**64, items * size, dtype=np.uint64)
+    return Sets(values, np.arange(items + 1) * size)
+
+
+def hash_cost() -> float:
+    """Sketching, for each of the hashes that the model counts."""
+    sets, minhash = random_sets(ITEMS, SIZE), MinHash()
+    spent = nanoseconds(lambda: minhash.signatures(sets, SLOTS))
+    return spent / ITEMS / (SIZE + SLOTS * (1 + math.log(SLOTS)))
+
+
+def band_cost() -> float:
+    """One band of one item: its key (keys less signatures), and its place in a sort in which nobody meets."""
+    bands, rows = 32, 4
+    sets, minhash, banding = random_sets(ITEMS, SIZE), MinHash(), Banding(bands, rows)
+    keyed = nanoseconds(lambda: key_sets(sets, minhash, banding, 1, lambda done: None))
+    sketched = nanoseconds(lambda: minhash.signatures(sets, banding.slots))
+    keys = random.integers(0, 2**32, (10 * ITEMS, bands), dtype=np.uint32)
+    sorting = nanoseconds(lambda: candidate_pairs(keys, 1), repeat=2)
+    return max(0.0, keyed - sketched) / (ITEMS * bands) + sorting / (10 * ITEMS * bands)
+
+
+def candidate_cost() -> float:
+    """Meeting a candidate in a bucket: the time for buckets of ten in the middle band, less that for buckets of one."""
+    items, bands, bucket = 10 * ITEMS, 16, 10
+    lonely = random.integers(0, 2**32, (items, bands), dtype=np.uint32)
+    crowded = lonely.copy()
+    crowded[:, bands // 2] = random.permutation(items) // bucket
+    more = nanoseconds(lambda: candidate_pairs(crowded, 1), 2) - nanoseconds(lambda: candidate_pairs(lonely, 1), 2)
+    return more / (items * (bucket - 1) / 2)
+
+
+def probe_cost() -> float:
+    """Ruling a candidate out, for each shingle of a document: four partners of similarity 1/3, at threshold 0.8."""
+    sets = random_sets(ITEMS, SIZE)
+    values = sets.values.reshape(ITEMS, SIZE)
+    for partner in range(1, 5):
+        values[partner::5, : SIZE // 2] = values[0::5, : SIZE // 2]
+    for row in values:
+        random.shuffle(row)
+    right = np.flatnonzero(np.arange(ITEMS) % 5)
+    return nanoseconds(lambda: similarities(right // 5 * 5, right, sets, 0.8, 1)) / len(right) / SIZE
+
+
+def shingle_cost() -> float:
+    """Reading one shingle of a document again: text to set."""
+    vocabulary = np.array(["".join(map(chr, random.integers(97, 123, random.integers(2, 10)))) for _ in range(5000)])
+    texts = [" ".join(random.choice(vocabulary, SIZE)) for _ in range(ITEMS // 10)]
+    shingler = Words(5)
+    return nanoseconds(lambda: shingler.sets(texts)) / len(shingler.sets(texts).values)
+
+
+def main() -> None:
+    """Print what was measured beside what is used."""
+    measured = {
+        "HASH": hash_cost(),
+        "BAND": band_cost(),
+        "CANDIDATE": candidate_cost(),
+        "PROBE": probe_cost(),
+        "SHINGLE": shingle_cost(),
+    }
+    print(f"{'nanoseconds':<12} {'measured':>9} {'used':>9}")
+    for name, value in measured.items():
+        print(f"{name:<12} {value:>9.2f} {getattr(tuning, name):>9.2f}")
+
+
+if __name__ == "__main__":
+    main()
