@@ -109,6 +109,12 @@ def document_set(shingler, text, kinds):
     return [x & (1 << shingler.bits) - 1 for x in numbered(values)]
 
 
+def digest_shingles(values, seed):
+    """Fingerprint a bag of shingles."""
+    mixed = [mix(x ^ seed) for x in values]
+    return [mix(sum(mixed) & MASK), mix(len(values) + sum(m ^ m >> 31 for m in mixed) & MASK)]
+
+
 # set → signature → band keys → candidates
 
 

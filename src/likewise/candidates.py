@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import Ints
+from likewise.kernels.pairs import radix_argsort, scan_band
 from likewise.parallel import in_order
 
 Keys = NDArray[np.uint32]
@@ -17,8 +18,6 @@ def candidate_pairs(keys: Keys, threads: int, split: int | None = None) -> tuple
     A pair is taken from the first band in which it agrees, so that no list of duplicates is ever made. With
     `split` only pairs of an item before `split` and one from `split` on are wanted.
     """
-    from likewise.kernels.pairs import radix_argsort, scan_band
-
     nothing = np.zeros(0, np.int32)
     cut = -1 if split is None else split
 
@@ -41,8 +40,6 @@ def candidate_pairs(keys: Keys, threads: int, split: int | None = None) -> tuple
 
 def pair_order(left: NDArray[np.integer], right: NDArray[np.integer], n: int) -> Ints:
     """Return the order that sorts pairs of numbers below n by left, then by right."""
-    from likewise.kernels.pairs import radix_argsort
-
     bits = max(1, int(n - 1).bit_length())
     order: Ints = radix_argsort((left.astype(np.uint64) << np.uint64(bits)) | right.astype(np.uint64), 2 * bits)
     return order

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from likewise.arrays import Hashes, Ints
 from likewise.errors import ColumnError, ParameterError
 from likewise.groups import Groups
+from likewise.kernels import graph
 
 POLICIES = ("first", "last", "longest", "shortest")
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
@@ -108,8 +109,6 @@ def removals(
     groups: Groups, left: Ints, right: Ints, similarity: NDArray[np.float64], ranks: Ints, digests: Hashes
 ) -> Removal:
     """Choose keepers in the order of `ranks`; pairs are between groups, `digests` tell copies from near copies."""
-    from likewise.kernels.graph import keepers
-
     count = len(groups)
     if count == 0:
         empty = np.zeros(0, np.int64)
@@ -119,7 +118,7 @@ def removals(
     row_at = np.empty(len(ranks), np.int64)
     row_at[ranks] = np.arange(len(ranks))
     best = row_at[lowest]
-    removed_by = keepers(np.argsort(lowest), left, right)
+    removed_by = graph.keepers(np.argsort(lowest), left, right)
     gone = removed_by >= 0
     pair = removed_by[gone]
     keeper_group = np.arange(count)
@@ -134,7 +133,5 @@ def removals(
 
 def components(groups: Groups, left: Ints, right: Ints) -> Ints:
     """Return for every row the first row of its connected component."""
-    from likewise.kernels.graph import components as kernel
-
-    labels: Ints = groups.first[kernel(len(groups), left, right)[groups.of]]
+    labels: Ints = groups.first[graph.components(len(groups), left, right)[groups.of]]
     return labels

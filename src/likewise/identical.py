@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from likewise.arrays import Hashes, Sets, TextChunk, Texts
+from likewise.kernels.hashing import digest_samples, digest_strings
+from likewise.kernels.sets import digest_sets
 from likewise.parallel import in_order
 
 
 def text_digests(texts: Texts, threads: int) -> Hashes:
-    """Fingerprint the bytes of every document with 128 bits."""
-    parts = list(in_order(chunk_digests, texts.chunks, threads))
-    return np.concatenate(parts) if parts else np.zeros((0, 2), np.uint64)
+    """Fingerprint every document with 128 bits: equal documents agree, different ones do not.
+
+    Length and a few bytes are looked at first, and the whole document only where they agree with those of another.
+    """
+    samples = _concatenate(list(in_order(chunk_samples, texts.chunks, threads)), (0,))
+    order = np.argsort(samples, kind="stable")
+    same = samples[order[1:]] == samples[order[:-1]]
+    suspect = np.zeros(len(samples), bool)
+    suspect[order[1:][same]] = True
+    suspect[order[:-1][same]] = True
+
+    def digest(part: tuple[TextChunk, slice]) -> Hashes:
+        chunk, place = part
+        out = np.stack([samples[place], ~samples[place]], axis=1)
+        digest_strings(chunk.eights, chunk.data, chunk.offsets, np.flatnonzero(suspect[place]), out)
+        return out
+
+    places = [slice(int(low), int(high)) for low, high in pairwise(texts.starts)]
+    return _concatenate(list(in_order(digest, zip(texts.chunks, places, strict=True), threads)), (0, 2))
 
 
-def chunk_digests(chunk: TextChunk) -> Hashes:
-    """Fingerprint the bytes of every document of a chunk."""
-    from likewise.kernels.hashing import digest_strings
-
-    out = np.empty((len(chunk), 2), np.uint64)
-    digest_strings(chunk.eights, chunk.data, chunk.offsets, out)
+def chunk_samples(chunk: TextChunk) -> Hashes:
+    """Fingerprint the length and a few bytes of every document of a chunk."""
+    out = np.empty(len(chunk), np.uint64)
+    digest_samples(chunk.data, chunk.offsets, out)
     return out
+
+
+def _concatenate(parts: list[Hashes], shape: tuple[int, ...]) -> Hashes:
+    return np.concatenate(parts) if parts else np.zeros(shape, np.uint64)
 
 
 def set_digests(sets: Sets) -> Hashes:
     """Fingerprint every set with 128 bits, whatever the order of its elements; an empty one gets 0, 0."""
-    from likewise.kernels.sets import digest_sets
-
     out = np.empty((len(sets), 2), np.uint64)
     digest_sets(sets.values, sets.offsets, out)
     out[sets.sizes == 0] = 0

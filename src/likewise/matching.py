@@ -18,6 +18,7 @@ from likewise.families.minhash import MinHash, seed_sequence
 from likewise.families.tuning import DEFAULT_MAX_SLOTS, Similarities, tune_for
 from likewise.groups import Groups
 from likewise.items import Items
+from likewise.kernels.pairs import spell_out
 from likewise.sketch import agreement_counts
 from likewise.verify import similarities
 
@@ -184,8 +185,6 @@ def listed_pairs(matches: Matches, within: bool = True) -> tuple[Ints, Ints, NDA
     first
     stands for the group in other pairs. What was abridged is in the dictionary returned.
     """
-    from likewise.kernels.pairs import spell_out
-
     groups = matches.groups
     sizes = groups.sizes
     budget = max(MAX_LISTED, LISTED_PER_ITEM * len(groups.of))

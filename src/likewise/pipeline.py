@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import resource
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from threading import Thread
@@ -24,7 +23,7 @@ from likewise.errors import InputError, ParameterError
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash, check_seed
 from likewise.families.tuning import DEFAULT_MAX_SLOTS, check_recall, check_threshold
-from likewise.identical import chunk_digests
+from likewise.identical import chunk_samples
 from likewise.items import Items, SetItems, TextItems
 from likewise.matching import Matches, Observer, Record, Search, listed_pairs
 from likewise.parallel import check_threads
@@ -95,7 +94,7 @@ def collect(source: Any, options: ReadOptions, shingle: str | Shingler, record: 
             raise ParameterError("Sets have no columns: 'id' and 'keep=max:COLUMN' need a table")
         return Collection(SetItems(source), None, None, None, None)
     opened = open_source(source, options)
-    Thread(target=import_kernels).start()
+    Thread(target=start_kernels).start()
     chunks, ids, scores = [], [], []
     with record.stage("read", 0) as tick:
         for batch in opened.batches(threads):
@@ -124,11 +123,9 @@ def collect(source: Any, options: ReadOptions, shingle: str | Shingler, record: 
     )
 
 
-def import_kernels() -> None:
-    """Import Numba and start a kernel, which takes half a second: in a thread, while the first documents are read."""
-    for name in ("documents", "graph", "pairs"):
-        import_module(f"likewise.kernels.{name}")
-    chunk_digests(TextChunk.from_arrow(pa.array([""])))
+def start_kernels() -> None:
+    """Call a kernel, for the first call in a process takes Numba a third of a second: do it while files are read."""
+    chunk_samples(TextChunk.from_arrow(pa.array([""])))
 
 
 def _one_array(chunked: Any) -> Any:
@@ -152,10 +149,21 @@ def _check_unique(ids: Any, column: str | None) -> None:
     )
 
 
-def _peak_memory() -> int:
-    """Return the peak memory of this process in bytes."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+def peak_memory() -> int | None:
+    """Return the peak memory of this process in bytes, or None where the system does not tell.
+
+    Linux hands ru_maxrss down from the process that started this one, so its own file is asked first.
+    """
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    with suppress(ImportError):
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
+    return None
 
 
 def _pair_table(names_a: Any, names_b: Any, similarity: NDArray[np.float64]) -> Any:
@@ -237,7 +245,7 @@ class Dedup:
             "input": source.describe() if source else [{"object": "Sets", "rows": len(self._collection.items)}],
             "counts": {**record.counts, "set_aside": len(self.aside)},
             "seconds": {stage: round(seconds, 4) for stage, seconds in record.seconds.items()},
-            "peak_memory_bytes": _peak_memory(),
+            "peak_memory_bytes": peak_memory(),
             **record.notes,
         }
 
@@ -394,7 +402,7 @@ def pairs(
         "counts": {**record.counts, "set_aside": len(aside)},
         "set_aside": [vars(entry) for entry in aside[:100]],
         "seconds": {stage: round(seconds, 4) for stage, seconds in record.seconds.items()},
-        "peak_memory_bytes": _peak_memory(),
+        "peak_memory_bytes": peak_memory(),
         **record.notes,
         **({"abridged": abridged} if abridged else {}),
     }

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from likewise.arrays import Hashes, Ints, Sets, TextChunk, Texts
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
+from likewise.kernels import sketch
+from likewise.kernels.documents import key_documents
 from likewise.parallel import in_order
 
 Keys = NDArray[np.uint32]
@@ -31,8 +33,6 @@ def key_texts(
 
     `recipe` and `prepare` come from a shingler; text goes to keys in one kernel, and no set is kept.
     """
-    from likewise.kernels.documents import key_documents
-
     keys = np.empty((len(rows), banding.b), np.uint32)
     digests = np.empty((len(rows), 2), np.uint64)
     seeds = minhash.seeds(banding.slots)
@@ -60,15 +60,13 @@ def key_texts(
 
 def key_sets(sets: Sets, minhash: MinHash, banding: Banding, threads: int, tick: Callable[[int], None]) -> Keys:
     """Return the band keys of every set."""
-    from likewise.kernels.sketch import key_sets as kernel
-
     keys = np.empty((len(sets), banding.b), np.uint32)
     seeds = minhash.seeds(banding.slots)
 
     def work(start: int) -> int:
         part = slice(start, min(start + SET_BATCH, len(sets)))
         offsets = sets.offsets[part.start : part.stop + 1]
-        kernel(sets.values, offsets, minhash.code, seeds, banding.r, keys[part])
+        sketch.key_sets(sets.values, offsets, minhash.code, seeds, banding.r, keys[part])
         return len(offsets) - 1
 
     for done in in_order(work, range(0, len(sets), SET_BATCH), threads):
@@ -78,8 +76,6 @@ def key_sets(sets: Sets, minhash: MinHash, banding: Banding, threads: int, tick:
 
 def agreement_counts(sets: Sets, minhash: MinHash, slots: int) -> Ints:
     """Return how many pairs of these sets agree in 0, 1, … slots of their signatures: what tuning needs to know."""
-    from likewise.kernels.sketch import agreements
-
     counts = np.zeros(slots + 1, np.int64)
-    agreements(minhash.signatures(sets, slots).astype(np.uint16), counts)
+    sketch.agreements(minhash.signatures(sets, slots).astype(np.uint16), counts)
     return counts

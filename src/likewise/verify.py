@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import Ints, Sets
+from likewise.kernels.sets import bitmaps, verify
 from likewise.parallel import in_order
 
 BATCH = 1 << 16
@@ -14,8 +15,6 @@ SETS = 1 << 12
 
 def similarities(left: Ints, right: Ints, sets: Sets, threshold: float, threads: int) -> NDArray[np.float64]:
     """Return the similarity of every pair of sets, -1 for those below the threshold; pairs come sorted by `left`."""
-    from likewise.kernels.sets import bitmaps, verify
-
     out = np.empty(len(left), np.float64)
     mean = len(sets.values) / max(1, len(sets))
     maps = np.empty((len(sets), map_words(mean)), np.uint64)

@@ -125,4 +125,5 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
 def closing(stats: dict[str, Any], where: str) -> str:
     """Tell what it cost and where the answer is."""
     seconds = sum(stats["seconds"].values())
-    return f"{seconds:.1f} s, peak memory {size(stats['peak_memory_bytes'])} → {where}"
+    memory = f", peak memory {size(stats['peak_memory_bytes'])}" if stats["peak_memory_bytes"] else ""
+    return f"{seconds:.1f} s{memory} → {where}"

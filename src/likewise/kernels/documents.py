@@ -127,9 +127,9 @@ def sketch_units(units, n, recipe, seeds, slots, signature, values, digest):
         value = value * SHINGLE_BASE + units[i + k - 1]
         x = value >> down
         values[i] = x
-        total += x
-        other += x ^ (x >> U31)
         u = mix(x ^ seed)
+        total += u
+        other += u ^ (u >> U31)
         slot = (np.uint64(np.uint32(u >> U32)) * size) >> U32
         low = u & LOW32
         if low < slots[slot]:
@@ -169,7 +169,7 @@ def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, d
             band_keys(signature, band_rows, keys[place])
             continue
         n = document_shingles(units, n, recipe, parts)
-        digest_shingles(parts, n, digests[place])
+        digest_shingles(parts, n, seeds[0], digests[place])
         if n == 0:
             digests[place] = 0
         if recipe.bag:

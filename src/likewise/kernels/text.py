@@ -268,16 +268,16 @@ def shingles(units, n, k, out):
 
 
 @kernel
-def digest_shingles(values, n, out):
+def digest_shingles(values, n, seed, out):
     """Fingerprint a document's shingles, counted but in any order, with 128 bits: equal fingerprint, similarity 1.
 
-    out[0] = mix(Σ m), out[1] = mix(n + Σ (m ^ m >> 31)), both sums modulo 2**64, where m = mix(x): the sum of the
-    shingles x themselves is the same for all documents that differ in the order of their inner words alone.
+    out[0] = mix(Σ m), out[1] = mix(n + Σ (m ^ m >> 31)), both sums modulo 2**64, where m = mix(x ^ seed): the sum
+    of the shingles x themselves is the same for all documents that differ in the order of their inner words alone.
     """
     a = U0
     b = np.uint64(n)
     for i in range(n):
-        m = mix(values[i])
+        m = mix(values[i] ^ seed)
         a += m
         b += m ^ (m >> U31)
     out[0] = mix(a)
