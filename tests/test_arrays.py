@@ -175,6 +175,15 @@ def test_fingerprints_of_texts(texts, threads):
     assert len(set(digests)) == len(set(texts))
 
 
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=9))
+def test_fingerprints_of_long_texts_that_differ_in_few_bytes(places):
+    """Between the bytes that are sampled, and at the very ends."""
+    texts = [f"{a}{'x' * 900}{b}{'y' * 1000}{a}" for a, b in places]
+    digests = [tuple(row) for row in text_digests(Texts.of(texts), 2).tolist()]
+    assert len(set(digests)) == len(set(texts))
+    assert all((digests[i] == digests[0]) == (texts[i] == texts[0]) for i in range(len(texts)))
+
+
 @given(st.lists(st.lists(st.integers(0, 3), max_size=4), max_size=9))
 def test_fingerprints_of_sets(lists):
     digests = [tuple(row) for row in set_digests(Sets.from_lists(lists)).tolist()]

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from arrays_of import EDGES, WORDS_64, hashes, numbers, utf8
+from arrays_of import EDGES, WORDS_64, hashes, ints, numbers, utf8
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,8 +61,35 @@ def test_hash_strings(texts):
 def digests(texts, before=b""):
     chunk = TextChunk(*utf8(texts, before))
     out = np.empty((len(texts), 2), np.uint64)
-    hashing.digest_strings(chunk.eights, chunk.data, chunk.offsets, out)
+    hashing.digest_strings(chunk.eights, chunk.data, chunk.offsets, ints(range(len(texts))), out)
     return [tuple(numbers(row)) for row in out]
+
+
+def samples(texts, before=b""):
+    out = np.empty(len(texts), np.uint64)
+    hashing.digest_samples(*utf8(texts, before), out)
+    return numbers(out)
+
+
+def sampled(text):
+    """The bytes looked at: eight at each of eight places from the beginning to the end."""
+    last = max(0, len(text) - 8)
+    h = oracles.mix(oracles.WORD_SEED ^ len(text))
+    for j in range(8):
+        h = oracles.mix(h ^ oracles.hash_bytes(text[last * j // 7 :][:8]))
+    return h
+
+
+@given(st.lists(st.binary(max_size=90), max_size=6), st.binary(max_size=17))
+def test_samples(texts, before):
+    assert samples(texts, before) == [sampled(text) for text in texts]
+
+
+def test_only_the_rows_asked_for_are_digested():
+    chunk = TextChunk(*utf8([b"one", b"two", b"three"]))
+    out = np.zeros((3, 2), np.uint64)
+    hashing.digest_strings(chunk.eights, chunk.data, chunk.offsets, ints([2, 0]), out)
+    assert [tuple(numbers(row)) for row in out] == [digests([b"one"])[0], (0, 0), digests([b"three"])[0]]
 
 
 @given(st.lists(st.binary(max_size=50), max_size=6), st.integers(0, 17))

@@ -8,7 +8,6 @@ change in one kernel recompiles the kernels that inlined it.
 from __future__ import annotations
 
 import functools
-import getpass
 import hashlib
 import os
 import platform
@@ -33,7 +32,8 @@ def cache_directory() -> Path | None:
     name = f"{digest.hexdigest()[:16]}-{mode}"
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    roots = [Path(chosen)] if chosen else [Path(home), Path(tempfile.gettempdir()) / f"likewise-{getpass.getuser()}"]
+    user = getattr(os, "getuid", int)()
+    roots = [Path(chosen)] if chosen else [Path(home), Path(tempfile.gettempdir()) / f"likewise-{user}"]
     for root in roots:
         folder = root / "likewise" / "kernels" / name
         try:
