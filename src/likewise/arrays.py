@@ -94,6 +94,9 @@ class Texts:
                 texts = pa.array(texts, pa.large_string())
             except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, UnicodeEncodeError) as error:
                 raise ParameterError(f"texts must be strings: {error}") from error
+        kind = texts.type.value_type if pa.types.is_dictionary(texts.type) else texts.type
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+            raise ParameterError(f"texts must be strings, not {texts.type}")
         if texts.null_count:
             raise ParameterError("texts must not hold nulls")
         return cls(TextChunk.from_arrow(chunk) for chunk in getattr(texts, "chunks", [texts]))

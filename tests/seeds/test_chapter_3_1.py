@@ -70,9 +70,7 @@ EXPECTED_SIMILARITIES = [(4, 2, Fraction(7, 18)), (10, 4, Fraction(663, 2450)), 
 @pytest.mark.parametrize(("n", "m", "answer"), EXPECTED_SIMILARITIES)
 def test_exercise_3_1_3_expected_similarity_of_random_subsets(n, m, answer):
     """Sum over the overlap i, which is hypergeometric; and, by symmetry, the mean over all T for one S."""
-    formula = sum(
-        Fraction(comb(m, i) * comb(n - m, m - i), comb(n, m)) * Fraction(i, 2 * m - i) for i in range(m + 1)
-    )
+    formula = sum(Fraction(comb(m, i) * comb(n - m, m - i), comb(n, m)) * Fraction(i, 2 * m - i) for i in range(m + 1))
     assert formula == answer
     subsets = list(itertools.combinations(range(n), m))
     mean = sum(jaccard(subsets[0], t) for t in subsets) / len(subsets)

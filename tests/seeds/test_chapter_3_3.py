@@ -153,9 +153,7 @@ def test_exercise_3_3_3_c_functions_that_collide_overestimate(columns, six_rows)
 def test_exercise_3_3_5_disjoint_sets_never_agree_under_a_true_permutation(columns):
     """They have no first row in common. Functions that collide can fail: see pair 1-2 of Exercise 3.3.3."""
     s1, s2, *_ = columns(FIGURE_3_5)
-    signatures = MinHash.from_permutations(itertools.permutations(range(6)), universe=range(6)).signatures(
-        [s1, s2]
-    )
+    signatures = MinHash.from_permutations(itertools.permutations(range(6)), universe=range(6)).signatures([s1, s2])
     assert signatures.shape == (2, 720)
     assert MinHash.estimate(*signatures) == 0.0
 

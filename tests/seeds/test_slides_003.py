@@ -12,9 +12,7 @@ from likewise.measures import jaccard
 def places(*permutations: str):
     """These slides give each row its place in the permuted order: hash functions of the rows 1 to 7."""
     tables = [[int(place) for place in permutation.split()] for permutation in permutations]
-    return MinHash.from_functions(
-        [lambda row, table=table: table[row - 1] for table in tables], rows=range(1, 8)
-    )
+    return MinHash.from_functions([lambda row, table=table: table[row - 1] for table in tables], rows=range(1, 8))
 
 
 def orders(*permutations: str):

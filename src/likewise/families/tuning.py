@@ -18,12 +18,17 @@ from likewise.errors import ParameterError
 from likewise.families.banding import Banding
 
 # Nanoseconds on one core, measured by benchmarks/constants.py; only their ratios matter.
-HASH = 3.0  # hashing one shingle for one slot choice
+HASH = 4.0  # hashing one shingle for one slot choice
 BAND = 100.0  # one band of one item: its key, its place in the sort
-CANDIDATE = 100.0  # meeting a candidate in a bucket
-PROBE = 1.0  # ruling it out, for each shingle of a document: not all of them are looked up
-SHINGLE = 50.0  # reading one shingle of a document again, because a candidate must be verified
+CANDIDATE = 70.0  # meeting a candidate in a bucket
+PROBE = 3.0  # ruling it out, for each shingle of a document: not all of them are looked up
+SHINGLE = 30.0  # reading one shingle of a document again, because a candidate must be verified
 DEFAULT_MAX_SLOTS = 2048
+
+# On sets smaller than the signature the slots of the fast sketch repel each other a little: a single band, or many that
+# are each unlikely, is then filled less often than 1 − (1 − t^r)^b says. From two bands and 0.7 on it is at least that.
+LEAST_BANDS = 2
+LEAST_RECALL = 0.7
 
 
 @dataclass(frozen=True)
@@ -125,7 +130,7 @@ def tune_for(threshold: float, recall: float, similarities: Similarities, max_sl
         raise ParameterError.of(owner, "max_slots", "a positive whole number", max_slots)
     considered = []
     for rows in range(1, max_slots + 1):
-        b = fewest_bands(threshold, recall, rows)
+        b = max(fewest_bands(threshold, max(recall, LEAST_RECALL), rows), 1 if threshold == 1 else LEAST_BANDS)
         if b * rows > max_slots:
             break
         considered.append(Banding(b, rows))

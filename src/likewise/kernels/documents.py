@@ -8,7 +8,7 @@ import numpy as np
 
 from likewise.kernels import kernel
 from likewise.kernels.hashing import LOW32, U0, U1, U32, mix
-from likewise.kernels.sets import NOBODY, distinct, numbered, table_bits
+from likewise.kernels.sets import HUGE, NOBODY, distinct, numbered, table_bits
 from likewise.kernels.sketch import EMPTY, band_keys, fast_rounds, sketch_one
 from likewise.kernels.text import SHINGLE_BASE, U31, chars, digest_shingles, shingles, words
 
@@ -90,11 +90,12 @@ def set_documents(data, offsets, rows, recipe, values, set_offsets):
         n = document_shingles(units, n, recipe, parts)
         if written + n > values.size:
             break
-        if 1 << table_bits(n) > size:
-            size = 1 << table_bits(n)
+        need = n if recipe.bag else min(n, HUGE)
+        if 1 << table_bits(need) > size:
+            size = 1 << table_bits(need)
             table = np.empty(size, np.uint64)
             owner = np.full(size, NOBODY)
-            counts = np.empty(size, np.uint64)
+            counts = np.empty(size if recipe.bag else 1, np.uint64)
         if recipe.bag:
             written += numbered(parts, n, table, owner, counts, place, values[written:])
         else:
@@ -105,7 +106,7 @@ def set_documents(data, offsets, rows, recipe, values, set_offsets):
 
 @kernel
 def sketch_units(units, n, recipe, seeds, slots, signature, values, digest):
-    """Do document_shingles, digest_shingles and sketch.fast together; return the number of shingles (n ≥ k units).
+    """Do document_shingles, digest_shingles and sketch.fast together, for a document of at least k units.
 
     One loop keeps the multiplier busy that each of the three would wait for; the answer is the same.
     """
@@ -140,8 +141,16 @@ def sketch_units(units, n, recipe, seeds, slots, signature, values, digest):
     empty = 0
     for i in range(t):
         empty += slots[i] == EMPTY
+    if empty > 0 and count > 4 * t:
+        # Few of many shingles are different: the rounds that follow need each of them only once.
+        values = np.sort(values[:count])
+        different = 1
+        for i in range(1, count):
+            if values[i] != values[different - 1]:
+                values[different] = values[i]
+                different += 1
+        count = different
     fast_rounds(values, count, 1, empty, seeds, slots, signature)
-    return count
 
 
 @kernel

@@ -8,7 +8,8 @@ from likewise.kernels import kernel
 from likewise.kernels.hashing import U0, U1, U32, U56, mix
 
 TABLE_ODD = np.uint64(0x9E3779B97F4A7C15)
-NOBODY = np.int64(-1)
+NOBODY = np.int32(-1)
+HUGE = 1 << 22
 STRIDE = 16
 U2 = np.uint64(2)
 U4 = np.uint64(4)
@@ -31,15 +32,22 @@ def table_bits(n):
 
 @kernel
 def distinct(values, n, table, owner, stamp, out):
-    """Write the distinct values in order of first appearance; return how many there are.
+    """Write the distinct values in order of first appearance (of a HUGE set, sorted); return how many there are.
 
     `table` and `owner` are an open-addressing hash table; an entry counts only if its owner is `stamp`, so that it
     needs no clearing between documents.
     """
+    count = 0
+    if n > HUGE:
+        ordered = np.sort(values[:n])
+        for i in range(n):
+            if i == 0 or ordered[i] != ordered[i - 1]:
+                out[count] = ordered[i]
+                count += 1
+        return count
     bits = table_bits(n)
     down = np.uint64(64 - bits)
     mask = np.uint64((1 << bits) - 1)
-    count = 0
     for i in range(n):
         x = values[i]
         slot = (np.uint64(x) * TABLE_ODD) >> down
@@ -82,7 +90,7 @@ def distinct_sets(values, offsets, out, out_offsets):
     largest = 0
     for i in range(offsets.size - 1):
         largest = max(largest, offsets[i + 1] - offsets[i])
-    size = 1 << table_bits(largest)
+    size = 1 << table_bits(min(largest, HUGE))
     table = np.empty(size, out.dtype)
     owner = np.full(size, NOBODY)
     written = 0
@@ -134,7 +142,7 @@ def verify(left, right, values, offsets, maps, threshold, out):
     owner = np.full(size, NOBODY)
     down = np.uint64(0)
     mask = np.uint64(0)
-    last = NOBODY
+    last = np.int64(-1)
     for p in range(left.size):
         a = np.int64(left[p])
         b = np.int64(right[p])
