@@ -21,7 +21,7 @@ from likewise.families.banding import Banding
 HASH = 4.0  # hashing one shingle for one slot choice
 BAND = 100.0  # one band of one item: its key, its place in the sort
 CANDIDATE = 70.0  # meeting a candidate in a bucket
-PROBE = 3.0  # ruling it out, for each shingle of a document: not all of them are looked up
+PROBE = 0.6  # ruling it out, for each shingle of a document: not all of them are looked up
 SHINGLE = 30.0  # reading one shingle of a document again, because a candidate must be verified
 DEFAULT_MAX_SLOTS = 2048
 

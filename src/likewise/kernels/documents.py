@@ -141,8 +141,8 @@ def sketch_units(units, n, recipe, seeds, slots, signature, values, digest):
     empty = 0
     for i in range(t):
         empty += slots[i] == EMPTY
-    if empty > 0 and count > 4 * t:
-        # Few of many shingles are different: the rounds that follow need each of them only once.
+    if count > 4 * t and empty > 3 * t * np.exp(-count / t) + 10:
+        # Emptier than so many different shingles would leave it: the rounds that follow need each of them only once.
         values = np.sort(values[:count])
         different = 1
         for i in range(1, count):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from likewise.kernels import kernel
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from likewise.kernels import config, kernel
 
 U0 = np.uint64(0)
 U1 = np.uint64(1)
@@ -24,6 +29,23 @@ _B = np.uint64(0xBF58476D1CE4E5B9)
 _C = np.uint64(27)
 _D = np.uint64(0x94D049BB133111EB)
 _E = np.uint64(31)
+
+
+def _trailing_zeros(context, x):
+    """Emit LLVM's instruction for it: Numba has no function of that name."""
+
+    def emit(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.uint64(types.uint64), emit
+
+
+def _trailing_zeros_interpreted(x):
+    return np.uint64((int(x) & -int(x)).bit_length() - 1)
+
+
+trailing_zeros: Any = _trailing_zeros_interpreted if config.DISABLE_JIT else intrinsic(_trailing_zeros)
+"""trailing_zeros(x): the number of zero bits below the lowest one bit of x, which is not 0."""
 
 
 @kernel

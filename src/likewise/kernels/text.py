@@ -22,6 +22,7 @@ from likewise.kernels.hashing import (
     absorb,
     finish,
     mix,
+    trailing_zeros,
 )
 
 OTHER, WORD, SOLO, MARK, SPACE = 0, 1, 2, 3, 4
@@ -30,14 +31,9 @@ U2 = np.uint64(2)
 U4 = np.uint64(4)
 U8 = np.uint64(8)
 U31 = np.uint64(31)
-U58 = np.uint64(58)
 U63 = np.uint64(63)
 TOPS = np.uint64(0x8080808080808080)  # the highest bit of each of eight bytes
 GATHER = np.uint64(0x0102040810204080)  # times eight bytes that are 0 or 1: the highest byte holds them as bits
-DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)  # its multiples by powers of two differ in the highest six bits
-BIT_OF = np.zeros(64, np.uint8)
-for _bit in range(64):
-    BIT_OF[((int(DE_BRUIJN) << _bit) & 0xFFFFFFFFFFFFFFFF) >> 58] = _bit
 BLANK, UNDERSCORE, BEYOND = np.uint8(0x20), np.uint8(0x5F), np.uint8(0x80)
 LETTER_A, LETTERS, DIGIT_0, DIGITS = np.uint8(0x61), np.uint8(26), np.uint8(0x30), np.uint8(10)
 SHINGLE_BASE = np.uint64(0x9FB21C651E98DF25)
@@ -113,10 +109,9 @@ def find_runs(folded, size, out):
         turns = bits ^ ((bits << U1) | last)
         last = bits >> U63
         while turns != U0:
-            lowest = turns & (~turns + U1)
-            out[count] = block * 64 + np.int64(BIT_OF[(lowest * DE_BRUIJN) >> U58])
+            out[count] = block * 64 + np.int64(trailing_zeros(turns))
             count += 1
-            turns ^= lowest
+            turns &= turns - U1
     return count
 
 
@@ -152,13 +147,46 @@ def word_from(data, i, stop, kinds, folds, expansions):
 
 
 @kernel
+def eight_bytes(folded, i):
+    """Return the eight bytes from byte i on, the first one lowest."""
+    index = i >> U3
+    down = (i & U7) << U3
+    return (folded[index] >> down) | ((folded[index + U1] << U1) << (U63 - down))
+
+
+@kernel
+def hash_run(folded, i, length):
+    """Return hash_bytes of the `length` bytes from byte i on."""
+    v = eight_bytes(folded, i)
+    if length < U8:
+        return mix(WORD_SEED ^ ((v & ((U1 << (length << U3)) - U1)) | (length << U56)))
+    h = WORD_SEED
+    left = length
+    while left >= U8:
+        h = mix(h ^ v)
+        left -= U8
+        i += U8
+        v = eight_bytes(folded, i)
+    return finish(h, v & ((U1 << (left << U3)) - U1), length)
+
+
+@kernel
+def may_be_beyond(folded, i, length):
+    """Tell whether the bytes from byte i on, or at most seven behind them, hold one beyond ASCII."""
+    tops = eight_bytes(folded, i)
+    for j in range(8, length, 8):
+        tops |= eight_bytes(folded, i + np.uint64(j))
+    return tops & TOPS != U0
+
+
+@kernel
 def words(data, start, stop, lower, kinds, folds, expansions, room, out):
     """Write hash_bytes of every word, folded, to `out`; return how many there are.
 
     A word is a run of WORD and MARK characters; a SOLO character is a word of its own with the MARKs behind it. The
     document is cut at ASCII characters that are in no word. A piece of pure ASCII is a word, hashed eight bytes at a
-    time; any
-    other piece is left to word_from. `room` is space to work in, at least size / 8 + 20 + size words of 64 bits.
+    time; any other piece is left to word_from. `room` is space to work in, at least size / 8 + 20 + size words of 64
+    bits.
     """
     size = stop - start
     width = size // 64 * 8 + 16
@@ -166,34 +194,26 @@ def words(data, start, stop, lower, kinds, folds, expansions, room, out):
     runs = room[width:].view(np.int64)
     folded[size // 8 :] = U0
     beyond = fold_ascii(data[start:stop], lower, folded.view(np.uint8)[:size])
-    count = find_runs(folded, size, runs)
+    count = find_runs(folded, size, runs) // 2
+    if not beyond:
+        for j in range(count):
+            i = np.uint64(runs[2 * j])
+            out[j] = hash_run(folded, i, np.uint64(runs[2 * j + 1]) - i)
+        return count
     n = 0
-    for j in range(0, count, 2):
-        i = np.uint64(runs[j])
-        length = np.uint64(runs[j + 1]) - i
-        index = i >> U3
-        down = (i & U7) << U3
-        up = U63 - down
-        v = (folded[index] >> down) | ((folded[index + U1] << U1) << up)
-        tops = v & TOPS
-        h = WORD_SEED
-        left = length
-        while left >= U8:
-            h = mix(h ^ v)
-            left -= U8
-            index += U1
-            v = (folded[index] >> down) | ((folded[index + U1] << U1) << up)
-            tops |= v & TOPS
-        if beyond and tops != U0:
-            i = np.uint64(start + runs[j])
-            end = np.uint64(start + runs[j + 1])
-            while i < end:
-                value, found, i = word_from(data, i, end, kinds, folds, expansions)
+    for j in range(count):
+        i = np.uint64(runs[2 * j])
+        length = np.uint64(runs[2 * j + 1]) - i
+        if may_be_beyond(folded, i, np.int64(length)):
+            at = np.uint64(start) + i
+            end = at + length
+            while at < end:
+                value, found, at = word_from(data, at, end, kinds, folds, expansions)
                 if found:
                     out[n] = value
                     n += 1
         else:
-            out[n] = finish(h, v & ((U1 << (left << U3)) - U1), length)
+            out[n] = hash_run(folded, i, length)
             n += 1
     return n
 
