@@ -44,9 +44,10 @@ def test_how_it_is_written_down():
     assert MinHash() == MinHash(seed=1, method="fast")
 
 
-def test_agreement_counts():
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_agreement_counts(threads):
     sets = Sets.from_lists([range(10), range(10), range(100, 110)])
-    counts = agreement_counts(sets, MinHash(), 32)
+    counts = agreement_counts(sets, MinHash(), 32, threads)
     assert counts[32] == 1
     assert counts[0] == 2
     assert counts.sum() == 3

@@ -36,6 +36,13 @@ def to_arrow(array: NDArray[Any]) -> Any:
     return pa.Array.from_buffers(kind, len(whole), [None, pa.py_buffer(whole)])
 
 
+def strings(values: list[str]) -> Any:
+    """Make an Arrow string array of a few strings, without importing pandas."""
+    encoded = [value.encode() for value in values]
+    offsets = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
+    return pa.StringArray.from_buffers(len(values), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
+
+
 @dataclass(frozen=True)
 class TextChunk:
     """Documents in one buffer: document i is data[offsets[i]:offsets[i + 1]], valid UTF-8."""
@@ -54,9 +61,14 @@ class TextChunk:
         _, offset_buffer, data_buffer = array.buffers()
         kind = np.int64 if pa.types.is_large_string(array.type) else np.int32
         if len(array) == 0:
-            return cls(as_bytes(None), np.zeros(1, np.int64))
+            return cls.empty()
         offsets = np.frombuffer(offset_buffer, kind)[array.offset : array.offset + len(array) + 1]
         return cls(as_bytes(data_buffer), offsets.astype(np.int64))
+
+    @classmethod
+    def empty(cls) -> TextChunk:
+        """Return a chunk of no documents."""
+        return cls(as_bytes(None), np.zeros(1, np.int64))
 
     @property
     def eights(self) -> Hashes:

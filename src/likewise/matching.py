@@ -123,7 +123,7 @@ class Search:
             sample = rows[np.sort(order[:SAMPLE])]
         sets = items.sets(sample, self.threads)
         sets = sets.take(np.flatnonzero(sets.sizes > 0))
-        counts = agreement_counts(sets, self.minhash, SAMPLE_SLOTS)
+        counts = agreement_counts(sets, self.minhash, SAMPLE_SLOTS, self.threads)
         mean = float(sets.sizes.mean()) if len(sets) else 1.0
         corpus = Similarities.sampled(counts, len(sets), max(2, len(rows)), mean, self.threshold)
         tuning = tune_for(self.threshold, self.recall, corpus, self.max_slots)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from likewise.arrays import Ints, Sets, TextChunk, Texts, to_arrow
+from likewise.arrays import Ints, Sets, TextChunk, Texts, strings, to_arrow
 from likewise.cluster import Keep, Removal, components, removals
 from likewise.errors import InputError, ParameterError
 from likewise.families.banding import Banding
@@ -125,7 +125,7 @@ def collect(source: Any, options: ReadOptions, shingle: str | Shingler, record: 
 
 def start_kernels() -> None:
     """Call a kernel, for the first call in a process takes Numba a third of a second: do it while files are read."""
-    chunk_samples(TextChunk.from_arrow(pa.array([""])))
+    chunk_samples(TextChunk.empty())
 
 
 def _one_array(chunked: Any) -> Any:
@@ -190,7 +190,7 @@ class Dedup:
             left, right, similarity, abridged = listed_pairs(matches)
             name = collection.name
             self.pairs = _pair_table(name(left), name(right), similarity)
-            kinds = pa.array(["near", "identical"]).take(to_arrow(removal.identical.astype(np.int64)))
+            kinds = strings(["near", "identical"]).take(to_arrow(removal.identical.astype(np.int64)))
             self.removed = pa.table(
                 {
                     "id": name(removal.rows),

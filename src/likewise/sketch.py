@@ -74,8 +74,14 @@ def key_sets(sets: Sets, minhash: MinHash, banding: Banding, threads: int, tick:
     return keys
 
 
-def agreement_counts(sets: Sets, minhash: MinHash, slots: int) -> Ints:
+def agreement_counts(sets: Sets, minhash: MinHash, slots: int, threads: int) -> Ints:
     """Return how many pairs of these sets agree in 0, 1, … slots of their signatures: what tuning needs to know."""
-    counts = np.zeros(slots + 1, np.int64)
-    sketch.agreements(minhash.signatures(sets, slots).astype(np.uint16), counts)
-    return counts
+    signatures = minhash.signatures(sets, slots).astype(np.uint16)
+
+    def count(first: int) -> Ints:
+        counts = np.zeros(slots + 1, np.int64)
+        sketch.agreements(signatures, first, threads, counts)
+        return counts
+
+    total: Ints = np.sum(list(in_order(count, range(threads), threads)), axis=0)
+    return total

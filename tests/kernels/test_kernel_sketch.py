@@ -58,10 +58,11 @@ def test_keys_are_those_of_the_signatures(method, lists):
     assert [numbers(row) for row in out] == [oracles.band_keys(slots, rows) for slots in expected]
 
 
-@given(st.lists(st.lists(st.integers(0, 2), min_size=5, max_size=5), max_size=6))
-def test_agreements(rows):
+@given(st.lists(st.lists(st.integers(0, 2), min_size=5, max_size=5), max_size=6), st.integers(1, 3))
+def test_agreements(rows, step):
     counts = np.zeros(6, np.int64)
-    sketch.agreements(np.array(rows, np.uint32).reshape(-1, 5), counts)
+    for first in range(step):
+        sketch.agreements(np.array(rows, np.uint16).reshape(-1, 5), first, step, counts)
     same = Counter(sum(x == y for x, y in zip(a, b, strict=True)) for a, b in combinations(rows, 2))
     assert numbers(counts) == [same[c] for c in range(6)]
 

@@ -106,10 +106,13 @@ def key_sets(values, offsets, method, seeds, rows, out):
 
 
 @kernel
-def agreements(signatures, counts):
-    """counts[c] = how many pairs of signatures (16 bits a slot, fewer than 2**16 slots) agree in exactly c slots."""
+def agreements(signatures, first, step, counts):
+    """counts[c] = how many pairs of signatures (16 bits a slot, fewer than 2**16 slots) agree in exactly c slots.
+
+    Only pairs whose left one is `first`, `first` + `step`, … count.
+    """
     n, t = signatures.shape
-    for i in range(n):
+    for i in range(first, n, step):
         a = signatures[i]
         for j in range(i + 1, n):
             b = signatures[j]
