@@ -2,7 +2,7 @@
 
     python benchmarks/picture.py
 
-The curves are 1 - (1 - s^r)^b for the bands and rows that the tools take when they are asked for nothing but pairs at 0.8.
+The curves are 1 - (1 - s^r)^b for the bands and rows that the tools take when asked for nothing but pairs at 0.8.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def label(at: float, height: float, words: str, more: str = "") -> str:
 def picture() -> str:
     """Return the drawing."""
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="13" '
-        'fill="#222">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        'font-family="sans-serif" font-size="13" fill="#222">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
     ]
     for tenth in range(0, 11, 2):
@@ -61,9 +61,8 @@ def picture() -> str:
         found = banding.probability(0.8)
         parts.append(f'<circle cx="{x(0.8):.1f}" cy="{y(found):.1f}" r="4" fill="{colour}"/>')
         at = TOP + 24 + 44 * place
-        parts.append(
-            f'<line x1="{x(1) + 14}" x2="{x(1) + 34}" y1="{at - 4}" y2="{at - 4}" stroke="{colour}" stroke-width="{weight}"/>'
-        )
+        style = f'stroke="{colour}" stroke-width="{weight}"'
+        parts.append(f'<line x1="{x(1) + 14}" x2="{x(1) + 34}" y1="{at - 4}" y2="{at - 4}" {style}/>')
         parts.append(label(x(1) + 40, at, tool, 'font-weight="bold"' if place == 0 else ""))
         parts.append(label(x(1) + 40, at + 17, f"{found:.1%} at 0.8".replace("%", " %"), 'fill="#666"'))
     return "\n".join([*parts, "</svg>"]) + "\n"

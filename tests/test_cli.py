@@ -204,3 +204,12 @@ def test_a_run_does_not_replace_its_own_input(run: Run, tmp_path: Path) -> None:
     before = (tmp_path / "clean" / "kept" / "docs.parquet").read_bytes()
     one_line_error(run("dedup", "clean/kept/docs.parquet", "--out", "clean"), 1, "replace its own input")
     assert (tmp_path / "clean" / "kept" / "docs.parquet").read_bytes() == before
+
+
+def test_short_documents_get_a_hint(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "names.csv").write_text("text\nAnna\nAnne\nBert\n")
+    assert "hint: half of the documents are shorter" in run("dedup", "names.csv", "--out", "o").stdout
+    done = run("dedup", "names.csv", "--out", "p", "--shingle", "chars", "--threshold", "0.3", "--json")
+    stats = json.loads(done.stdout)
+    assert stats["parameters"]["shingle"] == "chars:3"
+    assert "hint" not in stats

@@ -28,8 +28,10 @@ from likewise.items import Items, SetItems, TextItems
 from likewise.matching import Matches, Observer, Record, Search, listed_pairs
 from likewise.parallel import check_threads
 from likewise.read import ReadOptions, Source, open_source
-from likewise.shingle import Shingler, parse_shingler
+from likewise.shingle import Shingler, Words, parse_shingler
 from likewise.write import prepare_directory, write_json, write_table
+
+BYTES_A_WORD = 6
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,11 @@ def collect(source: Any, options: ReadOptions, shingle: str | Shingler, record: 
     )
     lengths = np.concatenate([np.diff(chunk.offsets) for chunk in texts.chunks]) if texts.chunks else None
     shingler = parse_shingler(shingle, lengths)
+    if isinstance(shingler, Words) and lengths is not None and np.median(lengths) < BYTES_A_WORD * shingler.k:
+        record.notes["hint"] = (
+            f"half of the documents are shorter than about {shingler.k} words, and then a single shingle; "
+            "--shingle chars compares short texts better"
+        )
     known = opened.finish_ids(pa.chunked_array(ids)) if ids else None
     if known is not None:
         known = _one_array(known)
@@ -309,8 +316,7 @@ def dedup(
     on_error: "stop" at a broken row, or "skip" it (counted and listed in `.aside`). encoding_errors: "strict" or
     "replace".
 
-    >>> result = dedup(["to be or not to be that is the question", "to be, or not to be: that is the question!",
-    "hello"])
+    >>> result = dedup(["to be or not to be, that is it", "To be or not to be: that is it!", "hello"])
     >>> result.removed.to_pylist()
     [{'id': 1, 'kept_id': 0, 'similarity': 1.0, 'kind': 'near'}]
     """

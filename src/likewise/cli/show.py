@@ -114,6 +114,8 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
             f"{count(banding['rows'], 'row')} find a pair at {threshold:g} with probability "
             f"{stats['predicted_recall']:.4f}; {counts['candidates']:,} candidates, {counts['verified']:,} verified"
         )
+    if "hint" in stats:
+        yield f"hint: {stats['hint']}"
     if "abridged" in stats:
         abridged = stats["abridged"]
         yield (
