@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,8 @@ from likewise.errors import InputError, ParameterError
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash, check_seed
 from likewise.families.tuning import DEFAULT_MAX_SLOTS, check_recall, check_threshold
-from likewise.identical import chunk_samples
 from likewise.items import Items, SetItems, TextItems
+from likewise.kernels.hashing import mix
 from likewise.matching import Matches, Observer, Record, Search, listed_pairs
 from likewise.parallel import check_threads
 from likewise.read import ReadOptions, Source, open_source
@@ -32,6 +31,8 @@ from likewise.shingle import Shingler, Words, parse_shingler
 from likewise.write import prepare_directory, write_json, write_table
 
 BYTES_A_WORD = 6
+
+mix(np.uint64(0))  # the first call of a kernel takes Numba a third of a second: let it be part of the import
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,6 @@ def collect(source: Any, options: ReadOptions, shingle: str | Shingler, record: 
             raise ParameterError("Sets have no columns: 'id' and 'keep=max:COLUMN' need a table")
         return Collection(SetItems(source), None, None, None, None)
     opened = open_source(source, options)
-    Thread(target=start_kernels).start()
     chunks, ids, scores = [], [], []
     with record.stage("read", 0) as tick:
         for batch in opened.batches(threads):
@@ -128,11 +128,6 @@ def collect(source: Any, options: ReadOptions, shingle: str | Shingler, record: 
         opened,
         shingler,
     )
-
-
-def start_kernels() -> None:
-    """Call a kernel, for the first call in a process takes Numba a third of a second: do it while files are read."""
-    chunk_samples(TextChunk.empty())
 
 
 def _one_array(chunked: Any) -> Any:
