@@ -13,24 +13,21 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from likewise.arrays import Ints, Sets, TextChunk, Texts, strings, to_arrow
+from likewise.arrays import Ints, strings, to_arrow
 from likewise.cluster import Keep, Removal, components, removals
-from likewise.errors import InputError, ParameterError
+from likewise.collection import Collection, collect, joined
+from likewise.errors import ParameterError
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash, check_seed
 from likewise.families.tuning import DEFAULT_MAX_SLOTS, check_recall, check_threshold
-from likewise.items import Items, SetItems, TextItems
 from likewise.kernels.hashing import mix
 from likewise.matching import Matches, Observer, Record, Search, listed_pairs
 from likewise.parallel import check_threads
-from likewise.read import ReadOptions, Source, open_source
-from likewise.shingle import Shingler, Words, parse_shingler
+from likewise.read import ReadOptions
+from likewise.shingle import Shingler, parse_shingler
 from likewise.write import prepare_directory, write_json, write_table
-
-BYTES_A_WORD = 6
 
 mix(np.uint64(0))  # the first call of a kernel takes Numba a third of a second: let it be part of the import
 
@@ -70,85 +67,10 @@ class Settings:
             "recall": self.recall,
             "seed": self.seed,
             "sketch": self.method,
+            "bands": self.bands,
+            "rows": self.rows,
             "max_slots": self.max_slots,
         }
-
-
-@dataclass
-class Collection:
-    """What was read: the items, their ids (None: row numbers), the scores a keep policy needs, and the source."""
-
-    items: Items
-    ids: Any | None
-    scores: Any | None
-    source: Source | None
-    shingler: Shingler | None
-
-    def name(self, rows: Ints) -> Any:
-        """Return the ids of these rows as an Arrow array."""
-        numbers = to_arrow(rows)
-        return numbers if self.ids is None else self.ids.take(numbers)
-
-
-def collect(source: Any, options: ReadOptions, shingle: str | Shingler, record: Record, threads: int) -> Collection:
-    """Read everything that is compared: the text, the ids, the scores — no other column."""
-    if isinstance(source, Sets):
-        if options.id is not None or options.score is not None:
-            raise ParameterError("Sets have no columns: 'id' and 'keep=max:COLUMN' need a table")
-        return Collection(SetItems(source), None, None, None, None)
-    opened = open_source(source, options)
-    chunks, ids, scores = [], [], []
-    with record.stage("read", 0) as tick:
-        for batch in opened.batches(threads):
-            chunks.append(TextChunk.from_arrow(batch.column("text")))
-            if "id" in batch.schema.names:
-                ids.append(batch.column("id"))
-            if "score" in batch.schema.names:
-                scores.append(batch.column("score"))
-            tick(batch.num_rows)
-    texts = Texts(chunks)
-    record.counts["bytes"] = record.counts.get("bytes", 0) + sum(
-        int(chunk.offsets[-1] - chunk.offsets[0]) for chunk in texts.chunks
-    )
-    lengths = np.concatenate([np.diff(chunk.offsets) for chunk in texts.chunks]) if texts.chunks else None
-    shingler = parse_shingler(shingle, lengths)
-    if isinstance(shingler, Words) and lengths is not None and np.median(lengths) < BYTES_A_WORD * shingler.k:
-        record.notes["hint"] = (
-            f"half of the documents are shorter than about {shingler.k} words, and then a single shingle; "
-            "--shingle chars compares short texts better"
-        )
-    known = opened.finish_ids(pa.chunked_array(ids)) if ids else None
-    if known is not None:
-        known = _one_array(known)
-        _check_unique(known, options.id)
-    return Collection(
-        TextItems(texts, shingler),
-        known,
-        _one_array(opened.finish_scores(pa.chunked_array(scores))) if scores else None,
-        opened,
-        shingler,
-    )
-
-
-def _one_array(chunked: Any) -> Any:
-    """Join the chunks of a column; long strings get 64-bit offsets so that any amount fits."""
-    if pa.types.is_string(chunked.type) and chunked.nbytes > 1 << 30:
-        chunked = chunked.cast(pa.large_string())
-    array = chunked.combine_chunks()
-    return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
-
-
-def _check_unique(ids: Any, column: str | None) -> None:
-    """Raise if two rows have the same id: no answer could name them."""
-    if pc.count_distinct(ids).as_py() == len(ids):
-        return
-    counts = pc.value_counts(ids)
-    twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))[0]
-    rows = np.flatnonzero(np.asarray(pc.equal(ids, twice)))
-    raise InputError(
-        f"id {twice.as_py()!r} of column '{column or 'path'}' stands in rows {rows[0]} and {rows[1]} (counted from 0); "
-        "ids must be unique: choose another column, or leave the id out to use row numbers"
-    )
 
 
 def peak_memory() -> int | None:
@@ -166,6 +88,24 @@ def peak_memory() -> int | None:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak if sys.platform == "darwin" else peak * 1024
     return None
+
+
+def statistics(
+    command: str, parameters: dict[str, Any], collections: list[Collection], record: Record
+) -> dict[str, Any]:
+    """Return what a run says of itself."""
+    aside = [entry for part in collections for entry in part.aside]
+    return {
+        "likewise": version("likewise"),
+        "command": command,
+        "parameters": parameters,
+        "input": [entry for part in collections for entry in part.describe()],
+        "counts": {**record.counts, "set_aside": len(aside)},
+        "set_aside": [vars(entry) for entry in aside[:100]],
+        "seconds": {stage: round(seconds, 4) for stage, seconds in record.seconds.items()},
+        "peak_memory_bytes": peak_memory(),
+        **record.notes,
+    }
 
 
 def _pair_table(names_a: Any, names_b: Any, similarity: NDArray[np.float64]) -> Any:
@@ -233,23 +173,12 @@ class Dedup:
     @property
     def aside(self) -> list[Any]:
         """The rows that were set aside under on_error="skip": file, row and reason."""
-        return self._collection.source.aside if self._collection.source else []
+        return self._collection.aside
 
     @property
     def stats(self) -> dict[str, Any]:
         """All that `run.json` holds: version, parameters, counts and seconds by stage, memory, predicted recall."""
-        record = self._record
-        source = self._collection.source
-        return {
-            "likewise": version("likewise"),
-            "command": "dedup",
-            "parameters": self._parameters,
-            "input": source.describe() if source else [{"object": "Sets", "rows": len(self._collection.items)}],
-            "counts": {**record.counts, "set_aside": len(self.aside)},
-            "seconds": {stage: round(seconds, 4) for stage, seconds in record.seconds.items()},
-            "peak_memory_bytes": peak_memory(),
-            **record.notes,
-        }
+        return statistics("dedup", self._parameters, [self._collection], self._record)
 
     def __repr__(self) -> str:
         counts = self._record.counts
@@ -382,7 +311,7 @@ def pairs(
     here = collect(source, options, chosen.shingle, record, count)
     there = here if other is None else collect(other, options, here.shingler or chosen.shingle, record, count)
     split = 0 if other is None else len(here.items)
-    items = here.items if other is None else _joined(here.items, there.items)
+    items = here.items if other is None else joined(here.items, there.items)
     if other is not None and (split == 0 or len(items) == split):
         left = right = np.zeros(0, np.int64)
         similarity = np.zeros(0)
@@ -393,21 +322,11 @@ def pairs(
         left, right, similarity = best_partners(left, right, similarity, top, both_ways=other is None)
     table = _pair_table(here.name(left), there.name(right - split), similarity)
     record.counts["pairs"] = len(left)
-    aside = [
-        entry for part in ([here] if there is here else [here, there]) if part.source for entry in part.source.aside
-    ]
-    stats = {
-        "likewise": version("likewise"),
-        "command": "pairs",
-        "parameters": {**chosen.to_dict(here.shingler), "top": top, "text": text, "id": id, "threads": count},
-        "counts": {**record.counts, "set_aside": len(aside)},
-        "set_aside": [vars(entry) for entry in aside[:100]],
-        "seconds": {stage: round(seconds, 4) for stage, seconds in record.seconds.items()},
-        "peak_memory_bytes": peak_memory(),
-        **record.notes,
-        **({"abridged": abridged} if abridged else {}),
-    }
-    return table.replace_schema_metadata({"likewise": json.dumps(stats)})
+    if abridged:
+        record.notes["abridged"] = abridged
+    parameters = {**chosen.to_dict(here.shingler), "top": top, "text": text, "id": id, "threads": count}
+    stats = statistics("pairs", parameters, [here] if there is here else [here, there], record)
+    return table.replace_schema_metadata({"likewise": json.dumps(stats, default=str)})
 
 
 def best_partners(
@@ -423,16 +342,6 @@ def best_partners(
     rank = np.arange(len(left)) - np.repeat(starts, np.diff(np.append(starts, len(left))))
     chosen = rank < top
     return left[chosen], right[chosen], similarity[chosen]
-
-
-def _joined(a: Items, b: Items) -> Items:
-    """Put two collections end to end."""
-    if isinstance(a, TextItems) and isinstance(b, TextItems):
-        return TextItems(Texts([*a.texts.chunks, *b.texts.chunks]), a.shingler)
-    if isinstance(a, SetItems) and isinstance(b, SetItems):
-        offsets = np.concatenate([a.all.offsets, b.all.offsets[1:] + a.all.offsets[-1]])
-        return SetItems(Sets(np.concatenate([a.all.values, b.all.values]), offsets))
-    raise ParameterError("pairs cannot compare documents with Sets: give two of the same kind")
 
 
 def _read_options(
