@@ -29,6 +29,8 @@ from likewise.read import ReadOptions
 from likewise.shingle import Shingler, parse_shingler
 from likewise.write import prepare_directory, write_json, write_table
 
+MOST_INPUTS = 100
+
 mix(np.uint64(0))  # the first call of a kernel takes Numba a third of a second: let it be part of the import
 
 
@@ -95,11 +97,14 @@ def statistics(
 ) -> dict[str, Any]:
     """Return what a run says of itself."""
     aside = [entry for part in collections for entry in part.aside]
+    inputs = [entry for part in collections for entry in part.describe()]
+    if len(inputs) > MOST_INPUTS:
+        inputs[MOST_INPUTS:] = [{"more_files": len(inputs) - MOST_INPUTS}]
     return {
         "likewise": version("likewise"),
         "command": command,
         "parameters": parameters,
-        "input": [entry for part in collections for entry in part.describe()],
+        "input": inputs,
         "counts": {**record.counts, "set_aside": len(aside)},
         "set_aside": [vars(entry) for entry in aside[:100]],
         "seconds": {stage: round(seconds, 4) for stage, seconds in record.seconds.items()},
