@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,11 +14,13 @@ from likewise.parallel import in_order
 Keys = NDArray[np.uint32]
 
 
-def candidate_pairs(keys: Keys, threads: int, split: int | None = None) -> tuple[Ints, Ints]:
+def candidate_pairs(
+    keys: Keys, threads: int, split: int | None = None, tick: Callable[[int], None] = lambda done: None
+) -> tuple[Ints, Ints]:
     """Return the pairs (left, right), left < right, whose keys agree in at least one band, sorted.
 
     A pair is taken from the first band in which it agrees, so that no list of duplicates is ever made. With
-    `split` only pairs of an item before `split` and one from `split` on are wanted.
+    `split` only pairs of an item before `split` and one from `split` on are wanted. `tick` is told of every band done.
     """
     nothing = np.zeros(0, np.int32)
     cut = -1 if split is None else split
@@ -30,7 +34,10 @@ def candidate_pairs(keys: Keys, threads: int, split: int | None = None) -> tuple
 
     if len(keys) < 2:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    bands = list(in_order(band_pairs, range(keys.shape[1]), threads))
+    bands = []
+    for band in in_order(band_pairs, range(keys.shape[1]), threads):
+        bands.append(band)
+        tick(1)
     left = np.concatenate([band[0] for band in bands])
     right = np.concatenate([band[1] for band in bands])
     del bands

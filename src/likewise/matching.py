@@ -99,10 +99,10 @@ class Search:
         filled = np.flatnonzero((units != 0).any(axis=1))
         if len(filled) < len(keys):
             keys = keys[filled]
-        with record.stage("candidates"):
+        with record.stage("candidates", banding.b) as tick:
             group_split = int(np.searchsorted(groups.first, split)) if split else 0
             filled_split = int(np.searchsorted(filled, group_split)) if split else None
-            left, right = candidate_pairs(keys, self.threads, filled_split)
+            left, right = candidate_pairs(keys, self.threads, filled_split, tick)
             del keys
         record.counts["candidates"] = len(left)
         record.notes["banding"] = {"bands": banding.b, "rows": banding.r, "slots": banding.slots}
