@@ -213,3 +213,34 @@ def test_short_documents_get_a_hint(run: Run, tmp_path: Path) -> None:
     stats = json.loads(done.stdout)
     assert stats["parameters"]["shingle"] == "chars:3"
     assert "hint" not in stats
+
+
+def test_pairs_does_not_replace_its_input(run: Run, tmp_path: Path) -> None:
+    before = (tmp_path / "docs.parquet").read_bytes()
+    (tmp_path / "alias.parquet").symlink_to(tmp_path / "docs.parquet")
+    (tmp_path / "new.csv").write_text("text\na b c\n")
+    for words in (["docs.parquet"], ["new.csv", "--with", "docs.parquet"]):
+        for name in ("docs.parquet", "./docs.parquet", "alias.parquet"):
+            one_line_error(run("pairs", *words, "--out", name), 1, "replace its own input")
+    assert (tmp_path / "docs.parquet").read_bytes() == before
+
+
+def test_a_run_json_of_somebody_else_is_not_ours(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine" / "kept").mkdir(parents=True)
+    (tmp_path / "mine" / "run.json").write_text("{}")
+    (tmp_path / "mine" / "kept" / "thesis.txt").write_text("years of work")
+    one_line_error(run("dedup", "docs.parquet", "--out", "mine"), 1, "not made by likewise")
+    assert (tmp_path / "mine" / "kept" / "thesis.txt").exists()
+
+
+def test_ids_that_are_not_numbers(run: Run, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": ["a", "b"], "i": [float("nan")] * 2}), tmp_path / "nan.parquet")
+    one_line_error(run("dedup", "nan.parquet", "--id", "i", "--out", "o"), 1, "row 0", "NaN")
+
+
+def test_a_screen_that_is_full(run: Run, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from likewise.cli import main; main()", "tune", "--threshold", "0.8"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr

@@ -96,11 +96,15 @@ def _check_unique(ids: Any, column: str | None) -> None:
     """Raise if two rows have the same id: no answer could name them."""
     if pc.count_distinct(ids).as_py() == len(ids):
         return
+    where = f"of column '{column or 'path'}'"
+    if pa.types.is_floating(ids.type) and pc.any(pc.is_nan(ids)).as_py():
+        row = int(np.argmax(np.asarray(pc.is_nan(ids))))
+        raise InputError(f"the id {where} in row {row} (counted from 0) is not a number (NaN); choose another column")
     counts = pc.value_counts(ids)
     twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))[0]
     rows = np.flatnonzero(np.asarray(pc.equal(ids, twice)))
     raise InputError(
-        f"id {twice.as_py()!r} of column '{column or 'path'}' stands in rows {rows[0]} and {rows[1]} (counted from 0); "
+        f"id {twice.as_py()!r} {where} stands in rows {rows[0]} and {rows[1]} (counted from 0); "
         "ids must be unique: choose another column, or leave the id out to use row numbers"
     )
 

@@ -19,7 +19,7 @@ ROWS = 1 << 16
 """Rows in a row group or batch; fixed, so that the bytes do not depend on how a table is chunked."""
 
 MANIFEST = "run.json"
-OUTPUTS = ("kept", "removed.parquet", "pairs.parquet", "clusters.parquet", "set_aside.parquet", "report.html")
+OUTPUTS = ("removed.parquet", "pairs.parquet", "clusters.parquet", "aside.parquet", "report.html", "kept")
 """What a run leaves in its folder, besides its manifest."""
 
 
@@ -44,10 +44,15 @@ def write_json(value: object, path: str | os.PathLike[str]) -> None:
         out.write(text.encode() + b"\n")
 
 
-def check_target(path: str | os.PathLike[str]) -> None:
-    """Raise now what `write_table` would raise later: an unknown extension, a folder that is not there."""
+def check_target(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
+    """Raise now what `write_table` would raise later: an unknown extension, a folder that is not there.
+
+    A file that is an input must not be replaced, by whatever name it goes.
+    """
     path = Path(path)
     _writer(path)
+    if path.exists() and any(path.samefile(place) for place in inputs):
+        raise OutputError(f"{path}: this run would replace its own input; choose another name")
     if path.is_dir():
         raise OutputError(f"{path}: this is a folder; name a file in it")
     if not path.parent.is_dir():
@@ -66,7 +71,7 @@ def check_directory(path: str | os.PathLike[str], inputs: Iterable[str | os.Path
     try:
         if path.exists() and not path.is_dir():
             raise OutputError(f"{path}: this is a file; name a folder")
-        if path.exists() and any(path.iterdir()) and not (path / MANIFEST).is_file():
+        if path.exists() and any(path.iterdir()) and not _is_ours(path / MANIFEST):
             raise OutputError(
                 f"{path}: the folder is not empty and was not made by likewise; choose another, or empty it"
             )
@@ -80,6 +85,15 @@ def check_directory(path: str | os.PathLike[str], inputs: Iterable[str | os.Path
         raise OutputError(f"{path}: cannot be prepared: {error.strerror or error}; choose another folder") from error
     if not os.access(there, os.W_OK | os.X_OK):
         raise OutputError(f"{path}: you may not write to the folder {there}; choose another")
+
+
+def _is_ours(manifest: Path) -> bool:
+    """Tell whether a manifest was written by likewise."""
+    try:
+        content = json.loads(manifest.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(content, dict) and ("likewise" in content or content.get("finished") is False)
 
 
 def prepare_directory(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]] = ()) -> Path:

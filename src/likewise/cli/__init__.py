@@ -68,7 +68,8 @@ def main() -> None:
     """Run the command line: exit code 0 for success, 1 for an error in the data, 2 for a wrong call."""
     try:
         code = cli.main(standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout:
+            sys.stdout.flush()
     except click.exceptions.Abort:
         _fail("interrupted", 130)
     except click.ClickException as error:
@@ -81,6 +82,8 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:
+        _fail(f"cannot write to the screen: {error.strerror or error}", 1)
     except KeyboardInterrupt:
         _fail("interrupted", 130)
     except MemoryError:

@@ -152,9 +152,10 @@ def pairs(inputs: tuple[str, ...], others: tuple[str, ...], out: Path, as_json: 
     """
     import likewise
     from likewise.read import Files
+    from likewise.read.find import find
     from likewise.write import check_target, write_table
 
-    check_target(out)
+    check_target(out, [file.path for file in find(Files([*inputs, *others]))])
     show.announce_compilation()
     other = Files(list(others)) if others else None
     with show.progress() as observer:
