@@ -187,6 +187,8 @@ def test_broken_rows_can_be_set_aside(run: Run, tmp_path: Path) -> None:
     assert "2 rows set aside" in done.stdout
     aside = pq.read_table(tmp_path / "clean" / "aside.parquet").to_pylist()
     assert [row["row"] for row in aside] == [2, 7]
+    removed = pq.read_table(tmp_path / "clean" / "removed.parquet")
+    assert removed["id"].to_pylist() == [2, 3, 5]  # row 1 is broken, and counts
     assert (tmp_path / "clean" / "kept" / "some.jsonl").read_text().splitlines() == [rows[0], rows[3]]
 
 

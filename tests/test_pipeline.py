@@ -342,3 +342,10 @@ def test_reading_stays_out_of_the_answer() -> None:
     texts = [str(np.base_repr(i, 36)) for i in range(3000)] + ["zz top", "zz top"]
     result = likewise.dedup(texts, batch_rows=100, shingle="words:1", threads=2)
     assert result.removed.to_pylist()[-1]["id"] == 3001
+
+
+def test_rows_set_aside_are_counted() -> None:
+    """An id is the row number in the input, also when earlier rows were broken."""
+    result = likewise.dedup(pa.array(["same words", None, "same words", None, "other words"]), on_error="skip")
+    assert [row["id"] for row in result.removed.to_pylist()] == [2]
+    assert result.clusters["id"].to_pylist() == [0, 2, 4]

@@ -75,6 +75,8 @@ def collect(source: Any, options: ReadOptions, shingle: str | Shingler, record: 
     if known is not None:
         known = _one_array(known)
         _check_unique(known, options.id)
+    elif (positions := opened.positions()) is not None:
+        known = to_arrow(positions)
     return Collection(
         TextItems(texts, shingler),
         known,

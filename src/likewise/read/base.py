@@ -103,6 +103,13 @@ class Source(ABC):
         """The files that are read; none for objects in memory."""
         return []
 
+    def positions(self) -> NDArray[np.int64] | None:
+        """Return the row numbers of the delivered rows in the whole input; None if no row was set aside.
+
+        Ask after reading. Rows of a file that could not be read at all do not count.
+        """
+        return None
+
     def finish_ids(self, ids: pa.ChunkedArray) -> pa.ChunkedArray:
         """Give the ids of the whole input their final type.
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from likewise.errors import FormatError, ParameterError, TextError
 from likewise.read.ahead import in_order
@@ -72,6 +73,10 @@ class InMemory(Source):
             if piece.batch is not None:
                 yield from cut(piece.batch, self.options)
         self._good = good
+
+    def positions(self) -> NDArray[np.int64] | None:
+        """Return the row numbers of the delivered rows."""
+        return None if self._good is None or self._good.all() else np.flatnonzero(self._good)
 
     def kept(self, keep: Flags) -> pa.Table:
         """Return all columns of the kept rows."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from likewise.errors import InputError
 from likewise.read.ahead import in_order
@@ -122,6 +123,13 @@ class TableFiles(Source):
                 if piece.batch is not None:
                     yield from cut(piece.batch, self.options)
         self._taken = taken
+
+    def positions(self) -> NDArray[np.int64] | None:
+        """Return the row numbers of the delivered rows, counted over all files."""
+        taken = self._taken or []
+        if all(part.delivered == part.rows for part in taken):
+            return None
+        return np.flatnonzero(np.concatenate([part.spread(np.ones(part.delivered, bool)) for part in taken]))
 
     def finish_ids(self, ids: pa.ChunkedArray) -> pa.ChunkedArray:
         """Turn the ids into int64 if no file declares their type and every one is an integer."""
