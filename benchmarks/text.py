@@ -180,7 +180,8 @@ def main() -> None:
     options = [*common, "--recall", str(asked.recall)]
     run("likewise", corpus, OUT / "likewise", options)  # compiles, if need be
     reading = line("pyarrow, reading only", measure("reading", "read", corpus, []), megabytes)
-    ours = line("likewise", measure("likewise", "likewise", corpus, options), megabytes, score(known, OUT / "likewise"))
+    answered = measure("likewise", "likewise", corpus, options)
+    ours = line("likewise", answered, megabytes, score(known, OUT / "likewise"))
     wrong = faults(known, asked.threshold, OUT / "likewise")
     table = [reading, ours]
     skipped = {}
@@ -204,6 +205,9 @@ def main() -> None:
     console.print(f"likewise / reading: {ours.seconds / reading.seconds:.2f}")
     console.print(f"peak memory / text: {ours.peak_mb / megabytes:.2f}")
     console.print("recall by seed: " + ", ".join(f"{share:.5f}" for share in by_seed.values()))
+    stats = answered.more["stats"]
+    counts = stats["counts"] if isinstance(stats, dict) else {}
+    console.print(f"likewise's counts: {counts}")
     console.print(f"wrong similarities or removals: {len(wrong)}", *wrong[:5])
     verdict = "the same" if len(set(prints.values())) == 1 else f"NOT the same: {prints}"
     console.print(f"answer with {', '.join(prints)}: {verdict}")
@@ -218,6 +222,7 @@ def main() -> None:
         "likewise_to_reading": ours.seconds / reading.seconds,
         "peak_memory_to_text": ours.peak_mb / megabytes,
         "recall_by_seed": by_seed,
+        "counts": counts,
         "wrong": len(wrong),
         "same_answer": len(set(prints.values())) == 1,
     }

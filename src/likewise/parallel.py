@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from queue import SimpleQueue
 from typing import TypeVar
 
 from likewise.errors import ParameterError
@@ -24,18 +26,60 @@ def check_threads(owner: str, threads: object) -> int:
 
 
 def in_order(function: Callable[[T], R], tasks: Iterable[T], threads: int) -> Iterator[R]:
-    """Yield function(task) for every task, in order, at most two tasks a thread being under way or waiting."""
-    if threads == 1:
-        yield from map(function, tasks)
+    """Yield function(task) for every task, in order."""
+    return run_ahead((partial(function, task) for task in tasks), threads)
+
+
+def run_ahead(tasks: Iterator[Callable[[], T]], threads: int) -> Iterator[T]:
+    """Yield the result of each task, in order, with at most `threads` + 1 of them under way.
+
+    One thread draws the tasks (which may itself be work: decompressing, decoding), `threads` others run them.
+    An error comes out where its result would have been, so the first error in input order wins.
+
+    >>> list(run_ahead(iter([lambda: 1, lambda: 2, lambda: 3]), threads=2))
+    [1, 2, 3]
+    """
+    if threads <= 1:
+        for task in tasks:
+            yield task()
         return
-    source = iter(tasks)
-    with ThreadPoolExecutor(threads) as pool:
-        waiting = [pool.submit(function, task) for task in islice(source, 2 * threads)]
+
+    slots = threading.Semaphore(threads + 1)
+    ready: SimpleQueue[Future[T] | None] = SimpleQueue()
+    stopped = threading.Event()
+
+    def draw() -> None:
         try:
-            while waiting:
-                result = waiting.pop(0).result()
-                waiting.extend(pool.submit(function, task) for task in islice(source, 1))
-                yield result
+            while True:
+                slots.acquire()
+                if stopped.is_set():
+                    break
+                task = next(tasks, None)
+                if task is None:
+                    break
+                ready.put(pool.submit(task))
+        except BaseException as error:
+            failed: Future[T] = Future()
+            failed.set_exception(error)
+            ready.put(failed)
         finally:
-            for future in waiting:
-                future.cancel()
+            close = getattr(tasks, "close", None)
+            if close is not None:
+                close()
+            ready.put(None)
+
+    with ThreadPoolExecutor(threads, thread_name_prefix="likewise") as pool:
+        drawer = threading.Thread(target=draw, name="likewise-draw", daemon=True)
+        drawer.start()
+        try:
+            while (future := ready.get()) is not None:
+                result = future.result()
+                del future
+                yield result
+                del result
+                slots.release()
+        finally:
+            stopped.set()
+            slots.release()
+            drawer.join()
+            pool.shutdown(cancel_futures=True)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from likewise.errors import FormatError, ParameterError, TextError
-from likewise.read.ahead import in_order
+from likewise.parallel import run_ahead
 from likewise.read.base import Flags, ReadOptions, Source, check_flags
 from likewise.read.columns import Piece, choose, clean, cut, declared
 from likewise.read.open import created
@@ -66,7 +66,7 @@ class InMemory(Source):
         good = np.ones(self._rows, bool)
         start = 0
         tasks = (partial(self._piece, first, batch) for first, batch in self._slices())
-        for piece in in_order(tasks, threads):
+        for piece in run_ahead(tasks, threads):
             good[piece.dropped + start] = False
             start += piece.rows
             self.aside.extend(piece.aside)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.errors import InputError, TextError
-from likewise.read.ahead import in_order
+from likewise.parallel import run_ahead
 from likewise.read.base import Aside, Flags, ReadOptions, Source, check_flags
 from likewise.read.columns import REPLACE, Piece, Trouble, Types, check_columns, cut, sift, text_of
 from likewise.read.find import Found
@@ -141,7 +141,7 @@ class TextFiles(Source):
         self._delivered = None
         delivered: list[Found] = []
         tasks = (partial(self._batch, group) for group in self._groups())
-        for usable, batch, aside in in_order(tasks, threads):
+        for usable, batch, aside in run_ahead(tasks, threads):
             delivered.extend(usable)
             self.aside.extend(aside)
             yield from cut(batch, self.options)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.errors import InputError
-from likewise.read.ahead import in_order
+from likewise.parallel import run_ahead
 from likewise.read.base import Aside, Flags, ReadOptions, Rows, Source, check_flags
 from likewise.read.columns import Piece, Types, as_integers, as_numbers, cut, decide, stack
 from likewise.read.find import Found
@@ -115,7 +115,7 @@ class TableFiles(Source):
         self._taken = None
         self._id_strings = False
         taken = [_Taken() for _ in self._usable]
-        for number, pieces in in_order(self._tasks(), threads):
+        for number, pieces in run_ahead(self._tasks(), threads):
             for piece in pieces:
                 taken[number].add(piece)
                 self.aside.extend(piece.aside)

@@ -5,16 +5,16 @@ import time
 
 import pytest
 
-from likewise.read.ahead import in_order
+from likewise.parallel import run_ahead
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_results_come_in_order(threads):
+def test_results_come_run_ahead(threads):
     def slow(i):
         time.sleep((i * 7 % 5) / 1000)
         return i
 
-    assert list(in_order((lambda i=i: slow(i) for i in range(50)), threads)) == list(range(50))
+    assert list(run_ahead((lambda i=i: slow(i) for i in range(50)), threads)) == list(range(50))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -25,7 +25,7 @@ def test_first_error_wins(threads):
         yield lambda: [][1]
         raise KeyError
 
-    results = in_order(tasks(), threads)
+    results = run_ahead(tasks(), threads)
     assert next(results) == 0
     with pytest.raises(ZeroDivisionError):
         next(results)
@@ -38,7 +38,7 @@ def test_errors_of_the_drawer_come_after_what_was_drawn(threads):
         yield lambda: 1
         raise KeyError("drawn")
 
-    results = in_order(tasks(), threads)
+    results = run_ahead(tasks(), threads)
     assert [next(results), next(results)] == [0, 1]
     with pytest.raises(KeyError, match="drawn"):
         next(results)
@@ -52,7 +52,7 @@ def test_no_more_than_allowed_is_under_way():
             drawn.append(i)
             yield lambda i=i: i
 
-    results = in_order(tasks(), 2)
+    results = run_ahead(tasks(), 2)
     next(results)
     time.sleep(0.1)
     assert len(drawn) <= 4
@@ -70,7 +70,7 @@ def test_closing_closes_the_tasks():
         finally:
             closed.append(True)
 
-    results = in_order(tasks(), 2)
+    results = run_ahead(tasks(), 2)
     next(results)
     results.close()
     assert closed == [True]
