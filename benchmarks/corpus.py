@@ -99,7 +99,8 @@ def write(documents: Iterable[Document], target: Path, compression: str = "zstd"
 
 def size(corpus: Path, column: str = "text") -> tuple[int, float]:
     """The number of documents and the megabytes of their text."""
-    batches = pq.ParquetFile(corpus).iter_batches(columns=[column])
+    # without pre-buffering, which would keep the whole compressed column in memory
+    batches = pq.ParquetFile(corpus, pre_buffer=False).iter_batches(columns=[column])
     sizes = [(batch.num_rows, pc.sum(pc.binary_length(batch.column(0))).as_py()) for batch in batches]
     return sum(rows for rows, _ in sizes), sum(length for _, length in sizes) / 1e6
 

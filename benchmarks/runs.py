@@ -18,6 +18,7 @@ REQUIREMENTS: dict[str, list[str]] = {
     "gaoya": ["gaoya==0.2.2", "pyarrow==26.0.1"],
     "datasketch": ["datasketch==2.0.0", "numpy==2.4.6", "xxhash==4.1.0", "pyarrow==26.0.1"],
     "text-dedup": ["text-dedup==0.4.0", "datasets==5.2.0", "numpy==2.4.6", "pyarrow==26.0.1"],
+    "datatrove": ["datatrove[io,processing]==0.10.1", "spacy==3.8.18", "pyarrow==26.0.1"],
 }
 SAMPLE_SECONDS = 0.2
 
@@ -98,21 +99,28 @@ class MemoryWatch:
 
     def _watch(self) -> None:
         while not self._ended.wait(SAMPLE_SECONDS):
-            family = _family(self._pid)
-            if len(family) > 1:
-                self._peak = max(self._peak, sum(map(_share_mb, family)))
+            members = family(self._pid)
+            if len(members) > 1:
+                self._peak = max(self._peak, sum(map(share_mb, members)))
 
 
-def _family(pid: int) -> list[int]:
-    """A process and all its descendants."""
+def family(pid: int) -> list[int]:
+    """A process and all its descendants, whichever thread started them."""
     try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        children = [child for task in Path(f"/proc/{pid}/task").iterdir() for child in _children(task)]
     except OSError:
         children = []
-    return [pid, *(member for child in children for member in _family(int(child)))]
+    return [pid, *(member for child in children for member in family(child))]
 
 
-def _share_mb(pid: int) -> float:
+def _children(task: Path) -> list[int]:
+    try:
+        return [int(child) for child in (task / "children").read_text().split()]
+    except OSError:
+        return []
+
+
+def share_mb(pid: int) -> float:
     """The proportional share of memory of a process (PSS)."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()

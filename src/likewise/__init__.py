@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from likewise import measures as measures
+    from likewise.answer import Dedup as Dedup
     from likewise.arrays import Sets as Sets
     from likewise.cluster import Keep as Keep
     from likewise.errors import ColumnError as ColumnError
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from likewise.families.minhash import MinHash as MinHash
     from likewise.families.tuning import Similarities as Similarities
     from likewise.families.tuning import tune as tune
-    from likewise.pipeline import Dedup as Dedup
     from likewise.pipeline import dedup as dedup
     from likewise.pipeline import pairs as pairs
     from likewise.shingle import Chars as Chars
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Banding": "likewise.families.banding",
     "Chars": "likewise.shingle",
-    "Dedup": "likewise.pipeline",
+    "Dedup": "likewise.answer",
     "Keep": "likewise.cluster",
     "MinHash": "likewise.families.minhash",
     "Sets": "likewise.arrays",

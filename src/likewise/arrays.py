@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -75,24 +76,41 @@ class TextChunk:
         """The bytes, eight at a time."""
         return self.data[: len(self.data) // 8 * 8].view(np.uint64)
 
+    def load(self) -> TextChunk:
+        """Return the chunk: it is in memory."""
+        return self
+
     def text(self, i: int) -> str:
         """Return one document."""
         return self.data[self.offsets[i] : self.offsets[i + 1]].tobytes().decode()
 
 
-class Texts:
-    """A collection of documents: chunks that share the memory of Arrow, and the row at which each begins."""
+class Chunk(Protocol):
+    """Documents that are in memory, or can be brought there."""
 
-    def __init__(self, chunks: Iterable[TextChunk]) -> None:
+    def __len__(self) -> int: ...
+
+    def load(self) -> TextChunk:
+        """Return the documents in memory."""
+
+
+class Texts:
+    """A collection of documents: chunks, in memory or on disk, and the row at which each begins.
+
+    `samples` may hold a fingerprint of each document's length and a few of its bytes, taken while it was read.
+    """
+
+    def __init__(self, chunks: Iterable[Chunk], samples: Hashes | None = None) -> None:
         self.chunks = [chunk for chunk in chunks if len(chunk)]
         self.starts: Ints = np.cumsum([0, *(len(chunk) for chunk in self.chunks)]).astype(np.int64)
+        self.samples = samples
 
     def __len__(self) -> int:
         return int(self.starts[-1])
 
     def __getitem__(self, row: int) -> str:
         chunk = int(np.searchsorted(self.starts, row, side="right")) - 1
-        return self.chunks[chunk].text(row - int(self.starts[chunk]))
+        return self.chunks[chunk].load().text(row - int(self.starts[chunk]))
 
     @classmethod
     def of(cls, texts: Any) -> Texts:
@@ -113,7 +131,7 @@ class Texts:
             raise ParameterError("texts must not hold nulls")
         return cls(TextChunk.from_arrow(chunk) for chunk in getattr(texts, "chunks", [texts]))
 
-    def split(self, rows: Ints) -> Iterator[tuple[TextChunk, Ints, slice]]:
+    def split(self, rows: Ints) -> Iterator[tuple[Chunk, Ints, slice]]:
         """Yield (chunk, rows within it, where they stand in `rows`) for ascending row numbers."""
         cuts = np.searchsorted(rows, self.starts)
         for chunk, start, low, high in zip(self.chunks, self.starts, cuts, cuts[1:], strict=False):
@@ -176,6 +194,17 @@ class Sets:
         return Sets(self.values[index], offsets)
 
 
+def concatenate(parts: list[Sets]) -> Sets:
+    """Join ragged arrays end to end."""
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return Sets(np.zeros(0, np.uint64), np.zeros(1, np.int64))
+    bases = itertools.accumulate((len(part.values) for part in parts), initial=0)
+    offsets = [part.offsets[1:] + base for part, base in zip(parts, bases, strict=False)]
+    return Sets(np.concatenate([part.values for part in parts]), np.concatenate([np.zeros(1, np.int64), *offsets]))
+
+
 def _flatten(lists: Any) -> tuple[Any, Ints]:
     """Split lists into one flat array or list of tokens and the offsets."""
     if isinstance(lists, pa.Array | pa.ChunkedArray):
@@ -208,7 +237,7 @@ def _hash_tokens(flat: Any, hashing: Any) -> Hashes:
         if flat.null_count:
             raise ParameterError("Sets.from_lists: a token is null")
         if _is_text(flat.type) or (pa.types.is_integer(flat.type) and flat.type != pa.uint64()):
-            return _hash_column(flat, hashing)
+            return hash_column(flat, hashing)
         flat = flat.to_pylist()
     if not {type(token) for token in flat} <= {str}:
         flat = [_plain(token) for token in flat]
@@ -216,10 +245,10 @@ def _hash_tokens(flat: Any, hashing: Any) -> Hashes:
     whole = np.array([type(token) is int for token in flat], bool)
     words = [token for token in flat if type(token) is not int]
     try:
-        out[~whole] = _hash_column(pa.array(words, pa.large_string()), hashing)
+        out[~whole] = hash_column(pa.array(words, pa.large_string()), hashing)
     except UnicodeEncodeError as error:
         raise ParameterError(f"Sets.from_lists: a token is not valid Unicode: {error}") from error
-    out[whole] = _hash_column(pa.array([token for token in flat if type(token) is int], pa.int64()), hashing)
+    out[whole] = hash_column(pa.array([token for token in flat if type(token) is int], pa.int64()), hashing)
     return out
 
 
@@ -234,7 +263,7 @@ def _plain(token: Any) -> str | int:
     return f"\0{type(token).__name__}:{token!r}"
 
 
-def _hash_column(flat: Any, hashing: Any) -> Hashes:
+def hash_column(flat: Any, hashing: Any) -> Hashes:
     """Hash an Arrow array of integers or of text."""
     out = np.empty(len(flat), np.uint64)
     if pa.types.is_integer(flat.type):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from likewise.arrays import Hashes, Ints
+from likewise.arrays import Ints
 from likewise.errors import ColumnError, ParameterError
 from likewise.groups import Groups
 from likewise.kernels import graph
@@ -106,9 +106,9 @@ class Removal:
 
 
 def removals(
-    groups: Groups, left: Ints, right: Ints, similarity: NDArray[np.float64], ranks: Ints, digests: Hashes
+    groups: Groups, left: Ints, right: Ints, similarity: NDArray[np.float64], ranks: Ints, copies: Ints
 ) -> Removal:
-    """Choose keepers in the order of `ranks`; pairs are between groups, `digests` tell copies from near copies."""
+    """Choose keepers in the order of `ranks`; pairs are between groups, `copies` tells which rows are the same."""
     count = len(groups)
     if count == 0:
         empty = np.zeros(0, np.int64)
@@ -127,7 +127,7 @@ def removals(
     group_similarity[gone] = similarity[pair]
     keeper = best[keeper_group[groups.of]]
     rows = np.flatnonzero(keeper != np.arange(len(ranks)))
-    same = (digests[rows] == digests[keeper[rows]]).all(axis=1)
+    same = copies[rows] == copies[keeper[rows]]
     return Removal(rows, keeper[rows], group_similarity[groups.of[rows]], same)
 
 

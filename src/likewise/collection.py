@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from likewise.arrays import Ints, Sets, TextChunk, Texts, to_arrow
+from likewise.arrays import Ints, Sets, TextChunk, Texts, hash_column, to_arrow
 from likewise.errors import InputError, ParameterError
+from likewise.identical import chunk_samples
 from likewise.items import Items, SetItems, TextItems
-from likewise.matching import Record
+from likewise.kernels import hashing
 from likewise.read import Aside, ReadOptions, Source, open_source
+from likewise.record import Record
 from likewise.shingle import Shingler, Words, parse_shingler
+from likewise.spill import TextBuilder, stored_chunks
+from likewise.store import Draft, Workspace
 
 BYTES_A_WORD = 6
+SMALL = 100_000
 
 
 @dataclass
@@ -44,50 +52,128 @@ class Collection:
         return numbers if self.ids is None else self.ids.take(numbers)
 
 
-def collect(source: Any, options: ReadOptions, shingle: str | Shingler, record: Record, threads: int) -> Collection:
-    """Read everything that is compared: the text, the ids, the scores — no other column."""
+def collect(
+    source: Any,
+    options: ReadOptions,
+    shingle: str | Shingler,
+    record: Record,
+    threads: int,
+    space: Workspace,
+    limit: int | None = None,
+    step: str = "read",
+) -> Collection:
+    """Read everything that is compared: the text, the ids, the scores — no other column.
+
+    Of files, text beyond `limit` bytes is kept in the workspace, as a step that need not be done again.
+    """
     if isinstance(source, Sets):
         if options.id is not None or options.score is not None:
             raise ParameterError("Sets have no columns: 'id' and 'keep=max:COLUMN' need a table")
         return Collection(SetItems(source), None, None, None, None)
-    opened = open_source(source, options)
-    chunks, ids, scores = [], [], []
-    with record.stage("read", 0) as tick:
+    opened = source if isinstance(source, Source) else open_source(source, options)
+    if space.has(step):
+        opened.restore(space.notes(step)["source"])
+        record.restore(space.notes(step))
+    else:
+        with record.stage("read", 0) as tick:
+            read = _read(opened, threads, space, limit if opened.files else None, step, tick, record)
+        if read is not None:
+            return _finished(opened, *read, shingle, options, record)
+    table, samples = space.array(step, "chunks"), space.array(step, "samples")
+    texts = Texts(stored_chunks(space.path(step, "texts"), table), samples)
+    ids, scores = (_stored(space.path(step, f"{name}.arrow")) for name in ("ids", "scores"))
+    return _finished(opened, texts, ids, scores, shingle, options, record, space.array(step, "lengths"))
+
+
+def _read(
+    opened: Source,
+    threads: int,
+    space: Workspace,
+    limit: int | None,
+    step: str,
+    tick: Callable[[int], None],
+    record: Record,
+) -> tuple[Texts, Any, Any] | None:
+    """Read the input; return what was read, or nothing if it was too much and is now a step of the workspace."""
+    ids, scores, samples, lengths = [], [], [], []
+    with ExitStack() as stack:
+        drafts: list[Draft] = []
+
+        def begin() -> IO[bytes]:
+            drafts.append(stack.enter_context(space.making(step)))
+            return drafts[0].file("texts")
+
+        builder = TextBuilder(limit, begin, threads)
+        stack.callback(builder.close)
         for batch in opened.batches(threads):
-            chunks.append(TextChunk.from_arrow(batch.column("text")))
+            chunk = TextChunk.from_arrow(batch.column("text"))
+            samples.append(chunk_samples(chunk))
+            lengths.append(np.diff(chunk.offsets))
+            builder.add(chunk)
             if "id" in batch.schema.names:
                 ids.append(batch.column("id"))
             if "score" in batch.schema.names:
                 scores.append(batch.column("score"))
             tick(batch.num_rows)
-    texts = Texts(chunks)
-    record.counts["bytes"] = record.counts.get("bytes", 0) + sum(
-        int(chunk.offsets[-1] - chunk.offsets[0]) for chunk in texts.chunks
-    )
-    lengths = np.concatenate([np.diff(chunk.offsets) for chunk in texts.chunks]) if texts.chunks else None
+        record.counts["bytes"] = record.counts.get("bytes", 0) + builder.bytes
+        chunks, table = builder.finish()
+        known = opened.finish_ids(pa.chunked_array(ids)) if ids else None
+        graded = opened.finish_scores(pa.chunked_array(scores)) if scores else None
+        whole = np.concatenate(samples) if samples else np.zeros(0, np.uint64)
+        if table is None:
+            texts = Texts(chunks, whole)
+            return texts, known, graded
+        draft = drafts[0]
+        draft.save(chunks=table, samples=whole, lengths=np.concatenate(lengths))
+        for name, column in (("ids", known), ("scores", graded)):
+            if column is not None:
+                whole_column = pa.record_batch([_one_array(column)], [name])
+                with pa.ipc.new_file(draft.file(f"{name}.arrow"), whole_column.schema) as out:
+                    out.write_batch(whole_column)
+        draft.commit({"source": opened.state(), **record.snapshot()})
+    pa.default_memory_pool().release_unused()
+    return None
+
+
+def _stored(path: Path) -> Any:
+    """Map a column that was written by `_read`; None if there is none."""
+    return pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0).column(0) if path.exists() else None
+
+
+def _finished(
+    opened: Source,
+    texts: Texts,
+    ids: Any,
+    scores: Any,
+    shingle: str | Shingler,
+    options: ReadOptions,
+    record: Record,
+    lengths: Ints | None = None,
+) -> Collection:
+    """Name the rows, choose the shingler, and say what is odd about the input."""
+    if lengths is None:
+        parts = [np.diff(chunk.load().offsets) for chunk in texts.chunks]
+        lengths = np.concatenate(parts) if parts else np.zeros(0, np.int64)
     shingler = parse_shingler(shingle, lengths)
-    if isinstance(shingler, Words) and lengths is not None and np.median(lengths) < BYTES_A_WORD * shingler.k:
+    if isinstance(shingler, Words) and len(lengths) and np.median(lengths) < BYTES_A_WORD * shingler.k:
         record.notes["hint"] = (
             f"half of the documents are shorter than about {shingler.k} words, and then a single shingle; "
             "--shingle chars compares short texts better"
         )
-    known = opened.finish_ids(pa.chunked_array(ids)) if ids else None
-    if known is not None:
-        known = _one_array(known)
-        _check_unique(known, options.id)
+    if ids is not None:
+        ids = _one_array(ids)
+        _check_unique(ids, options.id)
     elif (positions := opened.positions()) is not None:
-        known = to_arrow(positions)
+        ids = to_arrow(positions)
     return Collection(
-        TextItems(texts, shingler),
-        known,
-        _one_array(opened.finish_scores(pa.chunked_array(scores))) if scores else None,
-        opened,
-        shingler,
+        TextItems(texts, shingler, lengths), ids, _one_array(scores) if scores is not None else None, opened, shingler
     )
 
 
 def _one_array(chunked: Any) -> Any:
     """Join the chunks of a column; long strings get 64-bit offsets so that any amount fits."""
+    if isinstance(chunked, pa.Array):
+        return chunked
     if pa.types.is_string(chunked.type) and chunked.nbytes > 1 << 30:
         chunked = chunked.cast(pa.large_string())
     array = chunked.combine_chunks()
@@ -96,7 +182,7 @@ def _one_array(chunked: Any) -> Any:
 
 def _check_unique(ids: Any, column: str | None) -> None:
     """Raise if two rows have the same id: no answer could name them."""
-    if pc.count_distinct(ids).as_py() == len(ids):
+    if _is_unique(ids):
         return
     where = f"of column '{column or 'path'}'"
     if pa.types.is_floating(ids.type) and pc.any(pc.is_nan(ids)).as_py():
@@ -111,10 +197,29 @@ def _check_unique(ids: Any, column: str | None) -> None:
     )
 
 
+def _is_unique(ids: Any) -> bool:
+    """Tell whether all ids differ: by their hashes, in little memory, and exactly where hashes agree."""
+    kind = ids.type
+    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return bool(pc.count_distinct(ids).as_py() == len(ids))
+    if kind == pa.uint64() or len(ids) < SMALL:
+        return bool(pc.count_distinct(ids).as_py() == len(ids))
+    hashes = hash_column(ids, hashing)
+    order = np.argsort(hashes)
+    same = hashes[order[1:]] == hashes[order[:-1]]
+    if not same.any():
+        return True
+    suspects = ids.take(to_arrow(np.unique(np.concatenate([order[1:][same], order[:-1][same]]))))
+    return bool(pc.count_distinct(suspects).as_py() == len(suspects))
+
+
 def joined(a: Items, b: Items) -> Items:
     """Put two collections end to end."""
     if isinstance(a, TextItems) and isinstance(b, TextItems):
-        return TextItems(Texts([*a.texts.chunks, *b.texts.chunks]), a.shingler)
+        samples = [one.texts.samples for one in (a, b)]
+        known = None if samples[0] is None or samples[1] is None else np.concatenate([samples[0], samples[1]])
+        texts = Texts([*a.texts.chunks, *b.texts.chunks], known)
+        return TextItems(texts, a.shingler, np.concatenate([a.sizes, b.sizes]))
     if isinstance(a, SetItems) and isinstance(b, SetItems):
         offsets = np.concatenate([a.all.offsets, b.all.offsets[1:] + a.all.offsets[-1]])
         return SetItems(Sets(np.concatenate([a.all.values, b.all.values]), offsets))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from likewise.arrays import Hashes, Ints
+from likewise.kernels.pairs import label_equal, radix_sort32
 
 
 @dataclass(frozen=True)
@@ -36,26 +37,28 @@ class Groups:
     @classmethod
     def by_digest(cls, digests: Hashes) -> Groups:
         """Group the rows whose 128-bit fingerprints agree."""
-        n = len(digests)
-        if n == 0:
-            return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(1, np.int64))
-        by_value = np.lexsort((digests[:, 1], digests[:, 0]))
-        arranged = digests[by_value]
-        new = np.concatenate([[True], (arranged[1:] != arranged[:-1]).any(axis=1)])
-        first = by_value[new]  # lexsort is stable: the first of equals has the lowest row
-        rank = np.empty(len(first), np.int64)
-        rank[np.argsort(first)] = np.arange(len(first))
-        of = np.empty(n, np.int64)
-        of[by_value] = rank[np.cumsum(new) - 1]
-        return cls.by_label(of, len(first))
+        return cls.by_label(labels(digests))
 
     @classmethod
-    def by_label(cls, of: Ints, count: int) -> Groups:
-        """Group rows by the number of their group, which must be numbered by first row."""
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=count))]).astype(np.int64)
+    def by_label(cls, of: Ints) -> Groups:
+        """Group rows by the number of their group; groups must be numbered by first row."""
+        counts = np.bincount(of) if len(of) else np.zeros(0, np.int64)
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return cls(of, np.argsort(of, kind="stable"), offsets)
 
     def merged(self, digests: Hashes) -> Groups:
         """Join groups whose own fingerprints agree."""
-        outer = Groups.by_digest(digests)
-        return Groups.by_label(outer.of[self.of], len(outer))
+        return Groups.by_label(labels(digests)[self.of])
+
+
+def labels(digests: Hashes) -> Ints:
+    """Number rows by the group of equal fingerprints they are in; groups are numbered by their first row.
+
+    >>> labels(np.array([[7, 1], [9, 1], [7, 1], [7, 2]], np.uint64)).tolist()
+    [0, 1, 0, 2]
+    """
+    first = np.empty(len(digests), np.int64)
+    order, _ = radix_sort32(digests[:, 0].astype(np.uint32))
+    label_equal(digests, order, first)
+    new = first == np.arange(len(first))
+    return (np.cumsum(new) - 1)[first]

@@ -6,8 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from likewise.arrays import Hashes, Sets, TextChunk, Texts
+from likewise.arrays import Chunk, Hashes, Sets, TextChunk, Texts
 from likewise.kernels.hashing import digest_samples, digest_strings
+from likewise.kernels.pairs import radix_sort32
 from likewise.kernels.sets import digest_sets
 from likewise.parallel import in_order
 
@@ -17,21 +18,27 @@ def text_digests(texts: Texts, threads: int) -> Hashes:
 
     Length and a few bytes are looked at first, and the whole document only where they agree with those of another.
     """
-    samples = _concatenate(list(in_order(chunk_samples, texts.chunks, threads)), (0,))
-    order = np.argsort(samples, kind="stable")
-    same = samples[order[1:]] == samples[order[:-1]]
+    samples = texts.samples
+    if samples is None:
+        samples = _concatenate(list(in_order(lambda chunk: chunk_samples(chunk.load()), texts.chunks, threads)), (0,))
+    order, short = radix_sort32(samples.astype(np.uint32))
+    same = short[1:] == short[:-1]
     suspect = np.zeros(len(samples), bool)
     suspect[order[1:][same]] = True
     suspect[order[:-1][same]] = True
+    digests = np.stack([samples, ~samples], axis=1)
 
-    def digest(part: tuple[TextChunk, slice]) -> Hashes:
-        chunk, place = part
-        out = np.stack([samples[place], ~samples[place]], axis=1)
-        digest_strings(chunk.eights, chunk.data, chunk.offsets, np.flatnonzero(suspect[place]), out)
-        return out
+    def digest(part: tuple[Chunk, slice]) -> None:
+        stored, place = part
+        rows = np.flatnonzero(suspect[place])
+        if len(rows):
+            chunk = stored.load()
+            digest_strings(chunk.eights, chunk.data, chunk.offsets, rows, digests[place])
 
     places = [slice(int(low), int(high)) for low, high in pairwise(texts.starts)]
-    return _concatenate(list(in_order(digest, zip(texts.chunks, places, strict=True), threads)), (0, 2))
+    for _ in in_order(digest, zip(texts.chunks, places, strict=True), threads):
+        pass
+    return digests
 
 
 def chunk_samples(chunk: TextChunk) -> Hashes:

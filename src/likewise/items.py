@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.arrays import Hashes, Ints, Sets, TextChunk, Texts
+from likewise.arrays import Chunk, Hashes, Ints, Sets, TextChunk, Texts, concatenate
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
 from likewise.identical import set_digests, text_digests
+from likewise.keys import Keys
 from likewise.parallel import in_order
-from likewise.shingle import Shingler, concatenate
-from likewise.sketch import Keys, key_sets, key_texts
+from likewise.shingle import Shingler
+from likewise.sketch import key_sets, key_texts
 
 Tick = Callable[[int], None]
+SET_BATCH = 100_000
 
 
 class Items(ABC):
@@ -35,20 +37,32 @@ class Items(ABC):
         """Return a 128-bit fingerprint of every item as it stands."""
 
     @abstractmethod
-    def keys(self, rows: Ints, minhash: MinHash, banding: Banding, threads: int, tick: Tick) -> tuple[Keys, Hashes]:
-        """Return the band keys of these items, and the fingerprints of what is compared (0, 0 if that is empty)."""
+    def keys(self, rows: Ints, minhash: MinHash, banding: Banding, threads: int, out: Keys, tick: Tick) -> Hashes:
+        """Write the band keys of these items, and return the fingerprints of what is compared (0, 0 if empty)."""
 
     @abstractmethod
+    def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
+        """Yield the sets of these items, some at a time, and where they stand in `rows`, which ascend."""
+
+    @abstractmethod
+    def set_bytes(self, rows: Ints) -> Ints:
+        """Return about how much memory the set of each of these items takes."""
+
     def sets(self, rows: Ints, threads: int) -> Sets:
         """Return the sets of these items; `rows` ascend."""
+        return concatenate([sets for _, sets in self.set_batches(rows, threads)])
 
 
 class TextItems(Items):
-    """Documents and the shingler that makes sets of them."""
+    """Documents and the shingler that makes sets of them; `sizes` are their lengths in bytes."""
 
-    def __init__(self, texts: Texts, shingler: Shingler) -> None:
+    def __init__(self, texts: Texts, shingler: Shingler, sizes: Ints | None = None) -> None:
         self.texts = texts
         self.shingler = shingler
+        if sizes is None:
+            parts = [np.diff(chunk.load().offsets) for chunk in texts.chunks]
+            sizes = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+        self.sizes = sizes
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -56,25 +70,29 @@ class TextItems(Items):
     @property
     def lengths(self) -> Ints:
         """The number of characters of every document."""
-        parts = [character_counts(chunk) for chunk in self.texts.chunks]
+        parts = [character_counts(chunk.load()) for chunk in self.texts.chunks]
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
     def digests(self, threads: int) -> Hashes:
         """Return a 128-bit fingerprint of the bytes of every document."""
         return text_digests(self.texts, threads)
 
-    def keys(self, rows: Ints, minhash: MinHash, banding: Banding, threads: int, tick: Tick) -> tuple[Keys, Hashes]:
-        """Return the band keys of these documents, and the fingerprints of their units."""
+    def keys(self, rows: Ints, minhash: MinHash, banding: Banding, threads: int, out: Keys, tick: Tick) -> Hashes:
+        """Write the band keys of these documents, and return the fingerprints of their units."""
         recipe, prepare = self.shingler.recipe(), self.shingler.prepare
-        return key_texts(self.texts, rows, recipe, prepare, minhash, banding, threads, tick)
+        return key_texts(self.texts, rows, recipe, prepare, minhash, banding, threads, out, tick)
 
-    def sets(self, rows: Ints, threads: int) -> Sets:
-        """Shingle these documents."""
+    def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
+        """Shingle these documents, chunk by chunk."""
 
-        def work(task: tuple[TextChunk, Ints, slice]) -> Sets:
-            return self.shingler.chunk_sets(task[0], task[1])
+        def work(task: tuple[Chunk, Ints, slice]) -> tuple[slice, Sets]:
+            return task[2], self.shingler.chunk_sets(task[0].load(), task[1])
 
-        return concatenate(list(in_order(work, self.texts.split(rows), threads)))
+        return in_order(work, self.texts.split(rows), threads)
+
+    def set_bytes(self, rows: Ints) -> Ints:
+        """Eight bytes a shingle; a word and the blank before it have four bytes or more, as a rule."""
+        return self.sizes[rows] * (2 if self.shingler.name == "words" else 8) + 64
 
 
 class SetItems(Items):
@@ -95,14 +113,21 @@ class SetItems(Items):
         """Return a 128-bit fingerprint of every set."""
         return set_digests(self.all)
 
-    def keys(self, rows: Ints, minhash: MinHash, banding: Banding, threads: int, tick: Tick) -> tuple[Keys, Hashes]:
-        """Return the band keys of these sets, and their fingerprints."""
+    def keys(self, rows: Ints, minhash: MinHash, banding: Banding, threads: int, out: Keys, tick: Tick) -> Hashes:
+        """Write the band keys of these sets, and return their fingerprints."""
         chosen = self.all if len(rows) == len(self.all) else self.all.take(rows)
-        return key_sets(chosen, minhash, banding, threads, tick), set_digests(chosen)
+        key_sets(chosen, minhash, banding, threads, out, tick)
+        return set_digests(chosen)
 
-    def sets(self, rows: Ints, threads: int) -> Sets:
-        """Return these sets."""
-        return self.all.take(rows)
+    def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
+        """Take these sets."""
+        for start in range(0, len(rows), SET_BATCH):
+            part = slice(start, min(start + SET_BATCH, len(rows)))
+            yield part, self.all.take(rows[part])
+
+    def set_bytes(self, rows: Ints) -> Ints:
+        """Eight bytes an element."""
+        return self.all.sizes[rows] * 8 + 64
 
 
 def character_counts(chunk: TextChunk) -> NDArray[np.int64]:

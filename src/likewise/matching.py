@@ -3,69 +3,72 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import Hashes, Ints
-from likewise.candidates import candidate_pairs, pair_order
+from likewise.candidates import Candidates, Wanted, candidates, merged, pair_order
+from likewise.compare import Scored, compare
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash, seed_sequence
 from likewise.families.tuning import DEFAULT_MAX_SLOTS, Similarities, tune_for
-from likewise.groups import Groups
+from likewise.groups import Groups, labels
 from likewise.items import Items
 from likewise.kernels.pairs import spell_out
+from likewise.keys import HeldKeys, Keys, StoredKeys
+from likewise.memory import UNLIMITED, Budget
+from likewise.record import Record
 from likewise.sketch import agreement_counts
-from likewise.verify import similarities
+from likewise.store import Draft, Workspace, told
 
 SAMPLE = 1000
 SAMPLE_SLOTS = 512
 MAX_LISTED = 1_000_000
 LISTED_PER_ITEM = 10
+PATIENCE = 2.0
+"""Seconds of work that a kill may cost: a step that took longer is committed."""
 
-Observer = Callable[[str, int, int], None]
 
+@dataclass(frozen=True)
+class Sides:
+    """Which pairs of a collection of two parts count; the second begins at row `split`.
 
-@dataclass
-class Record:
-    """What a run says of itself: counts and seconds by stage, and whatever else is worth telling."""
+    across: pairs of one item from each part; and copies are sought within each part only.
+    Otherwise: all pairs but those of two items of the first part.
+    """
 
-    observer: Observer = lambda stage, done, total: None
-    counts: dict[str, int] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-    notes: dict[str, Any] = field(default_factory=dict)
-
-    @contextmanager
-    def stage(self, name: str, total: int = 0) -> Iterator[Callable[[int], None]]:
-        """Time a stage; the value is a function to call with the number of items done."""
-        done = 0
-
-        def tick(more: int) -> None:
-            nonlocal done
-            done += more
-            self.observer(name, done, total)
-
-        self.observer(name, 0, total)
-        start = time.perf_counter()
-        try:
-            yield tick
-        finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+    split: int
+    across: bool
 
 
 @dataclass(frozen=True)
 class Matches:
-    """Groups of copies and the verified pairs between them, left < right, sorted; digests are of the raw items."""
+    """Groups of copies and the verified pairs between them, left < right, sorted.
+
+    Rows with the same number in `copies` are the same to the byte.
+    """
 
     groups: Groups
+    copies: Ints
     left: Ints
     right: Ints
     similarity: NDArray[np.float64]
-    digests: Hashes
+    banding: Banding
+
+
+@dataclass(frozen=True)
+class Sketched:
+    """What sketching leaves: copies, groups of equal sets, which groups are not empty, and the keys of these."""
+
+    copies: Ints
+    groups: Groups
+    filled: Ints
+    keys: Keys
     banding: Banding
 
 
@@ -79,41 +82,156 @@ class Search:
     banding: Banding | None = None
     max_slots: int = DEFAULT_MAX_SLOTS
     threads: int = 1
+    budget: Budget = UNLIMITED
+    patience: float = PATIENCE
 
-    def find(self, items: Items, record: Record, split: int = 0) -> Matches:
-        """Find the similar pairs; with split > 0, those of an item before `split` with one from `split` on."""
+    def find(self, items: Items, record: Record, space: Workspace | None = None, sides: Sides | None = None) -> Matches:
+        """Find the similar pairs, all of them or those that count for `sides`."""
+        space = space or Workspace.temporary()
+        sketched = self._sketched(items, record, space, sides)
+        record.notes["banding"] = {
+            "bands": sketched.banding.b,
+            "rows": sketched.banding.r,
+            "slots": sketched.banding.slots,
+        }
+        record.notes["predicted_recall"] = sketched.banding.probability(self.threshold)
+        left, right, similarity = self._verified(items, sketched, record, space, sides)
+        return Matches(sketched.groups, sketched.copies, left, right, similarity, sketched.banding)
+
+    def _sketched(self, items: Items, record: Record, space: Workspace, sides: Sides | None) -> Sketched:
+        """Find copies, tune, and write the band keys of everything different; or take all that from the workspace."""
+        step = "sketch"
+        if space.has(step):
+            record.restore(space.notes(step))
+            copies, of, filled = (space.array(step, name) for name in ("copies", "of", "filled"))
+            known = space.notes(step)["keys"]
+            keys: Keys = StoredKeys(space.path(step, "keys"), known["items"], known["bands"])
+            if 4 * keys.items * keys.bands <= self.budget.keys:
+                keys = HeldKeys(np.stack([keys.column(band) for band in range(keys.bands)], axis=1))
+            return _selected(copies, of, filled, keys, Banding(known["bands"], known["rows"]))
+        begun = time.perf_counter()
         with record.stage("identical"):
-            digests = items.digests(self.threads)
-            copies = Groups.by_digest(_with_sides(digests, np.arange(len(digests)), split))
+            copies = labels(_with_sides(items.digests(self.threads), None, sides))
+            first = _first_of_each(copies)
         record.counts["items"] = len(items)
-        record.counts["different"] = len(copies)
+        record.counts["different"] = len(first)
         with record.stage("tune"):
-            banding = self.banding or self._tune(items, copies.first, record)
-        with record.stage("sketch", len(copies)) as tick:
-            keys, units = items.keys(copies.first, self.minhash, banding, self.threads, tick)
-            groups = copies.merged(_with_sides(units, copies.first, split))
-            if len(groups) < len(copies):
-                leaders = copies.of[groups.first]
-                keys, units = keys[leaders], units[leaders]
-        record.counts["groups"] = len(groups)
-        filled = np.flatnonzero((units != 0).any(axis=1))
-        if len(filled) < len(keys):
-            keys = keys[filled]
-        with record.stage("candidates", banding.b) as tick:
-            group_split = int(np.searchsorted(groups.first, split)) if split else 0
-            filled_split = int(np.searchsorted(filled, group_split)) if split else None
-            left, right = candidate_pairs(keys, self.threads, filled_split, tick)
-            del keys
-        record.counts["candidates"] = len(left)
-        record.notes["banding"] = {"bands": banding.b, "rows": banding.r, "slots": banding.slots}
-        record.notes["predicted_recall"] = banding.probability(self.threshold)
-        with record.stage("verify", len(left)):
-            left, right, similarity = self._verify(items, groups.first[filled], left, right)
+            banding = self.banding or self._tune(items, first, record)
+        stored = 4 * len(first) * banding.b > self.budget.keys
+        if stored:
+            space.check_room(4 * len(first) * banding.b, "the band keys")
+        with ExitStack() as stack:
+            draft: Draft | None = stack.enter_context(space.making(step)) if stored else None
+            with record.stage("sketch", len(first)) as tick:
+                if draft:
+                    keys = StoredKeys.create(draft.place / "keys", len(first), banding.b)
+                else:
+                    keys = HeldKeys(np.empty((len(first), banding.b), np.uint32))
+                units = items.keys(first, self.minhash, banding, self.threads, keys, tick)
+            of = labels(_with_sides(units, first, sides))[copies]
+            leaders = copies[_first_of_each(of)]
+            filled = np.flatnonzero((units[leaders] != 0).any(axis=1))
+            del units
+            record.counts["groups"] = len(leaders)
+            if draft is None and space.lasting and time.perf_counter() - begun > self.patience:
+                draft = stack.enter_context(space.making(step))
+                keys.save(draft.place / "keys")
+            if draft is not None:
+                draft.save(copies=copies, of=of, filled=filled)
+                size = {"items": keys.items, "bands": banding.b, "rows": banding.r}
+                if isinstance(keys, StoredKeys):
+                    keys.close()
+                    keys = keys.moved(space.large / step / "keys")
+                draft.commit({"keys": size, **record.snapshot()})
+        return _selected(copies, of, filled, keys, banding)
+
+    def _verified(
+        self, items: Items, sketched: Sketched, record: Record, space: Workspace, sides: Sides | None
+    ) -> Scored:
+        """Pair the buckets and keep the pairs at or above the threshold; or take them from the workspace."""
+        step = "verify"
+        if space.has(step):
+            record.restore(space.notes(step))
+            return space.array(step, "left"), space.array(step, "right"), space.array(step, "similarity")
+        begun = time.perf_counter()
+        groups, filled = sketched.groups, sketched.filled
+        wanted = _wanted(groups.first[filled], sides)
+        with record.stage("candidates", sketched.banding.b) as tick:
+            found = self._candidates(sketched.keys, wanted, space, record, tick)
+        rows = groups.first[filled]
+        parts: list[Scored] = []
+        met = 0
+        with record.stage("verify", found.count) as tick:
+            for number, (a, b) in enumerate(found.portions()):
+                met += len(a)
+                parts.append(self._portion(items, rows, a, b, number, space, tick))
+            left, right, similarity = (
+                (np.concatenate([part[i] for part in parts]) for i in range(3))
+                if parts
+                else (
+                    np.zeros(0, np.int64),
+                    np.zeros(0, np.int64),
+                    np.zeros(0),
+                )
+            )
             left, right = filled[left], filled[right]
-            if split:
-                left, right, similarity = _add_empty_pair(units, group_split, left, right, similarity)
+            if sides and sides.across:
+                left, right, similarity = _add_empty_pair(groups, filled, sides, left, right, similarity)
+        record.counts["candidates"] = met
         record.counts["verified"] = len(left)
-        return Matches(groups, left, right, similarity, digests, banding)
+        if space.lasting and time.perf_counter() - begun > self.patience:
+            with space.making(step) as draft:
+                draft.save(left=left, right=right, similarity=similarity)
+                draft.commit(record.snapshot())
+        space.forget("candidates", *(f"verify-{number}" for number in range(len(parts))))
+        return left, right, similarity
+
+    def _candidates(self, keys: Keys, wanted: Wanted, space: Workspace, record: Record, tick: Any) -> Candidates:
+        """Pair the buckets; with keys on disk the pairs are a step of the workspace."""
+        step = "candidates"
+        if keys.matrix is not None:
+            return candidates(keys, self.threads, wanted, tick)
+        if not space.has(step):
+            with space.making(step) as draft:
+                found = candidates(
+                    keys,
+                    self.threads,
+                    wanted,
+                    tick,
+                    folder=draft.place,
+                    sort_bytes=self.budget.sort,
+                    merge_bytes=self.budget.pairs,
+                )
+                ends = np.cumsum([len(crowd) for crowd in found.crowds]).astype(np.int64)
+                rows = np.concatenate([np.zeros(0, np.int64), *found.crowds])
+                draft.save(bins=found.bins, crowds=rows, ends=ends)
+                draft.commit({"cap": found.cap, **record.snapshot()})
+        paths = sorted(space.path(step, "").glob("run-*"))
+        crowds = np.split(space.array(step, "crowds"), space.array(step, "ends"))[:-1]
+        bins = space.array(step, "bins")
+        return merged(paths, bins, keys.items, crowds, space.notes(step)["cap"], self.budget.pairs)
+
+    def _portion(
+        self, items: Items, rows: Ints, left: Ints, right: Ints, number: int, space: Workspace, tick: Any
+    ) -> Scored:
+        """Verify some of the pairs; what took long is committed."""
+        step = f"verify-{number}"
+        if space.has(step):
+            return space.array(step, "left"), space.array(step, "right"), space.array(step, "similarity")
+        begun = time.perf_counter()
+
+        def folder() -> Path:
+            return space.large / "scratch"
+
+        with told(space.folder or Path()):
+            a, b, similarity = compare(
+                items, rows, left, right, self.threshold, self.threads, self.budget.sets, folder, tick
+            )
+        if space.has("candidates") and space.lasting and time.perf_counter() - begun > self.patience:
+            with space.making(step) as draft:
+                draft.save(left=a, right=b, similarity=similarity)
+                draft.commit()
+        return a, b, similarity
 
     def _tune(self, items: Items, rows: Ints, record: Record) -> Banding:
         """Measure the similarity of the pairs of a sample, and take the cheapest banding for such a corpus."""
@@ -134,16 +252,24 @@ class Search:
         }
         return tuning.banding
 
-    def _verify(self, items: Items, first: Ints, left: Ints, right: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
-        """Make the sets of the items that stand in a candidate pair, and keep the pairs at or above the threshold."""
-        involved = np.zeros(len(first), bool)
-        involved[left] = True
-        involved[right] = True
-        place = np.cumsum(involved) - 1
-        sets = items.sets(first[involved], self.threads)
-        similarity = similarities(place[left], place[right], sets, self.threshold, self.threads)
-        found = similarity >= 0
-        return left[found], right[found], similarity[found]
+
+def _first_of_each(of: Ints) -> Ints:
+    """Return the first row of every group; groups are numbered by first row."""
+    return np.flatnonzero(np.diff(np.maximum.accumulate(of), prepend=-1))
+
+
+def _selected(copies: Ints, of: Ints, filled: Ints, keys: Keys, banding: Banding) -> Sketched:
+    """Keep the keys of the groups that are not empty."""
+    groups = Groups.by_label(of)
+    return Sketched(copies, groups, filled, keys.chosen(copies[groups.first[filled]]), banding)
+
+
+def _wanted(first: Ints, sides: Sides | None) -> Wanted:
+    """Say which pairs of groups count; `first` is the first row of each."""
+    if sides is None:
+        return Wanted(0, len(first))
+    split = int(np.searchsorted(first, sides.split))
+    return Wanted(split, split if sides.across else len(first))
 
 
 def seed_hashes(seed: int, n: int) -> Hashes:
@@ -155,24 +281,25 @@ def seed_hashes(seed: int, n: int) -> Hashes:
     return x ^ (x >> np.uint64(31))
 
 
-def _with_sides(digests: Hashes, rows: Ints, split: int) -> Hashes:
+def _with_sides(digests: Hashes, rows: Ints | None, sides: Sides | None) -> Hashes:
     """Make the fingerprints of the two sides of a join differ, so that groups never cross."""
-    if not split:
+    if sides is None or not sides.across:
         return digests
     marked = digests.copy()
-    marked[rows >= split] ^= np.uint64(0xC2B2AE3D27D4EB4F)
+    start = sides.split if rows is None else int(np.searchsorted(rows, sides.split))
+    marked[start:] ^= np.uint64(0xC2B2AE3D27D4EB4F)
     return marked
 
 
 def _add_empty_pair(
-    units: Hashes, group_split: int, left: Ints, right: Ints, similarity: NDArray[np.float64]
-) -> tuple[Ints, Ints, NDArray[np.float64]]:
+    groups: Groups, filled: Ints, sides: Sides, left: Ints, right: Ints, similarity: NDArray[np.float64]
+) -> Scored:
     """Add the pair of the two groups of empty items, one on each side of a join: identical, though in no band."""
-    empty = np.flatnonzero((units == 0).all(axis=1))
+    empty = np.setdiff1d(np.arange(len(groups)), filled)
     if len(empty) < 2:
         return left, right, similarity
     left, right = np.append(left, empty[0]), np.append(right, empty[1])
-    order = pair_order(left, right, len(units))
+    order = pair_order(left, right, len(groups))
     return left[order], right[order], np.append(similarity, 1.0)[order]
 
 

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import json
-import sys
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
-from likewise.arrays import Ints, strings, to_arrow
-from likewise.cluster import Keep, Removal, components, removals
-from likewise.collection import Collection, collect, joined
-from likewise.errors import ParameterError
+from likewise.answer import Dedup, best_partners, pair_table, statistics
+from likewise.arrays import Sets
+from likewise.cluster import Keep, removals
+from likewise.collection import collect, joined
+from likewise.errors import InputError, ParameterError
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash, check_seed
 from likewise.families.tuning import DEFAULT_MAX_SLOTS, check_recall, check_threshold
 from likewise.kernels.hashing import mix
-from likewise.matching import Matches, Observer, Record, Search, listed_pairs
+from likewise.matching import Search, Sides, listed_pairs
+from likewise.memory import Budget
 from likewise.parallel import check_threads
-from likewise.read import ReadOptions
+from likewise.read import ReadOptions, Source, open_source
+from likewise.record import Observer, Record
 from likewise.shingle import Shingler, parse_shingler
-from likewise.write import prepare_directory, write_json, write_table
-
-MOST_INPUTS = 100
+from likewise.store import Workspace, changed_files
+from likewise.write import check_directory
 
 mix(np.uint64(0))  # the first call of a kernel takes Numba a third of a second: let it be part of the import
 
@@ -55,11 +51,11 @@ class Settings:
         if (self.bands is None) != (self.rows is None):
             raise ParameterError("The 'bands' and 'rows' parameters of dedup go together: give both or neither.")
 
-    def search(self, threads: int) -> Search:
+    def search(self, threads: int, budget: Budget) -> Search:
         """Return the search these settings describe."""
         banding = Banding(self.bands, self.rows) if self.bands is not None and self.rows is not None else None
         minhash = MinHash(self.seed, self.method)
-        return Search(self.threshold, self.recall, minhash, banding, self.max_slots, threads)
+        return Search(self.threshold, self.recall, minhash, banding, self.max_slots, threads, budget)
 
     def to_dict(self, shingler: Shingler | None) -> dict[str, Any]:
         """Return all parameters, for run.json."""
@@ -73,140 +69,6 @@ class Settings:
             "rows": self.rows,
             "max_slots": self.max_slots,
         }
-
-
-def peak_memory() -> int | None:
-    """Return the peak memory of this process in bytes, or None where the system does not tell.
-
-    Linux hands ru_maxrss down from the process that started this one, so its own file is asked first.
-    """
-    with suppress(OSError):
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    with suppress(ImportError):
-        import resource
-
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else peak * 1024
-    return None
-
-
-def statistics(
-    command: str, parameters: dict[str, Any], collections: list[Collection], record: Record
-) -> dict[str, Any]:
-    """Return what a run says of itself."""
-    aside = [entry for part in collections for entry in part.aside]
-    inputs = [entry for part in collections for entry in part.describe()]
-    if len(inputs) > MOST_INPUTS:
-        inputs[MOST_INPUTS:] = [{"more_files": len(inputs) - MOST_INPUTS}]
-    return {
-        "likewise": version("likewise"),
-        "command": command,
-        "parameters": parameters,
-        "input": inputs,
-        "counts": {**record.counts, "set_aside": len(aside)},
-        "set_aside": [vars(entry) for entry in aside[:100]],
-        "seconds": {stage: round(seconds, 4) for stage, seconds in record.seconds.items()},
-        "peak_memory_bytes": peak_memory(),
-        **record.notes,
-    }
-
-
-def _pair_table(names_a: Any, names_b: Any, similarity: NDArray[np.float64]) -> Any:
-    return pa.table({"id_a": names_a, "id_b": names_b, "similarity": to_arrow(similarity)})
-
-
-class Dedup:
-    """The answer of `dedup`: tables `.pairs`, `.removed`, `.clusters`, the rows `.kept`, `.stats`, and `.save(dir)`."""
-
-    def __init__(
-        self,
-        collection: Collection,
-        matches: Matches,
-        removal: Removal,
-        record: Record,
-        parameters: dict[str, Any],
-    ) -> None:
-        self._collection = collection
-        self._matches = matches
-        self._removal = removal
-        self._record = record
-        self._parameters = parameters
-        with record.stage("tables"):
-            left, right, similarity, abridged = listed_pairs(matches)
-            name = collection.name
-            self.pairs = _pair_table(name(left), name(right), similarity)
-            kinds = strings(["near", "identical"]).take(to_arrow(removal.identical.astype(np.int64)))
-            self.removed = pa.table(
-                {
-                    "id": name(removal.rows),
-                    "kept_id": name(removal.keepers),
-                    "similarity": to_arrow(removal.similarity),
-                    "kind": kinds,
-                }
-            )
-            every = np.arange(len(collection.items))
-            labels = components(matches.groups, matches.left, matches.right)
-            self.clusters = pa.table({"id": name(every), "cluster": name(labels)})
-        sizes = np.bincount(labels) if len(labels) else np.zeros(0, np.int64)
-        record.counts["pairs"] = len(left)
-        record.counts["identical"] = int(removal.identical.sum())
-        record.counts["near"] = int((~removal.identical).sum())
-        record.counts["removed"] = len(removal.rows)
-        record.counts["kept"] = len(every) - len(removal.rows)
-        record.counts["clusters"] = int((sizes > 1).sum())
-        record.notes["largest_cluster"] = int(sizes.max()) if len(sizes) else 0
-        if abridged:
-            record.notes["abridged"] = abridged
-
-    @cached_property
-    def keep_mask(self) -> NDArray[np.bool_]:
-        """One flag for every row read: is it kept?"""
-        mask = np.ones(len(self._collection.items), bool)
-        mask[self._removal.rows] = False
-        return mask
-
-    @cached_property
-    def kept(self) -> Any:
-        """The surviving rows with all their columns, as an Arrow table (as `Sets` if sets were given)."""
-        source = self._collection.source
-        if source is None:
-            return self._collection.items.sets(np.flatnonzero(self.keep_mask), 1)
-        return source.kept(self.keep_mask)
-
-    @property
-    def aside(self) -> list[Any]:
-        """The rows that were set aside under on_error="skip": file, row and reason."""
-        return self._collection.aside
-
-    @property
-    def stats(self) -> dict[str, Any]:
-        """All that `run.json` holds: version, parameters, counts and seconds by stage, memory, predicted recall."""
-        return statistics("dedup", self._parameters, [self._collection], self._record)
-
-    def __repr__(self) -> str:
-        counts = self._record.counts
-        return f"<Dedup: {counts['items']:,} items, {counts['kept']:,} kept, {counts['removed']:,} removed>"
-
-    def save(self, directory: str | Path) -> Path:
-        """Write kept/, removed.parquet, pairs.parquet, clusters.parquet and run.json; return the folder."""
-        source = self._collection.source
-        folder = prepare_directory(directory, source.files if source else [])
-        with self._record.stage("write"):
-            for name in ("removed", "pairs", "clusters"):
-                write_table(getattr(self, name), folder / f"{name}.parquet")
-            if self.aside:
-                rows = [vars(entry) for entry in self.aside]
-                write_table(pa.Table.from_pylist(rows), folder / "aside.parquet")
-            if source:
-                source.write_kept(self.keep_mask, folder / "kept")
-            else:
-                rows = pa.table({"id": to_arrow(np.flatnonzero(self.keep_mask))})
-                (folder / "kept").mkdir(exist_ok=True)
-                write_table(rows, folder / "kept" / "part-0.parquet")
-        write_json(self.stats, folder / "run.json")
-        return folder
 
 
 def dedup(
@@ -227,6 +89,10 @@ def dedup(
     on_error: str = "stop",
     encoding_errors: str = "strict",
     lines: bool = False,
+    out: str | Path | None = None,
+    memory: str | int | None = None,
+    spill: str | Path | None = None,
+    fresh: bool = False,
     batch_rows: int | None = None,
     progress: Observer | None = None,
 ) -> Dedup:
@@ -244,6 +110,9 @@ def dedup(
     bands, rows: take this banding instead of the one that follows from threshold and recall.
     on_error: "stop" at a broken row, or "skip" it (counted and listed in `.aside`). encoding_errors: "strict" or
     "replace".
+    out: a folder for the answer. A run of files that was interrupted there goes on where it was; `fresh` starts over.
+    memory: how much to use, such as "4GiB"; by default half of what is free. What does not fit is kept in files, in
+        the folder `spill`, or in `out`, or where temporary files go.
 
     >>> result = dedup(["to be or not to be, that is it", "To be or not to be: that is it!", "hello"])
     >>> result.removed.to_pylist()
@@ -251,27 +120,59 @@ def dedup(
     """
     policy = Keep.parse(keep)
     chosen = Settings(shingle, threshold, recall, seed, sketch, bands, rows, max_slots)
-    options = _read_options(text, id, policy.column, on_error, encoding_errors, lines, batch_rows)
+    budget = Budget.of("dedup", memory)
+    options = _read_options(text, id, policy.column, on_error, encoding_errors, lines, batch_rows, budget)
     count = check_threads("dedup", threads)
-    search = chosen.search(count)
+    search = chosen.search(count, budget)
     record = Record(progress) if progress else Record()
-    collection = collect(source, options, chosen.shingle, record, count)
-    matches = search.find(collection.items, record)
-    with record.stage("cluster"):
-        needs_length = policy.rule in ("longest", "shortest")
-        lengths = collection.items.lengths if needs_length else np.zeros(len(collection.items), np.int64)
-        ranks = policy.ranks(lengths, collection.scores)
-        removal = removals(matches.groups, matches.left, matches.right, matches.similarity, ranks, matches.digests)
+    opened = source if isinstance(source, Sets) else open_source(source, options)
+    files = opened.files if isinstance(opened, Source) else []
     parameters = {
-        **chosen.to_dict(collection.shingler),
+        **chosen.to_dict(parse_shingler(shingle)),
         "keep": str(policy),
         "text": text,
         "id": id,
-        "threads": count,
         "on_error": on_error,
         "encoding_errors": encoding_errors,
+        "lines": lines,
     }
-    return Dedup(collection, matches, removal, record, parameters)
+    place = Path(spill) if spill is not None else None
+    inputs = opened.identity() if out is not None and isinstance(opened, Source) else None
+    if out is None:
+        space = Workspace.temporary(place)
+    else:
+        check_directory(out, files)
+        identity = {"parameters": {**parameters, "shingle": str(shingle)}, "inputs": inputs or {}}
+        space = Workspace.open(Path(out), identity, place, fresh or inputs is None)
+    try:
+        if space.resumed:
+            record.notes["resumed"] = space.resumed
+        collection = collect(opened, options, chosen.shingle, record, count, space, budget.texts)
+        parameters.update(collection.shingler.to_dict() if collection.shingler else {"shingle": None})
+        matches = search.find(collection.items, record, space)
+        with record.stage("cluster"):
+            needs_length = policy.rule in ("longest", "shortest")
+            lengths = collection.items.lengths if needs_length else np.zeros(len(collection.items), np.int64)
+            ranks = policy.ranks(lengths, collection.scores)
+            removal = removals(matches.groups, matches.left, matches.right, matches.similarity, ranks, matches.copies)
+        work = {"threads": count, "memory": budget.total, "spilled_bytes": space.disk}
+        result = Dedup(collection, matches, removal, record, {**parameters, **work})
+        if out is not None:
+            if inputs and isinstance(opened, Source):
+                _check_unchanged(inputs, opened)
+            result.write(Path(out))
+            space.finish()
+    finally:
+        space.close()
+    return result
+
+
+def _check_unchanged(inputs: dict[str, list[int]], source: Source) -> None:
+    """Raise if an input file has another size or time than when the run began."""
+    now = source.identity(content=False) or {}
+    before = {name: [size, time, 0] for name, (size, time, _) in inputs.items()}
+    for change in changed_files(before, {name: [*facts[:2], 0] for name, facts in now.items()}):
+        raise InputError(f"{change}: it changed while likewise worked; leave it alone and run again with --fresh")
 
 
 def pairs(
@@ -293,6 +194,8 @@ def pairs(
     on_error: str = "stop",
     encoding_errors: str = "strict",
     lines: bool = False,
+    memory: str | int | None = None,
+    spill: str | Path | None = None,
     batch_rows: int | None = None,
     progress: Observer | None = None,
 ) -> Any:
@@ -309,12 +212,17 @@ def pairs(
     if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
         raise ParameterError.of("pairs", "top", "a positive whole number", top)
     chosen = Settings(shingle, threshold, recall, seed, sketch, bands, rows, max_slots)
-    options = _read_options(text, id, None, on_error, encoding_errors, lines, batch_rows)
+    budget = Budget.of("pairs", memory)
+    options = _read_options(text, id, None, on_error, encoding_errors, lines, batch_rows, budget)
     count = check_threads("pairs", threads)
-    search = chosen.search(count)
+    search = chosen.search(count, budget)
     record = Record(progress) if progress else Record()
-    here = collect(source, options, chosen.shingle, record, count)
-    there = here if other is None else collect(other, options, here.shingler or chosen.shingle, record, count)
+    space = Workspace.temporary(Path(spill) if spill is not None else None)
+    limit = budget.texts if other is None else budget.texts // 2
+    here = collect(source, options, chosen.shingle, record, count, space, limit)
+    there = here
+    if other is not None:
+        there = collect(other, options, here.shingler or chosen.shingle, record, count, space, limit, "read-other")
     split = 0 if other is None else len(here.items)
     items = here.items if other is None else joined(here.items, there.items)
     if other is not None and (split == 0 or len(items) == split):
@@ -322,31 +230,18 @@ def pairs(
         similarity = np.zeros(0)
         abridged: dict[str, int] = {}
     else:
-        left, right, similarity, abridged = listed_pairs(search.find(items, record, split), within=other is None)
+        matches = search.find(items, record, space, None if other is None else Sides(split, across=True))
+        left, right, similarity, abridged = listed_pairs(matches, within=other is None)
     if top is not None:
         left, right, similarity = best_partners(left, right, similarity, top, both_ways=other is None)
-    table = _pair_table(here.name(left), there.name(right - split), similarity)
+    table = pair_table(here.name(left), there.name(right - split), similarity)
     record.counts["pairs"] = len(left)
     if abridged:
         record.notes["abridged"] = abridged
     parameters = {**chosen.to_dict(here.shingler), "top": top, "text": text, "id": id, "threads": count}
     stats = statistics("pairs", parameters, [here] if there is here else [here, there], record)
+    space.finish()
     return table.replace_schema_metadata({"likewise": json.dumps(stats, default=str)})
-
-
-def best_partners(
-    left: Ints, right: Ints, similarity: NDArray[np.float64], top: int, *, both_ways: bool
-) -> tuple[Ints, Ints, NDArray[np.float64]]:
-    """Keep for every item its `top` most similar partners, best first, ties by row (L7)."""
-    if both_ways:
-        left, right = np.concatenate([left, right]), np.concatenate([right, left])
-        similarity = np.concatenate([similarity, similarity])
-    order = np.lexsort((right, -similarity, left))
-    left, right, similarity = left[order], right[order], similarity[order]
-    starts = np.flatnonzero(np.concatenate([[True], left[1:] != left[:-1]])) if len(left) else np.zeros(0, np.int64)
-    rank = np.arange(len(left)) - np.repeat(starts, np.diff(np.append(starts, len(left))))
-    chosen = rank < top
-    return left[chosen], right[chosen], similarity[chosen]
 
 
 def _read_options(
@@ -357,8 +252,9 @@ def _read_options(
     encoding_errors: str,
     lines: bool,
     batch_rows: int | None,
+    budget: Budget,
 ) -> ReadOptions:
-    more = {} if batch_rows is None else {"batch_rows": batch_rows}
+    more = {"batch_bytes": budget.batch, **({} if batch_rows is None else {"batch_rows": batch_rows})}
     return ReadOptions(
         text=text, id=id, score=score, on_error=on_error, encoding_errors=encoding_errors, lines=lines, **more
     )

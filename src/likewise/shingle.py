@@ -7,7 +7,6 @@ empty set; it is identical to other empty documents and similar to nothing else.
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 import unicodedata
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from likewise.arrays import Ints, Sets, TextChunk, Texts
+from likewise.arrays import Ints, Sets, TextChunk, Texts, concatenate
 from likewise.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ class Shingler:
     def sets(self, texts: Any) -> Sets:
         """Shingle a list of strings or an Arrow string array; the sets keep the order of first appearance."""
         whole = Texts.of(texts)
-        parts = [self.chunk_sets(chunk, np.arange(len(chunk))) for chunk in whole.chunks]
+        parts = [self.chunk_sets(chunk.load(), np.arange(len(chunk))) for chunk in whole.chunks]
         sets = concatenate(parts)
         return Sets(sets.values.astype(np.uint32), sets.offsets) if self.bits == 32 else sets
 
@@ -126,17 +125,6 @@ class Shingler:
             parts.append(Sets(values[:written].copy(), offsets[: done + 1].copy()))
             rows = rows[done:]
         return concatenate(parts)
-
-
-def concatenate(parts: list[Sets]) -> Sets:
-    """Join ragged arrays end to end."""
-    if len(parts) == 1:
-        return parts[0]
-    if not parts:
-        return Sets(np.zeros(0, np.uint64), np.zeros(1, np.int64))
-    bases = itertools.accumulate((len(part.values) for part in parts), initial=0)
-    offsets = [part.offsets[1:] + base for part, base in zip(parts, bases, strict=False)]
-    return Sets(np.concatenate([part.values for part in parts]), np.concatenate([np.zeros(1, np.int64), *offsets]))
 
 
 @dataclass(frozen=True)

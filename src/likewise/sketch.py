@@ -6,16 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from likewise.arrays import Hashes, Ints, Sets, TextChunk, Texts
+from likewise.arrays import Chunk, Hashes, Ints, Sets, TextChunk, Texts
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
 from likewise.kernels import sketch
 from likewise.kernels.documents import key_documents
+from likewise.keys import Keys
 from likewise.parallel import in_order
 
-Keys = NDArray[np.uint32]
 SET_BATCH = 20_000
 
 
@@ -27,51 +26,45 @@ def key_texts(
     minhash: MinHash,
     banding: Banding,
     threads: int,
+    out: Keys,
     tick: Callable[[int], None],
-) -> tuple[Keys, Hashes]:
-    """Return the band keys of these documents, and the fingerprints of their units (0, 0 for an empty document).
+) -> Hashes:
+    """Write the band keys of these documents; return the fingerprints of their units (0, 0 for an empty document).
 
     `recipe` and `prepare` come from a shingler; text goes to keys in one kernel, and no set is kept.
     """
-    keys = np.empty((len(rows), banding.b), np.uint32)
     digests = np.empty((len(rows), 2), np.uint64)
     seeds = minhash.seeds(banding.slots)
 
-    def work(task: tuple[TextChunk, Ints, slice]) -> int:
-        chunk, local, place = task
-        chunk = prepare(chunk)
-        key_documents(
-            chunk.data,
-            chunk.offsets,
-            local,
-            recipe,
-            minhash.code,
-            seeds,
-            banding.r,
-            keys[place],
-            digests[place],
-        )
+    def work(task: tuple[Chunk, Ints, slice]) -> int:
+        stored, local, place = task
+        chunk = prepare(stored.load())
+        keys = out.room(place)
+        key_documents(chunk.data, chunk.offsets, local, recipe, minhash.code, seeds, banding.r, keys, digests[place])
+        out.put(place, keys)
         return len(local)
 
     for done in in_order(work, texts.split(rows), threads):
         tick(done)
-    return keys, digests
+    return digests
 
 
-def key_sets(sets: Sets, minhash: MinHash, banding: Banding, threads: int, tick: Callable[[int], None]) -> Keys:
-    """Return the band keys of every set."""
-    keys = np.empty((len(sets), banding.b), np.uint32)
+def key_sets(
+    sets: Sets, minhash: MinHash, banding: Banding, threads: int, out: Keys, tick: Callable[[int], None]
+) -> None:
+    """Write the band keys of every set."""
     seeds = minhash.seeds(banding.slots)
 
     def work(start: int) -> int:
         part = slice(start, min(start + SET_BATCH, len(sets)))
         offsets = sets.offsets[part.start : part.stop + 1]
-        sketch.key_sets(sets.values, offsets, minhash.code, seeds, banding.r, keys[part])
+        keys = out.room(part)
+        sketch.key_sets(sets.values, offsets, minhash.code, seeds, banding.r, keys)
+        out.put(part, keys)
         return len(offsets) - 1
 
     for done in in_order(work, range(0, len(sets), SET_BATCH), threads):
         tick(done)
-    return keys
 
 
 def agreement_counts(sets: Sets, minhash: MinHash, slots: int, threads: int) -> Ints:

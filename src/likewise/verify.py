@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +15,14 @@ BATCH = 1 << 16
 SETS = 1 << 12
 
 
-def similarities(left: Ints, right: Ints, sets: Sets, threshold: float, threads: int) -> NDArray[np.float64]:
+def similarities(
+    left: Ints,
+    right: Ints,
+    sets: Sets,
+    threshold: float,
+    threads: int,
+    tick: Callable[[int], None] = lambda done: None,
+) -> NDArray[np.float64]:
     """Return the similarity of every pair of sets, -1 for those below the threshold; pairs come sorted by `left`."""
     out = np.empty(len(left), np.float64)
     mean = len(sets.values) / max(1, len(sets))
@@ -26,12 +35,13 @@ def similarities(left: Ints, right: Ints, sets: Sets, threshold: float, threads:
     for _ in in_order(draw, range(0, len(sets), SETS), threads):
         pass
 
-    def check(cut: slice) -> None:
+    def check(cut: slice) -> int:
         verify(left[cut], right[cut], sets.values, sets.offsets, maps, threshold, out[cut])
+        return len(out[cut])
 
     cuts = [slice(start, start + BATCH) for start in range(0, len(left), BATCH)]
-    for _ in in_order(check, cuts, threads):
-        pass
+    for done in in_order(check, cuts, threads):
+        tick(done)
     return out
 
 

@@ -14,12 +14,13 @@ from typing import IO, Any
 import pyarrow as pa
 
 from likewise.errors import OutputError, ParameterError
+from likewise.store import WORK, sync, told
 
 ROWS = 1 << 16
 """Rows in a row group or batch; fixed, so that the bytes do not depend on how a table is chunked."""
 
 MANIFEST = "run.json"
-OUTPUTS = ("removed.parquet", "pairs.parquet", "clusters.parquet", "aside.parquet", "report.html", "kept")
+OUTPUTS = ("removed.parquet", "pairs.parquet", "clusters.parquet", "aside.parquet", "report.html", "kept", "state")
 """What a run leaves in its folder, besides its manifest."""
 
 
@@ -35,6 +36,15 @@ def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
             writer(_settled(table), out)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
             raise OutputError(f"{path}: this table cannot be written as {path.suffix}: {error}") from error
+
+
+def write_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path) -> None:
+    """Write a Parquet file from batches of at most `ROWS` rows, each a row group: the bytes of `write_table`."""
+    import pyarrow.parquet as pq
+
+    with _created(path) as out, pq.ParquetWriter(out, schema, compression="zstd") as writer:
+        for batch in batches:
+            writer.write_batch(batch)
 
 
 def write_json(value: object, path: str | os.PathLike[str]) -> None:
@@ -62,7 +72,7 @@ def check_target(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLik
 
 
 def check_directory(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
-    """Raise now what `prepare_directory` would raise later; nothing is changed.
+    """Raise now what would be raised later, when the answer is to be put there; nothing is changed.
 
     A folder with other files and without a manifest will not be touched, nor one with an input in what would be
     replaced.
@@ -71,7 +81,7 @@ def check_directory(path: str | os.PathLike[str], inputs: Iterable[str | os.Path
     try:
         if path.exists() and not path.is_dir():
             raise OutputError(f"{path}: this is a file; name a folder")
-        if path.exists() and any(path.iterdir()) and not _is_ours(path / MANIFEST):
+        if path.exists() and any(path.iterdir()) and not _is_ours(path):
             raise OutputError(
                 f"{path}: the folder is not empty and was not made by likewise; choose another, or empty it"
             )
@@ -87,34 +97,35 @@ def check_directory(path: str | os.PathLike[str], inputs: Iterable[str | os.Path
         raise OutputError(f"{path}: you may not write to the folder {there}; choose another")
 
 
-def _is_ours(manifest: Path) -> bool:
-    """Tell whether a manifest was written by likewise."""
+def _is_ours(folder: Path) -> bool:
+    """Tell whether a folder was made by likewise: it has our manifest, or a run of ours has not finished there."""
+    if (folder / WORK).is_dir():
+        return True
     try:
-        content = json.loads(manifest.read_bytes())
+        content = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError):
         return False
-    return isinstance(content, dict) and ("likewise" in content or content.get("finished") is False)
+    return isinstance(content, dict) and "likewise" in content
 
 
-def prepare_directory(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]] = ()) -> Path:
-    """Make the folder of a run ready and return it: create it, or take out what an earlier run left.
+def publish(staged: Path, folder: Path) -> None:
+    """Put a new answer in the place of an old one: out with the old files, in with the new, the manifest last.
 
-    The manifest is written at once, so that a run that was killed leaves a folder that can be used again.
+    A folder without a manifest is therefore not finished, and the next run puts it right.
     """
-    path = Path(path)
-    check_directory(path, inputs)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        write_json({"finished": False}, path / MANIFEST)
-        unfinished = [left for name in OUTPUTS for left in path.glob(f".{name}.*.part")]
-        for output in [*(path / name for name in OUTPUTS), *unfinished]:
-            if output.is_dir() and not output.is_symlink():
-                shutil.rmtree(output)
-            else:
-                output.unlink(missing_ok=True)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be prepared: {error.strerror or error}; choose another folder") from error
-    return path
+    old = staged.with_name("old")
+    with told(folder):
+        if old.exists():
+            shutil.rmtree(old)
+        old.mkdir()
+        for name in (MANIFEST, *OUTPUTS):
+            if (folder / name).is_symlink() or (folder / name).exists():
+                os.replace(folder / name, old / name)
+        for name in (*OUTPUTS, MANIFEST):
+            if (staged / name).exists():
+                os.replace(staged / name, folder / name)
+        sync(folder)
+        shutil.rmtree(old)
 
 
 def _writer(path: Path) -> Callable[[pa.Table, IO[bytes]], None]:

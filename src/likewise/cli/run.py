@@ -53,6 +53,15 @@ SHARED = [
         help="What to do with invalid UTF-8.",
     ),
     click.option("--lines", is_flag=True, help="Text files hold one document a line."),
+    click.option(
+        "--memory",
+        metavar="SIZE",
+        help="How much memory to use, such as 4GiB. What does not fit is kept on disk; the answer is the same.  "
+        "[default: half of what is free]",
+    ),
+    click.option(
+        "--spill", metavar="DIR", type=click.Path(path_type=Path), help="Where to keep what does not fit in memory."
+    ),
     click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON."),
 ]
 
@@ -89,6 +98,7 @@ DIR will hold:
     metavar="POLICY",
     help="Which document stays: first, last, longest, shortest, max:COL, min:COL.",
 )
+@click.option("--fresh", is_flag=True, help="Start over, though an unfinished run in DIR could go on.")
 @shared
 def dedup(inputs: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> None:
     """Remove near-duplicates, and say for each removed document which one stands for it.
@@ -103,8 +113,7 @@ def dedup(inputs: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> 
     check_directory(out, [file.path for file in find(Files(list(inputs)))])
     show.announce_compilation()
     with show.progress() as observer:
-        result = likewise.dedup(Files(list(inputs)), progress=observer, **options)
-        result.save(out)
+        result = likewise.dedup(Files(list(inputs)), out=out, progress=observer, **options)
     stats = result.stats
     if as_json:
         click.echo(json.dumps(stats, indent=2))

@@ -9,6 +9,7 @@ from likewise.kernels import kernel
 DIGIT = 11
 RADIX = 1 << DIGIT
 DIGIT_MASK = np.uint64(RADIX - 1)
+MASK32 = np.uint32(RADIX - 1)
 
 
 @kernel
@@ -42,25 +43,85 @@ def radix_argsort(keys, bits):
 
 
 @kernel
-def scan_band(keys, band, order, split, fill, left, right):
-    """Count, or write if `fill`, the pairs that share this band's key and no earlier band's; return their number.
+def radix_sort32(keys):
+    """Return the stable order of uint32 keys, fewer than 2**31 of them, and the keys in that order."""
+    n = keys.size
+    order = np.empty(n, np.int32)
+    other = np.empty(n, np.int32)
+    sorted_keys = keys.copy()
+    other_keys = np.empty_like(keys)
+    for i in range(n):
+        order[i] = i
+    count = np.empty(RADIX, np.int64)
+    for shift in range(0, 32, DIGIT):
+        down = np.uint32(shift)
+        count[:] = 0
+        for i in range(n):
+            count[(keys[i] >> down) & MASK32] += 1
+        total = 0
+        for digit in range(RADIX):
+            here = count[digit]
+            count[digit] = total
+            total += here
+        for i in range(n):
+            key = sorted_keys[i]
+            digit = (key >> down) & MASK32
+            place = count[digit]
+            count[digit] = place + 1
+            other[place] = order[i]
+            other_keys[place] = key
+        order, other = other, order
+        sorted_keys, other_keys = other_keys, sorted_keys
+    return order, sorted_keys
 
-    `order` sorts the items by the band's key, stably, so that within a bucket the items ascend. With split >= 0
-    only pairs of an item before `split` and one from `split` on count.
-    """
-    count = 0
+
+@kernel
+def label_equal(digests, order, first):
+    """Write for each row the first row with the same 128 bits; `order` sorts the rows by some of those bits, stably."""
     n = order.size
     start = 0
     while start < n:
-        key = keys[order[start], band]
+        key = np.uint32(digests[order[start], 0])
         stop = start + 1
-        while stop < n and keys[order[stop], band] == key:
+        while stop < n and np.uint32(digests[order[stop], 0]) == key:
             stop += 1
         for x in range(start, stop):
             i = order[x]
-            for y in range(x + 1, stop):
+            first[i] = i
+            for y in range(start, x):
                 j = order[y]
-                if split >= 0 and (i >= split or j < split):
+                if first[j] == j and digests[i, 0] == digests[j, 0] and digests[i, 1] == digests[j, 1]:
+                    first[i] = j
+                    break
+        start = stop
+
+
+@kernel
+def scan_band(sorted_keys, members, keys, band, low, high, cap, fill, left, right):
+    """Count, or write if `fill`, the pairs that share a bucket of this band and none of an earlier one.
+
+    `members` are the items in the order of their keys, ascending within a bucket. The first `band` columns of `keys`
+    are the bands to be passed over. Pairs of two items below `low`, or of two from `high` on, do not count, and
+    buckets of more than `cap` items are left out.
+    """
+    count = 0
+    n = members.size
+    start = 0
+    while start < n:
+        key = sorted_keys[start]
+        stop = start + 1
+        while stop < n and sorted_keys[stop] == key:
+            stop += 1
+        if stop - start > cap:
+            start = stop
+            continue
+        for x in range(start, stop):
+            i = members[x]
+            if i >= high:
+                break
+            for y in range(x + 1, stop):
+                j = members[y]
+                if j < low:
                     continue
                 new = True
                 for earlier in range(band):
@@ -72,6 +133,28 @@ def scan_band(keys, band, order, split, fill, left, right):
                         left[count] = i
                         right[count] = j
                     count += 1
+        start = stop
+    return count
+
+
+@kernel
+def heavy_buckets(sorted_keys, members, cap, fill, first, rest):
+    """Count, or write if `fill`, the items of buckets of more than `cap`, each beside the first item of its bucket."""
+    count = 0
+    n = members.size
+    start = 0
+    while start < n:
+        stop = start + 1
+        while stop < n and sorted_keys[stop] == sorted_keys[start]:
+            stop += 1
+        if stop - start > cap:
+            if fill:
+                for x in range(start, stop):
+                    first[count] = members[start]
+                    rest[count] = members[x]
+                    count += 1
+            else:
+                count += stop - start
         start = stop
     return count
 

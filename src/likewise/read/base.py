@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.errors import InputError, ParameterError
+from likewise.read.identity import identity
 
 MIB = 1 << 20
 
@@ -102,6 +103,18 @@ class Source(ABC):
     def files(self) -> list[Path]:
         """The files that are read; none for objects in memory."""
         return []
+
+    def identity(self, content: bool = True) -> dict[str, list[int]] | None:
+        """Return what the input is known by: size, time and a sample of each file; None for objects in memory."""
+        return identity(self.files, content) if self.files else None
+
+    def state(self) -> dict[str, Any]:
+        """Return what reading has taught, so that another process can go on without reading again (as JSON)."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what another process learnt by reading the same input."""
+        return
 
     def positions(self) -> NDArray[np.int64] | None:
         """Return the row numbers of the delivered rows in the whole input; None if no row was set aside.

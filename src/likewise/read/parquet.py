@@ -64,7 +64,7 @@ class Parquet(Part):
             # to set a broken row group aside as a whole, nothing of it may have been delivered
             if self.options.skip:
                 yield partial(self._all_or_nothing, group, first, rows)
-            elif size <= WHOLE:
+            elif size <= min(WHOLE, 16 * self.options.batch_bytes):
                 yield partial(self._most, group, first, self._step(size, rows), 2 * size + SWOLLEN)
             else:
                 for start, batch in self._batches(group, first, self._step(size, rows)):

@@ -147,6 +147,19 @@ class TextFiles(Source):
             yield from cut(batch, self.options)
         self._delivered = delivered
 
+    def state(self) -> dict[str, Any]:
+        """Return which files were delivered, and what was set aside."""
+        places = {id(file): place for place, file in enumerate(self._files)}
+        return {
+            "delivered": [places[id(file)] for file in self._delivered or []],
+            "aside": [vars(entry) for entry in self.aside],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what another process learnt by reading the same files."""
+        self._delivered = [self._files[place] for place in state["delivered"]]
+        self.aside = [Aside(**entry) for entry in state["aside"]]
+
     def _kept(self, keep: Flags) -> list[Found]:
         if self._delivered is None:
             for _ in self.batches():

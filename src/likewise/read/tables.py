@@ -124,6 +124,23 @@ class TableFiles(Source):
                     yield from cut(piece.batch, self.options)
         self._taken = taken
 
+    def state(self) -> dict[str, Any]:
+        """Return which rows of which files were delivered, and what was set aside."""
+        return {
+            "taken": [one.state() for one in self._taken or []],
+            "aside": [vars(entry) for entry in self.aside],
+            "broken": [part.broken for part in self._usable],
+            "integer_ids": self._id_type == pa.int64(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what another process learnt by reading the same files."""
+        self._taken = [_Taken.restored(one) for one in state["taken"]]
+        self.aside = [Aside(**entry) for entry in state["aside"]]
+        for part, broken in zip(self._usable, state["broken"], strict=True):
+            part.broken = broken
+        self._id_type = pa.int64() if state["integer_ids"] else None
+
     def positions(self) -> NDArray[np.int64] | None:
         """Return the row numbers of the delivered rows, counted over all files."""
         taken = self._taken or []
@@ -205,6 +222,18 @@ class _Taken:
         self.rows = 0
         self.delivered = 0
         self._dropped: list[Rows] = []
+
+    def state(self) -> dict[str, Any]:
+        dropped = np.concatenate(self._dropped).tolist() if self._dropped else []
+        return {"rows": self.rows, "delivered": self.delivered, "dropped": dropped}
+
+    @classmethod
+    def restored(cls, state: dict[str, Any]) -> _Taken:
+        taken = cls()
+        taken.rows, taken.delivered = state["rows"], state["delivered"]
+        if state["dropped"]:
+            taken._dropped = [np.array(state["dropped"], np.int64)]
+        return taken
 
     def add(self, piece: Piece) -> None:
         if len(piece.dropped):

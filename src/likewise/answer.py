@@ -1,0 +1,239 @@
+"""The answer of `dedup`: its tables, and the folder they are written to."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from likewise.arrays import Ints, strings, to_arrow
+from likewise.cluster import Removal, components
+from likewise.collection import Collection
+from likewise.matching import Matches, listed_pairs
+from likewise.memory import peak_memory
+from likewise.record import Record
+from likewise.store import WORK, Workspace, told
+from likewise.write import ROWS, check_directory, publish, write_batches, write_json, write_table
+
+MOST_INPUTS = 100
+KINDS = ("near", "identical")
+
+
+def statistics(
+    command: str, parameters: dict[str, Any], collections: list[Collection], record: Record
+) -> dict[str, Any]:
+    """Return what a run says of itself."""
+    aside = [entry for part in collections for entry in part.aside]
+    inputs = [entry for part in collections for entry in part.describe()]
+    if len(inputs) > MOST_INPUTS:
+        inputs[MOST_INPUTS:] = [{"more_files": len(inputs) - MOST_INPUTS}]
+    return {
+        "likewise": version("likewise"),
+        "command": command,
+        "finished": True,
+        "parameters": parameters,
+        "input": inputs,
+        "counts": {**record.counts, "set_aside": len(aside)},
+        "set_aside": [vars(entry) for entry in aside[:100]],
+        "seconds": {stage: round(seconds, 4) for stage, seconds in record.seconds.items()},
+        "peak_memory_bytes": peak_memory(),
+        **record.notes,
+    }
+
+
+class Rows:
+    """A table that is made some rows at a time, so that it need not be in memory."""
+
+    def __init__(self, length: int, columns: dict[str, Callable[[slice], Any]]) -> None:
+        self._length = length
+        self._columns = columns
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in batches of the size of a row group."""
+        for start in range(0, self._length, ROWS):
+            yield self._batch(slice(start, min(start + ROWS, self._length)))
+
+    def _batch(self, part: slice) -> pa.RecordBatch:
+        columns = [make(part) for make in self._columns.values()]
+        return pa.RecordBatch.from_arrays([_array(column) for column in columns], list(self._columns))
+
+    def table(self) -> pa.Table:
+        """Return the whole table."""
+        return pa.Table.from_batches(self.batches(), self._batch(slice(0, 0)).schema).combine_chunks()
+
+    def write(self, path: Path) -> None:
+        """Write the table as Parquet."""
+        write_batches(self.batches(), self._batch(slice(0, 0)).schema, path)
+
+
+def _array(column: Any) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+class Dedup:
+    """The answer of `dedup`: tables `.pairs`, `.removed`, `.clusters`, the rows `.kept`, `.stats`, and `.save(dir)`."""
+
+    def __init__(
+        self,
+        collection: Collection,
+        matches: Matches,
+        removal: Removal,
+        record: Record,
+        parameters: dict[str, Any],
+    ) -> None:
+        self._collection = collection
+        self._matches = matches
+        self._removal = removal
+        self._record = record
+        self._parameters = parameters
+        with record.stage("tables"):
+            self._left, self._right, self._similarity, abridged = listed_pairs(matches)
+            self._labels = components(matches.groups, matches.left, matches.right)
+        items = len(collection.items)
+        sizes = np.bincount(self._labels) if items else np.zeros(0, np.int64)
+        record.counts["pairs"] = len(self._left)
+        record.counts["identical"] = int(removal.identical.sum())
+        record.counts["near"] = int((~removal.identical).sum())
+        record.counts["removed"] = len(removal.rows)
+        record.counts["kept"] = items - len(removal.rows)
+        record.counts["clusters"] = int((sizes > 1).sum())
+        record.notes["largest_cluster"] = int(sizes.max()) if len(sizes) else 0
+        if abridged:
+            record.notes["abridged"] = abridged
+
+    def _rows(self, table: str) -> Rows:
+        name = self._collection.name
+        if table == "pairs":
+            return Rows(
+                len(self._left),
+                {
+                    "id_a": lambda part: name(self._left[part]),
+                    "id_b": lambda part: name(self._right[part]),
+                    "similarity": lambda part: to_arrow(self._similarity[part]),
+                },
+            )
+        if table == "removed":
+            removal = self._removal
+            kinds = strings(list(KINDS))
+            return Rows(
+                len(removal.rows),
+                {
+                    "id": lambda part: name(removal.rows[part]),
+                    "kept_id": lambda part: name(removal.keepers[part]),
+                    "similarity": lambda part: to_arrow(removal.similarity[part]),
+                    "kind": lambda part: kinds.take(to_arrow(removal.identical[part].astype(np.int64))),
+                },
+            )
+        return Rows(
+            len(self._labels),
+            {
+                "id": lambda part: name(np.arange(part.start, part.stop)),
+                "cluster": lambda part: name(self._labels[part]),
+            },
+        )
+
+    @cached_property
+    def pairs(self) -> Any:
+        """Every pair found: id_a, id_b, similarity."""
+        return self._rows("pairs").table()
+
+    @cached_property
+    def removed(self) -> Any:
+        """Every removed document, the one that stands for it, their similarity, and the kind: identical or near."""
+        return self._rows("removed").table()
+
+    @cached_property
+    def clusters(self) -> Any:
+        """Every document and the first document of its connected component."""
+        return self._rows("clusters").table()
+
+    @cached_property
+    def keep_mask(self) -> NDArray[np.bool_]:
+        """One flag for every row read: is it kept?"""
+        mask = np.ones(len(self._collection.items), bool)
+        mask[self._removal.rows] = False
+        return mask
+
+    @cached_property
+    def kept(self) -> Any:
+        """The surviving rows with all their columns, as an Arrow table (as `Sets` if sets were given)."""
+        source = self._collection.source
+        if source is None:
+            return self._collection.items.sets(np.flatnonzero(self.keep_mask), 1)
+        return source.kept(self.keep_mask)
+
+    @property
+    def aside(self) -> list[Any]:
+        """The rows that were set aside under on_error="skip": file, row and reason."""
+        return self._collection.aside
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """All that `run.json` holds: version, parameters, counts and seconds by stage, memory, predicted recall."""
+        return statistics("dedup", self._parameters, [self._collection], self._record)
+
+    def __repr__(self) -> str:
+        counts = self._record.counts
+        return f"<Dedup: {counts['items']:,} items, {counts['kept']:,} kept, {counts['removed']:,} removed>"
+
+    def save(self, directory: str | Path) -> Path:
+        """Write kept/, removed.parquet, pairs.parquet, clusters.parquet and run.json; return the folder.
+
+        What an earlier run left there is replaced when everything is written, and not before.
+        """
+        folder = Path(directory)
+        check_directory(folder, self._collection.source.files if self._collection.source else [])
+        space = Workspace.open(folder, {"parameters": {}, "inputs": {}}, fresh=True)
+        try:
+            self.write(folder)
+        except BaseException:
+            space.close()
+            raise
+        space.finish()
+        return folder
+
+    def write(self, folder: Path) -> None:
+        """Write the answer beside the workspace of its folder, and put it in place."""
+        staged = folder / WORK / "answer"
+        source = self._collection.source
+        with told(staged), self._record.stage("write"):
+            shutil.rmtree(staged, ignore_errors=True)
+            (staged / "kept").mkdir(parents=True)
+            for name in ("removed", "pairs", "clusters"):
+                self._rows(name).write(staged / f"{name}.parquet")
+            if self.aside:
+                write_table(pa.Table.from_pylist([vars(entry) for entry in self.aside]), staged / "aside.parquet")
+            if source:
+                source.write_kept(self.keep_mask, staged / "kept")
+            else:
+                rows = pa.table({"id": to_arrow(np.flatnonzero(self.keep_mask))})
+                write_table(rows, staged / "kept" / "part-0.parquet")
+        write_json(self.stats, staged / "run.json")
+        publish(staged, folder)
+
+
+def pair_table(names_a: Any, names_b: Any, similarity: NDArray[np.float64]) -> Any:
+    """Return a table of pairs."""
+    return pa.table({"id_a": names_a, "id_b": names_b, "similarity": to_arrow(similarity)})
+
+
+def best_partners(
+    left: Ints, right: Ints, similarity: NDArray[np.float64], top: int, *, both_ways: bool
+) -> tuple[Ints, Ints, NDArray[np.float64]]:
+    """Keep for every item its `top` most similar partners, best first, ties by row (L7)."""
+    if both_ways:
+        left, right = np.concatenate([left, right]), np.concatenate([right, left])
+        similarity = np.concatenate([similarity, similarity])
+    order = np.lexsort((right, -similarity, left))
+    left, right, similarity = left[order], right[order], similarity[order]
+    starts = np.flatnonzero(np.concatenate([[True], left[1:] != left[:-1]])) if len(left) else np.zeros(0, np.int64)
+    rank = np.arange(len(left)) - np.repeat(starts, np.diff(np.append(starts, len(left))))
+    chosen = rank < top
+    return left[chosen], right[chosen], similarity[chosen]

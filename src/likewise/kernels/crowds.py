@@ -1,0 +1,379 @@
+"""Crowds: documents that share a template, told apart by the shingles that few of them carry.
+
+A word is 64 bits: a key in the high half, a row in the low half, so that sorting words by their key groups the rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likewise.kernels import kernel
+from likewise.kernels.hashing import LOW32, U32, mix
+from likewise.kernels.sets import STRIDE, TABLE_ODD, differing_bits, table_bits
+from likewise.kernels.sketch import band_keys, sketch_one
+
+DIGIT = 11
+RADIX = 1 << DIGIT
+DIGIT_MASK = np.uint64(RADIX - 1)
+SLACK = 1e-6
+DEPUTIES = 2
+
+
+@kernel
+def count_values(values, down, counts):
+    """Count every value in one of the 2**(64 - down) counters, chosen by its hash: none is ever counted too low."""
+    for i in range(values.size):
+        counts[(np.uint64(values[i]) * TABLE_ODD) >> down] += np.uint32(1)
+
+
+@kernel
+def value_counts(values, down, counts, out):
+    """out[i] = the counter of values[i]."""
+    for i in range(values.size):
+        out[i] = counts[(np.uint64(values[i]) * TABLE_ODD) >> down]
+
+
+@kernel
+def exact_counts(values, wanted, out):
+    """out[w] = how often the value wanted[w] stands among the values; the wanted ones are all different."""
+    bits = table_bits(4 * wanted.size)
+    down = np.uint64(64 - bits)
+    mask = np.uint64((1 << bits) - 1)
+    owner = np.full(1 << bits, -1)
+    for w in range(wanted.size):
+        slot = (np.uint64(wanted[w]) * TABLE_ODD) >> down
+        while owner[slot] >= 0:
+            slot = (slot + np.uint64(1)) & mask
+        owner[slot] = w
+    for i in range(values.size):
+        slot = (np.uint64(values[i]) * TABLE_ODD) >> down
+        while owner[slot] >= 0:
+            if wanted[owner[slot]] == values[i]:
+                out[owner[slot]] += 1
+                break
+            slot = (slot + np.uint64(1)) & mask
+
+
+@kernel
+def heavy_sizes(values, offsets, down, counts, most, out):
+    """out[i] = how many values of set i are heavy: their counter is above `most`."""
+    for i in range(offsets.size - 1):
+        heavy = 0
+        for j in range(offsets[i], offsets[i + 1]):
+            heavy += np.int64(counts[(np.uint64(values[j]) * TABLE_ODD) >> down] > most)
+        out[i] = heavy
+
+
+@kernel
+def residual_words(values, offsets, first, down, counts, most, seed, lengths, out):
+    """Write for set i, row first + i, the words of the lengths[i] lowest hashes among its values that are not heavy."""
+    longest = 0
+    for i in range(lengths.size):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    buffer = np.empty(longest, np.uint64)
+    written = 0
+    for i in range(lengths.size):
+        if lengths[i] == 0:
+            continue
+        n = 0
+        for j in range(offsets[i], offsets[i + 1]):
+            x = np.uint64(values[j])
+            if counts[(x * TABLE_ODD) >> down] <= most:
+                buffer[n] = mix(x ^ seed) >> U32
+                n += 1
+        if lengths[i] < n:
+            buffer[:n].sort()
+        for k in range(lengths[i]):
+            out[written] = (buffer[k] << U32) | np.uint64(first + i)
+            written += 1
+
+
+@kernel
+def split_words(words, out, starts):
+    """Group words by their highest digit, stably; starts[d] is where the words of digit d begin in `out`."""
+    down = np.uint64(64 - DIGIT)
+    starts[:] = 0
+    for i in range(words.size):
+        starts[np.int64(words[i] >> down) + 1] += 1
+    for digit in range(RADIX):
+        starts[digit + 1] += starts[digit]
+    place = starts.copy()
+    for i in range(words.size):
+        digit = words[i] >> down
+        out[place[digit]] = words[i]
+        place[digit] += 1
+
+
+@kernel
+def sort_words(words, low, high):
+    """Return the words sorted stably by their bits `low` to `high`."""
+    source = words.copy()
+    target = np.empty_like(source)
+    count = np.empty(RADIX, np.int64)
+    for shift in range(low, high, DIGIT):
+        down = np.uint64(shift)
+        count[:] = 0
+        for i in range(source.size):
+            count[(source[i] >> down) & DIGIT_MASK] += 1
+        total = 0
+        for digit in range(RADIX):
+            here = count[digit]
+            count[digit] = total
+            total += here
+        for i in range(source.size):
+            digit = (source[i] >> down) & DIGIT_MASK
+            target[count[digit]] = source[i]
+            count[digit] += 1
+        source, target = target, source
+    return source
+
+
+@kernel
+def run_pairs(words, sizes, threshold, fill, out):
+    """Count, or write if `fill`, the pairs of rows whose words, sorted, have the same key and whose sizes allow it.
+
+    A pair is a word again: the lower row in the high half.
+    """
+    count = 0
+    start = 0
+    while start < words.size:
+        key = words[start] >> U32
+        stop = start + 1
+        while stop < words.size and words[stop] >> U32 == key:
+            stop += 1
+        for x in range(start, stop):
+            a = words[x] & LOW32
+            for y in range(x + 1, stop):
+                b = words[y] & LOW32
+                less = min(sizes[a], sizes[b])
+                more = max(sizes[a], sizes[b])
+                if a != b and less >= threshold * more - SLACK:
+                    if fill:
+                        out[count] = (a << U32) | b
+                    count += 1
+        start = stop
+    return count
+
+
+@kernel
+def distinct_words(words):
+    """Move the first of every run of equal words to the front; return how many there are."""
+    count = 0
+    for i in range(words.size):
+        if i == 0 or words[i] != words[i - 1]:
+            words[count] = words[i]
+            count += 1
+    return count
+
+
+@kernel
+def heavy_keys(values, offsets, rows, down, counts, most, seeds, per_band, out):
+    """Sketch the heavy values of these sets and keep the band keys."""
+    longest = 0
+    for row in rows:
+        longest = max(longest, offsets[row + 1] - offsets[row])
+    buffer = np.empty(longest, np.uint64)
+    signature = np.empty(out.shape[1] * per_band, np.uint32)
+    slots = np.empty(signature.size, np.uint64)
+    for i in range(rows.size):
+        n = 0
+        for j in range(offsets[rows[i]], offsets[rows[i] + 1]):
+            x = np.uint64(values[j])
+            if counts[(x * TABLE_ODD) >> down] > most:
+                buffer[n] = x
+                n += 1
+        sketch_one(buffer, n, 0, seeds, slots, signature)
+        band_keys(signature, per_band, out[i])
+
+
+@kernel
+def find_root(parent, a):
+    """Return the lowest node of the tree that `a` stands in, and shorten the way to it."""
+    while parent[a] != a:
+        parent[a] = parent[parent[a]]
+        a = parent[a]
+    return a
+
+
+@kernel
+def bucket_pairs(keys, band, order, lack, limit, fill, parent, left, right):
+    """Count, or write if `fill`, the pairs of this band's buckets that may be similar by their heavy values alone.
+
+    Those are the pairs with lack[i] + lack[j] <= 0; `order` sorts the items by key, and within a bucket `lack` ascends.
+    Pairs that agree in an earlier band are left out. A bucket with more than `limit` such pairs a member is a throng:
+    it gives no pairs, and its members are joined in the forest `parent`.
+    """
+    count = 0
+    start = 0
+    while start < order.size:
+        key = keys[order[start], band]
+        stop = start + 1
+        while stop < order.size and keys[order[stop], band] == key:
+            stop += 1
+        total = 0
+        y = stop
+        for x in range(start, stop):
+            while y > start and lack[order[x]] + lack[order[y - 1]] > SLACK:
+                y -= 1
+            if y <= x + 1:
+                break
+            total += y - x - 1
+        throng = total > limit * (stop - start)
+        for x in range(start, stop):
+            i = order[x]
+            if throng:
+                if not fill and lack[i] + lack[order[start]] <= SLACK:
+                    a = find_root(parent, order[start])
+                    b = find_root(parent, i)
+                    parent[max(a, b)] = min(a, b)
+                continue
+            for y in range(x + 1, stop):
+                j = order[y]
+                if lack[i] + lack[j] > SLACK:
+                    break
+                new = True
+                for earlier in range(band):
+                    if keys[i, earlier] == keys[j, earlier]:
+                        new = False
+                        break
+                if new:
+                    if fill:
+                        left[count] = i
+                        right[count] = j
+                    count += 1
+        start = stop
+    return count
+
+
+@kernel
+def tabulate(values, offsets, a, table, owner):
+    """Put the values of set `a` in a hash table; return the shift and the mask of its slots."""
+    bits = table_bits(offsets[a + 1] - offsets[a])
+    down = np.uint64(64 - bits)
+    mask = np.uint64((1 << bits) - 1)
+    for i in range(offsets[a], offsets[a + 1]):
+        slot = (np.uint64(values[i]) * TABLE_ODD) >> down
+        while owner[slot] == a:
+            slot = (slot + np.uint64(1)) & mask
+        owner[slot] = a
+        table[slot] = values[i]
+    return down, mask
+
+
+@kernel
+def similarity_to(values, offsets, a, b, table, owner, down, mask, least, threshold):
+    """Return the Jaccard similarity of `b` to the set `a` in the table, or -1 if it is below the threshold."""
+    spare = offsets[b + 1] - offsets[b] - least
+    for start in range(offsets[b], min(offsets[b] + STRIDE, offsets[b + 1])):
+        for i in range(start, offsets[b + 1], STRIDE):
+            x = values[i]
+            slot = (np.uint64(x) * TABLE_ODD) >> down
+            while owner[slot] == a and table[slot] != x:
+                slot = (slot + np.uint64(1)) & mask
+            spare -= np.int64(owner[slot] != a)
+        if spare < 0:
+            return -1.0
+    shared = spare + least
+    union = offsets[a + 1] - offsets[a] + offsets[b + 1] - offsets[b] - shared
+    similarity = shared / union if union > 0 else 1.0
+    return similarity if similarity >= threshold else -1.0
+
+
+@kernel
+def least_overlap(threshold, size_a, size_b):
+    """Return an overlap below which two sets cannot reach the threshold; one less, against rounding."""
+    return np.int64(np.ceil(threshold / (1.0 + threshold) * (size_a + size_b))) - 1
+
+
+@kernel
+def lead(
+    left,
+    right,
+    values,
+    offsets,
+    maps,
+    lack,
+    throng,
+    lists,
+    longest,
+    threshold,
+    leaders,
+    out_left,
+    out_right,
+    out_similarity,
+):
+    """Walk the rows in order; one that no earlier leader is found similar to becomes a leader. Return the new pairs.
+
+    Leaders are looked for among the partners of the verified pairs (left, right), which come sorted by `right`, and
+    then among up to `longest` leaders of the row's throng; throng[i] is -1 where there is none, and the leaders of
+    throng t stand in `lists` from lists[t] on. A leader that is hit moves up in its list. A row that follows a leader
+    is also compared with the leader's first followers, its deputies: should the leader go, they take over.
+    """
+    n = offsets.size - 1
+    largest = 0
+    for i in range(n):
+        largest = max(largest, offsets[i + 1] - offsets[i])
+    size = 1 << table_bits(largest)
+    table = np.empty(size, values.dtype)
+    owner = np.full(size, -1)
+    listed = np.zeros(lists.size - 1, np.int64)
+    members = np.empty(lists[-1], np.int64)
+    deputies = np.full((n, DEPUTIES), -1)
+    written = 0
+    p = 0
+    for i in range(n):
+        follows = False
+        while p < right.size and right[p] == i:
+            follows |= leaders[left[p]]
+            p += 1
+        t = throng[i]
+        if follows or t < 0:
+            leaders[i] = not follows
+            continue
+        size_i = offsets[i + 1] - offsets[i]
+        down = np.uint64(0)
+        mask = np.uint64(0)
+        tabulated = False
+        k = 0
+        found = -1
+        while k < listed[t] and found < 0:
+            b = members[lists[t] + k]
+            size_b = offsets[b + 1] - offsets[b]
+            least = least_overlap(threshold, size_i, size_b)
+            k += 1
+            if lack[i] + lack[b] > SLACK or min(size_i, size_b) < least:
+                continue
+            if size_i + size_b - differing_bits(maps[i], maps[b]) < 2 * least:
+                continue
+            if not tabulated:
+                down, mask = tabulate(values, offsets, i, table, owner)
+                tabulated = True
+            similarity = similarity_to(values, offsets, i, b, table, owner, down, mask, least, threshold)
+            if similarity >= 0:
+                found = b
+                out_left[written] = b
+                out_right[written] = i
+                out_similarity[written] = similarity
+                written += 1
+                up = lists[t] + (k - 1) // 2
+                members[lists[t] + k - 1] = members[up]
+                members[up] = b
+        leaders[i] = found < 0
+        if found < 0:
+            if listed[t] < min(longest, lists[t + 1] - lists[t]):
+                listed[t] += 1
+            members[lists[t] + listed[t] - 1] = i
+            continue
+        for place in range(DEPUTIES):
+            b = deputies[found, place]
+            if b < 0:
+                deputies[found, place] = i
+                break
+            least = least_overlap(threshold, size_i, offsets[b + 1] - offsets[b])
+            similarity = similarity_to(values, offsets, i, b, table, owner, down, mask, least, threshold)
+            if similarity >= 0:
+                out_left[written] = b
+                out_right[written] = i
+                out_similarity[written] = similarity
+                written += 1
+    return written

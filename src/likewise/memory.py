@@ -1,0 +1,118 @@
+"""How much memory a run may take, and what the process has taken."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from likewise.errors import ParameterError
+
+MIB = 1 << 20
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]i?)?b?\s*", re.IGNORECASE)
+LEAST = 64 * MIB
+ASSUMED = 4096 * MIB
+
+
+def parse_size(owner: str, name: str, value: object) -> int:
+    """Return a number of bytes as the user writes it: 4GiB, 500MB, 2e9 written out, a plain number.
+
+    >>> parse_size("dedup", "memory", "4GiB"), parse_size("dedup", "memory", "1.5 GB")
+    (4294967296, 1500000000)
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    found = SIZE.fullmatch(value) if isinstance(value, str) else None
+    if not found or float(found[1]) <= 0:
+        raise ParameterError.of(owner, name, "a size such as 4GiB or 500MB", value)
+    return int(float(found[1]) * UNITS[(found[2] or "").lower()])
+
+
+def free_memory() -> int:
+    """Return the bytes of memory that can still be taken, within the limits of a container."""
+    amounts = []
+    with suppress(OSError, ValueError):
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                amounts.append(int(line.split()[1]) * 1024)
+    with suppress(OSError, ValueError):
+        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
+        amounts.append(limit - int(Path("/sys/fs/cgroup/memory.current").read_text()))
+    if not amounts and hasattr(os, "sysconf"):
+        with suppress(OSError, ValueError):
+            amounts.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
+    return max(LEAST, min(amounts)) if amounts else ASSUMED
+
+
+def peak_memory() -> int | None:
+    """Return the peak memory of this process in bytes, or None where the system does not tell.
+
+    Linux hands ru_maxrss down from the process that started this one, so its own file is asked first.
+    """
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    with suppress(ImportError):
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
+    return None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The memory of a run and how it is shared out: each of these is the most that one kind of data may hold at once.
+
+    What is larger lives in files. The answer is the same, whatever the budget.
+    """
+
+    total: int
+
+    @classmethod
+    def of(cls, owner: str, memory: object) -> Budget:
+        """Take what the user said; by default half of what is free."""
+        if memory is None:
+            return cls(free_memory() // 2)
+        total = parse_size(owner, "memory", memory)
+        if total < LEAST:
+            raise ParameterError.of(owner, "memory", f"at least {LEAST // MIB}MiB", memory)
+        return cls(total)
+
+    @property
+    def texts(self) -> int:
+        """Bytes of text that may stay in memory."""
+        return self.total // 3
+
+    @property
+    def keys(self) -> int:
+        """Bytes of band keys that may stay in memory."""
+        return self.total // 5
+
+    @property
+    def sort(self) -> int:
+        """Bytes that one thread may take to sort a band."""
+        return self.total // 12
+
+    @property
+    def pairs(self) -> int:
+        """Bytes of candidate pairs to be verified in one go."""
+        return self.total // 10
+
+    @property
+    def sets(self) -> int:
+        """Bytes of sets to be compared in one go."""
+        return self.total // 5
+
+    @property
+    def batch(self) -> int:
+        """Bytes of text in a batch."""
+        return min(16 * MIB, max(MIB, self.total // 128))
+
+
+UNLIMITED = Budget(1 << 60)

@@ -1,0 +1,396 @@
+"""A run folder as a sequence of committed steps (X2): kill it at any moment, run it again, and it goes on.
+
+A step's files are written to a hidden folder, brought to the disk, and take their place by one rename; then the list of
+steps (`steps.json`, with the size and checksum of every file) is replaced the same way. What is not in that list is a
+leftover and is removed at the next start.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import tempfile
+import weakref
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import IncompatibleError, OutputError
+
+FORMAT = 1
+WORK = ".likewise"
+STEPS = "steps.json"
+BLOCK = 1 << 22
+
+Array = NDArray[Any]
+
+
+class Workspace:
+    """The committed steps of one run, in a folder `.likewise` in its output folder; large files may lie elsewhere.
+
+    A workspace without a folder is temporary: it has no committed steps, makes its folder when a file is needed,
+    and removes it at the end.
+    """
+
+    def __init__(self, folder: Path | None, spill: Path | None = None) -> None:
+        self.folder = folder
+        self.resumed: list[str] = []
+        self.redone: list[str] = []
+        self.disk = 0
+        self._spill = spill
+        self._identity: dict[str, Any] = {}
+        self._steps: dict[str, dict[str, Any]] = {}
+        self._lock: IO[bytes] | None = None
+        self._temporary: Path | None = None
+
+    @classmethod
+    def open(
+        cls, directory: Path, identity: dict[str, Any], spill: Path | None = None, fresh: bool = False
+    ) -> Workspace:
+        """Take up the unfinished run in this folder, or begin one.
+
+        Raises IncompatibleError, which says what differs, if the folder holds an unfinished run of other inputs or
+        parameters; `fresh` throws that away.
+        """
+        folder = Path(directory) / WORK
+        identity = json.loads(json.dumps(identity, default=str))
+        space = cls(folder, spill / f"likewise-{_tag(folder)}" if spill else None)
+        with told(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            space._take_lock()
+            known = _read_json(folder / STEPS)
+            if known is not None and not fresh:
+                if known.get("format") != FORMAT:
+                    raise IncompatibleError(
+                        f"{directory}: the unfinished run there was made by another version of likewise;"
+                        " start over with --fresh"
+                    )
+                difference = _difference(known["identity"], identity)
+                if difference:
+                    raise IncompatibleError(
+                        f"{directory} holds an unfinished run that differs: {difference};"
+                        " run it as before to go on, start over with --fresh, or choose another folder"
+                    )
+                old = known.get("spill")
+                if old and spill is None:
+                    space._spill = Path(old)
+                elif old and space._spill and Path(old) != space._spill:
+                    shutil.rmtree(old, ignore_errors=True)
+                space._steps = known["steps"]
+            elif known is not None and known.get("spill"):
+                shutil.rmtree(known["spill"], ignore_errors=True)
+            space._identity = identity
+            space._drop_damaged()
+            space._clean()
+            space._write_steps()
+        space.resumed = list(space._steps)
+        return space
+
+    @classmethod
+    def temporary(cls, spill: Path | None = None) -> Workspace:
+        """Return a workspace that commits nothing and leaves nothing."""
+        return cls(None, spill)
+
+    @property
+    def lasting(self) -> bool:
+        """True if steps are committed."""
+        return self.folder is not None
+
+    @property
+    def large(self) -> Path:
+        """The folder for large files."""
+        if self.folder is not None:
+            return self._spill or self.folder
+        if self._temporary is None:
+            with told(self._spill or Path(tempfile.gettempdir())):
+                self._temporary = Path(tempfile.mkdtemp(prefix="likewise-", dir=self._spill))
+            weakref.finalize(self, shutil.rmtree, self._temporary, True)
+        return self._temporary
+
+    def check_room(self, need: int, what: str) -> None:
+        """Raise if the disk cannot hold so many bytes more."""
+        place = self._spill or self.folder or Path(tempfile.gettempdir())
+        there = next(folder for folder in (place, *place.absolute().parents) if folder.exists())
+        free = shutil.disk_usage(there).free
+        if need > free:
+            raise OutputError(
+                f"{there}: {what} will need {_size(need)} on disk and {_size(free)} are free;"
+                " make room, or name another disk with --spill, and run again"
+            )
+
+    def has(self, step: str) -> bool:
+        """Tell whether a step is committed."""
+        return step in self._steps
+
+    def notes(self, step: str) -> dict[str, Any]:
+        """Return what was said when the step was committed."""
+        notes: dict[str, Any] = self._steps[step]["notes"]
+        return notes
+
+    def array(self, step: str, name: str, mapped: bool = False) -> Array:
+        """Return an array of a committed step; mapped: left on disk, to be read by parts."""
+        array: Array = np.load(self.path(step, name + ".npy"), mmap_mode="r" if mapped else None)
+        return array
+
+    def path(self, step: str, name: str) -> Path:
+        """Return where a file of a committed step lies."""
+        return self.large / step / name
+
+    @contextmanager
+    def making(self, step: str) -> Iterator[Draft]:
+        """Make the files of a step in a draft; call its commit() last. Without it nothing remains of the draft."""
+        place = self.large / f"{step}.draft"
+        with told(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if place.exists():
+                shutil.rmtree(place)
+            place.mkdir()
+            draft = Draft(self, step, place)
+            try:
+                yield draft
+            finally:
+                draft.close()
+
+    def _commit(self, draft: Draft, notes: dict[str, Any]) -> None:
+        final = self.large / draft.step
+        for path in sorted(draft.place.iterdir()):
+            self.disk += path.stat().st_size
+        if self.lasting:
+            files = {path.name: _facts(path, draft.sums.get(path.name)) for path in sorted(draft.place.iterdir())}
+            for path in draft.place.iterdir():
+                sync(path)
+            sync(draft.place)
+        if final.exists():
+            shutil.rmtree(final)
+        os.replace(draft.place, final)
+        if self.lasting:
+            sync(final.parent)
+            self._steps[draft.step] = {"files": files, "notes": json.loads(json.dumps(notes, default=str))}
+            self._write_steps()
+        else:
+            self._steps[draft.step] = {"files": {}, "notes": notes}
+
+    def forget(self, *steps: str) -> None:
+        """Remove committed steps that no later one needs."""
+        for step in steps:
+            entry = self._steps.get(step)
+            if entry is None or entry.get("gone"):
+                continue
+            if self.lasting:
+                entry["gone"] = True
+                entry["files"] = {}
+                self._write_steps()
+            shutil.rmtree(self.large / step, ignore_errors=True)
+
+    def finish(self) -> None:
+        """Remove the workspace: the run is over and its answer in place."""
+        if self.folder is not None:
+            if self._spill is not None:
+                shutil.rmtree(self._spill, ignore_errors=True)
+            with suppress(OSError):
+                (self.folder / STEPS).unlink()
+            shutil.rmtree(self.folder, ignore_errors=True)
+        elif self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+        self.close()
+
+    def close(self) -> None:
+        """Let another run take the folder."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _take_lock(self) -> None:
+        """Keep a second run out of the folder; the system lets go of the lock however this process ends."""
+        try:
+            import fcntl
+        except ImportError:  # not there on Windows
+            return
+        assert self.folder is not None
+        self._lock = open(self.folder / "lock", "wb")  # noqa: SIM115 - held until the end
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self.close()
+            raise OutputError(
+                f"{self.folder.parent}: another run is at work in this folder; wait for it, or choose another"
+            ) from error
+
+    def _drop_damaged(self) -> None:
+        """Forget the steps from the first on whose files are not what they were when it was committed."""
+        names = list(self._steps)
+        for place, step in enumerate(names):
+            for name, facts in self._steps[step]["files"].items():
+                path = self.large / step / name
+                if not path.is_file() or _facts(path) != facts:
+                    self.redone = names[place:]
+                    for later in self.redone:
+                        del self._steps[later]
+                    return
+
+    def _clean(self) -> None:
+        """Remove what no committed step owns."""
+        assert self.folder is not None
+        for place in {self.folder, self.large}:
+            if not place.is_dir():
+                continue
+            for path in place.iterdir():
+                owned = path.name in self._steps and not self._steps[path.name].get("gone")
+                if not owned and path.name not in (STEPS, "lock"):
+                    _remove(path)
+
+    def _write_steps(self) -> None:
+        assert self.folder is not None
+        content = {
+            "format": FORMAT,
+            "identity": self._identity,
+            "spill": str(self._spill.absolute()) if self._spill else None,
+            "steps": self._steps,
+        }
+        write_whole(self.folder / STEPS, json.dumps(content).encode())
+
+
+class Draft:
+    """A step in the making: arrays and files that become its own when it is committed."""
+
+    def __init__(self, space: Workspace, step: str, place: Path) -> None:
+        self.step = step
+        self.place = place
+        self.sums: dict[str, int] = {}
+        self._space = space
+        self._open: list[IO[bytes]] = []
+
+    def save(self, **arrays: Array) -> None:
+        """Write arrays."""
+        for name, array in arrays.items():
+            with open(self.place / f"{name}.npy", "wb") as out:
+                np.lib.format.write_array(out, np.ascontiguousarray(array), allow_pickle=False)
+
+    def file(self, name: str) -> IO[bytes]:
+        """Open a file of the step for writing."""
+        out = open(self.place / name, "wb")  # noqa: SIM115 - closed with the draft
+        self._open.append(out)
+        return out
+
+    def commit(self, notes: dict[str, Any] | None = None) -> None:
+        """Make the step last."""
+        self.close()
+        self._space._commit(self, notes or {})
+
+    def close(self) -> None:
+        """Close the files."""
+        for out in self._open:
+            out.close()
+        self._open.clear()
+
+
+@contextmanager
+def told(place: Path) -> Iterator[None]:
+    """Turn what the system says about the disk into an error of our own."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise OutputError(
+                f"{place}: the disk is full; what is done is kept: make room, or name another disk with --spill,"
+                " and run the same command again"
+            ) from error
+        raise OutputError(f"{place}: cannot be written: {error.strerror or error}") from error
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replace a file, all or nothing."""
+    hidden = path.with_name(f".{path.name}.part")
+    with open(hidden, "wb") as out:
+        out.write(content)
+        out.flush()
+        os.fsync(out.fileno())
+    os.replace(hidden, path)
+    sync(path.parent)
+
+
+def checksum(path: Path) -> int:
+    """Return the CRC-32 of a file."""
+    total = 0
+    with open(path, "rb") as content:
+        while block := content.read(BLOCK):
+            total = zlib.crc32(block, total)
+    return total
+
+
+def _facts(path: Path, known: int | None = None) -> list[int]:
+    return [path.stat().st_size, checksum(path) if known is None else known]
+
+
+def sync(path: Path) -> None:
+    """Bring a file or a folder to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:  # folders cannot be synced everywhere
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            raise
+    finally:
+        os.close(handle)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    try:
+        content = json.loads(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _tag(folder: Path) -> str:
+    return f"{zlib.crc32(str(folder.absolute()).encode()):08x}"
+
+
+def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """Say in what two runs differ; nothing if in nothing."""
+    parts = []
+    for name in {**old["parameters"], **new["parameters"]}:
+        before, now = old["parameters"].get(name), new["parameters"].get(name)
+        if before != now:
+            parts.append(f"{name} was {before!r} and is now {now!r}")
+    parts.extend(changed_files(old["inputs"], new["inputs"]))
+    if not parts and old != new:
+        parts.append("it was made another way")
+    return "; ".join(parts[:3]) + (f"; and {len(parts) - 3} more" if len(parts) > 3 else "")
+
+
+FACTS = ("size", "time of change", "content")
+
+
+def changed_files(old: dict[str, list[Any]], new: dict[str, list[Any]]) -> Iterable[str]:
+    """Say which input files came, went or changed."""
+    for name in {**old, **new}:
+        if name not in new:
+            yield f"the input {name} is no longer given"
+        elif name not in old:
+            yield f"the input {name} is new"
+        elif old[name] != new[name]:
+            which = next((what for what, a, b in zip(FACTS, old[name], new[name], strict=False) if a != b), "content")
+            yield f"the input {name} has changed since (its {which} is another)"
+
+
+def _size(amount: float) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"
