@@ -14,10 +14,11 @@ from collections.abc import Callable
 import numpy as np
 
 from likewise.arrays import Sets
-from likewise.candidates import candidate_pairs
+from likewise.candidates import candidates
 from likewise.families import tuning
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
+from likewise.keys import HeldKeys
 from likewise.shingle import Words
 from likewise.sketch import key_sets
 from likewise.verify import similarities
@@ -53,10 +54,11 @@ def band_cost() -> float:
     """One band of one item: its key (keys less signatures), and its place in a sort in which nobody meets."""
     bands, rows = 32, 4
     sets, minhash, banding = random_sets(ITEMS, SIZE), MinHash(), Banding(bands, rows)
-    keyed = nanoseconds(lambda: key_sets(sets, minhash, banding, 1, lambda done: None))
+    room = HeldKeys(np.empty((ITEMS, bands), np.uint32))
+    keyed = nanoseconds(lambda: key_sets(sets, minhash, banding, 1, room, lambda done: None))
     sketched = nanoseconds(lambda: minhash.signatures(sets, banding.slots))
-    keys = random.integers(0, 2**32, (10 * ITEMS, bands), dtype=np.uint32)
-    sorting = nanoseconds(lambda: candidate_pairs(keys, 1), repeat=2)
+    keys = HeldKeys(random.integers(0, 2**32, (10 * ITEMS, bands), dtype=np.uint32))
+    sorting = nanoseconds(lambda: candidates(keys, 1), repeat=2)
     return max(0.0, keyed - sketched) / (ITEMS * bands) + sorting / (10 * ITEMS * bands)
 
 
@@ -66,7 +68,8 @@ def candidate_cost() -> float:
     lonely = random.integers(0, 2**32, (items, bands), dtype=np.uint32)
     crowded = lonely.copy()
     crowded[:, bands // 2] = random.permutation(items) // bucket
-    more = nanoseconds(lambda: candidate_pairs(crowded, 1), 2) - nanoseconds(lambda: candidate_pairs(lonely, 1), 2)
+    busy, idle = HeldKeys(crowded), HeldKeys(lonely)
+    more = nanoseconds(lambda: candidates(busy, 1), 2) - nanoseconds(lambda: candidates(idle, 1), 2)
     return more / (items * (bucket - 1) / 2)
 
 

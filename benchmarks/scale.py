@@ -5,8 +5,8 @@
     python benchmarks/scale.py --sizes 1000000 --recall 0.95     other options go to likewise as they are
 
 Every run is the whole command in a fresh process, from the file on disk to the folder of results. Because the corpus
-lists its similar pairs (planted.py), recall and mistakes are counted exactly: a mistake is a pair, or a removed document
-and the one kept for it, that is not planted, is below the threshold, or has another similarity than it should.
+lists its similar pairs (planted.py), recall and mistakes are counted exactly: a mistake is a pair, or a removed
+document and the one kept for it, that is not planted, is below the threshold, or has another similarity than it should.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from planted import planted
 from runs import HERE, Unavailable
 from watch import Cost, watched
 
+OUT = DATA / "out" / "scale"
 LIKEWISE = [sys.executable, "-c", "from likewise.cli import main; main()"]
 NEAR = 0.02
 """Pairs up to this much above the threshold are the hard ones: their recall is given apart."""
@@ -103,14 +104,13 @@ def measure(documents: int, threshold: float, options: list[str]) -> Row:
     """Run likewise on a planted corpus and score its answer."""
     corpus, listed = planted(documents)
     _, megabytes = size(corpus)
-    out = DATA / "out" / "scale"
-    cost, run = dedup(corpus, out, ["--threshold", str(threshold), *options])
-    true, said = read_pairs(listed), read_pairs(out / "pairs.parquet")
+    cost, run = dedup(corpus, OUT, ["--threshold", str(threshold), *options])
+    true, said = read_pairs(listed), read_pairs(OUT / "pairs.parquet")
     wanted = true[1] >= threshold
     near = wanted & (true[1] <= threshold + NEAR)
     _, found = places(true[0], said[0])
-    removed = read_pairs(out / "removed.parquet", "id", "kept_id")
-    shutil.rmtree(out)
+    removed = read_pairs(OUT / "removed.parquet", "id", "kept_id")
+    shutil.rmtree(OUT)
     return Row(
         documents=documents,
         text_mb=megabytes,
@@ -163,7 +163,7 @@ def arguments() -> tuple[argparse.Namespace, list[str]]:
 def main() -> None:
     """Measure each size, print the table, write it as JSON."""
     asked, options = arguments()
-    watched([*LIKEWISE, "warmup"], DATA)
+    watched([*LIKEWISE, "warmup"], OUT)
     rows: list[Row] = []
     for documents in map(int, asked.sizes.split(",")):
         try:

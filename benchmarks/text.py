@@ -65,9 +65,10 @@ class Row:
     own_recall: float | None = None
 
 
-def banding(threshold: float, recall: float, fewest_rows: int = 5) -> tuple[int, int]:
+def banding(threshold: float, recall: float, fewest_rows: int = 5, most_rows: int = 32) -> tuple[int, int]:
     """The bands and rows of the smallest signature that finds a pair at the threshold with this probability."""
-    sizes = [(ceil(log(1 - recall) / log(1 - threshold**rows)), rows) for rows in range(fewest_rows, 33)]
+    choice = range(fewest_rows, most_rows + 1)
+    sizes = [(ceil(log(1 - recall) / log(1 - threshold**rows)), rows) for rows in choice]
     return min(sizes, key=lambda size: size[0] * size[1])
 
 

@@ -5,10 +5,11 @@ answers with clusters, and with one survivor of each; no pair is verified.
 
 By default it is set up to be as fast as it can be with our words (lower case, no punctuation). It takes a word
 tokenizer of one's own: its normaliser leaves words with one blank between them, so `str.split` is enough. It need
-not look for numerals and diacritics. It reads each file of signatures at once and not five lines at a time, which its
-developers advise. Its processes are forked, which saves importing everything for each stage. `--plain` is the way of
-its documentation: English words by spaCy (which needs no model, hence no download), all of its normaliser,
-everything else as it is by default.
+not look for numerals and diacritics. It reads each file of signatures at once and not five lines at a time, as an
+example of its developers does. Its processes are forked, which saves importing everything for each stage.
+
+`--plain` is the way of its documentation: English words by spaCy (which needs no model, hence no download), all of its
+normaliser, everything else as it is by default.
 """
 
 from __future__ import annotations
@@ -113,7 +114,8 @@ class Stages:
         for number, start in enumerate(starts[:-1].tolist()):
             name = f"{self._folder('clusters')}/{number:06d}"
             if Path(f"{name}.clusters").exists():
-                members.append(np.fromfile(f"{name}.clusters", "<u4").reshape(-1, 2).astype(np.int64) + (start, 0))
+                found = np.fromfile(f"{name}.clusters", "<u4").reshape(-1, 2).astype(np.int64)
+                members.append(found + np.array([start, 0]))
             if Path(f"{name}.remove").exists():
                 removed.append(np.fromfile(f"{name}.remove", "<u4").astype(np.int64) + start)
         rows, clusters = np.concatenate(members).T

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from likewise.families.tuning import tune as tune
     from likewise.pipeline import dedup as dedup
     from likewise.pipeline import pairs as pairs
+    from likewise.rethreshold import rethreshold as rethreshold
     from likewise.shingle import Chars as Chars
     from likewise.shingle import Words as Words
     from likewise.shingle import choose_k as choose_k
@@ -43,6 +44,7 @@ _HOME = {
     "choose_k": "likewise.shingle",
     "dedup": "likewise.pipeline",
     "pairs": "likewise.pipeline",
+    "rethreshold": "likewise.rethreshold",
     "tune": "likewise.families.tuning",
     "ColumnError": "likewise.errors",
     "FormatError": "likewise.errors",

@@ -13,12 +13,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from likewise.against import Against
 from likewise.arrays import Ints, strings, to_arrow
 from likewise.cluster import Removal, components
 from likewise.collection import Collection
 from likewise.matching import Matches, listed_pairs
 from likewise.memory import peak_memory
 from likewise.record import Record
+from likewise.state import FOLDER, save_state, update_state
 from likewise.store import WORK, Workspace, told
 from likewise.write import ROWS, check_directory, publish, write_batches, write_json, write_table
 
@@ -87,54 +89,70 @@ class Dedup:
         removal: Removal,
         record: Record,
         parameters: dict[str, Any],
+        against: Against | None = None,
+        about: dict[str, Any] | None = None,
+        command: str = "dedup",
     ) -> None:
         self._collection = collection
         self._matches = matches
         self._removal = removal
         self._record = record
         self._parameters = parameters
+        self._against = against
+        self._about = about
+        self._command = command
+        self._offset = against.count if against else 0
         with record.stage("tables"):
             self._left, self._right, self._similarity, abridged = listed_pairs(matches)
-            self._labels = components(matches.groups, matches.left, matches.right)
-        items = len(collection.items)
-        sizes = np.bincount(self._labels) if items else np.zeros(0, np.int64)
+            self._labels = components(matches.groups, matches.left, matches.right)[self._offset :]
+            if against:
+                new = self._right >= self._offset
+                self._left, self._right, self._similarity = self._left[new], self._right[new], self._similarity[new]
+        sizes = np.bincount(self._labels) if len(self._labels) else np.zeros(0, np.int64)
         record.counts["pairs"] = len(self._left)
         record.counts["identical"] = int(removal.identical.sum())
         record.counts["near"] = int((~removal.identical).sum())
         record.counts["removed"] = len(removal.rows)
-        record.counts["kept"] = items - len(removal.rows)
+        record.counts["kept"] = collection.rows - len(removal.rows)
         record.counts["clusters"] = int((sizes > 1).sum())
         record.notes["largest_cluster"] = int(sizes.max()) if len(sizes) else 0
         if abridged:
             record.notes["abridged"] = abridged
 
+    @cached_property
+    def _ids(self) -> Any:
+        return self._against.names(self._collection) if self._against else None
+
+    def _name(self, rows: Ints) -> Any:
+        """Return the ids of these rows, those of earlier runs first."""
+        return self._collection.name(rows) if self._ids is None else self._ids.take(to_arrow(rows))
+
     def _rows(self, table: str) -> Rows:
-        name = self._collection.name
+        name, against, removal = self._name, self._against, self._removal
         if table == "pairs":
-            return Rows(
-                len(self._left),
-                {
-                    "id_a": lambda part: name(self._left[part]),
-                    "id_b": lambda part: name(self._right[part]),
-                    "similarity": lambda part: to_arrow(self._similarity[part]),
-                },
-            )
+            columns: dict[str, Callable[[slice], Any]] = {
+                "id_a": lambda part: name(self._left[part]),
+                "id_b": lambda part: name(self._right[part]),
+                "similarity": lambda part: to_arrow(self._similarity[part]),
+            }
+            if against:
+                columns["a_in"] = lambda part: against.origins(self._left[part])
+            return Rows(len(self._left), columns)
         if table == "removed":
-            removal = self._removal
             kinds = strings(list(KINDS))
-            return Rows(
-                len(removal.rows),
-                {
-                    "id": lambda part: name(removal.rows[part]),
-                    "kept_id": lambda part: name(removal.keepers[part]),
-                    "similarity": lambda part: to_arrow(removal.similarity[part]),
-                    "kind": lambda part: kinds.take(to_arrow(removal.identical[part].astype(np.int64))),
-                },
-            )
+            columns = {
+                "id": lambda part: name(removal.rows[part]),
+                "kept_id": lambda part: name(removal.keepers[part]),
+                "similarity": lambda part: to_arrow(removal.similarity[part]),
+                "kind": lambda part: kinds.take(to_arrow(removal.identical[part].astype(np.int64))),
+            }
+            if against:
+                columns["kept_in"] = lambda part: against.origins(removal.keepers[part])
+            return Rows(len(removal.rows), columns)
         return Rows(
             len(self._labels),
             {
-                "id": lambda part: name(np.arange(part.start, part.stop)),
+                "id": lambda part: name(np.arange(part.start, part.stop) + self._offset),
                 "cluster": lambda part: name(self._labels[part]),
             },
         )
@@ -157,8 +175,8 @@ class Dedup:
     @cached_property
     def keep_mask(self) -> NDArray[np.bool_]:
         """One flag for every row read: is it kept?"""
-        mask = np.ones(len(self._collection.items), bool)
-        mask[self._removal.rows] = False
+        mask = np.ones(self._collection.rows, bool)
+        mask[self._removal.rows - self._offset] = False
         return mask
 
     @cached_property
@@ -166,6 +184,7 @@ class Dedup:
         """The surviving rows with all their columns, as an Arrow table (as `Sets` if sets were given)."""
         source = self._collection.source
         if source is None:
+            assert self._collection.items is not None
             return self._collection.items.sets(np.flatnonzero(self.keep_mask), 1)
         return source.kept(self.keep_mask)
 
@@ -177,7 +196,7 @@ class Dedup:
     @property
     def stats(self) -> dict[str, Any]:
         """All that `run.json` holds: version, parameters, counts and seconds by stage, memory, predicted recall."""
-        return statistics("dedup", self._parameters, [self._collection], self._record)
+        return statistics(self._command, self._parameters, [self._collection], self._record)
 
     def __repr__(self) -> str:
         counts = self._record.counts
@@ -211,12 +230,21 @@ class Dedup:
             if self.aside:
                 write_table(pa.Table.from_pylist([vars(entry) for entry in self.aside]), staged / "aside.parquet")
             if source:
-                source.write_kept(self.keep_mask, staged / "kept")
+                written = source.write_kept(self.keep_mask, staged / "kept")
+                if self._about is not None:
+                    self._save_state(staged, [str(path.relative_to(staged / "kept")) for path in written])
             else:
                 rows = pa.table({"id": to_arrow(np.flatnonzero(self.keep_mask))})
                 write_table(rows, staged / "kept" / "part-0.parquet")
         write_json(self.stats, staged / "run.json")
         publish(staged, folder)
+
+    def _save_state(self, staged: Path, kept_files: list[str]) -> None:
+        about = {**(self._about or {}), "kept_files": kept_files}
+        if "state" in about:  # of an earlier run, whose pairs it has
+            update_state(Path(about.pop("state")), staged / FOLDER, self._matches, self.keep_mask, kept_files)
+        else:
+            save_state(staged / FOLDER, self._matches, self.keep_mask, self._offset, about)
 
 
 def pair_table(names_a: Any, names_b: Any, similarity: NDArray[np.float64]) -> Any:

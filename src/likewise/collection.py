@@ -29,9 +29,13 @@ SMALL = 100_000
 
 @dataclass
 class Collection:
-    """What was read: the items, their ids (None: row numbers), the scores a keep policy needs, and the source."""
+    """What was read: the items, their ids (None: row numbers), the scores a keep policy needs, and the source.
 
-    items: Items
+    Without items, the collection was not read but is known from an earlier run.
+    """
+
+    rows: int
+    items: Items | None
     ids: Any | None
     scores: Any | None
     source: Source | None
@@ -44,7 +48,7 @@ class Collection:
 
     def describe(self) -> list[dict[str, Any]]:
         """Say what was read, for run.json."""
-        return self.source.describe() if self.source else [{"object": "Sets", "rows": len(self.items)}]
+        return self.source.describe() if self.source else [{"object": "Sets", "rows": self.rows}]
 
     def name(self, rows: Ints) -> Any:
         """Return the ids of these rows as an Arrow array."""
@@ -69,7 +73,7 @@ def collect(
     if isinstance(source, Sets):
         if options.id is not None or options.score is not None:
             raise ParameterError("Sets have no columns: 'id' and 'keep=max:COLUMN' need a table")
-        return Collection(SetItems(source), None, None, None, None)
+        return Collection(len(source), SetItems(source), None, None, None, None)
     opened = source if isinstance(source, Source) else open_source(source, options)
     if space.has(step):
         opened.restore(space.notes(step)["source"])
@@ -162,12 +166,14 @@ def _finished(
         )
     if ids is not None:
         ids = _one_array(ids)
+        if pa.types.is_dictionary(ids.type):
+            ids = ids.cast(ids.type.value_type)
         _check_unique(ids, options.id)
     elif (positions := opened.positions()) is not None:
         ids = to_arrow(positions)
-    return Collection(
-        TextItems(texts, shingler, lengths), ids, _one_array(scores) if scores is not None else None, opened, shingler
-    )
+    items = TextItems(texts, shingler, lengths)
+    graded = _one_array(scores) if scores is not None else None
+    return Collection(len(items), items, ids, graded, opened, shingler)
 
 
 def _one_array(chunked: Any) -> Any:

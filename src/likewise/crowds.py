@@ -25,7 +25,7 @@ from likewise.families.minhash import seed_sequence
 from likewise.families.tuning import LEAST_BANDS, LEAST_RECALL, check_recall, check_threshold, fewest_bands
 from likewise.kernels import crowds as kernels
 from likewise.kernels.pairs import radix_argsort
-from likewise.kernels.sets import TABLE_ODD, bitmaps
+from likewise.kernels.sets import TABLE_ODD
 from likewise.parallel import in_order
 from likewise.verify import map_words, similarities
 
@@ -38,10 +38,12 @@ LIGHTEST = 16
 MOST_BANDS = 16
 MOST_ROWS = 8
 THRONG = 32
-LIST = 256
+LIST = 512
+CHECKS = 1024
+MAP = 2
 COMMON = 20
 BATCH = 1 << 14
-SEED_RESIDUAL = 0x7E51D0A1
+SEED_LIGHT = 0x7E51D0A1
 SEED_HEAVY = 0x4EA7B0D5
 LOW32 = np.uint64(0xFFFFFFFF)
 U32 = np.uint64(32)
@@ -88,17 +90,28 @@ def crowd_pairs(
     search = _Search(sets, threshold, recall, seed, threads, budget)
     if n * (n - 1) // 2 <= budget:
         left, right = (side.astype(np.int64) for side in np.triu_indices(n, 1))
-        throng = np.full(n, -1)
+        throngs = _Throngs(np.full(n, -1), np.zeros((0, 0), np.int32))
     else:
-        words, throng = search.heavy_pairs()
+        words, throngs = search.heavy_pairs()
         words = search.distinct([search.light_pairs(), words])
         left, right = (words >> U32).astype(np.int64), (words & LOW32).astype(np.int64)
     similarity = similarities(left, right, sets, threshold, threads)
     found = similarity >= 0
     left, right, similarity = left[found], right[found], similarity[found]
-    left, right, similarity, leaders = search.follow(left, right, similarity, throng)
+    left, right, similarity, leaders = search.follow(left, right, similarity, throngs)
     common, carried = search.common()
-    return Crowd(left, right, similarity, leaders, bool((throng < 0).all()), common, carried)
+    return Crowd(left, right, similarity, leaders, not throngs, common, carried)
+
+
+@dataclass(frozen=True)
+class _Throngs:
+    """Buckets with too many pairs: the throng of row i in band j is of[place[i], j]; -1 stands for none."""
+
+    place: Ints
+    of: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return int(self.of.max(initial=-1)) + 1
 
 
 @dataclass(frozen=True)
@@ -115,6 +128,10 @@ class _Search:
     def batches(self, n: int) -> list[slice]:
         """Cut n things into batches, the same whatever the number of threads."""
         return [slice(start, min(start + BATCH, n)) for start in range(0, n, BATCH)]
+
+    def offsets(self, part: slice) -> Ints:
+        """Return the offsets of a batch of sets."""
+        return self.sets.offsets[part.start : part.stop + 1]
 
     def run(self, work: Any, tasks: Any) -> list[Any]:
         """Run tasks on all threads."""
@@ -166,16 +183,21 @@ class _Search:
         return int(most + 2 * other)
 
     @cached_property
+    def marks(self) -> tuple[NDArray[np.bool_], Ints]:
+        """Which of the values are heavy, and how many of them every set has."""
+        sets = self.sets
+        marks, sizes = np.zeros(len(sets.values), bool), np.empty(len(sets), np.int64)
+
+        def mark(part: slice) -> None:
+            kernels.mark_heavy(sets.values, self.offsets(part), self.down, self.counts, self.most, marks, sizes[part])
+
+        self.run(mark, self.batches(len(sets)))
+        return marks, sizes
+
+    @property
     def heavy(self) -> Ints:
         """How many heavy shingles every set has."""
-        out = np.empty(len(self.sets), np.int64)
-
-        def size(part: slice) -> None:
-            offsets = self.sets.offsets[part.start : part.stop + 1]
-            kernels.heavy_sizes(self.sets.values, offsets, self.down, self.counts, self.most, out[part])
-
-        self.run(size, self.batches(len(self.sets)))
-        return out
+        return self.marks[1]
 
     @cached_property
     def lack(self) -> Similarity:
@@ -190,19 +212,12 @@ class _Search:
         lengths = np.maximum(0, light - np.maximum(1, least) + 1)
         starts = np.concatenate([[0], np.cumsum(lengths)])
         words = np.empty(starts[-1], np.uint64)
-        seed = seed_sequence(self.seed ^ SEED_RESIDUAL, 1)[0]
+        seed = seed_sequence(self.seed ^ SEED_LIGHT, 1)[0]
 
         def write(part: slice) -> None:
-            kernels.residual_words(
-                self.sets.values,
-                self.sets.offsets[part.start : part.stop + 1],
-                part.start,
-                self.down,
-                self.counts,
-                self.most,
-                seed,
-                lengths[part],
-                words[starts[part.start] : starts[part.stop]],
+            out = words[starts[part.start] : starts[part.stop]]
+            kernels.light_words(
+                self.sets.values, self.offsets(part), self.marks[0], seed, part.start, lengths[part], out
             )
 
         self.run(write, self.batches(len(self.sets)))
@@ -228,9 +243,8 @@ class _Search:
         different: Hashes = words[: kernels.distinct_words(words)]
         return different
 
-    def heavy_pairs(self) -> tuple[Hashes, Ints]:
-        """Return the pairs that may be similar by their heavy shingles alone, and the throng of every set, or -1."""
-        throng = np.full(len(self.sets), -1)
+    def heavy_pairs(self) -> tuple[Hashes, _Throngs]:
+        """Return the pairs that may be similar by their heavy shingles alone, as words, and the throngs."""
         alone = (self.heavy == 0) & (self.sets.sizes > 0)
         rows = np.flatnonzero((self.lack + self.lack.min(initial=np.inf) <= kernels.SLACK) & ~alone)
         rows = rows[np.argsort(self.lack[rows], kind="stable")]
@@ -239,39 +253,29 @@ class _Search:
         seeds = seed_sequence(self.seed ^ SEED_HEAVY, 2 * b * r)
 
         def sketch(part: slice) -> None:
-            kernels.heavy_keys(
-                self.sets.values,
-                self.sets.offsets,
-                rows[part],
-                self.down,
-                self.counts,
-                self.most,
-                seeds,
-                r,
-                keys[part],
-            )
+            kernels.heavy_keys(self.sets.values, self.sets.offsets, self.marks[0], rows[part], seeds, r, keys[part])
+
+        def arranged(band: int) -> Ints:
+            order: Ints = radix_argsort(keys[:, band].astype(np.uint64), 32)
+            return order
 
         self.run(sketch, self.batches(len(rows)))
         lack = self.lack[rows]
-        parent = np.arange(len(rows))
+        throngs = np.full(keys.shape, -1, np.int32)
         nothing = np.zeros(0, np.int64)
-        parts = []
-        orders = self.run(lambda band: radix_argsort(keys[:, band].astype(np.uint64), 32), range(b))
-        for band, order in enumerate(orders):
-            count = kernels.bucket_pairs(keys, band, order, lack, THRONG, False, parent, nothing, nothing)
+        parts, number = [], 0
+        for band, order in enumerate(in_order(arranged, range(b), self.threads)):
+            count, after = kernels.bucket_pairs(
+                keys, band, order, lack, THRONG, False, throngs, number, nothing, nothing
+            )
             left, right = np.empty(count, np.int64), np.empty(count, np.int64)
-            kernels.bucket_pairs(keys, band, order, lack, THRONG, True, parent, left, right)
+            kernels.bucket_pairs(keys, band, order, lack, THRONG, True, throngs, number, left, right)
+            number = after
             left, right = rows[left].astype(np.uint64), rows[right].astype(np.uint64)
             parts.append((np.minimum(left, right) << U32) | np.maximum(left, right))
-        roots = np.array([kernels.find_root(parent, i) for i in range(0)], np.int64)
-        roots = parent
-        while (roots != parent[roots]).any():
-            roots = parent[roots]
-        _, label, sizes = np.unique(roots, return_inverse=True, return_counts=True)
-        many = sizes > 1
-        number = np.cumsum(many) - 1
-        throng[rows] = np.where(many[label], number[label], -1)
-        return np.concatenate(parts), throng
+        place = np.full(len(self.sets), -1)
+        place[rows] = np.where((throngs >= 0).any(axis=1), np.arange(len(rows)), -1)
+        return np.concatenate(parts), _Throngs(place, throngs)
 
     def banding(self) -> tuple[int, int]:
         """Return bands and rows for heavy shingles: as many rows as few bands allow."""
@@ -283,16 +287,16 @@ class _Search:
         return best
 
     def follow(
-        self, left: Ints, right: Ints, similarity: Similarity, throng: Ints
+        self, left: Ints, right: Ints, similarity: Similarity, throngs: _Throngs
     ) -> tuple[Ints, Ints, Similarity, NDArray[np.bool_]]:
         """Add the pairs of the followers in throngs; return all pairs, sorted, and who leads."""
         n = len(self.sets)
         leaders = np.zeros(n, bool)
-        sizes = np.minimum(np.bincount(throng[throng >= 0]), LIST)
+        sizes = np.minimum(np.bincount(throngs.of[throngs.of >= 0]), LIST)
         lists = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        maps = self.maps() if len(sizes) else np.zeros((0, 1), np.uint64)
+        maps = self.maps() if throngs else np.zeros((0, 1), np.uint64)
         by_right = radix_argsort(right.astype(np.uint64), max(1, n.bit_length()))
-        most = (1 + kernels.DEPUTIES) * int((throng >= 0).sum())
+        most = (1 + kernels.DEPUTIES) * int((throngs.place >= 0).sum())
         out_left, out_right, out = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
         written = kernels.lead(
             left[by_right],
@@ -300,10 +304,12 @@ class _Search:
             self.sets.values,
             self.sets.offsets,
             maps,
-            self.lack if len(sizes) else np.zeros(0),
-            throng,
+            self.heavy if throngs else np.zeros(0, np.int64),
+            self.lack if throngs else np.zeros(0),
+            throngs.place,
+            throngs.of,
             lists,
-            LIST,
+            CHECKS,
             self.threshold,
             leaders,
             out_left,
@@ -322,11 +328,11 @@ class _Search:
         return left[new], right[new], similarity[new], leaders
 
     def maps(self) -> Hashes:
-        """Draw the bitmap of every set."""
+        """Draw a bitmap of the heavy shingles of every set."""
         sets = self.sets
-        maps = np.empty((len(sets), map_words(len(sets.values) / max(1, len(sets)))), np.uint64)
+        maps = np.empty((len(sets), map_words(MAP * float(self.heavy.mean()))), np.uint64)
         self.run(
-            lambda part: bitmaps(sets.values, sets.offsets[part.start : part.stop + 1], maps[part]),
+            lambda part: kernels.heavy_maps(sets.values, self.offsets(part), self.marks[0], maps[part]),
             self.batches(len(sets)),
         )
         return maps

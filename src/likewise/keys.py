@@ -30,6 +30,10 @@ class Keys(ABC):
         """Take over what was written to the room of these items."""
 
     @abstractmethod
+    def put_column(self, place: slice, band: int, column: Matrix) -> None:
+        """Write the keys of these items in one band."""
+
+    @abstractmethod
     def column(self, band: int) -> Matrix:
         """Return the keys of one band."""
 
@@ -68,6 +72,10 @@ class HeldKeys(Keys):
     def put(self, place: slice, block: Matrix) -> None:
         """Do nothing: the room was a view."""
 
+    def put_column(self, place: slice, band: int, column: Matrix) -> None:
+        """Copy into one band."""
+        self._matrix[place, band] = column
+
     def column(self, band: int) -> Matrix:
         """Copy one band."""
         return np.ascontiguousarray(self._matrix[:, band])
@@ -101,9 +109,21 @@ class StoredKeys(Keys):
 
     def put(self, place: slice, block: Matrix) -> None:
         """Write the array to the file, band by band."""
-        assert self._handle is not None
         for band in range(self.bands):
-            os.pwrite(self._handle, block[:, band].tobytes(), 4 * (band * self._length + place.start))
+            self.put_column(place, band, block[:, band])
+
+    def put_column(self, place: slice, band: int, column: Matrix) -> None:
+        """Write to one band of the file."""
+        assert self._handle is not None
+        data, at = memoryview(column.tobytes()), 4 * (band * self._length + place.start)
+        while data:
+            written = os.pwrite(self._handle, data, at)
+            data, at = data[written:], at + written
+
+    @property
+    def path(self) -> Path | None:
+        """The file, if all of it is meant."""
+        return self._path if self._rows is None else None
 
     def close(self) -> None:
         """Close the file: all is written."""
@@ -125,3 +145,35 @@ class StoredKeys(Keys):
         if len(rows) == self.items:
             return self
         return StoredKeys(self._path, self._length, self.bands, rows if self._rows is None else self._rows[rows])
+
+
+class ShiftedKeys(Keys):
+    """Room for the keys of a part of a collection, from an item on."""
+
+    def __init__(self, whole: Keys, start: int, items: int) -> None:
+        super().__init__(items, whole.bands)
+        self._whole = whole
+        self._start = start
+
+    def _place(self, place: slice) -> slice:
+        return slice(place.start + self._start, place.stop + self._start)
+
+    def room(self, place: slice) -> Matrix:
+        """Return the room in the whole."""
+        return self._whole.room(self._place(place))
+
+    def put(self, place: slice, block: Matrix) -> None:
+        """Write to the whole."""
+        self._whole.put(self._place(place), block)
+
+    def put_column(self, place: slice, band: int, column: Matrix) -> None:
+        """Write to one band of the whole."""
+        self._whole.put_column(self._place(place), band, column)
+
+    def column(self, band: int) -> Matrix:
+        """Return the part's keys of one band."""
+        return self._whole.column(band)[self._start : self._start + self.items]
+
+    def chosen(self, rows: Ints) -> Keys:
+        """Return the keys of these items only."""
+        return self._whole.chosen(rows + self._start)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ SAMPLE = 1000
 SAMPLE_SLOTS = 512
 MAX_LISTED = 1_000_000
 LISTED_PER_ITEM = 10
-PATIENCE = 2.0
+PATIENCE = float(os.environ.get("LIKEWISE_PATIENCE", "2"))
 """Seconds of work that a kill may cost: a step that took longer is committed."""
 
 
@@ -58,17 +59,22 @@ class Matches:
     left: Ints
     right: Ints
     similarity: NDArray[np.float64]
-    banding: Banding
+    sketched: Sketched | None = None
 
 
 @dataclass(frozen=True)
 class Sketched:
-    """What sketching leaves: copies, groups of equal sets, which groups are not empty, and the keys of these."""
+    """What sketching leaves: copies, groups of equal sets with their fingerprints, and the band keys.
+
+    `filled` are the groups that are not empty, `keys` those of every different item, `group_keys` those of `filled`.
+    """
 
     copies: Ints
     groups: Groups
     filled: Ints
+    units: Hashes
     keys: Keys
+    group_keys: Keys
     banding: Banding
 
 
@@ -96,19 +102,19 @@ class Search:
         }
         record.notes["predicted_recall"] = sketched.banding.probability(self.threshold)
         left, right, similarity = self._verified(items, sketched, record, space, sides)
-        return Matches(sketched.groups, sketched.copies, left, right, similarity, sketched.banding)
+        return Matches(sketched.groups, sketched.copies, left, right, similarity, sketched)
 
     def _sketched(self, items: Items, record: Record, space: Workspace, sides: Sides | None) -> Sketched:
         """Find copies, tune, and write the band keys of everything different; or take all that from the workspace."""
         step = "sketch"
         if space.has(step):
             record.restore(space.notes(step))
-            copies, of, filled = (space.array(step, name) for name in ("copies", "of", "filled"))
+            copies, of, filled, units = (space.array(step, name) for name in ("copies", "of", "filled", "units"))
             known = space.notes(step)["keys"]
             keys: Keys = StoredKeys(space.path(step, "keys"), known["items"], known["bands"])
             if 4 * keys.items * keys.bands <= self.budget.keys:
                 keys = HeldKeys(np.stack([keys.column(band) for band in range(keys.bands)], axis=1))
-            return _selected(copies, of, filled, keys, Banding(known["bands"], known["rows"]))
+            return _selected(copies, of, filled, units, keys, Banding(known["bands"], known["rows"]))
         begun = time.perf_counter()
         with record.stage("identical"):
             copies = labels(_with_sides(items.digests(self.threads), None, sides))
@@ -130,20 +136,20 @@ class Search:
                 units = items.keys(first, self.minhash, banding, self.threads, keys, tick)
             of = labels(_with_sides(units, first, sides))[copies]
             leaders = copies[_first_of_each(of)]
-            filled = np.flatnonzero((units[leaders] != 0).any(axis=1))
-            del units
+            units = units[leaders]
+            filled = np.flatnonzero((units != 0).any(axis=1))
             record.counts["groups"] = len(leaders)
             if draft is None and space.lasting and time.perf_counter() - begun > self.patience:
                 draft = stack.enter_context(space.making(step))
                 keys.save(draft.place / "keys")
             if draft is not None:
-                draft.save(copies=copies, of=of, filled=filled)
+                draft.save(copies=copies, of=of, filled=filled, units=units)
                 size = {"items": keys.items, "bands": banding.b, "rows": banding.r}
                 if isinstance(keys, StoredKeys):
                     keys.close()
                     keys = keys.moved(space.large / step / "keys")
                 draft.commit({"keys": size, **record.snapshot()})
-        return _selected(copies, of, filled, keys, banding)
+        return _selected(copies, of, filled, units, keys, banding)
 
     def _verified(
         self, items: Items, sketched: Sketched, record: Record, space: Workspace, sides: Sides | None
@@ -157,7 +163,7 @@ class Search:
         groups, filled = sketched.groups, sketched.filled
         wanted = _wanted(groups.first[filled], sides)
         with record.stage("candidates", sketched.banding.b) as tick:
-            found = self._candidates(sketched.keys, wanted, space, record, tick)
+            found = self._candidates(sketched.group_keys, wanted, space, record, tick)
         rows = groups.first[filled]
         parts: list[Scored] = []
         met = 0
@@ -258,10 +264,10 @@ def _first_of_each(of: Ints) -> Ints:
     return np.flatnonzero(np.diff(np.maximum.accumulate(of), prepend=-1))
 
 
-def _selected(copies: Ints, of: Ints, filled: Ints, keys: Keys, banding: Banding) -> Sketched:
-    """Keep the keys of the groups that are not empty."""
+def _selected(copies: Ints, of: Ints, filled: Ints, units: Hashes, keys: Keys, banding: Banding) -> Sketched:
+    """Select the keys of the groups that are not empty."""
     groups = Groups.by_label(of)
-    return Sketched(copies, groups, filled, keys.chosen(copies[groups.first[filled]]), banding)
+    return Sketched(copies, groups, filled, units, keys, keys.chosen(copies[groups.first[filled]]), banding)
 
 
 def _wanted(first: Ints, sides: Sides | None) -> Wanted:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from likewise.against import Against, Joined
 from likewise.answer import Dedup, best_partners, pair_table, statistics
 from likewise.arrays import Sets
-from likewise.cluster import Keep, removals
+from likewise.cluster import Keep, Removal, removals
 from likewise.collection import collect, joined
-from likewise.errors import InputError, ParameterError
+from likewise.errors import IncompatibleError, InputError, ParameterError
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash, check_seed
 from likewise.families.tuning import DEFAULT_MAX_SLOTS, check_recall, check_threshold
+from likewise.items import Items, TextItems
 from likewise.kernels.hashing import mix
 from likewise.matching import Search, Sides, listed_pairs
 from likewise.memory import Budget
@@ -93,6 +98,8 @@ def dedup(
     memory: str | int | None = None,
     spill: str | Path | None = None,
     fresh: bool = False,
+    against: str | Path | list[str | Path] | None = None,
+    state: bool = True,
     batch_rows: int | None = None,
     progress: Observer | None = None,
 ) -> Dedup:
@@ -113,20 +120,24 @@ def dedup(
     out: a folder for the answer. A run of files that was interrupted there goes on where it was; `fresh` starts over.
     memory: how much to use, such as "4GiB"; by default half of what is free. What does not fit is kept in files, in
         the folder `spill`, or in `out`, or where temporary files go.
+    against: the folder of a finished run, or several. Documents that are similar to one that was kept there are
+        removed too. The settings must be those of that run.
+    state: leave in `out` what `rethreshold` and a later `against` need.
 
     >>> result = dedup(["to be or not to be, that is it", "To be or not to be: that is it!", "hello"])
     >>> result.removed.to_pylist()
     [{'id': 1, 'kept_id': 0, 'similarity': 1.0, 'kind': 'near'}]
     """
     policy = Keep.parse(keep)
+    earlier = _earlier(against)
+    if earlier:
+        shingle, bands, rows = _agreed(earlier, parse_shingler(shingle), threshold, seed, sketch, bands, rows)
     chosen = Settings(shingle, threshold, recall, seed, sketch, bands, rows, max_slots)
     budget = Budget.of("dedup", memory)
     options = _read_options(text, id, policy.column, on_error, encoding_errors, lines, batch_rows, budget)
     count = check_threads("dedup", threads)
-    search = chosen.search(count, budget)
     record = Record(progress) if progress else Record()
     opened = source if isinstance(source, Sets) else open_source(source, options)
-    files = opened.files if isinstance(opened, Source) else []
     parameters = {
         **chosen.to_dict(parse_shingler(shingle)),
         "keep": str(policy),
@@ -135,36 +146,110 @@ def dedup(
         "on_error": on_error,
         "encoding_errors": encoding_errors,
         "lines": lines,
+        "against": [str(run.directory.absolute()) for run in earlier.states] if earlier else None,
     }
-    place = Path(spill) if spill is not None else None
     inputs = opened.identity() if out is not None and isinstance(opened, Source) else None
-    if out is None:
-        space = Workspace.temporary(place)
-    else:
-        check_directory(out, files)
-        identity = {"parameters": {**parameters, "shingle": str(shingle)}, "inputs": inputs or {}}
-        space = Workspace.open(Path(out), identity, place, fresh or inputs is None)
-    try:
+    with _workspace(out, spill, opened, {**parameters, "shingle": str(shingle)}, inputs, fresh) as space:
         if space.resumed:
             record.notes["resumed"] = space.resumed
         collection = collect(opened, options, chosen.shingle, record, count, space, budget.texts)
         parameters.update(collection.shingler.to_dict() if collection.shingler else {"shingle": None})
-        matches = search.find(collection.items, record, space)
+        items = collection.items
+        assert items is not None
+        everything = Joined([*earlier.parts, items]) if earlier else items
+        sides = Sides(earlier.count, across=False) if earlier else None
+        matches = chosen.search(count, budget).find(everything, record, space, sides)
         with record.stage("cluster"):
-            needs_length = policy.rule in ("longest", "shortest")
-            lengths = collection.items.lengths if needs_length else np.zeros(len(collection.items), np.int64)
+            lengths = items.lengths if policy.rule in ("longest", "shortest") else np.zeros(len(items), np.int64)
             ranks = policy.ranks(lengths, collection.scores)
+            if earlier:
+                ranks = np.concatenate([np.arange(earlier.count), ranks + earlier.count])
             removal = removals(matches.groups, matches.left, matches.right, matches.similarity, ranks, matches.copies)
+            if earlier:
+                removal = _of_new(removal, earlier, items, count)
+                record.counts["items"] = len(items)
+                record.counts["earlier"] = earlier.count
         work = {"threads": count, "memory": budget.total, "spilled_bytes": space.disk}
-        result = Dedup(collection, matches, removal, record, {**parameters, **work})
+        about = None
+        if state and inputs and isinstance(opened, Source):
+            about = {
+                "threshold": None if earlier else threshold,
+                "complete": True,
+                "given": [os.path.abspath(path) for path in opened.given],
+                "inputs": inputs,
+                "source": opened.state(),
+            }
+        result = Dedup(collection, matches, removal, record, {**parameters, **work}, earlier, about)
         if out is not None:
             if inputs and isinstance(opened, Source):
                 _check_unchanged(inputs, opened)
             result.write(Path(out))
             space.finish()
-    finally:
-        space.close()
     return result
+
+
+def _earlier(against: str | Path | list[str | Path] | None) -> Against | None:
+    """Load the runs to compare with."""
+    if against is None or against == []:
+        return None
+    return Against(against if isinstance(against, list) else [against])
+
+
+def _agreed(
+    earlier: Against,
+    shingler: Shingler,
+    threshold: float,
+    seed: int,
+    sketch: str,
+    bands: int | None,
+    rows: int | None,
+) -> tuple[Shingler, int, int]:
+    """Return the shingler and the banding of earlier runs; raise if other settings were asked for."""
+    settings = earlier.settings
+    asked = {"shingle": shingler, "threshold": threshold, "seed": seed, "sketch": sketch, "bands": bands, "rows": rows}
+    for name, value in asked.items():
+        if value is not None and value != settings[name]:
+            raise IncompatibleError(
+                f"{earlier.states[0].directory} was made with {name} {settings[name]!r} and this run has {value!r};"
+                " new documents are compared in the same way"
+            )
+    return settings["shingle"], settings["bands"], settings["rows"]
+
+
+def _of_new(removal: Removal, earlier: Against, items: Items, threads: int) -> Removal:
+    """Keep the removals of new documents, and look which of them are the same to the byte as one kept earlier."""
+    new = removal.rows >= earlier.count
+    rows, keepers = removal.rows[new], removal.keepers[new]
+    similarity, identical = removal.similarity[new], removal.identical[new]
+    old = np.flatnonzero((keepers < earlier.count) & (similarity == 1.0))
+    if len(old) and isinstance(items, TextItems):
+        identical[old] = earlier.same_bytes(keepers[old], rows[old] - earlier.count, items, threads)
+    return Removal(rows, keepers, similarity, identical)
+
+
+@contextmanager
+def _workspace(
+    out: str | Path | None,
+    spill: str | Path | None,
+    source: Source | Sets,
+    parameters: dict[str, Any],
+    inputs: dict[str, list[int]] | None,
+    fresh: bool,
+) -> Iterator[Workspace]:
+    """Open the workspace of a run; what is done stays there when the run is interrupted."""
+    place = Path(spill) if spill is not None else None
+    if out is None:
+        space = Workspace.temporary(place)
+    else:
+        check_directory(out, source.files if isinstance(source, Source) else [])
+        identity = {"parameters": parameters, "inputs": inputs or {}}
+        space = Workspace.open(Path(out), identity, place, fresh or inputs is None)
+    try:
+        yield space
+    finally:
+        if out is None:
+            space.finish()
+        space.close()
 
 
 def _check_unchanged(inputs: dict[str, list[int]], source: Source) -> None:
@@ -223,7 +308,9 @@ def pairs(
     there = here
     if other is not None:
         there = collect(other, options, here.shingler or chosen.shingle, record, count, space, limit, "read-other")
-    split = 0 if other is None else len(here.items)
+    assert here.items is not None
+    assert there.items is not None
+    split = 0 if other is None else here.rows
     items = here.items if other is None else joined(here.items, there.items)
     if other is not None and (split == 0 or len(items) == split):
         left = right = np.zeros(0, np.int64)

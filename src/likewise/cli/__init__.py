@@ -13,6 +13,7 @@ from likewise.errors import LikewiseError, ParameterError
 COMMANDS = {
     "dedup": "likewise.cli.run",
     "pairs": "likewise.cli.run",
+    "rethreshold": "likewise.cli.run",
     "tune": "likewise.cli.tune",
     "demo": "likewise.cli.demo",
     "warmup": "likewise.cli.warmup",
@@ -20,6 +21,7 @@ COMMANDS = {
 SHORT = {
     "dedup": "Remove near-duplicates, and say for each removed document which one stands for it.",
     "pairs": "List all similar pairs, within one collection or across two.",
+    "rethreshold": "Take a finished run to a higher threshold or to other keepers, in seconds.",
     "tune": "Show the S-curve: bands and rows for a threshold and a recall.",
     "demo": "Find near-duplicates among the Python files on this machine.",
     "warmup": "Compile the kernels now, not in the first run.",

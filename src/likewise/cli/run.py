@@ -80,6 +80,8 @@ Examples:
   likewise dedup 'crawl/*.jsonl.gz' --text body --id url --keep longest --out clean/
   likewise dedup papers/ --shingle chars --threshold 0.7 --out clean/
   likewise dedup reviews.csv --text review --keep max:stars --on-error skip --out clean/
+  likewise dedup huge/*.parquet --memory 4GiB --spill /fast/disk --out clean/     (interrupted? run it again)
+  likewise dedup monday.jsonl --against clean/ --out monday/
 
 \b
 DIR will hold:
@@ -98,9 +100,29 @@ DIR will hold:
     metavar="POLICY",
     help="Which document stays: first, last, longest, shortest, max:COL, min:COL.",
 )
+@click.option(
+    "--against",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Remove also what is similar to a document that this finished run kept, with that run's settings. May be "
+    "given more than once.",
+)
+@click.option(
+    "--no-state", "state", flag_value=False, default=True, help="Leave out what rethreshold and --against need."
+)
 @click.option("--fresh", is_flag=True, help="Start over, though an unfinished run in DIR could go on.")
 @shared
-def dedup(inputs: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> None:
+@click.pass_context
+def dedup(
+    context: click.Context,
+    /,
+    inputs: tuple[str, ...],
+    out: Path,
+    as_json: bool,
+    against: tuple[Path, ...],
+    **options: Any,
+) -> None:
     """Remove near-duplicates, and say for each removed document which one stands for it.
 
     INPUT: Parquet, Arrow, JSONL, CSV, TSV or text files, compressed or not, folders, globs.
@@ -112,21 +134,61 @@ def dedup(inputs: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> 
 
     check_directory(out, [file.path for file in find(Files(list(inputs)))])
     show.announce_compilation()
+    if against:
+        options.update(_settings_of(context, list(against)))
     with show.progress() as observer:
-        result = likewise.dedup(Files(list(inputs)), out=out, progress=observer, **options)
+        result = likewise.dedup(Files(list(inputs)), out=out, against=list(against), progress=observer, **options)
     stats = result.stats
     if as_json:
         click.echo(json.dumps(stats, indent=2))
         return
     for line in show.opening(stats):
         click.echo(line)
-    counts = stats["counts"]
-    click.echo(
-        f"kept {counts['kept']:,}, removed {counts['removed']:,} ({counts['identical']:,} identical, "
-        f"{counts['near']:,} near); {show.count(counts['clusters'], 'cluster')}, "
-        f"the largest of {stats['largest_cluster']:,}"
-    )
+    click.echo(show.outcome(stats))
     click.echo(show.closing(stats, str(out)))
+
+
+def _settings_of(context: click.Context, against: list[Path]) -> dict[str, Any]:
+    """Return the settings of earlier runs that the user has not given anew."""
+    from likewise.against import Against
+
+    settings = Against(list(against)).settings
+    source = click.core.ParameterSource.DEFAULT
+    return {name: value for name, value in settings.items() if context.get_parameter_source(name) == source}
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  likewise rethreshold clean/ --threshold 0.9
+  likewise rethreshold clean/ --keep longest --out longest/"""
+)
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--threshold", type=float, help="At least that of the run.  [default: that of the run]")
+@click.option(
+    "--keep", metavar="POLICY", help="first, last, longest, shortest, max:COL, min:COL.  [default: the run's]"
+)
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Write here, and leave DIR as it is.")
+@click.option("--threads", type=int, help="Changes the speed, never the answer.  [default: all cores]")
+@click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON.")
+def rethreshold(directory: Path, out: Path | None, as_json: bool, **options: Any) -> None:
+    """Take a finished run to a higher threshold or to other keepers, from the pairs it stored.
+
+    DIR: the folder of a finished `likewise dedup`. Its answer is replaced; the pairs of the first run are kept, so
+    that you can come back to its threshold.
+    """
+    import likewise
+
+    with show.progress() as observer:
+        result = likewise.rethreshold(directory, out=out, progress=observer, **options)
+    stats = result.stats
+    if as_json:
+        click.echo(json.dumps(stats, indent=2))
+        return
+    counts = stats["counts"]
+    click.echo(f"{show.count(counts['items'], 'document')}; {counts['verified']:,} pairs from the run in {directory}")
+    click.echo(show.outcome(stats))
+    click.echo(show.closing(stats, str(out or directory)))
 
 
 @click.command(

@@ -124,6 +124,16 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
         )
 
 
+def outcome(stats: dict[str, Any]) -> str:
+    """Tell what was kept and what was removed."""
+    counts = stats["counts"]
+    return (
+        f"kept {counts['kept']:,}, removed {counts['removed']:,} ({counts['identical']:,} identical, "
+        f"{counts['near']:,} near); {count(counts['clusters'], 'cluster')}, "
+        f"the largest of {stats['largest_cluster']:,}"
+    )
+
+
 def closing(stats: dict[str, Any], where: str) -> str:
     """Tell what it cost and where the answer is."""
     seconds = sum(stats["seconds"].values())

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.kernels import kernel
-from likewise.kernels.hashing import LOW32, U32, mix
-from likewise.kernels.sets import STRIDE, TABLE_ODD, differing_bits, table_bits
+from likewise.kernels.hashing import LOW32, U0, U1, U32, mix
+from likewise.kernels.sets import STRIDE, TABLE_ODD, U6, U63, differing_bits, table_bits
 from likewise.kernels.sketch import band_keys, sketch_one
 
 DIGIT = 11
@@ -17,6 +17,7 @@ RADIX = 1 << DIGIT
 DIGIT_MASK = np.uint64(RADIX - 1)
 SLACK = 1e-6
 DEPUTIES = 2
+TURN = 16
 
 
 @kernel
@@ -55,17 +56,18 @@ def exact_counts(values, wanted, out):
 
 
 @kernel
-def heavy_sizes(values, offsets, down, counts, most, out):
-    """out[i] = how many values of set i are heavy: their counter is above `most`."""
+def mark_heavy(values, offsets, down, counts, most, heavy, out):
+    """Mark in `heavy` the values whose counter is above `most`; out[i] = how many of them set i has."""
     for i in range(offsets.size - 1):
-        heavy = 0
+        total = 0
         for j in range(offsets[i], offsets[i + 1]):
-            heavy += np.int64(counts[(np.uint64(values[j]) * TABLE_ODD) >> down] > most)
-        out[i] = heavy
+            heavy[j] = counts[(np.uint64(values[j]) * TABLE_ODD) >> down] > most
+            total += np.int64(heavy[j])
+        out[i] = total
 
 
 @kernel
-def residual_words(values, offsets, first, down, counts, most, seed, lengths, out):
+def light_words(values, offsets, heavy, seed, first, lengths, out):
     """Write for set i, row first + i, the words of the lengths[i] lowest hashes among its values that are not heavy."""
     longest = 0
     for i in range(lengths.size):
@@ -77,9 +79,8 @@ def residual_words(values, offsets, first, down, counts, most, seed, lengths, ou
             continue
         n = 0
         for j in range(offsets[i], offsets[i + 1]):
-            x = np.uint64(values[j])
-            if counts[(x * TABLE_ODD) >> down] <= most:
-                buffer[n] = mix(x ^ seed) >> U32
+            if not heavy[j]:
+                buffer[n] = mix(np.uint64(values[j]) ^ seed) >> U32
                 n += 1
         if lengths[i] < n:
             buffer[:n].sort()
@@ -167,7 +168,7 @@ def distinct_words(words):
 
 
 @kernel
-def heavy_keys(values, offsets, rows, down, counts, most, seeds, per_band, out):
+def heavy_keys(values, offsets, heavy, rows, seeds, per_band, out):
     """Sketch the heavy values of these sets and keep the band keys."""
     longest = 0
     for row in rows:
@@ -178,30 +179,33 @@ def heavy_keys(values, offsets, rows, down, counts, most, seeds, per_band, out):
     for i in range(rows.size):
         n = 0
         for j in range(offsets[rows[i]], offsets[rows[i] + 1]):
-            x = np.uint64(values[j])
-            if counts[(x * TABLE_ODD) >> down] > most:
-                buffer[n] = x
+            if heavy[j]:
+                buffer[n] = np.uint64(values[j])
                 n += 1
         sketch_one(buffer, n, 0, seeds, slots, signature)
         band_keys(signature, per_band, out[i])
 
 
 @kernel
-def find_root(parent, a):
-    """Return the lowest node of the tree that `a` stands in, and shorten the way to it."""
-    while parent[a] != a:
-        parent[a] = parent[parent[a]]
-        a = parent[a]
-    return a
+def heavy_maps(values, offsets, heavy, out):
+    """Set in out[i] one bit for every heavy value of set i, chosen by its hash; a row has a power of two of bits."""
+    mask = np.uint64(out.shape[1] * 64 - 1)
+    for i in range(out.shape[0]):
+        out[i] = U0
+        for j in range(offsets[i], offsets[i + 1]):
+            if heavy[j]:
+                bit = ((np.uint64(values[j]) * TABLE_ODD) >> U32) & mask
+                out[i, bit >> U6] |= U1 << (bit & U63)
 
 
 @kernel
-def bucket_pairs(keys, band, order, lack, limit, fill, parent, left, right):
+def bucket_pairs(keys, band, order, lack, limit, fill, throngs, number, left, right):
     """Count, or write if `fill`, the pairs of this band's buckets that may be similar by their heavy values alone.
 
     Those are the pairs with lack[i] + lack[j] <= 0; `order` sorts the items by key, and within a bucket `lack` ascends.
     Pairs that agree in an earlier band are left out. A bucket with more than `limit` such pairs a member is a throng:
-    it gives no pairs, and its members are joined in the forest `parent`.
+    it gives no pairs; throngs are numbered from `number` on, and throngs[i, band] is set to the one that i is in.
+    Return the number of pairs and the number of the next throng.
     """
     count = 0
     start = 0
@@ -218,22 +222,22 @@ def bucket_pairs(keys, band, order, lack, limit, fill, parent, left, right):
             if y <= x + 1:
                 break
             total += y - x - 1
-        throng = total > limit * (stop - start)
+        if total > limit * (stop - start):
+            for x in range(start, stop):
+                if lack[order[x]] + lack[order[start]] <= SLACK:
+                    throngs[order[x], band] = number
+            number += 1
+            start = stop
+            continue
         for x in range(start, stop):
             i = order[x]
-            if throng:
-                if not fill and lack[i] + lack[order[start]] <= SLACK:
-                    a = find_root(parent, order[start])
-                    b = find_root(parent, i)
-                    parent[max(a, b)] = min(a, b)
-                continue
             for y in range(x + 1, stop):
                 j = order[y]
                 if lack[i] + lack[j] > SLACK:
                     break
                 new = True
                 for earlier in range(band):
-                    if keys[i, earlier] == keys[j, earlier]:
+                    if keys[i, earlier] == keys[j, earlier] and throngs[i, earlier] < 0:
                         new = False
                         break
                 if new:
@@ -242,7 +246,7 @@ def bucket_pairs(keys, band, order, lack, limit, fill, parent, left, right):
                         right[count] = j
                     count += 1
         start = stop
-    return count
+    return count, number
 
 
 @kernel
@@ -286,16 +290,31 @@ def least_overlap(threshold, size_a, size_b):
 
 
 @kernel
+def enlist(members, listed, most, i, lack):
+    """Put row i in its place in a list of rows in which `lack` ascends, no longer than `most`; return its length."""
+    if listed == most and lack[members[listed - 1]] <= lack[i]:
+        return listed
+    k = min(listed, most - 1)
+    while k > 0 and lack[members[k - 1]] > lack[i]:
+        members[k] = members[k - 1]
+        k -= 1
+    members[k] = i
+    return min(listed + 1, most)
+
+
+@kernel
 def lead(
     left,
     right,
     values,
     offsets,
     maps,
+    heavy,
     lack,
-    throng,
+    place,
+    throngs,
     lists,
-    longest,
+    most,
     threshold,
     leaders,
     out_left,
@@ -305,9 +324,10 @@ def lead(
     """Walk the rows in order; one that no earlier leader is found similar to becomes a leader. Return the new pairs.
 
     Leaders are looked for among the partners of the verified pairs (left, right), which come sorted by `right`, and
-    then among up to `longest` leaders of the row's throng; throng[i] is -1 where there is none, and the leaders of
-    throng t stand in `lists` from lists[t] on. A leader that is hit moves up in its list. A row that follows a leader
-    is also compared with the leader's first followers, its deputies: should the leader go, they take over.
+    then in the lists of the throngs that the row is in: throngs[place[i]], or in none where place[i] is -1. The list of
+    throng t has room for lists[t + 1] - lists[t] leaders, those that lack least. At most
+    `most` of them are looked at, by turns from the lists. Two rows of a throng that share a light value have met before, so only their heavy values count: heavy[i] of them, drawn in maps[i]. A row that follows a leader is also
+    compared with the leader's first followers, its deputies: should the leader go, they take over.
     """
     n = offsets.size - 1
     largest = 0
@@ -318,6 +338,7 @@ def lead(
     owner = np.full(size, -1)
     listed = np.zeros(lists.size - 1, np.int64)
     members = np.empty(lists[-1], np.int64)
+    seen_by = np.full(n, -1)
     deputies = np.full((n, DEPUTIES), -1)
     written = 0
     p = 0
@@ -326,48 +347,55 @@ def lead(
         while p < right.size and right[p] == i:
             follows |= leaders[left[p]]
             p += 1
-        t = throng[i]
-        if follows or t < 0:
-            leaders[i] = not follows
+        leaders[i] = not follows
+        if follows or place[i] < 0:
             continue
         size_i = offsets[i + 1] - offsets[i]
         down = np.uint64(0)
         mask = np.uint64(0)
         tabulated = False
-        k = 0
         found = -1
-        while k < listed[t] and found < 0:
-            b = members[lists[t] + k]
-            size_b = offsets[b + 1] - offsets[b]
-            least = least_overlap(threshold, size_i, size_b)
-            k += 1
-            if lack[i] + lack[b] > SLACK or min(size_i, size_b) < least:
-                continue
-            if size_i + size_b - differing_bits(maps[i], maps[b]) < 2 * least:
-                continue
-            if not tabulated:
-                down, mask = tabulate(values, offsets, i, table, owner)
-                tabulated = True
-            similarity = similarity_to(values, offsets, i, b, table, owner, down, mask, least, threshold)
-            if similarity >= 0:
-                found = b
-                out_left[written] = b
-                out_right[written] = i
-                out_similarity[written] = similarity
-                written += 1
-                up = lists[t] + (k - 1) // 2
-                members[lists[t] + k - 1] = members[up]
-                members[up] = b
-        leaders[i] = found < 0
+        checks = 0
+        ahead = 0
+        longest = TURN
+        while ahead < longest and found < 0 and checks < most:
+            for t in throngs[place[i]]:
+                if t < 0 or found >= 0:
+                    continue
+                longest = max(longest, listed[t])
+                for k in range(lists[t] + ahead, lists[t] + min(ahead + TURN, listed[t])):
+                    b = members[k]
+                    if lack[i] + lack[b] > SLACK:
+                        break
+                    if seen_by[b] == i:
+                        continue
+                    seen_by[b] = i
+                    checks += 1
+                    least = least_overlap(threshold, size_i, offsets[b + 1] - offsets[b])
+                    if heavy[i] + heavy[b] - differing_bits(maps[i], maps[b]) < 2 * least:
+                        continue
+                    if not tabulated:
+                        down, mask = tabulate(values, offsets, i, table, owner)
+                        tabulated = True
+                    similarity = similarity_to(values, offsets, i, b, table, owner, down, mask, least, threshold)
+                    if similarity >= 0:
+                        found = b
+                        out_left[written] = b
+                        out_right[written] = i
+                        out_similarity[written] = similarity
+                        written += 1
+                        break
+            ahead += TURN
         if found < 0:
-            if listed[t] < min(longest, lists[t + 1] - lists[t]):
-                listed[t] += 1
-            members[lists[t] + listed[t] - 1] = i
+            for t in throngs[place[i]]:
+                if t >= 0:
+                    listed[t] = enlist(members[lists[t] :], listed[t], lists[t + 1] - lists[t], i, lack)
             continue
-        for place in range(DEPUTIES):
-            b = deputies[found, place]
+        leaders[i] = False
+        for rank in range(DEPUTIES):
+            b = deputies[found, rank]
             if b < 0:
-                deputies[found, place] = i
+                deputies[found, rank] = i
                 break
             least = least_overlap(threshold, size_i, offsets[b + 1] - offsets[b])
             similarity = similarity_to(values, offsets, i, b, table, owner, down, mask, least, threshold)

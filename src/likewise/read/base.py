@@ -104,6 +104,11 @@ class Source(ABC):
         """The files that are read; none for objects in memory."""
         return []
 
+    @property
+    def given(self) -> list[str]:
+        """The paths, folders and globs that were asked for; none for objects in memory."""
+        return []
+
     def identity(self, content: bool = True) -> dict[str, list[int]] | None:
         """Return what the input is known by: size, time and a sample of each file; None for objects in memory."""
         return identity(self.files, content) if self.files else None

@@ -208,6 +208,11 @@ class TextFiles(Source):
         return sum(file.bytes for file in self._files)
 
     @property
+    def given(self) -> list[str]:
+        """The paths, folders and globs that were asked for."""
+        return list(dict.fromkeys(file.given for file in self._files))
+
+    @property
     def files(self) -> list[Path]:
         """The files that are read."""
         return [file.path for file in self._files]

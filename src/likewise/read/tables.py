@@ -210,6 +210,11 @@ class TableFiles(Source):
         return sum(part.file.bytes for part in self._parts)
 
     @property
+    def given(self) -> list[str]:
+        """The paths, folders and globs that were asked for."""
+        return list(dict.fromkeys(part.file.given for part in self._parts))
+
+    @property
     def files(self) -> list[Path]:
         """The files that are read."""
         return [part.file.path for part in self._parts]
