@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from likewise.arrays import Hashes, Ints, Sets, TextChunk, to_arrow
 from likewise.collection import Collection
+from likewise.common import value_table
 from likewise.errors import IncompatibleError
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
@@ -27,7 +28,7 @@ from likewise.shingle import Shingler, parse_shingler
 from likewise.state import State
 
 MARK = np.uint64(0x9E3779B97F4A7C15)
-SETTINGS = ("threshold", "seed", "sketch")
+SETTINGS = ("threshold", "seed", "sketch", "ignore_common")
 
 
 class KeptItems(Items):
@@ -36,6 +37,7 @@ class KeptItems(Items):
     def __init__(self, state: State, shingler: Shingler) -> None:
         self.state = state
         self.shingler = shingler
+        self.common = value_table(state.common) if len(state.common) else None
         self._count = len(state.kept)
         self._mean = int(state.run["counts"].get("bytes", 0) / max(1, state.run["counts"]["items"]))
 
@@ -84,12 +86,18 @@ class KeptItems(Items):
         if not len(rows):
             return iter(())
         return in_order(
-            lambda task: (task[2], self.shingler.chunk_sets(task[0], task[1])), self.chunks(rows, threads), threads
+            lambda task: (task[2], self.shingler.chunk_sets(task[0], task[1], self.common)),
+            self.chunks(rows, threads),
+            threads,
         )
 
     def set_bytes(self, rows: Ints) -> Ints:
         """Take them all for average."""
         return np.full(len(rows), self._mean * (2 if self.shingler.name == "words" else 8) + 64)
+
+    def ignoring(self, common: Hashes) -> KeptItems:
+        """Return itself: what is common was settled by the run that kept these documents."""
+        return self
 
 
 class Joined(Items):
@@ -132,7 +140,12 @@ class Joined(Items):
 
     def set_bytes(self, rows: Ints) -> Ints:
         """Ask each part."""
-        return np.concatenate([np.zeros(0, np.int64), *(part.set_bytes(inner) for part, inner, _ in self._split(rows))])
+        parts = [part.set_bytes(inner) for part, inner, _ in self._split(rows)]
+        return np.concatenate([np.zeros(0, np.int64), *parts])
+
+    def ignoring(self, common: Hashes) -> Joined:
+        """Ask each part."""
+        return Joined([part.ignoring(common) for part in self.parts])
 
 
 class Against:
@@ -155,6 +168,11 @@ class Against:
         first = self.states[0]
         chosen = {name: first.run["parameters"][name] for name in SETTINGS}
         return {**chosen, "shingle": self.shingler, "bands": first.about["bands"], "rows": first.about["rows"]}
+
+    @property
+    def common(self) -> Hashes:
+        """The shingles that are left out as too common."""
+        return self.states[0].common
 
     def names(self, collection: Collection) -> Any:
         """Return the ids of all documents, those of the earlier runs first; as text if their types differ."""
@@ -216,6 +234,8 @@ def _difference(a: State, b: State) -> str:
         before, now = a.run["parameters"].get(name), b.run["parameters"].get(name)
         if before != now:
             return f"{name} is {before!r} and {now!r}"
+    if not np.array_equal(a.common, b.common):
+        return "they leave out other common shingles; make the second one with --against the first"
     return ""
 
 

@@ -222,7 +222,7 @@ class Dedup:
         """Write the answer beside the workspace of its folder, and put it in place."""
         staged = folder / WORK / "answer"
         source = self._collection.source
-        with told(staged), self._record.stage("write"):
+        with told(staged), self._record.stage("write", self._collection.rows - len(self._removal.rows)) as tick:
             shutil.rmtree(staged, ignore_errors=True)
             (staged / "kept").mkdir(parents=True)
             for name in ("removed", "pairs", "clusters"):
@@ -230,7 +230,7 @@ class Dedup:
             if self.aside:
                 write_table(pa.Table.from_pylist([vars(entry) for entry in self.aside]), staged / "aside.parquet")
             if source:
-                written = source.write_kept(self.keep_mask, staged / "kept")
+                written = source.write_kept(self.keep_mask, staged / "kept", self._parameters["threads"], tick)
                 if self._about is not None:
                     self._save_state(staged, [str(path.relative_to(staged / "kept")) for path in written])
             else:

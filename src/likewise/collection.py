@@ -79,7 +79,7 @@ def collect(
         opened.restore(space.notes(step)["source"])
         record.restore(space.notes(step))
     else:
-        with record.stage("read", 0) as tick:
+        with record.stage("read", opened.total_rows or 0) as tick:
             read = _read(opened, threads, space, limit if opened.files else None, step, tick, record)
         if read is not None:
             return _finished(opened, *read, shingle, options, record)

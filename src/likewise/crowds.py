@@ -39,7 +39,7 @@ MOST_BANDS = 16
 MOST_ROWS = 8
 THRONG = 32
 LIST = 512
-CHECKS = 1024
+CHECKS = 2048
 MAP = 2
 COMMON = 20
 BATCH = 1 << 14
@@ -84,6 +84,7 @@ def crowd_pairs(
     (10, [3, 3, 3], True)
     """
     threshold, recall = check_threshold("crowd_pairs", threshold), check_recall("crowd_pairs", recall)
+    sets = Sets(np.ascontiguousarray(sets.values, np.uint64), sets.offsets)
     n = len(sets)
     if budget is None:
         budget = max(LEAST_BUDGET, BUDGET_PER_SET * n)
@@ -224,7 +225,6 @@ class _Search:
         grouped = np.empty_like(words)
         cuts = np.empty(kernels.RADIX + 1, np.int64)
         kernels.split_words(words, grouped, cuts)
-        del words
         nothing = np.zeros(0, np.uint64)
 
         def pairs(digit: int) -> Hashes:

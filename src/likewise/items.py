@@ -12,6 +12,7 @@ from likewise.arrays import Chunk, Hashes, Ints, Sets, TextChunk, Texts, concate
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
 from likewise.identical import set_digests, text_digests
+from likewise.kernels.common import sets_without
 from likewise.keys import Keys
 from likewise.parallel import in_order
 from likewise.shingle import Shingler
@@ -48,6 +49,10 @@ class Items(ABC):
     def set_bytes(self, rows: Ints) -> Ints:
         """Return about how much memory the set of each of these items takes."""
 
+    @abstractmethod
+    def ignoring(self, common: Hashes) -> Items:
+        """Return the same items without the elements of this table (see kernels/common.py)."""
+
     def sets(self, rows: Ints, threads: int) -> Sets:
         """Return the sets of these items; `rows` ascend."""
         return concatenate([sets for _, sets in self.set_batches(rows, threads)])
@@ -56,9 +61,12 @@ class Items(ABC):
 class TextItems(Items):
     """Documents and the shingler that makes sets of them; `sizes` are their lengths in bytes."""
 
-    def __init__(self, texts: Texts, shingler: Shingler, sizes: Ints | None = None) -> None:
+    def __init__(
+        self, texts: Texts, shingler: Shingler, sizes: Ints | None = None, common: Hashes | None = None
+    ) -> None:
         self.texts = texts
         self.shingler = shingler
+        self.common = common
         if sizes is None:
             parts = [np.diff(chunk.load().offsets) for chunk in texts.chunks]
             sizes = np.concatenate(parts) if parts else np.zeros(0, np.int64)
@@ -80,19 +88,25 @@ class TextItems(Items):
     def keys(self, rows: Ints, minhash: MinHash, banding: Banding, threads: int, out: Keys, tick: Tick) -> Hashes:
         """Write the band keys of these documents, and return the fingerprints of their units."""
         recipe, prepare = self.shingler.recipe(), self.shingler.prepare
+        if self.common is not None:
+            recipe = recipe._replace(common=self.common)
         return key_texts(self.texts, rows, recipe, prepare, minhash, banding, threads, out, tick)
 
     def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
         """Shingle these documents, chunk by chunk."""
 
         def work(task: tuple[Chunk, Ints, slice]) -> tuple[slice, Sets]:
-            return task[2], self.shingler.chunk_sets(task[0].load(), task[1])
+            return task[2], self.shingler.chunk_sets(task[0].load(), task[1], self.common)
 
         return in_order(work, self.texts.split(rows), threads)
 
     def set_bytes(self, rows: Ints) -> Ints:
         """Eight bytes a shingle; a word and the blank before it have four bytes or more, as a rule."""
         return self.sizes[rows] * (2 if self.shingler.name == "words" else 8) + 64
+
+    def ignoring(self, common: Hashes) -> TextItems:
+        """Return the same documents without these shingles."""
+        return TextItems(self.texts, self.shingler, self.sizes, common)
 
 
 class SetItems(Items):
@@ -128,6 +142,12 @@ class SetItems(Items):
     def set_bytes(self, rows: Ints) -> Ints:
         """Eight bytes an element."""
         return self.all.sizes[rows] * 8 + 64
+
+    def ignoring(self, common: Hashes) -> SetItems:
+        """Return the same sets without these elements; a set that has no others stays as it is."""
+        values, offsets = np.empty(len(self.all.values), np.uint64), np.empty(len(self.all.offsets), np.int64)
+        written = sets_without(self.all.values.astype(np.uint64), self.all.offsets, common, values, offsets)
+        return SetItems(Sets(values[:written].copy(), offsets))
 
 
 def character_counts(chunk: TextChunk) -> NDArray[np.int64]:

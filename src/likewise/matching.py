@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from likewise.arrays import Hashes, Ints
 from likewise.candidates import Candidates, Wanted, candidates, merged, pair_order
+from likewise.common import SAMPLE as COMMON_SAMPLE
+from likewise.common import described, find_common, value_table
 from likewise.compare import Scored, compare
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash, seed_sequence
@@ -28,6 +30,8 @@ from likewise.sketch import agreement_counts
 from likewise.store import Draft, Workspace, told
 
 SAMPLE = 1000
+SPELLED = 200
+NOTHING = np.zeros(0, np.uint64)
 SAMPLE_SLOTS = 512
 MAX_LISTED = 1_000_000
 LISTED_PER_ITEM = 10
@@ -66,7 +70,8 @@ class Matches:
 class Sketched:
     """What sketching leaves: copies, groups of equal sets with their fingerprints, and the band keys.
 
-    `filled` are the groups that are not empty, `keys` those of every different item, `group_keys` those of `filled`.
+    `filled` are the groups that are not empty, `keys` those of every different item, `group_keys` those of `filled`;
+    `common` are the shingles that were left out.
     """
 
     copies: Ints
@@ -76,6 +81,7 @@ class Sketched:
     keys: Keys
     group_keys: Keys
     banding: Banding
+    common: Hashes
 
 
 @dataclass(frozen=True)
@@ -89,12 +95,16 @@ class Search:
     max_slots: int = DEFAULT_MAX_SLOTS
     threads: int = 1
     budget: Budget = UNLIMITED
+    ignore_common: float | None = None
+    common: Hashes | None = None
     patience: float = PATIENCE
 
     def find(self, items: Items, record: Record, space: Workspace | None = None, sides: Sides | None = None) -> Matches:
         """Find the similar pairs, all of them or those that count for `sides`."""
         space = space or Workspace.temporary()
         sketched = self._sketched(items, record, space, sides)
+        if len(sketched.common):
+            items = items.ignoring(value_table(sketched.common))
         record.notes["banding"] = {
             "bands": sketched.banding.b,
             "rows": sketched.banding.r,
@@ -109,18 +119,25 @@ class Search:
         step = "sketch"
         if space.has(step):
             record.restore(space.notes(step))
-            copies, of, filled, units = (space.array(step, name) for name in ("copies", "of", "filled", "units"))
+            copies, of, filled = (space.array(step, name) for name in ("copies", "of", "filled"))
+            units, common = space.array(step, "units"), space.array(step, "common")
             known = space.notes(step)["keys"]
             keys: Keys = StoredKeys(space.path(step, "keys"), known["items"], known["bands"])
             if 4 * keys.items * keys.bands <= self.budget.keys:
                 keys = HeldKeys(np.stack([keys.column(band) for band in range(keys.bands)], axis=1))
-            return _selected(copies, of, filled, units, keys, Banding(known["bands"], known["rows"]))
+            return _selected(copies, of, filled, units, keys, Banding(known["bands"], known["rows"]), common)
         begun = time.perf_counter()
         with record.stage("identical"):
             copies = labels(_with_sides(items.digests(self.threads), None, sides))
             first = _first_of_each(copies)
         record.counts["items"] = len(items)
         record.counts["different"] = len(first)
+        common = NOTHING if self.common is None else self.common
+        if self.ignore_common is not None:
+            with record.stage("common"):
+                common = self._find_common(items, first, record)
+        if len(common):
+            items = items.ignoring(value_table(common))
         with record.stage("tune"):
             banding = self.banding or self._tune(items, first, record)
         stored = 4 * len(first) * banding.b > self.budget.keys
@@ -143,13 +160,13 @@ class Search:
                 draft = stack.enter_context(space.making(step))
                 keys.save(draft.place / "keys")
             if draft is not None:
-                draft.save(copies=copies, of=of, filled=filled, units=units)
+                draft.save(copies=copies, of=of, filled=filled, units=units, common=common)
                 size = {"items": keys.items, "bands": banding.b, "rows": banding.r}
                 if isinstance(keys, StoredKeys):
                     keys.close()
                     keys = keys.moved(space.large / step / "keys")
                 draft.commit({"keys": size, **record.snapshot()})
-        return _selected(copies, of, filled, units, keys, banding)
+        return _selected(copies, of, filled, units, keys, banding, common)
 
     def _verified(
         self, items: Items, sketched: Sketched, record: Record, space: Workspace, sides: Sides | None
@@ -239,12 +256,17 @@ class Search:
                 draft.commit()
         return a, b, similarity
 
+    def _find_common(self, items: Items, rows: Ints, record: Record) -> Hashes:
+        """Find the shingles to be left out, and say which they are."""
+        assert self.ignore_common is not None
+        order = lowest(self.minhash.seed, len(rows), COMMON_SAMPLE)
+        common = find_common(items, rows, self.ignore_common, order, self.threads)
+        record.notes["ignored"] = described(items, rows[np.sort(order[:SPELLED])], common, len(rows))
+        return common.values
+
     def _tune(self, items: Items, rows: Ints, record: Record) -> Banding:
         """Measure the similarity of the pairs of a sample, and take the cheapest banding for such a corpus."""
-        sample = rows
-        if len(rows) > SAMPLE:
-            order = np.argsort(seed_hashes(self.minhash.seed, len(rows)), kind="stable")
-            sample = rows[np.sort(order[:SAMPLE])]
+        sample = rows[np.sort(lowest(self.minhash.seed, len(rows), SAMPLE))]
         sets = items.sets(sample, self.threads)
         sets = sets.take(np.flatnonzero(sets.sizes > 0))
         counts = agreement_counts(sets, self.minhash, SAMPLE_SLOTS, self.threads)
@@ -264,10 +286,13 @@ def _first_of_each(of: Ints) -> Ints:
     return np.flatnonzero(np.diff(np.maximum.accumulate(of), prepend=-1))
 
 
-def _selected(copies: Ints, of: Ints, filled: Ints, units: Hashes, keys: Keys, banding: Banding) -> Sketched:
+def _selected(
+    copies: Ints, of: Ints, filled: Ints, units: Hashes, keys: Keys, banding: Banding, common: Hashes
+) -> Sketched:
     """Select the keys of the groups that are not empty."""
     groups = Groups.by_label(of)
-    return Sketched(copies, groups, filled, units, keys, keys.chosen(copies[groups.first[filled]]), banding)
+    chosen = keys.chosen(copies[groups.first[filled]])
+    return Sketched(copies, groups, filled, units, keys, chosen, banding, common)
 
 
 def _wanted(first: Ints, sides: Sides | None) -> Wanted:
@@ -285,6 +310,15 @@ def seed_hashes(seed: int, n: int) -> Hashes:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
+
+
+def lowest(seed: int, n: int, count: int) -> Ints:
+    """Return the rows of n with the `count` lowest pseudo-random numbers, lowest first: a sample of the rows."""
+    hashes = seed_hashes(seed, n)
+    if count >= n:
+        return np.argsort(hashes, kind="stable")
+    first = np.sort(np.argpartition(hashes, count)[:count])
+    return first[np.argsort(hashes[first], kind="stable")]
 
 
 def _with_sides(digests: Hashes, rows: Ints | None, sides: Sides | None) -> Hashes:

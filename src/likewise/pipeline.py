@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from likewise.answer import Dedup, best_partners, pair_table, statistics
 from likewise.arrays import Sets
 from likewise.cluster import Keep, Removal, removals
 from likewise.collection import collect, joined
+from likewise.common import check_fraction
 from likewise.errors import IncompatibleError, InputError, ParameterError
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash, check_seed
@@ -47,11 +48,13 @@ class Settings:
     bands: int | None = None
     rows: int | None = None
     max_slots: int = DEFAULT_MAX_SLOTS
+    ignore_common: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "threshold", check_threshold("dedup", self.threshold))
         object.__setattr__(self, "recall", check_recall("dedup", self.recall))
         check_seed("dedup", self.seed)
+        object.__setattr__(self, "ignore_common", check_fraction("dedup", self.ignore_common))
         parse_shingler(self.shingle)
         if (self.bands is None) != (self.rows is None):
             raise ParameterError("The 'bands' and 'rows' parameters of dedup go together: give both or neither.")
@@ -60,7 +63,9 @@ class Settings:
         """Return the search these settings describe."""
         banding = Banding(self.bands, self.rows) if self.bands is not None and self.rows is not None else None
         minhash = MinHash(self.seed, self.method)
-        return Search(self.threshold, self.recall, minhash, banding, self.max_slots, threads, budget)
+        return Search(
+            self.threshold, self.recall, minhash, banding, self.max_slots, threads, budget, self.ignore_common
+        )
 
     def to_dict(self, shingler: Shingler | None) -> dict[str, Any]:
         """Return all parameters, for run.json."""
@@ -73,6 +78,7 @@ class Settings:
             "bands": self.bands,
             "rows": self.rows,
             "max_slots": self.max_slots,
+            "ignore_common": self.ignore_common,
         }
 
 
@@ -91,6 +97,7 @@ def dedup(
     bands: int | None = None,
     rows: int | None = None,
     max_slots: int = DEFAULT_MAX_SLOTS,
+    ignore_common: float | None = None,
     on_error: str = "stop",
     encoding_errors: str = "strict",
     lines: bool = False,
@@ -115,6 +122,8 @@ def dedup(
         threshold, to the very document that is kept for it; kept documents are not similar to each other.
     threads, batch_rows: change the speed, never the answer. seed: changes which few pairs are missed.
     bands, rows: take this banding instead of the one that follows from threshold and recall.
+    ignore_common: leave out shingles that more than this fraction of the documents carry (menus, licences, templates)
+        before similarity is computed. A document that has no others keeps them.
     on_error: "stop" at a broken row, or "skip" it (counted and listed in `.aside`). encoding_errors: "strict" or
     "replace".
     out: a folder for the answer. A run of files that was interrupted there goes on where it was; `fresh` starts over.
@@ -131,8 +140,17 @@ def dedup(
     policy = Keep.parse(keep)
     earlier = _earlier(against)
     if earlier:
-        shingle, bands, rows = _agreed(earlier, parse_shingler(shingle), threshold, seed, sketch, bands, rows)
-    chosen = Settings(shingle, threshold, recall, seed, sketch, bands, rows, max_slots)
+        asked = {
+            "shingle": parse_shingler(shingle),
+            "threshold": threshold,
+            "seed": seed,
+            "sketch": sketch,
+            "bands": bands,
+            "rows": rows,
+            "ignore_common": ignore_common,
+        }
+        shingle, bands, rows = _agreed(earlier, asked)
+    chosen = Settings(shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common)
     budget = Budget.of("dedup", memory)
     options = _read_options(text, id, policy.column, on_error, encoding_errors, lines, batch_rows, budget)
     count = check_threads("dedup", threads)
@@ -158,7 +176,10 @@ def dedup(
         assert items is not None
         everything = Joined([*earlier.parts, items]) if earlier else items
         sides = Sides(earlier.count, across=False) if earlier else None
-        matches = chosen.search(count, budget).find(everything, record, space, sides)
+        search = chosen.search(count, budget)
+        if earlier:
+            search = replace(search, ignore_common=None, common=earlier.common)
+        matches = search.find(everything, record, space, sides)
         with record.stage("cluster"):
             lengths = items.lengths if policy.rule in ("longest", "shortest") else np.zeros(len(items), np.int64)
             ranks = policy.ranks(lengths, collection.scores)
@@ -195,18 +216,9 @@ def _earlier(against: str | Path | list[str | Path] | None) -> Against | None:
     return Against(against if isinstance(against, list) else [against])
 
 
-def _agreed(
-    earlier: Against,
-    shingler: Shingler,
-    threshold: float,
-    seed: int,
-    sketch: str,
-    bands: int | None,
-    rows: int | None,
-) -> tuple[Shingler, int, int]:
+def _agreed(earlier: Against, asked: dict[str, Any]) -> tuple[Shingler, int, int]:
     """Return the shingler and the banding of earlier runs; raise if other settings were asked for."""
     settings = earlier.settings
-    asked = {"shingle": shingler, "threshold": threshold, "seed": seed, "sketch": sketch, "bands": bands, "rows": rows}
     for name, value in asked.items():
         if value is not None and value != settings[name]:
             raise IncompatibleError(
@@ -276,6 +288,7 @@ def pairs(
     bands: int | None = None,
     rows: int | None = None,
     max_slots: int = DEFAULT_MAX_SLOTS,
+    ignore_common: float | None = None,
     on_error: str = "stop",
     encoding_errors: str = "strict",
     lines: bool = False,
@@ -296,7 +309,7 @@ def pairs(
     """
     if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
         raise ParameterError.of("pairs", "top", "a positive whole number", top)
-    chosen = Settings(shingle, threshold, recall, seed, sketch, bands, rows, max_slots)
+    chosen = Settings(shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common)
     budget = Budget.of("pairs", memory)
     options = _read_options(text, id, None, on_error, encoding_errors, lines, batch_rows, budget)
     count = check_threads("pairs", threads)

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from likewise.arrays import Ints, Sets, TextChunk, Texts, concatenate
+from likewise.arrays import Hashes, Ints, Sets, TextChunk, Texts, concatenate
 from likewise.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -108,12 +108,14 @@ class Shingler:
         array = pa.Array.from_buffers(pa.large_string(), len(chunk), buffers)
         return TextChunk.from_arrow(pc.utf8_normalize(array, form=self.normalize))
 
-    def chunk_sets(self, chunk: TextChunk, rows: Ints) -> Sets:
-        """Shingle these rows of a chunk."""
+    def chunk_sets(self, chunk: TextChunk, rows: Ints, common: Hashes | None = None) -> Sets:
+        """Shingle these rows of a chunk; the shingles in the table `common` are left out."""
         from likewise.kernels.documents import set_documents
 
         chunk = self.prepare(chunk)
         recipe = self.recipe()
+        if common is not None:
+            recipe = recipe._replace(common=common)
         parts: list[Sets] = []
         while len(rows):
             lengths = chunk.offsets[rows + 1] - chunk.offsets[rows]

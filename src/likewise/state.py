@@ -81,6 +81,11 @@ class State:
         """The fingerprints of the shingles of the kept documents."""
         return self.array("kept_units")
 
+    @cached_property
+    def common(self) -> Hashes:
+        """The shingles that the run left out as too common."""
+        return self.array("common")
+
     @property
     def groups(self) -> Groups:
         """The groups of documents with the same shingles."""
@@ -114,6 +119,7 @@ def save_state(folder: Path, matches: Matches, keep: NDArray[np.bool_], offset: 
             np.save(folder / f"{name}.npy", array.astype(np.int32))
         np.save(folder / "similarity.npy", matches.similarity)
         np.save(folder / "units.npy", sketched.units)
+    np.save(folder / "common.npy", sketched.common)
     np.save(folder / "kept.npy", keep)
     np.save(folder / "kept_keys.npy", chosen)
     np.save(folder / "kept_units.npy", sketched.units[matches.groups.of[rows]])

@@ -297,12 +297,17 @@ def told(place: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise OutputError(
-                f"{place}: the disk is full; what is done is kept: make room, or name another disk with --spill,"
-                " and run the same command again"
-            ) from error
-        raise OutputError(f"{place}: cannot be written: {error.strerror or error}") from error
+        raise disk_error(place, error) from error
+
+
+def disk_error(place: Path, error: OSError) -> OutputError:
+    """Say in words why something cannot be written, and what to do."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return OutputError(
+            f"{place}: the disk is full; the steps that are done are kept: make room, or name another disk with"
+            " --spill, and run the same command again"
+        )
+    return OutputError(f"{place}: cannot be written: {error.strerror or error}")
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -14,7 +14,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from likewise.errors import OutputError, ParameterError
-from likewise.store import WORK, sync, told
+from likewise.store import WORK, disk_error, sync, told
 
 ROWS = 1 << 16
 """Rows in a row group or batch; fixed, so that the bytes do not depend on how a table is chunked."""
@@ -196,7 +196,7 @@ def _created(path: Path) -> Iterator[IO[bytes]]:
     except FileNotFoundError as error:
         raise OutputError(f"{path}: there is no folder {path.parent}; create it first") from error
     except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise disk_error(path, error) from error
     finally:
         with suppress(OSError):
             hidden.unlink()

@@ -39,6 +39,12 @@ SHARED = [
     click.option("--rows", type=int, help="With --bands."),
     click.option("--max-slots", type=int, default=2048, show_default=True, help="Longest signature to consider."),
     click.option(
+        "--ignore-common",
+        type=float,
+        metavar="X",
+        help="Leave out shingles that more than this fraction of the documents carry: menus, licences, templates.",
+    ),
+    click.option(
         "--on-error",
         type=click.Choice(["stop", "skip"]),
         default="stop",
@@ -62,7 +68,7 @@ SHARED = [
     click.option(
         "--spill", metavar="DIR", type=click.Path(path_type=Path), help="Where to keep what does not fit in memory."
     ),
-    click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON."),
+    click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr."),
 ]
 
 
@@ -136,7 +142,7 @@ def dedup(
     show.announce_compilation()
     if against:
         options.update(_settings_of(context, list(against)))
-    with show.progress() as observer:
+    with show.progress(as_json) as observer:
         result = likewise.dedup(Files(list(inputs)), out=out, against=list(against), progress=observer, **options)
     stats = result.stats
     if as_json:
@@ -170,7 +176,7 @@ Examples:
 )
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Write here, and leave DIR as it is.")
 @click.option("--threads", type=int, help="Changes the speed, never the answer.  [default: all cores]")
-@click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr.")
 def rethreshold(directory: Path, out: Path | None, as_json: bool, **options: Any) -> None:
     """Take a finished run to a higher threshold or to other keepers, from the pairs it stored.
 
@@ -179,7 +185,7 @@ def rethreshold(directory: Path, out: Path | None, as_json: bool, **options: Any
     """
     import likewise
 
-    with show.progress() as observer:
+    with show.progress(as_json) as observer:
         result = likewise.rethreshold(directory, out=out, progress=observer, **options)
     stats = result.stats
     if as_json:
@@ -229,7 +235,7 @@ def pairs(inputs: tuple[str, ...], others: tuple[str, ...], out: Path, as_json: 
     check_target(out, [file.path for file in find(Files([*inputs, *others]))])
     show.announce_compilation()
     other = Files(list(others)) if others else None
-    with show.progress() as observer:
+    with show.progress(as_json) as observer:
         table = likewise.pairs(Files(list(inputs)), other, progress=observer, **options)
         stats = json.loads(table.schema.metadata[b"likewise"])
         write_table(table.replace_schema_metadata(None), out)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -14,6 +15,7 @@ QUIET_SECONDS = 1.0
 STAGES = {
     "read": "reading",
     "identical": "finding identical items",
+    "common": "counting common shingles",
     "tune": "measuring a sample",
     "sketch": "sketching",
     "candidates": "pairing buckets",
@@ -25,48 +27,115 @@ STAGES = {
 
 
 @contextmanager
-def progress() -> Iterator[Any]:
-    """Yield an observer that draws a bar for each stage once a run takes longer than a second; quiet if no terminal."""
-    if not sys.stderr.isatty():
+def progress(as_json: bool = False) -> Iterator[Any]:
+    """Yield an observer of a run: JSON lines on stderr for machines, bars on a terminal, else nothing."""
+    if as_json:
+        yield Events(sys.stderr)
+    elif sys.stderr.isatty():
+        bars = Bars()
+        try:
+            yield bars
+        finally:
+            bars.stop()
+    else:
         yield None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    columns = [
-        TextColumn("{task.description:<24}"),
-        BarColumn(30),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(compact=True),
-    ]
-    bars = Progress(*columns, console=Console(stderr=True), transient=True)
-    tasks: dict[str, Any] = {}
-    begun = time.monotonic()
 
-    def observe(stage: str, done: int, total: int) -> None:
-        if time.monotonic() - begun < QUIET_SECONDS:
+class Events:
+    """Writes what a run does as JSON lines: when a stage begins, about every second, and when the next one begins."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._stage = ""
+        self._begun = self._told = 0.0
+        self._last = (0, 0)
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Take note of how far a stage is."""
+        now = time.monotonic()
+        if stage != self._stage:
+            if self._stage:
+                self._tell("done", now)
+            self._stage, self._begun, self._told, self._last = stage, now, now, (done, total)
+            self._tell("begin", now)
             return
-        if not bars.live.is_started:
-            bars.start()
-        if stage not in tasks:
-            for other in tasks.values():
-                bars.remove_task(other)
-            tasks.clear()
-            tasks[stage] = bars.add_task(STAGES.get(stage, stage), total=total or None)
-        bars.update(tasks[stage], completed=done)
+        self._last = (done, total)
+        if now - self._told >= 1.0:
+            self._told = now
+            self._tell("progress", now)
 
-    try:
-        yield observe
-    finally:
-        bars.stop()
+    def _tell(self, event: str, now: float) -> None:
+        done, total = self._last
+        seconds = now - self._begun
+        rate = done / seconds if seconds > 0 and event != "begin" else None
+        eta = (total - done) / rate if rate and total and event == "progress" else None
+        told = {"event": event, "stage": self._stage, "done": done, "total": total or None}
+        numbers = {"seconds": seconds, "rate": rate, "eta": eta}
+        told |= {name: None if value is None else round(value, 3) for name, value in numbers.items()}
+        print(json.dumps(told), file=self._out, flush=True)
+
+
+class Bars:
+    """Draws a bar for each stage, with its rate and the time it will still take, once a run takes over a second."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        columns = [
+            TextColumn("{task.description:<24}"),
+            BarColumn(30),
+            TextColumn("{task.fields[amount]:>23}"),
+            TextColumn("{task.fields[rate]:>9}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(compact=True),
+        ]
+        self._bars = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._tasks: dict[str, Any] = {}
+        self._current = ""
+        self._begun = time.monotonic()
+        self._since = 0.0
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Take note of how far a stage is."""
+        now = time.monotonic()
+        if stage != self._current:
+            if self._current in self._tasks:
+                self._finish(self._tasks[self._current])
+            self._current, self._since = stage, now
+        if now - self._begun < QUIET_SECONDS:
+            return
+        if not self._bars.live.is_started:
+            self._bars.start()
+        if stage not in self._tasks:
+            self._tasks[stage] = self._bars.add_task(STAGES.get(stage, stage), total=total or None, amount="", rate="")
+        amount = (f"{done:,} of {total:,}" if total else f"{done:,}") if done else ""
+        seconds = now - self._since
+        rate = f"{short(done / seconds)}/s" if done and seconds > 0 else ""
+        self._bars.update(self._tasks[stage], completed=done, total=total or None, amount=amount, rate=rate)
+
+    def _finish(self, task: Any) -> None:
+        known = self._bars.tasks[self._bars.task_ids.index(task)]
+        total = known.total or max(1, known.completed)
+        self._bars.update(task, total=total, completed=total)
+        self._bars.stop_task(task)
+
+    def stop(self) -> None:
+        """Clear the bars away."""
+        self._bars.stop()
+
+
+def short(number: float) -> str:
+    """Write a number in three digits.
+
+    >>> short(1_234_567), short(12.3)
+    ('1.23M', '12.3')
+    """
+    for unit in ("", "k", "M", "G"):
+        if number < 999.5:
+            return f"{number:.3g}{unit}"
+        number /= 1000
+    return f"{number:.3g}T"
 
 
 def announce_compilation() -> None:
@@ -114,6 +183,8 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
             f"{count(banding['rows'], 'row')} find a pair at {threshold:g} with probability "
             f"{stats['predicted_recall']:.4f}; {counts['candidates']:,} candidates, {counts['verified']:,} verified"
         )
+    if "ignored" in stats:
+        yield from ignored(stats["ignored"], stats["parameters"]["ignore_common"])
     if "hint" in stats:
         yield f"hint: {stats['hint']}"
     if "abridged" in stats:
@@ -122,6 +193,13 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
             f"{count(abridged['groups'], 'large group')} of copies ({abridged['items']:,} documents) "
             "listed as pairs with the first copy only"
         )
+
+
+def ignored(common: dict[str, Any], fraction: float) -> Iterator[str]:
+    """Tell which shingles were left out."""
+    yield f"{count(common['shingles'], 'shingle')} in more than {fraction:.3g} of the documents left out"
+    for example in common["most_common"][:3]:
+        yield f"  in {example['documents']:,} of {common['of_documents']:,}: {example['shingle']}"
 
 
 def outcome(stats: dict[str, Any]) -> str:

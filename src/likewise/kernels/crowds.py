@@ -325,9 +325,11 @@ def lead(
 
     Leaders are looked for among the partners of the verified pairs (left, right), which come sorted by `right`, and
     then in the lists of the throngs that the row is in: throngs[place[i]], or in none where place[i] is -1. The list of
-    throng t has room for lists[t + 1] - lists[t] leaders, those that lack least. At most
-    `most` of them are looked at, by turns from the lists. Two rows of a throng that share a light value have met before, so only their heavy values count: heavy[i] of them, drawn in maps[i]. A row that follows a leader is also
-    compared with the leader's first followers, its deputies: should the leader go, they take over.
+    throng t has room for lists[t + 1] - lists[t] leaders, those that lack least. At most about `most` leaders are
+    looked at, by turns from the lists. Two rows of a throng that share a light value have met before, so only heavy
+    values count here: heavy[i] of them, drawn in maps[i].
+    A row that follows a leader is also compared with the leader's first followers, its deputies: should the leader go,
+    they take over.
     """
     n = offsets.size - 1
     largest = 0

@@ -7,14 +7,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from likewise.kernels import kernel
+from likewise.kernels.common import without
 from likewise.kernels.hashing import LOW32, U0, U1, U32, mix
 from likewise.kernels.sets import HUGE, NOBODY, distinct, numbered, table_bits
 from likewise.kernels.sketch import EMPTY, band_keys, fast_rounds, sketch_one
 from likewise.kernels.text import SHINGLE_BASE, U31, chars, digest_shingles, shingles, words
 
+NOTHING_COMMON = np.zeros(1, np.uint64)
+
 
 class Recipe(NamedTuple):
-    """How text becomes shingles: everything a kernel must know of a shingler. The tables are explained in text.py."""
+    """How text becomes shingles: everything a kernel must know of a shingler. The tables are explained in text.py.
+
+    `common` is a hash table of shingles to be left out (see common.py); one of size 1 is empty.
+    """
 
     words: bool
     k: int
@@ -26,6 +32,7 @@ class Recipe(NamedTuple):
     kinds: Any
     folds: Any
     expansions: Any
+    common: Any = NOTHING_COMMON
 
 
 @kernel
@@ -64,6 +71,8 @@ def document_shingles(units, n, recipe, values):
     if recipe.short:
         for i in range(n):
             values[i] >>= U32
+    if recipe.common.size > 1:
+        return without(values, n, recipe.common)
     return n
 
 
@@ -173,7 +182,7 @@ def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, d
     for place in range(rows.size):
         row = rows[place]
         n = document_units(data, offsets[row], offsets[row + 1], recipe, room, units)
-        if n >= recipe.k and method == 0 and not recipe.bag:
+        if n >= recipe.k and method == 0 and not recipe.bag and recipe.common.size == 1:
             sketch_units(units, n, recipe, seeds, slots, signature, parts, digests[place])
             band_keys(signature, band_rows, keys[place])
             continue

@@ -7,7 +7,7 @@ A *delivered* row is one the rest of likewise sees; a row that was set aside is 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +23,7 @@ MIB = 1 << 20
 
 Flags = NDArray[np.bool_]
 Rows = NDArray[np.int64]
+Tick = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,10 @@ class Aside:
     reason: str
 
 
+def quiet(done: int) -> None:
+    """Take no note of progress."""
+
+
 class Source(ABC):
     """Documents from files or from memory.
 
@@ -87,12 +92,17 @@ class Source(ABC):
         """Return all original columns of the delivered rows whose flag is set."""
 
     @abstractmethod
-    def write_kept(self, keep: Flags, directory: Path) -> list[Path]:
-        """Write the delivered rows whose flag is set, in the input's format and order."""
+    def write_kept(self, keep: Flags, directory: Path, threads: int = 1, tick: Tick = quiet) -> list[Path]:
+        """Write the delivered rows whose flag is set, in the input's format and order; `tick` hears of rows done."""
 
     @abstractmethod
     def describe(self) -> list[dict[str, Any]]:
         """Say what was read, for the manifest of a run."""
+
+    @property
+    def total_rows(self) -> int | None:
+        """The number of rows of the input, where it is known before reading."""
+        return None
 
     @property
     def total_bytes(self) -> int | None:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.errors import FormatError, InputError
-from likewise.read.base import Aside, Flags
+from likewise.read.base import Aside, Flags, Tick, quiet
 from likewise.read.columns import Piece, Types, choose, clean, declared
 from likewise.read.open import created, told, unpacked
 from likewise.read.tables import Part, Task
@@ -122,7 +122,7 @@ class Ipc(Part):
         """Return the kept rows with the schema of the file."""
         return pa.concat_tables([self._schema.empty_table(), *self._kept(keep)])
 
-    def write(self, keep: Flags, target: Path) -> None:
+    def write(self, keep: Flags, target: Path, tick: Tick = quiet) -> None:
         """Write the kept rows with the schema, the kind (file or stream) and the codec of the original."""
         options = pa.ipc.IpcWriteOptions(compression=self._codec())
         new = pa.ipc.new_file if self._is_file else pa.ipc.new_stream

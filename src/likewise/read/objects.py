@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from likewise.errors import FormatError, ParameterError, TextError
 from likewise.parallel import run_ahead
-from likewise.read.base import Flags, ReadOptions, Source, check_flags
+from likewise.read.base import Flags, ReadOptions, Source, Tick, check_flags, quiet
 from likewise.read.columns import Piece, choose, clean, cut, declared
 from likewise.read.open import created
 
@@ -91,7 +91,12 @@ class InMemory(Source):
             return choose(self._table, flags)
         return self._table.take(self._order.filter(pa.array(flags)))
 
-    def write_kept(self, keep: Flags, directory: Path) -> list[Path]:
+    @property
+    def total_rows(self) -> int:
+        """The number of rows."""
+        return self._rows
+
+    def write_kept(self, keep: Flags, directory: Path, threads: int = 1, tick: Tick = quiet) -> list[Path]:
         """Write the kept rows to one Parquet file."""
         target = Path(directory) / "part-0.parquet"
         table = self.kept(keep)

@@ -17,9 +17,10 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from likewise.errors import FormatError, InputError, MissingInput, OutputError
+from likewise.errors import FormatError, InputError, MissingInput
 from likewise.read.base import MIB
 from likewise.read.find import Found, reason
+from likewise.store import disk_error
 
 BOM = b"\xef\xbb\xbf"
 BLOCK = 8 * MIB
@@ -152,7 +153,7 @@ def created(target: Path, compression: str | None = None, sync: bool = True) -> 
                 os.fsync(out.fileno())
         os.replace(hidden, target)
     except OSError as error:
-        raise OutputError(f"{target}: cannot be written: {error.strerror or error}") from error
+        raise disk_error(target, error) from error
     finally:
         with suppress(OSError):
             hidden.unlink()

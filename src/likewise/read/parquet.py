@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from likewise.errors import InputError
-from likewise.read.base import MIB, Aside, Flags
+from likewise.parallel import run_ahead
+from likewise.read.base import MIB, Aside, Flags, Tick, quiet
 from likewise.read.columns import Piece, Types, choose, clean, declared
 from likewise.read.open import created, told, unpacked
 from likewise.read.tables import Part, Task
@@ -122,21 +123,37 @@ class Parquet(Part):
         """Yield the kept rows, a few at a time, and whether they end a row group."""
         with told(self.file):
             self.check_rows(pq.read_metadata(self._path).num_rows, keep)
+        for tables in run_ahead(self._groups_kept(keep), 2):
+            yield from tables
+
+    def _groups_kept(self, keep: Flags) -> Iterator[Callable[[], Iterable[tuple[pa.Table, bool]]]]:
+        """Yield a task for each row group with kept rows; a small group is read ahead, a large one bit by bit."""
         first = 0
         for group in range(self._metadata.num_row_groups):
             rows = self._metadata.row_group(group).num_rows
             if keep[first : first + rows].any():
-                step = max(1, min(STEP, WRITTEN // 4 * rows // max(1, self._size(group, None))))
-                for start, batch in self._batches(group, first, step, whole=True):
-                    stop = start + batch.num_rows
-                    yield choose(batch, keep[start:stop]), stop == first + rows
+                size = self._size(group, None)
+                step = max(1, min(STEP, WRITTEN // 4 * rows // max(1, size)))
+                read = partial(self._group_kept, group, first, step, keep)
+                yield partial(_at_once, read) if size <= min(WRITTEN, 4 * self.options.batch_bytes) else read
             first += rows
+
+    def _group_kept(self, group: int, first: int, step: int, keep: Flags) -> Iterator[tuple[pa.Table, bool]]:
+        stop = first + self._metadata.row_group(group).num_rows
+        for start, batch in self._batches(group, first, step, whole=True):
+            end = start + batch.num_rows
+            yield choose(batch, keep[start:end]), end == stop
 
     def table(self, keep: Flags) -> pa.Table:
         """Return the kept rows with the schema of the file."""
         return pa.concat_tables([self._schema.empty_table(), *(table for table, _ in self._kept(keep))])
 
-    def write(self, keep: Flags, target: Path) -> None:
+    @property
+    def known_rows(self) -> int:
+        """The number of rows, from the footer."""
+        return int(self._metadata.num_rows)
+
+    def write(self, keep: Flags, target: Path, tick: Tick = quiet) -> None:
         """Write the kept rows with the schema, metadata and codecs of the file, row group by row group."""
         with (
             created(target, self.file.compression) as out,
@@ -147,6 +164,7 @@ class Parquet(Part):
                 held.append(table)
                 if last or sum(one.nbytes for one in held) >= WRITTEN:
                     writer.write_table(pa.concat_tables(held))
+                    tick(sum(one.num_rows for one in held))
                     held = []
 
     def _codecs(self) -> dict[str, str] | str:
@@ -155,6 +173,10 @@ class Parquet(Part):
         group = self._metadata.row_group(0)
         columns = (group.column(i) for i in range(group.num_columns))
         return {column.path_in_schema: _codec(column.compression) for column in columns}
+
+
+def _at_once(read: Callable[[], Iterable[tuple[pa.Table, bool]]]) -> list[tuple[pa.Table, bool]]:
+    return list(read())
 
 
 def _codec(name: str) -> str:

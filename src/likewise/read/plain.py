@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from likewise.errors import InputError, TextError
 from likewise.parallel import run_ahead
-from likewise.read.base import Aside, Flags, ReadOptions, Source, check_flags
+from likewise.read.base import Aside, Flags, ReadOptions, Source, Tick, check_flags, quiet
 from likewise.read.columns import REPLACE, Piece, Trouble, Types, check_columns, cut, sift, text_of
 from likewise.read.find import Found
 from likewise.read.open import BOM, copied, read_all, told
@@ -175,13 +175,19 @@ class TextFiles(Source):
         texts = [self._still(self._text, file) for file in files]
         return pa.table({"path": paths, "text": _strings(texts)})
 
-    def write_kept(self, keep: Flags, directory: Path) -> list[Path]:
+    @property
+    def total_rows(self) -> int:
+        """The number of files."""
+        return len(self._files)
+
+    def write_kept(self, keep: Flags, directory: Path, threads: int = 1, tick: Tick = quiet) -> list[Path]:
         """Copy the files of the kept documents, each to its relative path."""
         written = []
         for file in self._kept(keep):
             target = Path(directory) / file.relative
             self._still(partial(_copy, target), file)
             written.append(target)
+            tick(1)
         return written
 
     @staticmethod

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from likewise.errors import FormatError
-from likewise.read.base import Flags, Rows
+from likewise.read.base import Flags, Rows, Tick, quiet
 from likewise.read.columns import Piece, runs
 from likewise.read.open import BLOCK, BOM, chunks, created
 from likewise.read.tables import Part, Task
@@ -160,7 +160,7 @@ class Records(Part):
         for low, high in zip([start, *gaps.tolist()], [*gaps.tolist(), stop], strict=True):
             yield view[int(split.starts[low]) : int(split.ends[high - 1])]
 
-    def write(self, keep: Flags, target: Path) -> None:
+    def write(self, keep: Flags, target: Path, tick: Tick = quiet) -> None:
         """Write head and kept rows with the bytes they had."""
         with created(target, self.file.compression) as out:
             rows = self.kept_bytes(keep)

@@ -17,8 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.errors import InputError
-from likewise.parallel import run_ahead
-from likewise.read.base import Aside, Flags, ReadOptions, Rows, Source, check_flags
+from likewise.parallel import in_order, run_ahead
+from likewise.read.base import Aside, Flags, ReadOptions, Rows, Source, Tick, check_flags, quiet
 from likewise.read.columns import Piece, Types, as_integers, as_numbers, cut, decide, stack
 from likewise.read.find import Found
 
@@ -48,8 +48,13 @@ class Part(ABC):
         """Return all columns of the rows whose flag is set."""
 
     @abstractmethod
-    def write(self, keep: Flags, target: Path) -> None:
+    def write(self, keep: Flags, target: Path, tick: Tick = quiet) -> None:
         """Write the rows whose flag is set, in the same format."""
+
+    @property
+    def known_rows(self) -> int | None:
+        """The number of rows, if the file declares it."""
+        return None
 
     def check_rows(self, rows: int, keep: Flags) -> None:
         """Raise if the file does not have the rows it had when it was read."""
@@ -183,14 +188,28 @@ class TableFiles(Source):
             table = table.set_column(place, name, table.column(name).cast(pa.int64()))
         return table
 
-    def write_kept(self, keep: Flags, directory: Path) -> list[Path]:
+    def write_kept(self, keep: Flags, directory: Path, threads: int = 1, tick: Tick = quiet) -> list[Path]:
         """Write the kept rows of each file to a file of the same relative name, also when none is left."""
-        written = []
-        for part, flags in self._flags(keep):
-            target = Path(directory) / part.file.relative
+        parts = list(self._flags(keep))
+        targets = [Path(directory) / part.file.relative for part, _ in parts]
+        if len(parts) == 1:
+            parts[0][0].write(parts[0][1], targets[0], tick)
+            return targets
+
+        def write(task: tuple[tuple[Part, Flags], Path]) -> int:
+            (part, flags), target = task
             part.write(flags, target)
-            written.append(target)
-        return written
+            return len(flags)
+
+        for done in in_order(write, zip(parts, targets, strict=True), threads):
+            tick(done)
+        return targets
+
+    @property
+    def total_rows(self) -> int | None:
+        """The number of rows of all files, if all of them declare it."""
+        known = [part.known_rows for part in self._usable]
+        return None if None in known else sum(rows for rows in known if rows is not None)
 
     def describe(self) -> list[dict[str, Any]]:
         """Return name, format and size of each file."""

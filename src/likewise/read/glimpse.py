@@ -1,0 +1,204 @@
+"""A glimpse of an input: stretches of its documents, spread over all of it, and from them how much there is in all."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from time import process_time
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from likewise.read.base import MIB, Source
+from likewise.read.columns import Piece, clean
+from likewise.read.find import Found
+from likewise.read.look import REWRITTEN, SLOW, Stretch, careful, count, encoded, footer_text, look, rewrite, text_bytes
+from likewise.read.objects import InMemory
+from likewise.read.open import created, told
+from likewise.read.parquet import Parquet
+from likewise.read.plain import TextFiles
+from likewise.read.records import Records
+from likewise.read.tables import TableFiles
+
+PLACES = 48
+"""Stretches to look at."""
+
+SIZE = 8 * MIB
+"""Bytes to look at in all."""
+
+REWRITES = 3
+
+
+@dataclass(frozen=True)
+class Glimpse:
+    """What a glimpse tells: documents and bytes of text in all, and the seconds of one core that they take.
+
+    `exact` says that the documents were counted and not estimated. `read` are seconds for a byte of text, `rewrite` for
+    a document that is kept, and `kept` the bytes it then takes on disk. `stored` is the size of the input on disk.
+    """
+
+    stretches: list[Stretch]
+    documents: int
+    exact: bool
+    text: int
+    stored: int
+    read: float
+    rewrite: float
+    kept: float
+
+    @property
+    def seen(self) -> int:
+        """The number of documents that were looked at."""
+        return sum(len(stretch.text) for stretch in self.stretches)
+
+    @property
+    def broken(self) -> int:
+        """The number of rows that were looked at and cannot be used."""
+        return sum(stretch.rows for stretch in self.stretches) - self.seen
+
+
+def glimpse(source: Source, size: int = SIZE, places: int = PLACES) -> Glimpse:
+    """Look at about `size` bytes of an input, at so many places."""
+    if isinstance(source, TableFiles):
+        return _of_tables(source, size, places)
+    if isinstance(source, TextFiles):
+        return _of_text_files(source, size, places)
+    if isinstance(source, InMemory):
+        return _of_object(source, size, places)
+    raise NotImplementedError(type(source).__name__)
+
+
+def spread(sizes: Sequence[int], places: int) -> dict[int, list[float]]:
+    """Put places at equal distances over things of these sizes: for each thing that is met, where in it (0 to 1).
+
+    >>> spread([1, 3], 4)
+    {0: [0.0], 1: [0.0, 0.3333333333333333, 0.6666666666666666]}
+    """
+    ends = np.cumsum(sizes)
+    total = int(ends[-1]) if len(ends) else 0
+    found: dict[int, list[float]] = {}
+    for place in range(places if total else 0):
+        at = place * total / places
+        thing = int(np.searchsorted(ends, at, side="right"))
+        found.setdefault(thing, []).append(1 - (int(ends[thing]) - at) / sizes[thing])
+    return found
+
+
+def _glimpse(
+    stretches: list[Stretch],
+    documents: float,
+    exact: bool,
+    text: float | None,
+    stored: int,
+    rewriting: float,
+    kept: float,
+) -> Glimpse:
+    """Put together what was seen; text that is not known is that of the mean document."""
+    stretches = [stretch for stretch in stretches if stretch.rows]
+    sizes = [text_bytes(stretch.text) for stretch in stretches]
+    seen, rows = sum(len(stretch.text) for stretch in stretches), sum(stretch.rows for stretch in stretches)
+    usable = documents * (seen / rows if rows else 1.0)
+    mean = sum(sizes) / max(1, seen)
+    if text is None or mean * usable > 2 * text:  # a footer counts repeated values once
+        text = mean * usable
+    longest = max(sizes, default=0)
+    rates = [stretch.seconds / size for stretch, size in zip(stretches, sizes, strict=True) if 2 * size > longest]
+    reading = median(rates) if rates else 0.0
+    return Glimpse(stretches, round(usable), exact and seen == rows, round(text), stored, reading, rewriting, kept)
+
+
+def _of_tables(source: TableFiles, size: int, places: int) -> Glimpse:
+    parts = source._usable
+    counts = [count(part) for part in parts]
+    stretches: list[Stretch] = []
+    rewrites: list[float] = []
+    windows, rows = 0.0, 0
+    for number, shares in spread([part.file.bytes for part in parts], places).items():
+        part = careful(parts[number])
+        looked = list(look(part, shares, max(1, size // places // SLOW.get(part.file.compression or "", 1))))
+        if counts[number] is None:
+            windows += sum(stretch.stored for stretch in looked)
+            rows += sum(stretch.rows for stretch in looked)
+        if len(rewrites) < REWRITES and any(stretch.rows for stretch in looked):
+            rewrites.append(rewrite(part)[0])
+        stretches.extend(looked)
+    documents: float = sum(number for number in counts if number is not None)
+    uncounted = sum(part.file.bytes for part, number in zip(parts, counts, strict=True) if number is None)
+    if windows:
+        documents += rows * max(1.0, uncounted / windows)
+    stored = sum(part.file.bytes for part in parts)
+    footers = [footer_text(part) for part in parts if isinstance(part, Parquet)]
+    text = sum(footers) if len(footers) == len(parts) else None
+    rewriting = median(rewrites) if rewrites else 0.0
+    kept = stored / max(1.0, documents)
+    seen = _glimpse(stretches, documents, windows >= uncounted, text, stored, rewriting, kept)
+    if all(isinstance(part, Records) for part in parts):
+        return seen
+    return replace(seen, rewrite=rewriting + seen.read * seen.text / max(1, seen.documents))
+
+
+def _of_text_files(source: TextFiles, size: int, places: int) -> Glimpse:
+    files = source._files
+    looking = TextFiles(files, replace(source.options, on_error="skip"))
+    stretches: list[Stretch] = []
+    taken = packed = unpacked = 0
+    for first in spread([max(1, file.bytes) for file in files], places):
+        group = _neighbours(files, max(first, taken), size // places)
+        taken = max(first, taken) + len(group)
+        begun = process_time()
+        usable, batch, _ = looking._batch(group)
+        seconds = process_time() - begun
+        stretches.append(Stretch.of(Piece(batch, len(group)), sum(file.bytes for file in group), seconds))
+        packed += sum(file.bytes for file in usable)
+        unpacked += text_bytes(batch.column("text"))
+    stored = sum(file.bytes for file in files)
+    text = stored * unpacked / max(1, packed)
+    copying = _copying([file for file in files[: 2 * places] if file.bytes < MIB])
+    return _glimpse(stretches, len(files), True, text, stored, copying, stored / len(files))
+
+
+def _neighbours(files: list[Found], first: int, size: int) -> list[Found]:
+    """Return consecutive files from the first on, of so many bytes together."""
+    group: list[Found] = []
+    held = 0
+    for file in files[first:]:
+        if group and held + file.bytes > size:
+            break
+        group.append(file)
+        held += file.bytes
+    return group
+
+
+def _copying(files: list[Found]) -> float:
+    """Return the seconds it takes to copy a file."""
+    with tempfile.TemporaryDirectory(prefix="likewise-") as place:
+        begun = process_time()
+        for number, file in enumerate(files):
+            with told(file), open(file.path, "rb") as content, created(Path(place) / f"{number}", sync=False) as out:
+                out.write(content.read())
+        return (process_time() - begun) / max(1, len(files))
+
+
+def _of_object(source: InMemory, size: int, places: int) -> Glimpse:
+    rows = source._rows
+    options = replace(source.options, on_error="skip")
+    needed = source._table.select(options.columns)
+    mean = max(1, needed.nbytes // max(1, needed.num_rows))
+    step = min(max(1, size // places // mean), -(-rows // places))
+    stretches = []
+    for first in sorted({place * rows // places for place in range(places)}) if rows else []:
+        begun = process_time()
+        for batch in _some(needed, source._order, first, step).to_batches():
+            piece = clean(batch, source._kind, first, options, source._types)
+            stretches.append(Stretch.of(piece, batch.num_rows * mean, process_time() - begun))
+    table = _some(source._table, source._order, rows // 2, max(1, REWRITTEN // mean))
+    rewriting, kept = encoded(table, "snappy") if table.num_rows else (0.0, 0.0)
+    return _glimpse(stretches, rows, True, None, 0, rewriting, kept)
+
+
+def _some(table: pa.Table, order: Any, first: int, rows: int) -> pa.Table:
+    return (table.slice(first, rows) if order is None else table.take(order.slice(first, rows))).combine_chunks()

@@ -1,0 +1,319 @@
+"""Look at some rows of a file without reading all of it, and see how long reading and writing them takes.
+
+Parquet and Arrow files say how many rows they have. Of lines and records, windows of the file are read and the rows
+that *start* in a window are counted: every row starts somewhere, so long rows are not favoured. Of a compressed file
+only the beginning can be seen.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from itertools import islice
+from pathlib import Path
+from time import process_time
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from likewise.read.base import MIB
+from likewise.read.columns import Piece, clean, text_offsets
+from likewise.read.delimited import Delimited
+from likewise.read.ipc import Ipc, _offset, _slot
+from likewise.read.open import _decompressed, created, told
+from likewise.read.parquet import Parquet
+from likewise.read.records import Block, Records
+from likewise.read.tables import Part
+
+REWRITTEN = MIB
+"""Bytes of rows that are written again to see how long it takes."""
+
+SLOW = {"bz2": 4, "xz": 8}
+"""Of what is slow to pack, so many times less is looked at."""
+
+GROUPS = 16
+"""Row groups or batches to look into."""
+
+TIMED = 4 * MIB
+"""Bytes of text of one row group that are read to see how long it takes."""
+
+STEPS, MOST_ROWS = 4, 1024
+"""A row group is looked at in at least so many batches, of at most so many rows."""
+
+TRIES, GLANCE = 256, 1 << 14
+"""How many line feeds are tried as the end of a CSV record, and how many bytes behind them are looked at."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Consecutive documents, the ids beside them (if they are not row numbers), and what they were read from.
+
+    `rows` counts the broken ones too; `stored` is the size of the window of the file in which they start; `seconds` is
+    the time one core took to read them.
+    """
+
+    text: pa.Array
+    ids: pa.Array | None
+    rows: int
+    stored: float
+    seconds: float
+
+    @classmethod
+    def of(cls, piece: Piece, stored: float, seconds: float) -> Stretch:
+        """Take what was read."""
+        if piece.batch is None:
+            return cls(pa.array([], pa.string()), None, piece.rows, stored, seconds)
+        ids = piece.batch.column("id") if "id" in piece.batch.schema.names else None
+        return cls(piece.batch.column("text"), ids, piece.rows, stored, seconds)
+
+
+def careful(part: Part) -> Part:
+    """Return the same file for a look at it, in which a broken row is no error."""
+    twin = type(part)(part.file, replace(part.options, on_error="skip"))
+    twin.peek()
+    twin.types = part.types
+    return twin
+
+
+def count(part: Part) -> int | None:
+    """Return the number of rows, if the file tells."""
+    if isinstance(part, Parquet):
+        return int(part._metadata.num_rows)
+    if isinstance(part, Ipc):
+        with told(part.file), closing(part._mapped()) as mapped:
+            mapped.seek(8 if part._is_file else 0)
+            messages = pa.ipc.MessageReader.open_stream(mapped)
+            return sum(_message_rows(message) for message in messages if message.type == "record batch")
+    return None
+
+
+def _message_rows(message: Any) -> int:
+    """Return the rows of a record batch from its metadata: slot 0 of the header, which is slot 2 of the message."""
+    raw = message.metadata.to_pybytes()
+    header = _slot(raw, int.from_bytes(raw[:4], "little"), 2)
+    rows = _slot(raw, header + _offset(raw, header), 0)
+    return int.from_bytes(raw[rows : rows + 8], "little") if rows else 0
+
+
+def footer_text(part: Parquet) -> int:
+    """Return about how many bytes of text a Parquet file has: its footer counts four more for each value."""
+    rows = int(part._metadata.num_rows)
+    return sum(part._size(group, [part.options.text]) for group in range(part._metadata.num_row_groups)) - 4 * rows
+
+
+@singledispatch
+def look(part: Part, shares: Sequence[float], size: int) -> Iterator[Stretch]:
+    """Read rows of a file from these places (0 to 1) on, about `size` bytes at each."""
+    raise NotImplementedError(type(part).__name__)
+
+
+@singledispatch
+def rewrite(part: Part) -> tuple[float, float]:
+    """Return the seconds one core takes to write one row again, and the bytes the row takes.
+
+    Lines and records need not be parsed again, and the time to read them is in it; for other formats it is not.
+    """
+    raise NotImplementedError(type(part).__name__)
+
+
+@look.register
+def _(part: Parquet, shares: Sequence[float], size: int) -> Iterator[Stretch]:
+    groups = [part._metadata.row_group(group).num_rows for group in range(part._metadata.num_row_groups)]
+    firsts = np.cumsum([0, *groups])
+    hits: dict[int, int] = {}
+    for share in shares[:: -(-len(shares) // GROUPS)] if firsts[-1] else ():
+        group = int(np.searchsorted(firsts, share * firsts[-1], side="right")) - 1
+        hits[group] = hits.get(group, 0) + 1
+    longest = sorted(hits)[len(hits) // 2] if hits else 0
+    for group, times in hits.items():
+        wanted = times * size * len(shares) // min(len(shares), GROUPS)
+        yield _of_group(part, group, int(firsts[group]), groups[group], max(wanted, TIMED if group == longest else 0))
+
+
+def _of_group(part: Parquet, group: int, first: int, rows: int, wanted: int) -> Stretch:
+    """Read the first rows of a row group, until they have so many bytes of text."""
+    mean = max(1, part._size(group, [part.options.text]) // max(1, rows))
+    step = max(1, min(rows, wanted // mean // STEPS, MOST_ROWS))
+    pieces: list[Piece] = []
+    seen = size = 0
+    begun = process_time()
+    started = begun
+    for start, batch in part._batches(group, first, step):
+        pieces.append(clean(batch, part.file.name, start, part.options, part.types))
+        seen += batch.num_rows
+        size += text_bytes(pieces[-1].batch.column("text")) if pieces[-1].batch is not None else 0
+        if len(pieces) == 1:
+            started = process_time()
+        if size >= wanted:
+            break
+    ended = process_time()
+    # the first batch pays for opening and for a dictionary, once for the whole row group
+    later = (ended - started) / max(1, seen - pieces[0].rows) * (rows - pieces[0].rows)
+    whole = (started - begun + later) if len(pieces) > 1 else (ended - begun) * rows / seen
+    batches = [piece.batch for piece in pieces if piece.batch is not None]
+    joined = pa.Table.from_batches(batches).combine_chunks().to_batches() if batches else []
+    piece = Piece(joined[0] if joined else None, seen)
+    return Stretch.of(piece, seen * mean, whole * seen / rows)
+
+
+def text_bytes(array: pa.Array) -> int:
+    """Return the bytes of text in an array of strings."""
+    offsets = text_offsets(array) if len(array) else (0, 0)
+    return int(offsets[-1] - offsets[0])
+
+
+@rewrite.register
+def _(part: Parquet) -> tuple[float, float]:
+    group = part._metadata.num_row_groups // 2
+    rows = part._metadata.row_group(group).num_rows
+    if not rows:
+        return 0.0, 0.0
+    mean = max(1, part._size(group, None) // rows)
+    _, batch = next(part._batches(group, 0, min(rows, max(1, REWRITTEN // mean)), whole=True))
+    return encoded(pa.Table.from_batches([batch]), part._codecs())
+
+
+def encoded(table: pa.Table, codecs: Any) -> tuple[float, float]:
+    """Write a table as Parquet; return the seconds and the bytes that a row takes."""
+    begun = process_time()
+    out = pa.BufferOutputStream()
+    with pq.ParquetWriter(out, table.schema, compression=codecs) as writer:
+        writer.write_table(table)
+    rows = max(1, table.num_rows)
+    return (process_time() - begun) / rows, out.getvalue().size / rows
+
+
+@look.register
+def _(part: Ipc, shares: Sequence[float], size: int) -> Iterator[Stretch]:
+    fields = [part._schema.get_field_index(name) for name in part.options.columns]
+    with told(part.file):
+        reader = part._reader(part._mapped(), fields)
+        chosen = sorted({int(share * reader.num_record_batches) for share in shares}) if part._is_file else []
+    found: Iterator[Any] = map(reader.get_batch, chosen[:: -(-len(chosen) // GROUPS)]) if chosen else iter(reader)
+    wanted = size * len(shares)
+    room = wanted // min(GROUPS, len(chosen) or GROUPS)
+    unpacked = 0
+    while unpacked < wanted:
+        begun = process_time()
+        with told(part.file):
+            batch = next(found, None)
+        if batch is None:
+            return
+        unpacked += batch.nbytes
+        mean = max(1, batch.nbytes // max(1, batch.num_rows))
+        some = batch.slice(0, max(1, room // mean))
+        rows = max(1, some.num_rows)
+        seconds = (process_time() - begun) * rows / max(1, batch.num_rows)  # all of it was unpacked
+        begun = process_time()
+        piece = clean(some, part.file.name, 0, part.options, part.types)
+        yield Stretch.of(piece, rows * mean, seconds + process_time() - begun)
+
+
+@rewrite.register
+def _(part: Ipc) -> tuple[float, float]:
+    batch = next((batch for batch in part._batches(None) if isinstance(batch, pa.RecordBatch)), None)
+    if batch is None or not batch.num_rows:
+        return 0.0, 0.0
+    table = pa.Table.from_batches([batch.slice(0, max(1, REWRITTEN * batch.num_rows // max(1, batch.nbytes)))])
+    begun = process_time()
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_file(out, table.schema, options=pa.ipc.IpcWriteOptions(compression=part._codec())) as writer:
+        writer.write_table(table)
+    return (process_time() - begun) / table.num_rows, out.getvalue().size / table.num_rows
+
+
+@look.register
+def _(part: Records, shares: Sequence[float], size: int) -> Iterator[Stretch]:
+    windows = _beginning(part, size * len(shares)) if part.file.compression else _windows(part, shares, size)
+    while True:
+        begun = process_time()
+        window = next(windows, None)
+        if window is None:
+            return
+        block, stored = window
+        yield Stretch.of(part.parse(block), stored, process_time() - begun)
+
+
+@rewrite.register
+def _(part: Records) -> tuple[float, float]:
+    begun = process_time()
+    size = REWRITTEN // SLOW.get(part.file.compression or "", 1)
+    block = next(_beginning(part, size) if part.file.compression else _windows(part, [0.0], size))[0]
+    with tempfile.TemporaryDirectory(prefix="likewise-") as place:
+        target = Path(place) / "rows"
+        with created(target, part.file.compression, sync=False) as out:
+            out.write(memoryview(block.data))
+        return (process_time() - begun) / max(1, block.rows), target.stat().st_size / max(1, block.rows)
+
+
+def _windows(part: Records, shares: Sequence[float], size: int) -> Iterator[tuple[Block, float]]:
+    """Yield the rows that start in a window at each of these places, and the size of the window."""
+    total, head = part.file.bytes, len(part.head)
+    starts = [int(share * total) for share in shares]
+    with told(part.file), open(part.file.path, "rb") as raw:
+        for start, after in zip(starts, [*starts[1:], total], strict=True):
+            end = min(start + size, after)
+            begin = max(start, head)
+            if begin == head:
+                raw.seek(begin)
+                yield _rows_starting(part, raw, raw.read(max(0, end - begin))), end - start
+                continue
+            raw.seek(begin - 1)
+            data = raw.read(end - begin + 1)
+            first = _row_start(part, data)
+            if first is not None:
+                yield _rows_starting(part, raw, data[first:]), end - start
+
+
+def _rows_starting(part: Records, raw: IO[bytes], data: bytes) -> Block:
+    """Return the rows that start in the data; the last of them may end behind it."""
+    limit = len(data)
+    while True:
+        more = raw.read(max(GLANCE, len(data)))
+        split = part.split(data, not more)
+        if split.used >= limit or not more:
+            break
+        data += more
+    inside = split.starts < limit
+    starts, ends = split.starts[inside], split.ends[inside]
+    used = int(ends[-1]) if len(ends) else 0
+    return Block(data[:used], 1, replace(split, starts=starts, ends=ends, used=used))
+
+
+def _row_start(part: Records, data: bytes) -> int | None:
+    """Return where the first row starts in data from the middle of a file, its end if none; None if nobody can tell."""
+    place = data.find(b"\n") + 1
+    if not isinstance(part, Delimited) or not place:
+        return place or len(data)
+    for _ in range(TRIES):  # a line feed may stand within quotes: what follows must look like records
+        glance = data[place : place + GLANCE]
+        split = part.split(glance, False)
+        if split.plain and len(split.ends) and part._arrow(glance[: split.used], [0]) is not None:
+            return place
+        place = data.find(b"\n", place) + 1
+        if not place:
+            return None
+    return None
+
+
+def _beginning(part: Records, size: int) -> Iterator[tuple[Block, float]]:
+    """Yield the rows in the first `size` bytes of a compressed file, and the packed bytes these took."""
+    with told(part.file), open(part.file.path, "rb") as raw:
+        parts: list[bytes] = []
+        held = 0
+        stream = _decompressed(raw, part.file)
+        while held < size and (more := next(stream, b"")):
+            parts.append(more)
+            held += len(more)
+        packed = raw.tell()
+        whole = not next(stream, b"")
+    data = b"".join(parts)
+    split = part.split(data[len(part.head) :], whole)
+    used = len(part.head) + split.used
+    if split.used:
+        yield Block(data[len(part.head) : used], 1, split), part.file.bytes if whole else packed * used / len(data)
