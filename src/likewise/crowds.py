@@ -40,6 +40,7 @@ MOST_ROWS = 8
 THRONG = 32
 LIST = 512
 CHECKS = 2048
+VAIN_CHECKS = 256
 MAP = 2
 COMMON = 20
 BATCH = 1 << 14
@@ -310,6 +311,7 @@ class _Search:
             throngs.of,
             lists,
             CHECKS,
+            VAIN_CHECKS,
             self.threshold,
             leaders,
             out_left,

@@ -17,6 +17,7 @@ from likewise.candidates import Candidates, Wanted, candidates, merged, pair_ord
 from likewise.common import SAMPLE as COMMON_SAMPLE
 from likewise.common import described, find_common, value_table
 from likewise.compare import Scored, compare
+from likewise.crowding import Gathering
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash, seed_sequence
 from likewise.families.tuning import DEFAULT_MAX_SLOTS, Similarities, tune_for
@@ -99,8 +100,19 @@ class Search:
     common: Hashes | None = None
     patience: float = PATIENCE
 
-    def find(self, items: Items, record: Record, space: Workspace | None = None, sides: Sides | None = None) -> Matches:
-        """Find the similar pairs, all of them or those that count for `sides`."""
+    def find(
+        self,
+        items: Items,
+        record: Record,
+        space: Workspace | None = None,
+        sides: Sides | None = None,
+        ranks: Ints | None = None,
+    ) -> Matches:
+        """Find the similar pairs, all of them or those that count for `sides`.
+
+        Where too many documents are alike for all pairs to be listed, each is listed with those that stand for it;
+        `ranks` says in which order they are wanted, the lowest first; by default that of the rows.
+        """
         space = space or Workspace.temporary()
         sketched = self._sketched(items, record, space, sides)
         if len(sketched.common):
@@ -111,7 +123,7 @@ class Search:
             "slots": sketched.banding.slots,
         }
         record.notes["predicted_recall"] = sketched.banding.probability(self.threshold)
-        left, right, similarity = self._verified(items, sketched, record, space, sides)
+        left, right, similarity = self._verified(items, sketched, record, space, sides, ranks)
         return Matches(sketched.groups, sketched.copies, left, right, similarity, sketched)
 
     def _sketched(self, items: Items, record: Record, space: Workspace, sides: Sides | None) -> Sketched:
@@ -169,7 +181,13 @@ class Search:
         return _selected(copies, of, filled, units, keys, banding, common)
 
     def _verified(
-        self, items: Items, sketched: Sketched, record: Record, space: Workspace, sides: Sides | None
+        self,
+        items: Items,
+        sketched: Sketched,
+        record: Record,
+        space: Workspace,
+        sides: Sides | None,
+        ranks: Ints | None,
     ) -> Scored:
         """Pair the buckets and keep the pairs at or above the threshold; or take them from the workspace."""
         step = "verify"
@@ -182,31 +200,30 @@ class Search:
         with record.stage("candidates", sketched.banding.b) as tick:
             found = self._candidates(sketched.group_keys, wanted, space, record, tick)
         rows = groups.first[filled]
-        parts: list[Scored] = []
+        parts: list[Scored] = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
         met = 0
         with record.stage("verify", found.count) as tick:
             for number, (a, b) in enumerate(found.portions()):
                 met += len(a)
                 parts.append(self._portion(items, rows, a, b, number, space, tick))
-            left, right, similarity = (
-                (np.concatenate([part[i] for part in parts]) for i in range(3))
-                if parts
-                else (
-                    np.zeros(0, np.int64),
-                    np.zeros(0, np.int64),
-                    np.zeros(0),
+            a, b, similarity = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        if found.crowds:
+            with record.stage("crowds"):
+                best, seed = _best_ranks(groups, ranks)[filled], self.minhash.seed
+                gathering = Gathering(
+                    items, rows, found.crowds, best, wanted, self.threshold, self.recall, seed, self.threads
                 )
-            )
-            left, right = filled[left], filled[right]
-            if sides and sides.across:
-                left, right, similarity = _add_empty_pair(groups, filled, sides, left, right, similarity)
+                (a, b, similarity), record.notes["crowds"], _ = gathering.pairs((a, b, similarity))
+        left, right = filled[a], filled[b]
+        if sides and sides.across:
+            left, right, similarity = _add_empty_pair(groups, filled, sides, left, right, similarity)
         record.counts["candidates"] = met
         record.counts["verified"] = len(left)
         if space.lasting and time.perf_counter() - begun > self.patience:
             with space.making(step) as draft:
                 draft.save(left=left, right=right, similarity=similarity)
                 draft.commit(record.snapshot())
-        space.forget("candidates", *(f"verify-{number}" for number in range(len(parts))))
+        space.forget("candidates", *(f"verify-{number}" for number in range(len(parts) - 1)))
         return left, right, similarity
 
     def _candidates(self, keys: Keys, wanted: Wanted, space: Workspace, record: Record, tick: Any) -> Candidates:
@@ -279,6 +296,14 @@ class Search:
             "predicted_false_candidates": round(tuning.predicted_candidates),
         }
         return tuning.banding
+
+
+def _best_ranks(groups: Groups, ranks: Ints | None) -> Ints:
+    """Return the lowest rank of every group."""
+    if ranks is None or not len(groups):
+        return groups.first
+    best: Ints = np.minimum.reduceat(ranks[groups.members], groups.offsets[:-1])
+    return best
 
 
 def _first_of_each(of: Ints) -> Ints:

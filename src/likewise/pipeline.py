@@ -179,12 +179,12 @@ def dedup(
         search = chosen.search(count, budget)
         if earlier:
             search = replace(search, ignore_common=None, common=earlier.common)
-        matches = search.find(everything, record, space, sides)
+        lengths = items.lengths if policy.rule in ("longest", "shortest") else np.zeros(len(items), np.int64)
+        ranks = policy.ranks(lengths, collection.scores)
+        if earlier:
+            ranks = np.concatenate([np.arange(earlier.count), ranks + earlier.count])
+        matches = search.find(everything, record, space, sides, ranks)
         with record.stage("cluster"):
-            lengths = items.lengths if policy.rule in ("longest", "shortest") else np.zeros(len(items), np.int64)
-            ranks = policy.ranks(lengths, collection.scores)
-            if earlier:
-                ranks = np.concatenate([np.arange(earlier.count), ranks + earlier.count])
             removal = removals(matches.groups, matches.left, matches.right, matches.similarity, ranks, matches.copies)
             if earlier:
                 removal = _of_new(removal, earlier, items, count)
@@ -195,7 +195,7 @@ def dedup(
         if state and inputs and isinstance(opened, Source):
             about = {
                 "threshold": None if earlier else threshold,
-                "complete": True,
+                "complete": record.notes.get("crowds", {}).get("complete", True),
                 "given": [os.path.abspath(path) for path in opened.given],
                 "inputs": inputs,
                 "source": opened.state(),

@@ -20,6 +20,7 @@ STAGES = {
     "sketch": "sketching",
     "candidates": "pairing buckets",
     "verify": "verifying pairs",
+    "crowds": "comparing crowds",
     "cluster": "choosing keepers",
     "tables": "making tables",
     "write": "writing",
@@ -185,6 +186,8 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
         )
     if "ignored" in stats:
         yield from ignored(stats["ignored"], stats["parameters"]["ignore_common"])
+    if "crowds" in stats:
+        yield from crowds(stats["crowds"])
     if "hint" in stats:
         yield f"hint: {stats['hint']}"
     if "abridged" in stats:
@@ -200,6 +203,16 @@ def ignored(common: dict[str, Any], fraction: float) -> Iterator[str]:
     yield f"{count(common['shingles'], 'shingle')} in more than {fraction:.3g} of the documents left out"
     for example in common["most_common"][:3]:
         yield f"  in {example['documents']:,} of {common['of_documents']:,}: {example['shingle']}"
+
+
+def crowds(told: dict[str, Any]) -> Iterator[str]:
+    """Tell which documents were too many and too alike to be compared pair by pair, and why."""
+    kind = "" if told["complete"] else "; too many pairs to list them all"
+    yield f"{count(told['crowds'], 'crowd')} of {told['documents']:,} documents that have much in common{kind}"
+    for crowd in told["largest"][:3]:
+        if crowd["shingles"]:
+            worst = crowd["shingles"][0]
+            yield f"  {crowd['documents']:,} documents, {worst['documents']:,} of them with: {worst['shingle']}"
 
 
 def outcome(stats: dict[str, Any]) -> str:

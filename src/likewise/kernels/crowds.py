@@ -18,6 +18,7 @@ DIGIT_MASK = np.uint64(RADIX - 1)
 SLACK = 1e-6
 DEPUTIES = 2
 TURN = 16
+GRACE = 1000
 
 
 @kernel
@@ -315,6 +316,7 @@ def lead(
     throngs,
     lists,
     most,
+    income,
     threshold,
     leaders,
     out_left,
@@ -326,7 +328,7 @@ def lead(
     Leaders are looked for among the partners of the verified pairs (left, right), which come sorted by `right`, and
     then in the lists of the throngs that the row is in: throngs[place[i]], or in none where place[i] is -1. The list of
     throng t has room for lists[t + 1] - lists[t] leaders, those that lack least. At most about `most` leaders are
-    looked at, by turns from the lists. Two rows of a throng that share a light value have met before, so only heavy
+    looked at, by turns from the lists; and of those looked at in vain there are no more than `income` a row. Two rows of a throng that share a light value have met before, so only heavy
     values count here: heavy[i] of them, drawn in maps[i].
     A row that follows a leader is also compared with the leader's first followers, its deputies: should the leader go,
     they take over.
@@ -343,6 +345,7 @@ def lead(
     seen_by = np.full(n, -1)
     deputies = np.full((n, DEPUTIES), -1)
     written = 0
+    credit = income * GRACE
     p = 0
     for i in range(n):
         follows = False
@@ -357,10 +360,12 @@ def lead(
         mask = np.uint64(0)
         tabulated = False
         found = -1
+        credit += income
+        allowed = min(most, credit)
         checks = 0
         ahead = 0
         longest = TURN
-        while ahead < longest and found < 0 and checks < most:
+        while ahead < longest and found < 0 and checks < allowed:
             for t in throngs[place[i]]:
                 if t < 0 or found >= 0:
                     continue
@@ -389,6 +394,7 @@ def lead(
                         break
             ahead += TURN
         if found < 0:
+            credit -= checks
             for t in throngs[place[i]]:
                 if t >= 0:
                     listed[t] = enlist(members[lists[t] :], listed[t], lists[t + 1] - lists[t], i, lack)

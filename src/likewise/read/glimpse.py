@@ -16,7 +16,19 @@ import pyarrow as pa
 from likewise.read.base import MIB, Source
 from likewise.read.columns import Piece, clean
 from likewise.read.find import Found
-from likewise.read.look import REWRITTEN, SLOW, Stretch, careful, count, encoded, footer_text, look, rewrite, text_bytes
+from likewise.read.look import (
+    REWRITTEN,
+    SLOW,
+    TIMED,
+    Stretch,
+    careful,
+    count,
+    encoded,
+    footer_text,
+    look,
+    rewrite,
+    text_bytes,
+)
 from likewise.read.objects import InMemory
 from likewise.read.open import created, told
 from likewise.read.parquet import Parquet
@@ -37,8 +49,10 @@ REWRITES = 3
 class Glimpse:
     """What a glimpse tells: documents and bytes of text in all, and the seconds of one core that they take.
 
-    `exact` says that the documents were counted and not estimated. `read` are seconds for a byte of text, `rewrite` for
-    a document that is kept, and `kept` the bytes it then takes on disk. `stored` is the size of the input on disk.
+    `exact` says that the documents were counted and not estimated. `stored` is the size of the input on disk.
+    `read` are the seconds for a byte of text, of which `drawn` are spent by the one thread that hands out the work.
+    `rewrite` are the seconds for a document that is kept, `reread` those to read it again before, and `kept` the bytes
+    it takes.
     """
 
     stretches: list[Stretch]
@@ -46,8 +60,11 @@ class Glimpse:
     exact: bool
     text: int
     stored: int
+    files: int
     read: float
+    drawn: float
     rewrite: float
+    reread: float
     kept: float
 
     @property
@@ -88,16 +105,11 @@ def spread(sizes: Sequence[int], places: int) -> dict[int, list[float]]:
     return found
 
 
-def _glimpse(
-    stretches: list[Stretch],
-    documents: float,
-    exact: bool,
-    text: float | None,
-    stored: int,
-    rewriting: float,
-    kept: float,
-) -> Glimpse:
-    """Put together what was seen; text that is not known is that of the mean document."""
+def _glimpse(stretches: list[Stretch], documents: float, text: float | None, timed: int = 0, **more: Any) -> Glimpse:
+    """Put together what was seen; text that is not known is that of the mean document.
+
+    Stretches of at least `timed` bytes tell how long reading takes, or if there are none the longest.
+    """
     stretches = [stretch for stretch in stretches if stretch.rows]
     sizes = [text_bytes(stretch.text) for stretch in stretches]
     seen, rows = sum(len(stretch.text) for stretch in stretches), sum(stretch.rows for stretch in stretches)
@@ -105,10 +117,17 @@ def _glimpse(
     mean = sum(sizes) / max(1, seen)
     if text is None or mean * usable > 2 * text:  # a footer counts repeated values once
         text = mean * usable
-    longest = max(sizes, default=0)
-    rates = [stretch.seconds / size for stretch, size in zip(stretches, sizes, strict=True) if 2 * size > longest]
-    reading = median(rates) if rates else 0.0
-    return Glimpse(stretches, round(usable), exact and seen == rows, round(text), stored, reading, rewriting, kept)
+    timed = min(timed, max(sizes, default=0))
+    rates = [(stretch, size) for stretch, size in zip(stretches, sizes, strict=True) if size >= timed]
+    total = max(1, sum(size for _, size in rates))
+    return Glimpse(
+        stretches=stretches,
+        documents=round(usable),
+        text=round(text),
+        read=sum(stretch.seconds for stretch, _ in rates) / total,
+        drawn=sum(stretch.drawn for stretch, _ in rates) / total,
+        **more,
+    )
 
 
 def _of_tables(source: TableFiles, size: int, places: int) -> Glimpse:
@@ -133,12 +152,21 @@ def _of_tables(source: TableFiles, size: int, places: int) -> Glimpse:
     stored = sum(part.file.bytes for part in parts)
     footers = [footer_text(part) for part in parts if isinstance(part, Parquet)]
     text = sum(footers) if len(footers) == len(parts) else None
-    rewriting = median(rewrites) if rewrites else 0.0
-    kept = stored / max(1.0, documents)
-    seen = _glimpse(stretches, documents, windows >= uncounted, text, stored, rewriting, kept)
+    seen = _glimpse(
+        stretches,
+        documents,
+        text,
+        TIMED if footers else 0,
+        exact=windows >= uncounted,
+        stored=stored,
+        files=len(parts),
+        rewrite=median(rewrites) if rewrites else 0.0,
+        reread=0.0,
+        kept=stored / max(1.0, documents),
+    )
     if all(isinstance(part, Records) for part in parts):
         return seen
-    return replace(seen, rewrite=rewriting + seen.read * seen.text / max(1, seen.documents))
+    return replace(seen, reread=seen.read * seen.text / max(1, seen.documents))
 
 
 def _of_text_files(source: TextFiles, size: int, places: int) -> Glimpse:
@@ -146,7 +174,7 @@ def _of_text_files(source: TextFiles, size: int, places: int) -> Glimpse:
     looking = TextFiles(files, replace(source.options, on_error="skip"))
     stretches: list[Stretch] = []
     taken = packed = unpacked = 0
-    for first in spread([max(1, file.bytes) for file in files], places):
+    for first in spread([1] * len(files), places):
         group = _neighbours(files, max(first, taken), size // places)
         taken = max(first, taken) + len(group)
         begun = process_time()
@@ -157,8 +185,17 @@ def _of_text_files(source: TextFiles, size: int, places: int) -> Glimpse:
         unpacked += text_bytes(batch.column("text"))
     stored = sum(file.bytes for file in files)
     text = stored * unpacked / max(1, packed)
-    copying = _copying([file for file in files[: 2 * places] if file.bytes < MIB])
-    return _glimpse(stretches, len(files), True, text, stored, copying, stored / len(files))
+    return _glimpse(
+        stretches,
+        len(files),
+        text,
+        exact=True,
+        stored=stored,
+        files=len(files),
+        rewrite=_copying([file for file in files[: 2 * places] if file.bytes < MIB]),
+        reread=0.0,
+        kept=stored / len(files),
+    )
 
 
 def _neighbours(files: list[Found], first: int, size: int) -> list[Found]:
@@ -197,7 +234,7 @@ def _of_object(source: InMemory, size: int, places: int) -> Glimpse:
             stretches.append(Stretch.of(piece, batch.num_rows * mean, process_time() - begun))
     table = _some(source._table, source._order, rows // 2, max(1, REWRITTEN // mean))
     rewriting, kept = encoded(table, "snappy") if table.num_rows else (0.0, 0.0)
-    return _glimpse(stretches, rows, True, None, 0, rewriting, kept)
+    return _glimpse(stretches, rows, None, exact=True, stored=0, files=1, rewrite=rewriting, reread=0.0, kept=kept)
 
 
 def _some(table: pa.Table, order: Any, first: int, rows: int) -> pa.Table:

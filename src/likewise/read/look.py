@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import singledispatch
-from itertools import islice
 from pathlib import Path
 from time import process_time
 from typing import IO, Any
@@ -23,7 +22,7 @@ import pyarrow.parquet as pq
 
 from likewise.read.base import MIB
 from likewise.read.columns import Piece, clean, text_offsets
-from likewise.read.delimited import Delimited
+from likewise.read.delimited import Delimited, regular_ends
 from likewise.read.ipc import Ipc, _offset, _slot
 from likewise.read.open import _decompressed, created, told
 from likewise.read.parquet import Parquet
@@ -45,8 +44,11 @@ TIMED = 4 * MIB
 STEPS, MOST_ROWS = 4, 1024
 """A row group is looked at in at least so many batches, of at most so many rows."""
 
-TRIES, GLANCE = 256, 1 << 14
-"""How many line feeds are tried as the end of a CSV record, and how many bytes behind them are looked at."""
+GLANCE = 1 << 14
+"""Bytes read at a time to find the end of a row."""
+
+UNPACKED = 8
+"""Of Arrow batches, which are unpacked as a whole, so many times more bytes may be read than are needed."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Stretch:
     """Consecutive documents, the ids beside them (if they are not row numbers), and what they were read from.
 
     `rows` counts the broken ones too; `stored` is the size of the window of the file in which they start; `seconds` is
-    the time one core took to read them.
+    the time one core took to read them, and `drawn` what of that one thread does for all: unpacking, finding rows.
     """
 
     text: pa.Array
@@ -62,14 +64,15 @@ class Stretch:
     rows: int
     stored: float
     seconds: float
+    drawn: float = 0.0
 
     @classmethod
-    def of(cls, piece: Piece, stored: float, seconds: float) -> Stretch:
+    def of(cls, piece: Piece, stored: float, seconds: float, drawn: float = 0.0) -> Stretch:
         """Take what was read."""
         if piece.batch is None:
-            return cls(pa.array([], pa.string()), None, piece.rows, stored, seconds)
+            return cls(pa.array([], pa.string()), None, piece.rows, stored, seconds, drawn)
         ids = piece.batch.column("id") if "id" in piece.batch.schema.names else None
-        return cls(piece.batch.column("text"), ids, piece.rows, stored, seconds)
+        return cls(piece.batch.column("text"), ids, piece.rows, stored, seconds, drawn)
 
 
 def careful(part: Part) -> Part:
@@ -198,7 +201,7 @@ def _(part: Ipc, shares: Sequence[float], size: int) -> Iterator[Stretch]:
     wanted = size * len(shares)
     room = wanted // min(GROUPS, len(chosen) or GROUPS)
     unpacked = 0
-    while unpacked < wanted:
+    while unpacked < UNPACKED * wanted:
         begun = process_time()
         with told(part.file):
             batch = next(found, None)
@@ -236,19 +239,28 @@ def _(part: Records, shares: Sequence[float], size: int) -> Iterator[Stretch]:
         if window is None:
             return
         block, stored = window
-        yield Stretch.of(part.parse(block), stored, process_time() - begun)
+        if not part.file.compression:  # reading on from a window on is quicker than finding where its rows are
+            begun = process_time()
+            part.split(block.data, False)
+        drawn = process_time() - begun
+        yield Stretch.of(part.parse(block), stored, process_time() - begun, drawn)
 
 
 @rewrite.register
 def _(part: Records) -> tuple[float, float]:
+    packed = part.file.compression
+    size = REWRITTEN // SLOW.get(packed or "", 1)
     begun = process_time()
-    size = REWRITTEN // SLOW.get(part.file.compression or "", 1)
-    block = next(_beginning(part, size) if part.file.compression else _windows(part, [0.0], size))[0]
+    block = next(_beginning(part, size) if packed else _windows(part, [0.0], size))[0]
+    unpacking = process_time() - begun if packed else 0.0
     with tempfile.TemporaryDirectory(prefix="likewise-") as place:
         target = Path(place) / "rows"
-        with created(target, part.file.compression, sync=False) as out:
+        with created(target, packed, sync=False) as out:
+            begun = process_time()
+            part.split(block.data, False)
             out.write(memoryview(block.data))
-        return (process_time() - begun) / max(1, block.rows), target.stat().st_size / max(1, block.rows)
+        rows = max(1, block.rows)
+        return (unpacking + process_time() - begun) / rows, target.stat().st_size / rows
 
 
 def _windows(part: Records, shares: Sequence[float], size: int) -> Iterator[tuple[Block, float]]:
@@ -287,17 +299,22 @@ def _rows_starting(part: Records, raw: IO[bytes], data: bytes) -> Block:
 
 def _row_start(part: Records, data: bytes) -> int | None:
     """Return where the first row starts in data from the middle of a file, its end if none; None if nobody can tell."""
-    place = data.find(b"\n") + 1
-    if not isinstance(part, Delimited) or not place:
-        return place or len(data)
-    for _ in range(TRIES):  # a line feed may stand within quotes: what follows must look like records
-        glance = data[place : place + GLANCE]
-        split = part.split(glance, False)
-        if split.plain and len(split.ends) and part._arrow(glance[: split.used], [0]) is not None:
-            return place
-        place = data.find(b"\n", place) + 1
-        if not place:
-            return None
+    if not isinstance(part, Delimited):
+        return data.find(b"\n") + 1 or len(data)
+    # the data may begin within quotes, or not: only one of the two lets every quote stand as it should
+    comma = ord(part.delimiter)
+    outside = regular_ends(np.frombuffer(data, np.uint8), comma, False)
+    inside = regular_ends(np.frombuffer(b'"' + data, np.uint8), comma, False)
+    if outside is not None and inside is not None:  # there are no quotes: do the lines look like records?
+        lines = data[data.find(b"\n") + 1 : data.rfind(b"\n") + 1]
+        if lines and part._arrow(lines, [0]) is not None:
+            inside = None
+        else:
+            outside = None
+    if outside is not None:
+        return int(outside[0]) if len(outside) else len(data)
+    if inside is not None:
+        return int(inside[0]) - 1 if len(inside) else len(data)
     return None
 
 
