@@ -152,13 +152,31 @@ def band_keys(slots, rows):
     return [band_key(slots[i : i + rows]) for i in range(0, len(slots), rows)]
 
 
-def candidates(keys, split=None):
-    """All pairs that share a key in some band; with `split`, only those across it."""
+def candidates(keys, low=0, high=None, cap=None):
+    """All pairs that share a bucket, of at most `cap` items, in some band; not two below `low`, nor two from `high`."""
+    high = len(keys) if high is None else high
+    sizes = [Counter(column) for column in zip(*keys, strict=True)]
     return [
         (i, j)
         for i, j in combinations(range(len(keys)), 2)
-        if (split is None or i < split <= j) and any(a == b for a, b in zip(keys[i], keys[j], strict=True))
+        if not (j < low or i >= high)
+        and any(a == b and (cap is None or size[a] <= cap) for a, b, size in zip(keys[i], keys[j], sizes, strict=True))
     ]
+
+
+def crowds(keys, cap):
+    """Items that are connected through buckets of more than `cap`, as sorted lists; the largest first."""
+    joined = []
+    for column in zip(*keys, strict=True):
+        for key, size in Counter(column).items():
+            if size > cap:
+                joined.append({item for item, its in enumerate(column) if its == key})
+    for bucket in joined:
+        for other in joined:
+            if bucket is not other and bucket & other:
+                other |= bucket
+                bucket.clear()
+    return sorted((sorted(crowd) for crowd in joined if crowd), key=lambda crowd: (-len(crowd), crowd[0]))
 
 
 # similarity, pairs, clusters

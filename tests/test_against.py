@@ -38,7 +38,9 @@ def write(path: Path, rows: list[tuple[int, str]]) -> Path:
 
 
 def kept(folder: Path) -> list[int]:
-    return [json.loads(line)["n"] for path in sorted((folder / "kept").iterdir()) for line in path.read_text().splitlines()]
+    return [
+        json.loads(line)["n"] for path in sorted((folder / "kept").iterdir()) for line in path.read_text().splitlines()
+    ]
 
 
 @pytest.mark.parametrize("memory", [None, "64MiB"])

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
-from likewise.arrays import Sets, TextChunk, Texts, as_bytes
+from likewise.arrays import Sets, TextChunk, Texts, as_bytes, concatenate
 from likewise.errors import ParameterError
 from likewise.identical import set_digests, text_digests
 from likewise.items import SetItems, TextItems
-from likewise.shingle import Chars, concatenate
+from likewise.shingle import Chars
 
 TEXTS = st.lists(st.text(max_size=12), max_size=8)
 TOKENS = st.lists(st.lists(st.integers(-(2**63), 2**63 - 1) | st.text(max_size=9), max_size=8), max_size=6)

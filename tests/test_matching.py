@@ -16,8 +16,9 @@ from likewise.families.banding import Banding
 from likewise.families.minhash import METHODS, MinHash
 from likewise.groups import Groups
 from likewise.items import SetItems, TextItems
-from likewise.matching import Matches, Record, Search, listed_pairs, seed_hashes
+from likewise.matching import Matches, Search, Sides, listed_pairs, seed_hashes
 from likewise.parallel import check_threads, in_order
+from likewise.record import Record
 from likewise.shingle import Chars, Words
 
 CERTAIN = Banding(60, 1)  # misses a pair of similarity 0.5 once in 10^18
@@ -55,7 +56,7 @@ def rows_of(matches, within=True):
 
 
 def same(a, b):
-    columns = ("left", "right", "similarity", "digests")
+    columns = ("left", "right", "similarity", "copies")
     return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in columns) and np.array_equal(
         a.groups.of, b.groups.of
     )
@@ -81,7 +82,7 @@ def test_pairs_across_two_collections(threshold):
         here, there = collection(seed, 30), [*collection(seed, 50)[20:], "", "a lone one"]
         texts = here + there
         items = TextItems(Texts.of(texts), Words(2))
-        matches = search(threshold).find(items, Record(), split=len(here))
+        matches = search(threshold).find(items, Record(), sides=Sides(len(here), across=True))
         sets = [s.tolist() for s in Words(2).sets(texts)]
         assert rows_of(matches, within=False) == oracles.similar_pairs(sets, threshold, split=len(here))
 
@@ -104,7 +105,7 @@ A, B = "the quick brown fox jumps over the lazy dog", "the quick brown fox jumps
 )
 def test_joins_with_empty_documents(here, there):
     items = TextItems(Texts.of(here + there), Words(2))
-    matches = search(0.5).find(items, Record(), split=len(here))
+    matches = search(0.5).find(items, Record(), sides=Sides(len(here), across=True))
     sets = [s.tolist() for s in Words(2).sets(here + there)]
     assert rows_of(matches, within=False) == oracles.similar_pairs(sets, 0.5, split=len(here))
 
@@ -115,7 +116,7 @@ def test_sets_of_the_user(split):
     lists = [random.choice(30, random.integers(0, 25)).tolist() for _ in range(40)]
     lists += [[*lists[row], 99] for row in range(10)] + [lists[3], []]
     sets = Sets.from_lists(lists)
-    matches = search(0.5).find(SetItems(sets), Record(), split=split)
+    matches = search(0.5).find(SetItems(sets), Record(), sides=Sides(split, across=True) if split else None)
     truth = oracles.similar_pairs(lists, 0.5, split=split or None)
     assert rows_of(matches, within=not split) == truth
 
@@ -124,17 +125,17 @@ def test_sets_of_the_user(split):
 @given(st.data())
 def test_same_answer_for_any_threads_and_chunks(data):
     texts = collection(data.draw(st.integers(0, 5)), 40)
-    split = data.draw(st.sampled_from([0, 15]))
+    sides = data.draw(st.sampled_from([None, Sides(15, across=True), Sides(15, across=False)]))
     banding = data.draw(st.sampled_from([None, CERTAIN, Banding(3, 4)]))
     items = TextItems(Texts.of(texts), Words(2))
-    expected = search(0.6, banding).find(items, Record(), split)
+    expected = search(0.6, banding).find(items, Record(), sides=sides)
     cuts = [0, *sorted(data.draw(st.lists(st.integers(0, len(texts)), max_size=5))), len(texts)]
     pieces = [pa.array(texts[a:b], pa.string()) for a, b in itertools.pairwise(cuts)]
     chunked = TextItems(Texts.of(pa.chunked_array(pieces, pa.string())), Words(2))
     for threads in (1, 2, 4):
-        found = search(0.6, banding, threads).find(chunked, Record(), split)
+        found = search(0.6, banding, threads).find(chunked, Record(), sides=sides)
         assert same(found, expected)
-        assert found.banding == expected.banding
+        assert found.sketched.banding == expected.sketched.banding
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -155,7 +156,7 @@ def test_recall_is_on_target_and_nothing_is_invented(method):
     assert found.items() <= truth.items(), "every reported pair is true, with its exact similarity"
     expected = recall * len(truth)
     assert len(found) > expected - 4.4 * (expected * (1 - recall)) ** 0.5
-    assert record.notes["predicted_recall"] == matches.banding.probability(0.8) >= recall
+    assert record.notes["predicted_recall"] == matches.sketched.banding.probability(0.8) >= recall
 
 
 def test_tuning_on_a_sample_depends_on_the_seed_alone(monkeypatch):
@@ -240,7 +241,7 @@ def matches_of_groups(draw):
     pairs = sorted(draw(st.sets(st.sampled_from(every)))) if every else []
     left, right = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
     similarity = np.linspace(0.8, 0.9, len(pairs))
-    return Matches(groups, left, right, similarity, np.zeros((len(labels), 2), np.uint64), CERTAIN)
+    return Matches(groups, groups.of, left, right, similarity)
 
 
 def spelled_out(matches, within):
@@ -290,7 +291,7 @@ def test_an_abridged_group_is_a_star(monkeypatch):
     monkeypatch.setattr(matching, "LISTED_PER_ITEM", 0)
     labels = [0] * 10 + [1, 1, 2]
     groups = Groups.by_digest(np.array([(label, 1) for label in labels], np.uint64))
-    matches = Matches(groups, np.array([0]), np.array([1]), np.array([0.9]), np.zeros((13, 2), np.uint64), CERTAIN)
+    matches = Matches(groups, groups.of, np.array([0]), np.array([1]), np.array([0.9]))
     left, right, similarity, abridged = listed_pairs(matches)
     star = [(0, copy, 1.0) for copy in range(1, 10)]
     expected = [*star, (0, 10, 0.9), (0, 11, 0.9), (10, 11, 1.0)]
@@ -304,9 +305,7 @@ def test_a_hundred_thousand_copies_are_listed_in_linear_space():
     n = 100_000
     groups = Groups.by_digest(np.ones((n, 2), np.uint64))
     none = np.zeros(0, np.int64)
-    left, right, _, abridged = listed_pairs(
-        Matches(groups, none, none, np.zeros(0), np.ones((n, 2), np.uint64), CERTAIN)
-    )
+    left, right, _, abridged = listed_pairs(Matches(groups, groups.of, none, none, np.zeros(0)))
     assert (left == 0).all()
     assert right.tolist() == list(range(1, n))
     assert abridged == {"groups": 1, "items": n}

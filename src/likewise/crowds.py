@@ -82,7 +82,7 @@ def crowd_pairs(
     >>> crowd.left.tolist(), crowd.right.tolist(), crowd.similarity.tolist(), crowd.leaders.tolist()
     ([0], [1], [0.9], [True, False, True])
     >>> len(crowd.common), crowd.carried[:3].tolist(), crowd.complete
-    (10, [3, 3, 3], True)
+    (9, [3, 3, 3], True)
     """
     threshold, recall = check_threshold("crowd_pairs", threshold), check_recall("crowd_pairs", recall)
     sets = Sets(np.ascontiguousarray(sets.values, np.uint64), sets.offsets)
@@ -131,6 +131,11 @@ class _Search:
         """Cut n things into batches, the same whatever the number of threads."""
         return [slice(start, min(start + BATCH, n)) for start in range(0, n, BATCH)]
 
+    @cached_property
+    def sizes(self) -> Ints:
+        """How many shingles every set has."""
+        return self.sets.sizes
+
     def offsets(self, part: slice) -> Ints:
         """Return the offsets of a batch of sets."""
         return self.sets.offsets[part.start : part.stop + 1]
@@ -141,8 +146,8 @@ class _Search:
 
     @cached_property
     def down(self) -> np.uint64:
-        """The shift that makes the number of a counter of a hash: there is a counter for four to eight values."""
-        return np.uint64(64 - min(24, max(12, len(self.sets.values).bit_length() - 3)))
+        """The shift from a hash to its counter: a million counters at least, then one for four to eight values."""
+        return np.uint64(64 - min(24, max(20, len(self.sets.values).bit_length() - 3)))
 
     @cached_property
     def counts(self) -> NDArray[np.uint32]:
@@ -204,12 +209,11 @@ class _Search:
     @cached_property
     def lack(self) -> Similarity:
         """What every set lacks, were its heavy shingles all it shared with one like it: half of what it must share."""
-        return self.threshold / (1 + self.threshold) * self.sets.sizes - self.heavy / 2
+        return self.threshold / (1 + self.threshold) * self.sizes - self.heavy / 2
 
     def light_pairs(self) -> Hashes:
         """Return the pairs that share a light shingle, as words, if only that way can they be similar."""
-        sizes = self.sets.sizes
-        light = sizes - self.heavy
+        light = self.sizes - self.heavy
         least = np.ceil(self.lack + self.lack.min(initial=np.inf) - kernels.SLACK).astype(np.int64)
         lengths = np.maximum(0, light - np.maximum(1, least) + 1)
         starts = np.concatenate([[0], np.cumsum(lengths)])
@@ -230,9 +234,9 @@ class _Search:
 
         def pairs(digit: int) -> Hashes:
             part = kernels.sort_words(grouped[cuts[digit] : cuts[digit + 1]], 32, 64 - kernels.DIGIT)
-            count = kernels.run_pairs(part, sizes, self.threshold, False, nothing)
+            count = kernels.run_pairs(part, self.sizes, self.threshold, False, nothing)
             out = np.empty(count, np.uint64)
-            kernels.run_pairs(part, sizes, self.threshold, True, out)
+            kernels.run_pairs(part, self.sizes, self.threshold, True, out)
             return out
 
         return self.distinct(self.run(pairs, range(kernels.RADIX)))
@@ -246,7 +250,7 @@ class _Search:
 
     def heavy_pairs(self) -> tuple[Hashes, _Throngs]:
         """Return the pairs that may be similar by their heavy shingles alone, as words, and the throngs."""
-        alone = (self.heavy == 0) & (self.sets.sizes > 0)
+        alone = (self.heavy == 0) & (self.sizes > 0)
         rows = np.flatnonzero((self.lack + self.lack.min(initial=np.inf) <= kernels.SLACK) & ~alone)
         rows = rows[np.argsort(self.lack[rows], kind="stable")]
         b, r = self.banding()
@@ -263,20 +267,27 @@ class _Search:
         self.run(sketch, self.batches(len(rows)))
         lack = self.lack[rows]
         throngs = np.full(keys.shape, -1, np.int32)
-        nothing = np.zeros(0, np.int64)
-        parts, number = [], 0
+        parts, number = [np.zeros(0, np.uint64)], 0
         for band, order in enumerate(in_order(arranged, range(b), self.threads)):
-            count, after = kernels.bucket_pairs(
-                keys, band, order, lack, THRONG, False, throngs, number, nothing, nothing
-            )
-            left, right = np.empty(count, np.int64), np.empty(count, np.int64)
-            kernels.bucket_pairs(keys, band, order, lack, THRONG, True, throngs, number, left, right)
+            count, after = kernels.bucket_pairs(keys, band, order, lack, THRONG, throngs, number, parts[0])
+            if count:
+                words = np.empty(count, np.uint64)
+                kernels.bucket_pairs(keys, band, order, lack, THRONG, throngs, number, words)
+                parts += self.in_reach(words, rows)
             number = after
-            left, right = rows[left].astype(np.uint64), rows[right].astype(np.uint64)
-            parts.append((np.minimum(left, right) << U32) | np.maximum(left, right))
         place = np.full(len(self.sets), -1)
         place[rows] = np.where((throngs >= 0).any(axis=1), np.arange(len(rows)), -1)
         return np.concatenate(parts), _Throngs(place, throngs)
+
+    def in_reach(self, words: Hashes, rows: Ints) -> list[Hashes]:
+        """Return those pairs that may share enough heavy shingles; the words hold places in `rows`."""
+        sizes, heavy, maps = self.sizes, self.heavy, self.maps
+
+        def choose(part: slice) -> Hashes:
+            count = kernels.pairs_in_reach(words[part], rows, sizes, heavy, maps, self.threshold)
+            return words[part][:count]
+
+        return self.run(choose, self.batches(len(words)))
 
     def banding(self) -> tuple[int, int]:
         """Return bands and rows for heavy shingles: as many rows as few bands allow."""
@@ -295,7 +306,7 @@ class _Search:
         leaders = np.zeros(n, bool)
         sizes = np.minimum(np.bincount(throngs.of[throngs.of >= 0]), LIST)
         lists = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        maps = self.maps() if throngs else np.zeros((0, 1), np.uint64)
+        maps = self.maps if throngs else np.zeros((0, 1), np.uint64)
         by_right = radix_argsort(right.astype(np.uint64), max(1, n.bit_length()))
         most = (1 + kernels.DEPUTIES) * int((throngs.place >= 0).sum())
         out_left, out_right, out = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
@@ -329,6 +340,7 @@ class _Search:
         new = np.concatenate([[True], (left[1:] != left[:-1]) | (right[1:] != right[:-1])])
         return left[new], right[new], similarity[new], leaders
 
+    @cached_property
     def maps(self) -> Hashes:
         """Draw a bitmap of the heavy shingles of every set."""
         sets = self.sets

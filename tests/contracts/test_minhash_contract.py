@@ -13,6 +13,7 @@ from likewise.arrays import Sets
 from likewise.families.banding import Banding
 from likewise.families.minhash import METHODS, MinHash
 from likewise.families.tuning import fewest_bands
+from likewise.keys import HeldKeys
 from likewise.sketch import key_sets
 
 SIGMAS = 4.4
@@ -126,8 +127,14 @@ BANDS = [
 ]
 
 
+def keys_of(sets, minhash, banding, threads=1, tick=lambda done: None):
+    keys = HeldKeys(np.empty((len(sets), banding.b), np.uint32))
+    key_sets(sets, minhash, banding, threads, keys, tick)
+    return keys.matrix
+
+
 def hit_rate(method, banding, shared, union, count):
-    keys = key_sets(trials(shared, union, count, 5), MinHash(6, method), banding, 1, lambda done: None)
+    keys = keys_of(trials(shared, union, count, 5), MinHash(6, method), banding)
     return (keys[0::2] == keys[1::2]).any(axis=1).mean()
 
 
@@ -155,6 +162,6 @@ def test_classic_bands_follow_the_s_curve(b, r, similarity):
 @given(lists=st.lists(HASHES, max_size=5), threads=st.integers(1, 3))
 def test_keys_of_sets(method, lists, threads):
     done = []
-    keys = key_sets(as_sets(lists), MinHash(4, method), Banding(3, 2), threads, done.append)
+    keys = keys_of(as_sets(lists), MinHash(4, method), Banding(3, 2), threads, done.append)
     assert keys.tolist() == [oracles.band_keys(oracles.signature(method, 4, s, 6), 2) for s in lists]
     assert sum(done) == len(lists)

@@ -14,6 +14,10 @@ def hashes(values):
     return np.array(values, np.uint64)
 
 
+def words(values):
+    return np.array(values, np.uint32)
+
+
 def ints(values):
     return np.array(values, np.int64)
 

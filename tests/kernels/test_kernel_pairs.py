@@ -1,5 +1,5 @@
 import numpy as np
-from arrays_of import WORDS_64, hashes, ints, numbers
+from arrays_of import WORDS_64, hashes, ints, numbers, words
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -9,6 +9,7 @@ from likewise.kernels import graph, pairs
 KEYS = st.integers(1, 3).flatmap(
     lambda b: st.lists(st.lists(st.integers(0, 2), min_size=b, max_size=b), min_size=1, max_size=9)
 )
+EDGES_32 = [0, 1, 2**11 - 1, 2**11, 2**22 - 1, 2**22, 2**31 - 1, 2**31, 2**32 - 1]
 GRAPHS = st.integers(1, 9).flatmap(
     lambda n: st.tuples(st.permutations(range(n)), st.sets(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1))))
 )
@@ -26,15 +27,46 @@ def test_radix_argsort_looks_at_the_bits_it_must(keys):
     assert numbers(pairs.radix_argsort(hashes(keys), 12)) == sorted(range(len(keys)), key=keys.__getitem__)
 
 
-def scan(keys, split=-1):
+@given(st.lists(st.sampled_from(EDGES_32) | st.integers(0, 2**32 - 1), max_size=14))
+@example([])
+@example([2**32 - 1, 2**31, 0, 2**31, 2**22, 2**11])
+def test_radix_sort32(keys):
+    array = words(keys)
+    order, ordered = pairs.radix_sort32(array)
+    assert order.dtype == np.int32
+    assert ordered.dtype == np.uint32
+    assert numbers(order) == sorted(range(len(keys)), key=keys.__getitem__)
+    assert numbers(ordered) == sorted(keys)
+    assert numbers(array) == keys, "the keys stay as they were"
+
+
+FEW = st.sampled_from([0, 1, 2**32, 2**63, 2**63 + 1, 2**64 - 1])
+
+
+@given(st.lists(st.tuples(FEW, st.sampled_from([0, 1, 2**63])), max_size=14))
+@example([])
+@example([(2**32, 0), (0, 0), (2**32, 0), (0, 0)])
+def test_rows_with_equal_fingerprints_get_the_first_of_them(rows):
+    """2**32 and 0 agree in the bits that are sorted by, and are not the same."""
+    digests = hashes(rows).reshape(-1, 2)
+    order = np.argsort(digests[:, 0].astype(np.uint32), kind="stable").astype(np.int32)
+    first = np.full(len(rows), -1, np.int64)
+    pairs.label_equal(digests, order, first)
+    assert numbers(first) == [rows.index(row) for row in rows]
+
+
+def scan(keys, low=0, high=None, cap=99, passed=True):
+    """The pairs of every band; `passed`: those of earlier bands are passed over."""
     array = np.array(keys, np.uint32)
     found = []
     for band in range(array.shape[1]):
-        order = np.argsort(array[:, band], kind="stable")
+        members, ordered = pairs.radix_sort32(array[:, band].copy())
         none = np.zeros(0, np.int32)
-        count = pairs.scan_band(array, band, order, split, False, none, none)
+        bounds = low, len(keys) if high is None else high, cap
+        earlier = (array, band) if passed else (np.zeros((0, 0), np.uint32), 0)
+        count = pairs.scan_band(ordered, members, *earlier, *bounds, False, none, none)
         left, right = np.empty(count, np.int32), np.empty(count, np.int32)
-        assert pairs.scan_band(array, band, order, split, True, left, right) == count
+        assert pairs.scan_band(ordered, members, *earlier, *bounds, True, left, right) == count
         found += zip(numbers(left), numbers(right), strict=True)
     return sorted(found)
 
@@ -44,9 +76,28 @@ def test_bands_give_every_candidate_once(keys):
     assert scan(keys) == oracles.candidates(keys)
 
 
-@given(KEYS, st.integers(0, 9))
-def test_bands_give_every_candidate_across_the_split_once(keys, split):
-    assert scan(keys, split) == oracles.candidates(keys, split)
+@given(KEYS, st.integers(0, 9), st.integers(0, 9))
+def test_bands_give_every_candidate_that_counts_once(keys, low, high):
+    assert scan(keys, low, high) == oracles.candidates(keys, low, high)
+    assert scan(keys, low, low) == [(i, j) for i, j in oracles.candidates(keys) if i < low <= j]
+
+
+@given(KEYS, st.integers(0, 9), st.integers(1, 9))
+def test_a_band_by_itself_gives_the_pairs_of_its_light_buckets(keys, low, cap):
+    expected = [pair for column in zip(*keys, strict=True) for pair in oracles.candidates(
+        [[key] for key in column], low, cap=cap)]  # fmt: skip
+    assert scan(keys, low, None, cap, passed=False) == sorted(expected)
+
+
+@given(st.lists(st.integers(0, 3), max_size=12), st.integers(1, 6))
+def test_heavy_buckets_give_their_items_beside_the_first(column, cap):
+    members, ordered = pairs.radix_sort32(words(column))
+    none = np.zeros(0, np.int32)
+    count = pairs.heavy_buckets(ordered, members, cap, False, none, none)
+    first, rest = np.empty(count, np.int32), np.empty(count, np.int32)
+    assert pairs.heavy_buckets(ordered, members, cap, True, first, rest) == count
+    expected = [(column.index(key), item) for item, key in enumerate(column) if column.count(key) > cap]
+    assert sorted(zip(numbers(first), numbers(rest), strict=True)) == sorted(expected)
 
 
 def test_spell_out():

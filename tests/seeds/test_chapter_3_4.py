@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from likewise import Banding, MinHash, Sets
-from likewise.candidates import candidate_pairs
+from likewise.candidates import candidates
 from likewise.kernels.sketch import band_keys
+from likewise.keys import HeldKeys
 
 TENTHS = np.arange(1, 10) / 10
 
@@ -35,7 +36,7 @@ def test_example_3_10_and_figure_3_6_one_equal_band_makes_a_candidate():
     keys = np.empty((5, banding.b), np.uint32)
     for column, key in zip(matrix.T.astype(np.uint32), keys, strict=True):
         band_keys(np.ascontiguousarray(column), banding.r, key)
-    left, right = candidate_pairs(keys, threads=1)
+    [(left, right)] = candidates(HeldKeys(keys), threads=1).portions()
     # Columns 2 and 4 are both [0, 2, 1] in band 1; columns 1 and 2, [1, 3, 0] and [0, 2, 1], differ there.
     assert [*zip(left + 1, right + 1, strict=True)] == [(2, 4)]
 

@@ -1,0 +1,75 @@
+"""What a run will take, before it runs (X6): time by stage, memory and disk, here or on a cluster.
+
+`plan` looks at an input and at this machine. `cluster` needs no input: it does the arithmetic for machines you name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from likewise.errors import ParameterError
+from likewise.families.banding import Banding
+from likewise.families.minhash import MinHash, check_seed
+from likewise.families.tuning import DEFAULT_MAX_SLOTS, check_recall, check_threshold
+from likewise.forecast.fleet import Cluster, cluster
+from likewise.forecast.machine import Machine
+from likewise.forecast.model import Forecast, forecast
+from likewise.forecast.sample import Sample
+from likewise.matching import Search
+from likewise.memory import Budget
+from likewise.parallel import check_threads
+from likewise.read import ReadOptions, open_source
+from likewise.shingle import Shingler, parse_shingler
+
+__all__ = ["Cluster", "Forecast", "Machine", "Sample", "cluster", "forecast", "plan"]
+
+
+def plan(
+    source: Any,
+    *,
+    text: str = "text",
+    id: str | None = None,
+    shingle: str | Shingler = "words:5",
+    threshold: float = 0.8,
+    recall: float = 0.99,
+    threads: int | None = None,
+    seed: int = 1,
+    sketch: str = "fast",
+    bands: int | None = None,
+    rows: int | None = None,
+    max_slots: int = DEFAULT_MAX_SLOTS,
+    on_error: str = "stop",
+    encoding_errors: str = "strict",
+    lines: bool = False,
+    memory: str | int | None = None,
+    spill: str | Path | None = None,
+    calibrate: bool = False,
+) -> Forecast:
+    """Predict what `dedup` of this source will take here: seconds by stage, memory, disk; a sample of it is read.
+
+    The parameters are those of `dedup`. `spill` is a folder on the disk that will be used. The speed of this machine is
+    measured once, in about two seconds; `calibrate` measures it again.
+
+    >>> forecast = plan(["to be or not to be, that is the question"] * 1000)
+    >>> forecast.documents, forecast.different, forecast.spill, forecast.total > 0
+    (1000, 1, 0, True)
+    """
+    if (bands is None) != (rows is None):
+        raise ParameterError("The 'bands' and 'rows' parameters of plan go together: give both or neither.")
+    check_seed("plan", seed)
+    parse_shingler(shingle)
+    count = check_threads("plan", threads)
+    search = Search(
+        check_threshold("plan", threshold),
+        check_recall("plan", recall),
+        MinHash(seed, sketch),
+        Banding(bands, rows) if bands is not None and rows is not None else None,
+        max_slots,
+        count,
+        Budget.of("plan", memory),
+    )
+    options = ReadOptions(text=text, id=id, on_error=on_error, encoding_errors=encoding_errors, lines=lines)
+    sample = Sample.of(open_source(source, options), options, shingle)
+    machine = Machine.measured(count, Path(spill) if spill is not None else None, again=calibrate)
+    return forecast(sample, machine, search)

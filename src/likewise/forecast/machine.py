@@ -24,7 +24,7 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
-from likewise.arrays import Sets, TextChunk, Texts, to_arrow
+from likewise.arrays import Sets, TextChunk, Texts, hash_column, to_arrow
 from likewise.candidates import candidates
 from likewise.cluster import components, removals
 from likewise.families.banding import Banding
@@ -32,13 +32,16 @@ from likewise.families.minhash import MinHash
 from likewise.groups import Groups, labels
 from likewise.identical import chunk_samples, text_digests
 from likewise.items import TextItems
-from likewise.kernels import cache_directory
+from likewise.kernels import cache_directory, hashing
 from likewise.keys import HeldKeys
 from likewise.matching import Matches, listed_pairs
 from likewise.shingle import Words
 from likewise.store import BLOCK
 from likewise.verify import similarities
 from likewise.write import ROWS, write_batches
+
+FORMAT = 1
+"""To be raised when something else is measured."""
 
 DOCUMENTS, WORDS = 40_000, 12
 """What the times for a document are measured on: many short documents."""
@@ -61,8 +64,9 @@ class Machine:
 
     parallel: how many times faster `threads` threads are than one. start: seconds until Python, likewise and its
     kernels are loaded; base: the bytes of memory this takes.
-    sample, identical, group, cluster, table, row: seconds for a document (to take its fingerprint while it is read, to
-    find copies, to number groups, to choose keepers, to make tables, to write a row of one).
+    sample, unique, identical, group, cluster, table, row: seconds for a document (to take its fingerprint while it is
+    read, to see that its id is its own, to find copies, to number groups, to choose keepers, to make tables, to write
+    a row of one).
     sketch, shingle: for a byte of text (to band keys; to a set). check: for a byte of a committed file.
     sort: for a document and band. candidate: for meeting a candidate. match, miss: for a shingle of a pair that is
     verified and turns out to be similar, or not.
@@ -76,6 +80,7 @@ class Machine:
     start: float
     base: float
     sample: float
+    unique: float
     identical: float
     group: float
     cluster: float
@@ -130,7 +135,7 @@ def _place(threads: int) -> Path | None:
     folder = cache_directory()
     if folder is None:
         return None
-    known_by = f"{version('likewise')} {cpu_name()} {core_count()} {threads}"
+    known_by = f"{FORMAT} {version('likewise')} {cpu_name()} {core_count()} {threads}"
     return folder / f"machine-{hashlib.sha256(known_by.encode()).hexdigest()[:16]}.json"
 
 
@@ -223,16 +228,29 @@ def _calibrated(threads: int) -> Machine:
     )
 
 
+TINY_RUN = """
+import sys, time
+import pyarrow as pa
+import pyarrow.parquet as pq
+import likewise
+from likewise.arrays import hash_column
+from likewise.kernels import hashing
+from likewise.memory import peak_memory
+texts = ["to be or not to be that is", "the question whether it is nobler", "to be or not to be that is"]
+pq.write_table(pa.table({"text": texts, "id": [1, 2, 3]}), sys.argv[1] + "/tiny.parquet")
+likewise.dedup(sys.argv[1] + "/tiny.parquet", id="id", out=sys.argv[1] + "/out")
+hash_column(pa.array([1]), hashing)
+print(time.process_time(), peak_memory() or 0)
+"""
+
+
 def _start() -> tuple[float, float]:
     """Return the CPU seconds and the bytes of memory of a run with nothing to do, in a process of its own."""
-    code = (
-        "import likewise, time; from likewise.memory import peak_memory;"
-        " likewise.dedup(['to be or not to be that is', 'the question is whether it is nobler']);"
-        " print(time.process_time(), peak_memory() or 0)"
-    )
     try:
         for _ in range(2):
-            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
+            with tempfile.TemporaryDirectory(prefix="likewise-") as place:
+                words = [sys.executable, "-c", TINY_RUN, place]
+                done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=300)
             start, base = map(float, done.stdout.split()[-2:])
             if start < COMPILING:
                 break
@@ -248,6 +266,7 @@ def _of_documents(chunk: TextChunk) -> dict[str, float]:
     samples = chunk_samples(chunk)
     texts = Texts([chunk], samples)
     digests = text_digests(texts, 1)
+    ids = to_arrow(np.random.default_rng(3).permutation(n))
     groups = Groups.by_label(labels(digests))
     nothing = np.zeros(0, np.int64)
     matches = Matches(groups, groups.of, nothing, nothing, np.zeros(0))
@@ -266,6 +285,7 @@ def _of_documents(chunk: TextChunk) -> dict[str, float]:
 
     measured = {
         "sample": seconds(lambda: chunk_samples(chunk)),
+        "unique": seconds(lambda: np.argsort(hash_column(ids, hashing))),
         "identical": seconds(lambda: labels(text_digests(texts, 1))),
         "group": seconds(group),
         "cluster": seconds(lambda: removals(groups, nothing, nothing, np.zeros(0), rows, groups.of)),

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.arrays import Ints, TextChunk, Texts
+from likewise.arrays import Ints, Sets, TextChunk, Texts
 from likewise.candidates import candidates
 from likewise.cluster import components
 from likewise.compare import compare
@@ -33,8 +33,14 @@ from likewise.shingle import Shingler, parse_shingler
 from likewise.sketch import agreement_counts
 from likewise.spill import CODEC
 
+Floats = NDArray[np.float64]
+
 MOST_PAIRS = 300_000
 """Candidates of the sample that are verified; of more, as many are taken from all over."""
+
+
+SHINGLED = 2 << 20
+"""Bytes of text that are made sets of, to see how long it takes."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +57,15 @@ class Trial:
     """What a run over the sample tells about one over everything.
 
     different: the share of the documents that are no copy of an earlier one; kept: of those that no kept one is similar
-    to. candidates, pairs: so many there will be. sketch, shingle: seconds of one core for a byte.
+    to. candidates, pairs: so many there will be; involved: the share of the different documents that stand in a
+    candidate pair. sketch, shingle: seconds of one core for a byte; tune: for the whole run.
     """
 
     banding: Banding
     different: float
     kept: float
     candidates: float
+    involved: float
     pairs: float
     sketch: float
     shingle: float
@@ -118,7 +126,7 @@ class Sample:
         known = [one.ids for one in self.seen.stretches if one.ids is not None and len(one.ids)]
         if not known:
             return 8.0
-        return sum(array.nbytes for array in known) / sum(len(array) for array in known)
+        return float(sum(array.nbytes for array in known) / sum(len(array) for array in known))
 
     @cached_property
     def packing(self) -> Packing:
@@ -136,36 +144,48 @@ class Sample:
         return Packing(packed.size / len(raw), (between - begun) / len(raw), (ended - between) / len(raw))
 
     def trial(self, search: Search) -> Trial:
-        """Do on the sample, with one thread, what the run will do on everything."""
+        """Do on the sample what the run will do on everything."""
         if not len(self.items):
-            return Trial(search.banding or Banding(1, 1), 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+            return Trial(search.banding or Banding(1, 1), 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         copies = labels(self.items.digests(1))
         first = np.flatnonzero(np.diff(np.maximum.accumulate(copies), prepend=-1))
         different = 1 - self.duplicates(copies)
         begun = process_time()
         rows = first[np.sort(lowest(search.minhash.seed, len(first), SAMPLE))]
-        sets = self.items.sets(rows, 1)
-        shingling = process_time() - begun
         banding = search.banding or self._tuned(search, rows, different)
         tuning = process_time() - begun
-        size = max(1, int(self.items.sizes[rows].sum()))
         keys = HeldKeys(np.empty((len(first), banding.b), np.uint32))
         begun = process_time()
         units = self.items.keys(first, search.minhash, banding, 1, keys, lambda done: None)
         sketching = (process_time() - begun) / max(1, int(self.items.sizes[first].sum()))
-        del sets
         filled = np.flatnonzero((units != 0).any(axis=1))
         left, right = self._candidates(keys.chosen(filled))
-        met = self._scaled(first[filled], left, right)
+        rows = first[filled]
         share = min(1.0, MOST_PAIRS / max(1, len(left)))
-        some = np.arange(len(left))[:: max(1, round(1 / share))]
-        a, b, _ = compare(self.items, first[filled], left[some], right[some], search.threshold, 1, 1 << 60, _nowhere)
-        found = self._scaled(first[filled], a, b) / max(share, 1e-9)
+        some = slice(None, None, max(1, round(1 / share)))
+        a, b, _ = compare(
+            self.items, rows, left[some], right[some], search.threshold, search.threads, 1 << 60, _nowhere
+        )
         groups = Groups.by_label(labels(units)[copies])
-        of = np.searchsorted(groups.first, first[filled])
-        clusters = components(groups, *_grouped(groups, first[filled], a, b)) if len(of) else copies
-        kept = 1 - self.duplicates(clusters)
-        return Trial(banding, different, min(kept, different), met, found, sketching, shingling / size, tuning)
+        clusters = components(groups, groups.of[rows[a]], groups.of[rows[b]])
+        return Trial(
+            banding=banding,
+            different=different,
+            kept=min(different, 1 - self.duplicates(clusters)),
+            candidates=self._scaled(rows, left, right),
+            involved=self._involved(rows, left, right),
+            pairs=self._scaled(rows, a, b) / share,
+            sketch=sketching,
+            shingle=self._shingling(first),
+            tune=tuning,
+        )
+
+    def _shingling(self, rows: Ints) -> float:
+        """Return the seconds it takes to make sets of a byte of text."""
+        some = rows[: int(np.searchsorted(np.cumsum(self.items.sizes[rows]), SHINGLED)) + 1]
+        begun = process_time()
+        self.items.sets(some, 1)
+        return (process_time() - begun) / max(1, int(self.items.sizes[some].sum()))
 
     def _candidates(self, keys: HeldKeys) -> tuple[Ints, Ints]:
         """Pair the buckets of the sample."""
@@ -179,68 +199,90 @@ class Sample:
         near = int((self.stretch[rows[left]] == self.stretch[rows[right]]).sum())
         return near / self.share + (len(left) - near) / self.share**2
 
+    def _involved(self, rows: Ints, left: Ints, right: Ints) -> float:
+        """Return the share of these documents that stand in a pair, if all the others were there too.
+
+        It lies between two bounds: that all who have partners have equally many, and that each has one.
+        """
+        apart = self.stretch[rows[left]] != self.stretch[rows[right]]
+        n = max(1, len(rows))
+        near = len(np.unique(np.concatenate([left[~apart], right[~apart]]))) / n
+        partners = np.bincount(np.concatenate([left[apart], right[apart]]), minlength=n)
+        mean = float(partners.sum()) / n
+        fewest, _ = _spread_out(mean, float((partners > 0).sum()) / n, self.share, self.documents)
+        most = min(1.0, mean / self.share)
+        return float(1 - (1 - near) * (1 - (fewest * most) ** 0.5))
+
     def duplicates(self, label: NDArray[Any]) -> float:
         """Return the share of all documents that have the label of an earlier one; `label` is that of the sample.
 
-        First those within a stretch. Of what is left, let a share p stand in groups of g documents, far apart. With a
-        share f of all documents in the sample, one of them meets f(g - 1) others there on average, and none with
-        probability (1 - f)^(g - 1). The two are seen, for all documents, and give p and g.
+        First those within a stretch; then, of what is left, those that have their like far away.
         """
-        n = len(label)
         pairs = np.unique(np.stack([self.stretch, label], axis=1), axis=0)
-        apart = len(pairs)
         _, times = np.unique(pairs[:, 1], return_counts=True)
-        meetings = float((times * (times - 1)).sum()) / apart
-        met = float(times[times > 1].sum()) / apart
-        far = 0.0
-        if meetings:
-            f = self.share
-            size = _group_size(met / meetings, f, max(2, self.documents))
-            share = min(1.0, meetings / (f * (size - 1)))
-            far = share * (1 - 1 / size)
-        return 1 - apart / n * (1 - far)
+        partners = float((times * (times - 1)).sum()) / len(pairs)
+        paired = float(times[times > 1].sum()) / len(pairs)
+        share, each = _spread_out(partners, paired, self.share, self.documents)
+        return 1 - len(pairs) / len(label) * (1 - share * each / (1 + each))
 
     def _tuned(self, search: Search, rows: Ints, different: float) -> Banding:
         """Choose the banding as the run will, for as many documents as there are."""
-        stretch = self.stretch[rows]
         sets = self.items.sets(rows, 1)
-        full = sets.sizes > 0
-        sets, stretch = sets.take(np.flatnonzero(full)), stretch[full]
-        items = max(2, round(self.documents * different))
-        counts = agreement_counts(sets, search.minhash, SAMPLE_SLOTS, 1)
+        full = np.flatnonzero(sets.sizes > 0)
+        sets, stretch = sets.take(full), self.stretch[rows[full]]
+        counts = agreement_counts(sets, search.minhash, SAMPLE_SLOTS, search.threads).astype(float)
+        pairs = len(sets) * (len(sets) - 1) / 2
         if self.share < 1:
-            counts = self._far(search, sets, stretch, counts)
+            counts, pairs = self._weighted(search, sets, stretch, counts)
         mean = float(sets.sizes.mean()) if len(sets) else 1.0
-        sample = round((1 + (1 + 8 * float(counts.sum())) ** 0.5) / 2)
+        sample = round((1 + (1 + 8 * pairs) ** 0.5) / 2)
+        items = max(2, round(self.documents * different))
         corpus = Similarities.sampled(counts, sample, items, mean, search.threshold)
         return tune_for(search.threshold, search.recall, corpus, search.max_slots).banding
 
-    def _far(self, search: Search, sets: Any, stretch: Ints, counts: Ints) -> Ints:
-        """Leave out the pairs within a stretch: among all documents, nearly all pairs are far apart."""
-        far = counts.copy()
+    def _weighted(self, search: Search, sets: Sets, stretch: Ints, counts: Floats) -> tuple[Floats, float]:
+        """Give the pairs within a stretch the weight they have among all pairs, which is less than in the sample.
+
+        Returns the counts, and the number of pairs across stretches among them.
+        """
+        near = np.zeros_like(counts)
         for number in np.unique(stretch):
-            near = np.flatnonzero(stretch == number)
-            if len(near) > 1:
-                far -= agreement_counts(sets.take(near), search.minhash, SAMPLE_SLOTS, 1)
-        return far if far.sum() else counts
+            here = np.flatnonzero(stretch == number)
+            if len(here) > 1:
+                near += agreement_counts(sets.take(here), search.minhash, SAMPLE_SLOTS, search.threads)
+        far = len(sets) * (len(sets) - 1) / 2 - near.sum()
+        if far <= 0 or not near.any():
+            return counts, max(1.0, float(counts.sum()))
+        lengths = np.bincount(self.stretch).astype(float)
+        all_near = (lengths * (lengths - 1) / 2).sum() / self.share
+        all_far = self.documents * (self.documents - 1) / 2
+        return counts - near + near * (all_near / near.sum()) / (all_far / far), float(far)
 
 
 def _nowhere() -> Any:
     raise AssertionError("the sample fits in memory")
 
 
-def _group_size(ratio: float, f: float, most: int) -> float:
-    """Solve (1 - (1 - f)^(g - 1)) / (f (g - 1)) = ratio for g, from 2 to `most`: it falls from 1 as g grows."""
-    low, high = 2.0, float(most)
+def _spread_out(partners: float, paired: float, f: float, most: int) -> tuple[float, float]:
+    """Return which share of all documents have partners, and how many each, from what a sample shows.
+
+    `f` is the share that is in the sample, `partners` the mean number that a document has there, `paired` the share
+    of documents that have any there. If a share p of all documents have g partners each, these are p·f·g and
+    p (1 - (1 - f)^g). Their ratio falls as g grows, and so gives g.
+
+    >>> _spread_out(0.0, 0.0, 0.5, 100)
+    (0.0, 1.0)
+    >>> p, g = _spread_out(0.2 * 0.5 * 3, 0.2 * (1 - 0.5**3), 0.5, 100)
+    >>> round(p, 6), round(g, 6)
+    (0.2, 3.0)
+    """
+    if not partners:
+        return 0.0, 1.0
+    low, high = 1.0, max(2.0, float(most))
     for _ in range(60):
         g = (low * high) ** 0.5
-        if (1 - (1 - f) ** (g - 1)) / (f * (g - 1)) > ratio:
+        if (1 - (1 - f) ** g) / (f * g) > paired / partners:
             low = g
         else:
             high = g
-    return low
-
-
-def _grouped(groups: Groups, rows: Ints, left: Ints, right: Ints) -> tuple[Ints, Ints]:
-    """Turn pairs of rows into pairs of the groups they are in."""
-    return groups.of[rows[left]], groups.of[rows[right]]
+    return min(1.0, partners / (f * low)), low

@@ -200,8 +200,14 @@ def heavy_maps(values, offsets, heavy, out):
 
 
 @kernel
-def bucket_pairs(keys, band, order, lack, limit, fill, throngs, number, left, right):
-    """Count, or write if `fill`, the pairs of this band's buckets that may be similar by their heavy values alone.
+def least_overlap(threshold, size_a, size_b):
+    """Return an overlap below which two sets cannot reach the threshold; one less, against rounding."""
+    return np.int64(np.ceil(threshold / (1.0 + threshold) * (size_a + size_b))) - 1
+
+
+@kernel
+def bucket_pairs(keys, band, order, lack, limit, throngs, number, out):
+    """Count, or write unless `out` is empty, the pairs of this band that may be similar by their heavy values alone.
 
     Those are the pairs with lack[i] + lack[j] <= 0; `order` sorts the items by key, and within a bucket `lack` ascends.
     Pairs that agree in an earlier band are left out. A bucket with more than `limit` such pairs a member is a throng:
@@ -242,12 +248,28 @@ def bucket_pairs(keys, band, order, lack, limit, fill, throngs, number, left, ri
                         new = False
                         break
                 if new:
-                    if fill:
-                        left[count] = i
-                        right[count] = j
+                    if out.size > 0:
+                        out[count] = (np.uint64(i) << U32) | np.uint64(j)
                     count += 1
         start = stop
     return count, number
+
+
+@kernel
+def pairs_in_reach(pairs, rows, sizes, heavy, maps, threshold):
+    """Move those pairs of places in `rows` to the front, as pairs of rows, that their heavy values may make similar.
+
+    heavy[i] is how many row i has, maps[i] a bitmap of them. Return the number of pairs.
+    """
+    count = 0
+    for p in range(pairs.size):
+        a = rows[pairs[p] >> U32]
+        b = rows[pairs[p] & LOW32]
+        least = least_overlap(threshold, sizes[a], sizes[b])
+        if heavy[a] + heavy[b] - differing_bits(maps[a], maps[b]) >= 2 * least:
+            pairs[count] = (np.uint64(min(a, b)) << U32) | np.uint64(max(a, b))
+            count += 1
+    return count
 
 
 @kernel
@@ -282,12 +304,6 @@ def similarity_to(values, offsets, a, b, table, owner, down, mask, least, thresh
     union = offsets[a + 1] - offsets[a] + offsets[b + 1] - offsets[b] - shared
     similarity = shared / union if union > 0 else 1.0
     return similarity if similarity >= threshold else -1.0
-
-
-@kernel
-def least_overlap(threshold, size_a, size_b):
-    """Return an overlap below which two sets cannot reach the threshold; one less, against rounding."""
-    return np.int64(np.ceil(threshold / (1.0 + threshold) * (size_a + size_b))) - 1
 
 
 @kernel
@@ -328,8 +344,9 @@ def lead(
     Leaders are looked for among the partners of the verified pairs (left, right), which come sorted by `right`, and
     then in the lists of the throngs that the row is in: throngs[place[i]], or in none where place[i] is -1. The list of
     throng t has room for lists[t + 1] - lists[t] leaders, those that lack least. At most about `most` leaders are
-    looked at, by turns from the lists; and of those looked at in vain there are no more than `income` a row. Two rows of a throng that share a light value have met before, so only heavy
-    values count here: heavy[i] of them, drawn in maps[i].
+    looked at, by turns from the lists; and of those looked at in vain there are no more than `income` a row, so that
+    hopeless throngs cost little. Two rows of a throng that share a light value have met before, so only heavy values
+    count here: heavy[i] of them, drawn in maps[i].
     A row that follows a leader is also compared with the leader's first followers, its deputies: should the leader go,
     they take over.
     """

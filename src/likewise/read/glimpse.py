@@ -19,7 +19,6 @@ from likewise.read.find import Found
 from likewise.read.look import (
     REWRITTEN,
     SLOW,
-    TIMED,
     Stretch,
     careful,
     count,
@@ -39,7 +38,7 @@ from likewise.read.tables import TableFiles
 PLACES = 48
 """Stretches to look at."""
 
-SIZE = 8 * MIB
+SIZE = 12 * MIB
 """Bytes to look at in all."""
 
 REWRITES = 3
@@ -71,6 +70,11 @@ class Glimpse:
     def seen(self) -> int:
         """The number of documents that were looked at."""
         return sum(len(stretch.text) for stretch in self.stretches)
+
+    @property
+    def named(self) -> bool:
+        """True if documents have ids of their own, not row numbers."""
+        return any(stretch.ids is not None for stretch in self.stretches)
 
     @property
     def broken(self) -> int:
@@ -105,27 +109,21 @@ def spread(sizes: Sequence[int], places: int) -> dict[int, list[float]]:
     return found
 
 
-def _glimpse(stretches: list[Stretch], documents: float, text: float | None, timed: int = 0, **more: Any) -> Glimpse:
-    """Put together what was seen; text that is not known is that of the mean document.
-
-    Stretches of at least `timed` bytes tell how long reading takes, or if there are none the longest.
-    """
+def _glimpse(stretches: list[Stretch], documents: float, text: float | None, **more: Any) -> Glimpse:
+    """Put together what was seen; text that is not known is that of the mean document."""
     stretches = [stretch for stretch in stretches if stretch.rows]
-    sizes = [text_bytes(stretch.text) for stretch in stretches]
     seen, rows = sum(len(stretch.text) for stretch in stretches), sum(stretch.rows for stretch in stretches)
+    size = sum(text_bytes(stretch.text) for stretch in stretches)
     usable = documents * (seen / rows if rows else 1.0)
-    mean = sum(sizes) / max(1, seen)
+    mean = size / max(1, seen)
     if text is None or mean * usable > 2 * text:  # a footer counts repeated values once
         text = mean * usable
-    timed = min(timed, max(sizes, default=0))
-    rates = [(stretch, size) for stretch, size in zip(stretches, sizes, strict=True) if size >= timed]
-    total = max(1, sum(size for _, size in rates))
     return Glimpse(
         stretches=stretches,
         documents=round(usable),
         text=round(text),
-        read=sum(stretch.seconds for stretch, _ in rates) / total,
-        drawn=sum(stretch.drawn for stretch, _ in rates) / total,
+        read=sum(stretch.seconds for stretch in stretches) / max(1, size),
+        drawn=sum(stretch.drawn for stretch in stretches) / max(1, size),
         **more,
     )
 
@@ -156,7 +154,6 @@ def _of_tables(source: TableFiles, size: int, places: int) -> Glimpse:
         stretches,
         documents,
         text,
-        TIMED if footers else 0,
         exact=windows >= uncounted,
         stored=stored,
         files=len(parts),

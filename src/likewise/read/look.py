@@ -29,20 +29,20 @@ from likewise.read.parquet import Parquet
 from likewise.read.records import Block, Records
 from likewise.read.tables import Part
 
-REWRITTEN = MIB
+REWRITTEN = 3 * MIB
 """Bytes of rows that are written again to see how long it takes."""
 
-SLOW = {"bz2": 4, "xz": 8}
+SLOW = {"bz2": 4, "xz": 16}
 """Of what is slow to pack, so many times less is looked at."""
 
 GROUPS = 16
 """Row groups or batches to look into."""
 
-TIMED = 4 * MIB
-"""Bytes of text of one row group that are read to see how long it takes."""
+DECODED = 4
+"""So many times more bytes of row groups are decoded than are needed, to get at rows within them."""
 
-STEPS, MOST_ROWS = 4, 1024
-"""A row group is looked at in at least so many batches, of at most so many rows."""
+STEP, MOST_ROWS = 2 * MIB, 8192
+"""They are decoded so many bytes of text at a time, and at most so many rows."""
 
 GLANCE = 1 << 14
 """Bytes read at a time to find the end of a row."""
@@ -128,40 +128,39 @@ def rewrite(part: Part) -> tuple[float, float]:
 def _(part: Parquet, shares: Sequence[float], size: int) -> Iterator[Stretch]:
     groups = [part._metadata.row_group(group).num_rows for group in range(part._metadata.num_row_groups)]
     firsts = np.cumsum([0, *groups])
-    hits: dict[int, int] = {}
-    for share in shares[:: -(-len(shares) // GROUPS)] if firsts[-1] else ():
-        group = int(np.searchsorted(firsts, share * firsts[-1], side="right")) - 1
-        hits[group] = hits.get(group, 0) + 1
-    longest = sorted(hits)[len(hits) // 2] if hits else 0
-    for group, times in hits.items():
-        wanted = times * size * len(shares) // min(len(shares), GROUPS)
-        yield _of_group(part, group, int(firsts[group]), groups[group], max(wanted, TIMED if group == longest else 0))
+    chosen = shares[:: -(-len(shares) // GROUPS)] if firsts[-1] else ()
+    hits = sorted({int(np.searchsorted(firsts, share * firsts[-1], side="right")) - 1 for share in chosen})
+    for group in hits:
+        decoded = min(1.0, DECODED * size * len(shares) / len(hits) / max(1, part._size(group, part.options.columns)))
+        yield from _of_group(part, group, int(firsts[group]), decoded, -(-len(shares) // len(hits)), size)
 
 
-def _of_group(part: Parquet, group: int, first: int, rows: int, wanted: int) -> Stretch:
-    """Read the first rows of a row group, until they have so many bytes of text."""
-    mean = max(1, part._size(group, [part.options.text]) // max(1, rows))
-    step = max(1, min(rows, wanted // mean // STEPS, MOST_ROWS))
-    pieces: list[Piece] = []
-    seen = size = 0
+def _of_group(part: Parquet, group: int, first: int, share: float, places: int, size: int) -> Iterator[Stretch]:
+    """Decode a share of a row group, from its first row on, and yield stretches from so many places in it."""
+    rows = part._metadata.row_group(group).num_rows
+    mean = max(1, part._size(group, [part.options.text]) // rows)
+    step = max(1, min(rows, STEP // mean, MOST_ROWS))
+    batches = max(1, int(share * rows) // step)
+    each = -(-places // batches)
+    wanted = {place * batches // places for place in range(places)}
+    decoding, decoded = 0.0, 0
+    taken: list[tuple[Piece, float]] = []
     begun = process_time()
-    started = begun
-    for start, batch in part._batches(group, first, step):
-        pieces.append(clean(batch, part.file.name, start, part.options, part.types))
-        seen += batch.num_rows
-        size += text_bytes(pieces[-1].batch.column("text")) if pieces[-1].batch is not None else 0
-        if len(pieces) == 1:
-            started = process_time()
-        if size >= wanted:
+    for number, (start, batch) in enumerate(part._batches(group, first, step)):
+        decoding += process_time() - begun
+        decoded += batch.num_rows
+        for place in range(each) if number in wanted else ():
+            at = place * batch.num_rows // each
+            rows_of_size = size * batch.num_rows // max(1, batch.nbytes)
+            some = batch.slice(at, max(1, min(rows_of_size, batch.num_rows // each)))
+            begun = process_time()
+            piece = clean(some, part.file.name, start + at, part.options, part.types)
+            taken.append((piece, process_time() - begun))
+        if number + 1 == batches:
             break
-    ended = process_time()
-    # the first batch pays for opening and for a dictionary, once for the whole row group
-    later = (ended - started) / max(1, seen - pieces[0].rows) * (rows - pieces[0].rows)
-    whole = (started - begun + later) if len(pieces) > 1 else (ended - begun) * rows / seen
-    batches = [piece.batch for piece in pieces if piece.batch is not None]
-    joined = pa.Table.from_batches(batches).combine_chunks().to_batches() if batches else []
-    piece = Piece(joined[0] if joined else None, seen)
-    return Stretch.of(piece, seen * mean, whole * seen / rows)
+        begun = process_time()
+    for piece, cleaning in taken:
+        yield Stretch.of(piece, piece.rows * mean, cleaning + decoding * piece.rows / decoded)
 
 
 def text_bytes(array: pa.Array) -> int:

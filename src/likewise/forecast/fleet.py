@@ -1,0 +1,252 @@
+"""The same work on many machines, without any input: the arithmetic for n documents, at the speed of this machine.
+
+Documents are read, shingled and sketched where they lie. What travels is, for every band and document, a key of 4 bytes
+and a document's number of 8; then the candidate pairs, two numbers each, once for every band in which they meet; then, for
+every pair once, the two texts to be compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from likewise.arrays import TextChunk, Texts
+from likewise.errors import ParameterError
+from likewise.families.banding import Banding
+from likewise.families.minhash import MinHash
+from likewise.families.tuning import DEFAULT_MAX_SLOTS, Similarities, check_recall, check_threshold, tune_for
+from likewise.forecast.machine import Machine, made_up, seconds
+from likewise.items import TextItems
+from likewise.keys import HeldKeys
+from likewise.memory import parse_size
+from likewise.parallel import check_threads
+from likewise.shingle import Shingler, parse_shingler
+
+KEY = 12
+"""Bytes that travel for a band of a document: its key and its number."""
+
+PAIR = 16
+"""Bytes that travel for a candidate: two numbers of documents."""
+
+EFFICIENCY = 0.5
+"""What is left of a machine's speed in a cluster, as a rule: stragglers, serialisation, scheduling. Not measured here."""
+
+NETWORK = 1.25e9
+"""Bytes a second between one machine and the others: 10 Gbit/s."""
+
+DUPLICATES = 0.1
+"""The share of documents that are assumed to have a near-duplicate, so that there are as many similar pairs."""
+
+TASK = 512e6
+"""Bytes of memory of one task: a part of a band to be sorted, or texts to be compared."""
+
+BYTES_A_WORD = 6
+MEASURED = 4 << 20
+LONGEST = 1 << 20
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What the work takes on so many machines. Sizes are in bytes, of all machines together if not said otherwise.
+
+    `shuffle` is what travels between machines, by kind; `seconds` are by stage; `disk` and `memory` are of one machine.
+    """
+
+    documents: int
+    mean_bytes: float
+    machines: int
+    cores: int
+    shingles: float
+    banding: Banding
+    text_bytes: int
+    signature_bytes: int
+    key_bytes: int
+    candidates: int
+    pairs: int
+    shuffle: Mapping[str, int]
+    seconds: Mapping[str, float]
+    disk: int
+    memory: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> float:
+        """The seconds of the whole work."""
+        return sum(self.seconds.values())
+
+    @property
+    def shuffle_bytes(self) -> int:
+        """All that travels between machines."""
+        return sum(self.shuffle.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, for JSON."""
+        return {
+            "documents": self.documents,
+            "mean_bytes": self.mean_bytes,
+            "machines": self.machines,
+            "cores_per_machine": self.cores,
+            "shingles_per_document": round(self.shingles, 1),
+            "banding": {"bands": self.banding.b, "rows": self.banding.r, "slots": self.banding.slots},
+            "text_bytes": self.text_bytes,
+            "signature_bytes": self.signature_bytes,
+            "key_bytes": self.key_bytes,
+            "candidates": self.candidates,
+            "pairs": self.pairs,
+            "shuffle_bytes": {**self.shuffle, "total": self.shuffle_bytes},
+            "seconds": {stage: round(time, 1) for stage, time in self.seconds.items()},
+            "total_seconds": round(self.total, 1),
+            "disk_bytes_per_machine": self.disk,
+            "memory_bytes_per_machine": self.memory,
+            "notes": list(self.notes),
+        }
+
+
+def cluster(
+    documents: float,
+    mean_bytes: float,
+    machines: int,
+    *,
+    cores_per_machine: int = 16,
+    memory_per_machine: str | int | None = None,
+    threshold: float = 0.8,
+    recall: float = 0.99,
+    shingle: str | Shingler = "words:5",
+    max_slots: int = DEFAULT_MAX_SLOTS,
+    machine: Machine | None = None,
+) -> Cluster:
+    """Predict what so many documents take on so many machines, each core as fast as one of this machine.
+
+    Bands and rows follow from threshold and recall for a corpus in which the similarity of two unrelated documents falls
+    off exponentially, with mean 0.02. One document in ten is assumed to have a near-duplicate.
+
+    >>> work = cluster(1e10, 5000, 1000)
+    >>> work.text_bytes, work.shuffle["keys"] == 12 * work.banding.b * 10**10
+    (50000000000000, True)
+    """
+    n = _whole("documents", documents)
+    machines, cores = _whole("machines", machines), _whole("cores_per_machine", cores_per_machine)
+    if isinstance(mean_bytes, bool) or not isinstance(mean_bytes, int | float) or not 0 < mean_bytes < math.inf:
+        raise ParameterError.of("plan", "mean_bytes", "a positive number", mean_bytes)
+    threshold, recall = check_threshold("plan", threshold), check_recall("plan", recall)
+    shingler = parse_shingler(shingle)
+    size = max(1.0, mean_bytes / (BYTES_A_WORD if shingler.name == "words" else 1) - shingler.k + 1)
+    corpus = replace(Similarities.typical(n), mean_size=size)
+    banding = tune_for(threshold, recall, corpus, max_slots).banding
+    useless = corpus.candidates(banding, threshold)
+    pairs = DUPLICATES * n
+    likely = (threshold + 1) / 2
+    met = _meetings(corpus, banding, threshold) + pairs * banding.b * likely**banding.r
+    found = useless + pairs
+    shuffle = {
+        "keys": KEY * banding.b * n,
+        "pairs": round(PAIR * met),
+        "texts": round(2 * found * mean_bytes),
+    }
+    here = machine or Machine.measured(check_threads("plan", None))
+    speed = _Speed.measured(shingler, banding, mean_bytes)
+    workers = machines * cores * EFFICIENCY
+    text = n * mean_bytes
+    growth = 1 + 0.4 * max(0.0, math.log10(max(1.0, n / machines / cores / 1e5)))
+    network = machines * NETWORK
+    verifying = found * (2 * mean_bytes * speed.shingle + size * here.match)
+    written = sum(shuffle.values()) / machines
+    disk = text / machines + 2 * written + (1 - DUPLICATES) * text / machines
+    return Cluster(
+        documents=n,
+        mean_bytes=float(mean_bytes),
+        machines=machines,
+        cores=cores,
+        shingles=size,
+        banding=banding,
+        text_bytes=round(text),
+        signature_bytes=4 * banding.slots * n,
+        key_bytes=4 * banding.b * n,
+        candidates=round(found),
+        pairs=round(pairs),
+        shuffle=shuffle,
+        seconds={
+            "read": text * speed.read / workers,
+            "sketch": text * speed.sketch / workers,
+            "candidates": n * banding.b * here.sort * growth / workers + met * here.candidate / workers,
+            "verify": verifying / workers,
+            "shuffle": max(sum(shuffle.values()) / network, 2 * written / here.write_speed),
+            "cluster": (n * here.cluster + pairs * here.candidate) * growth / workers,
+            "write": (1 - DUPLICATES) * text * speed.write / workers,
+        },
+        disk=round(disk),
+        memory=round(cores * (here.base + TASK)),
+        notes=_notes(cores * (here.base + TASK), memory_per_machine),
+    )
+
+
+def _whole(name: str, value: object) -> int:
+    """Return a positive whole number; 1e10 is one."""
+    good = isinstance(value, int | float) and not isinstance(value, bool)
+    if not good or not 1 <= float(value) < 1e18 or float(value) != int(float(value)):  # type: ignore[arg-type]
+        raise ParameterError.of("plan", name, "a positive whole number", value)
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def _notes(memory: float, given: str | int | None) -> tuple[str, ...]:
+    notes = [
+        f"cores as fast as this machine's, of which a cluster leaves {EFFICIENCY:.0%} (an assumption, not measured)",
+        f"a network of {NETWORK * 8 / 1e9:g} Gbit/s for every machine",
+        f"one document in {1 / DUPLICATES:g} has a near-duplicate; unrelated ones are as similar as in prose",
+    ]
+    if given is not None and parse_size("plan", "memory_per_machine", given) < memory:
+        notes.append(f"the memory given is less than {memory / 1e9:.1f} GB: run fewer tasks at a time")
+    return tuple(notes)
+
+
+def _meetings(corpus: Similarities, banding: Banding, threshold: float) -> float:
+    """Return how often pairs below the threshold meet in a bucket, counted in every band."""
+    below = corpus.values < threshold
+    return float(corpus.pairs[below] @ (banding.b * corpus.values[below] ** banding.r))
+
+
+@dataclass(frozen=True)
+class _Speed:
+    """Seconds of one core for a byte of text in documents of a given size."""
+
+    read: float
+    sketch: float
+    shingle: float
+    write: float
+
+    @classmethod
+    def measured(cls, shingler: Shingler, banding: Banding, mean_bytes: float) -> _Speed:
+        """Make documents of that size and run the kernels on them."""
+        words = max(1, round(min(mean_bytes, LONGEST) / 7))
+        count = max(4, min(20_000, MEASURED // (7 * words)))
+        chunk = made_up(count, words)
+        items = TextItems(Texts([chunk]), shingler)
+        rows = np.arange(count)
+        keys = HeldKeys(np.empty((count, banding.b), np.uint32))
+        size = len(chunk.data)
+        table = pa.table({"text": _strings(chunk)})
+        out: list[Any] = []
+
+        def write() -> None:
+            sink = pa.BufferOutputStream()
+            pq.write_table(table, sink, compression="zstd")
+            out[:] = [sink.getvalue()]
+
+        writing = seconds(write, 1)
+        return cls(
+            read=seconds(lambda: pq.read_table(pa.BufferReader(out[0]), use_threads=False), 1) / size,
+            sketch=seconds(lambda: items.keys(rows, MinHash(), banding, 1, keys, lambda done: None), 1) / size,
+            shingle=seconds(lambda: items.sets(rows, 1), 1) / size,
+            write=writing / size,
+        )
+
+
+def _strings(chunk: TextChunk) -> pa.Array:
+    buffers = [None, pa.py_buffer(chunk.offsets), pa.py_buffer(chunk.data)]
+    return pa.Array.from_buffers(pa.large_string(), len(chunk), buffers)

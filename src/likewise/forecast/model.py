@@ -1,0 +1,295 @@
+"""From a sample and a machine to what a run will take: seconds by stage, memory, disk.
+
+Every term is something measured, on the machine or on the sample, times how often it will be done. What is left over is
+in the table of constants below; benchmarks/forecast.py shows what they are worth, beside real runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from likewise.candidates import PAIRS_AN_ITEM, PAIRS_AT_LEAST
+from likewise.families.banding import Banding
+from likewise.forecast.machine import DOCUMENTS, Machine
+from likewise.forecast.sample import Sample, Trial
+from likewise.matching import LISTED_PER_ITEM, MAX_LISTED, PATIENCE, Search
+
+STAGES = ("start", "read", "identical", "tune", "sketch", "candidates", "verify", "cluster", "tables", "write", "rest")
+"""The stages of a run as `run.json` names them; `start` is loading likewise, `rest` what is done between stages."""
+
+# Measured by benchmarks/forecast.py --constants, on corpora of 10^4 to 10^7 documents.
+GROWTH = 0.4  # what sorts documents gets slower by this share with each tenfold number: it leaves the caches
+TEXT = 1.17  # memory for a byte of text that is held: buffers are a little larger than what is in them
+EACH = 130.0  # memory for a document: offsets, lengths, fingerprints, groups, its place in all of them
+SORTING = 16.0  # memory for a document while a thread sorts a band
+STORED_SET = 10.0  # memory for a shingle while pairs are verified
+BUFFERS = 60e6  # memory for what is being read and written
+STEP = 40.0  # bytes that the committed sketches hold for a document, besides its keys
+NAME = 0.4  # what is left of an id on disk, in a table that is compressed
+SCORE = 2.5  # bytes of a similarity there
+CERTIFICATE = 0.05  # what measuring the recall adds to sketching
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a run will take. Sizes are in bytes; `seconds` has the stages of `run.json`, and `start` and `rest`.
+
+    `exact` says that the documents were counted. `spill` is the most that lies in work files at a time, `answer` what
+    stays in the folder. `notes` say what is special, or uncertain.
+    """
+
+    documents: int
+    exact: bool
+    text_bytes: int
+    shingles: float
+    banding: Banding
+    different: int
+    removed: int
+    candidates: int
+    pairs: int
+    seconds: Mapping[str, float]
+    memory: int
+    spill: int
+    answer: int
+    threads: int
+    budget: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> float:
+        """The seconds of the whole run."""
+        return sum(self.seconds.values())
+
+    @property
+    def disk(self) -> int:
+        """The most that the run has on disk at a time: its work files and its answer."""
+        return self.spill + self.answer
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, for JSON."""
+        return {
+            "documents": self.documents,
+            "documents_exact": self.exact,
+            "text_bytes": self.text_bytes,
+            "shingles_per_document": round(self.shingles, 1),
+            "banding": {"bands": self.banding.b, "rows": self.banding.r, "slots": self.banding.slots},
+            "different": self.different,
+            "removed": self.removed,
+            "candidates": self.candidates,
+            "pairs": self.pairs,
+            "seconds": {stage: round(seconds, 4) for stage, seconds in self.seconds.items()},
+            "total_seconds": round(self.total, 4),
+            "memory_bytes": self.memory,
+            "spill_bytes": self.spill,
+            "answer_bytes": self.answer,
+            "disk_bytes": self.disk,
+            "threads": self.threads,
+            "memory_budget_bytes": self.budget,
+            "notes": list(self.notes),
+        }
+
+
+def forecast(sample: Sample, machine: Machine, search: Search) -> Forecast:
+    """Predict what `dedup` of the sampled input will take on this machine, with the search's threads and memory."""
+    return _Model(sample, machine, search, sample.trial(search)).forecast()
+
+
+@dataclass(frozen=True)
+class _Model:
+    sample: Sample
+    machine: Machine
+    search: Search
+    trial: Trial
+
+    @property
+    def documents(self) -> int:
+        return self.sample.documents
+
+    @property
+    def text(self) -> float:
+        return float(self.sample.text_bytes)
+
+    @property
+    def different(self) -> float:
+        return self.documents * self.trial.different
+
+    @property
+    def kept(self) -> float:
+        return self.documents * self.trial.kept
+
+    @property
+    def bands(self) -> int:
+        return self.trial.banding.b
+
+    @property
+    def candidates(self) -> float:
+        """Buckets that give more pairs than this are compared in another way."""
+        most = max(PAIRS_AT_LEAST, PAIRS_AN_ITEM * self.different) * self.bands
+        return min(self.trial.candidates, most, self.different * (self.different - 1) / 2)
+
+    @property
+    def pairs(self) -> float:
+        """Pairs listed in the answer: copies count too, until they are too many."""
+        copies = self.documents - self.different
+        most = max(MAX_LISTED, LISTED_PER_ITEM * self.documents)
+        return min(self.trial.pairs + 1.5 * copies, most)
+
+    @property
+    def verified(self) -> float:
+        """Different documents that stand in a candidate pair."""
+        return self.different * self.trial.involved
+
+    @property
+    def spilled(self) -> bool:
+        return self.sample.seen.stored > 0 and self.text > self.search.budget.texts
+
+    @property
+    def packed(self) -> float:
+        """Bytes of text on disk."""
+        return self.text * self.sample.packing.share + 3.0 * self.documents if self.spilled else 0.0
+
+    @property
+    def keys(self) -> float:
+        return 4.0 * self.different * self.bands
+
+    @property
+    def stored_keys(self) -> bool:
+        return self.keys > self.search.budget.keys
+
+    @property
+    def set_bytes(self) -> float:
+        return self.verified * self.sample.mean_set * 8
+
+    @property
+    def unpacking(self) -> float:
+        """Seconds to go through text that lies on disk."""
+        if not self.spilled:
+            return 0.0
+        return max(
+            self.text * self.sample.packing.unpack / self.machine.parallel, self.packed / self.machine.read_speed
+        )
+
+    def sorted(self, documents: float) -> float:
+        """Return what sorting so many documents costs more than the measurement says."""
+        return 1 + GROWTH * max(0.0, math.log10(max(1.0, documents) / DOCUMENTS))
+
+    def seconds(self) -> dict[str, float]:
+        """Predict the time of every stage."""
+        machine, seen, trial = self.machine, self.sample.seen, self.trial
+        n, cores, growth = self.documents, machine.parallel, self.sorted(self.documents)
+        reading = self.text * seen.read + n * machine.sample
+        if self.spilled:
+            reading += self.text * self.sample.packing.pack + self.packed * machine.check
+        disk = seen.stored / machine.read_speed + self.packed / machine.write_speed
+        shingles = self.candidates * self.sample.mean_set
+        similar = min(1.0, trial.pairs / max(1.0, trial.candidates))
+        comparing = shingles * (similar * machine.match + (1 - similar) * machine.miss)
+        mean = self.text / max(1, n)
+        blocks = 2 * self.set_bytes if self.set_bytes > self.search.budget.sets else 0.0
+        return {
+            "start": machine.start,
+            "read": max(reading / cores, self.text * seen.drawn, disk),
+            "identical": n * machine.identical * growth + (self.unpacking if trial.different < 1 else 0.0),
+            "tune": trial.tune / cores + self.unpacking,
+            "sketch": self.text * trial.different * trial.sketch * (1 + CERTIFICATE) / cores
+            + self.unpacking
+            + (self.keys / machine.write_speed if self.stored_keys else 0.0),
+            "candidates": (
+                self.different * (self.bands + 1) * machine.sort * growth + self.candidates * machine.candidate
+            )
+            / cores,
+            "verify": (self.verified * mean * trial.shingle + comparing) / cores
+            + (self.unpacking if self.verified else 0.0)
+            + blocks / machine.write_speed,
+            "cluster": n * machine.cluster * growth,
+            "tables": n * machine.table * growth,
+            "write": self.writing(),
+            "rest": n * (machine.group + (machine.unique if seen.named else 0.0)) * growth + self.committing(),
+        }
+
+    def writing(self) -> float:
+        """Predict the time to write the answer: what is kept, and the tables."""
+        seen = self.sample.seen
+        if seen.files > 1:
+            kept = self.kept * (seen.rewrite + seen.reread) / min(self.machine.parallel, seen.files)
+        else:  # the next row groups are read while one is written
+            kept = self.kept * (
+                max(seen.rewrite, seen.reread) if self.machine.cores > 1 else seen.rewrite + seen.reread
+            )
+        rows = self.documents + self.documents - self.kept + self.pairs
+        return max(kept + rows * self.machine.row, self.answer() / self.machine.write_speed)
+
+    @property
+    def commits(self) -> bool:
+        """True if sketching takes so long that its result is committed."""
+        seconds = self.text * self.trial.different * self.trial.sketch + self.trial.tune
+        return self.stored_keys or seconds / self.machine.parallel + self.unpacking > PATIENCE
+
+    def committing(self) -> float:
+        """Predict the time to bring committed steps to the disk."""
+        size = self.keys + STEP * self.documents if self.commits else 0.0
+        return size * (self.machine.check + 1 / self.machine.write_speed)
+
+    def memory(self) -> float:
+        """Predict the peak of memory: it comes while reading, while pairs are verified, or while they are sorted."""
+        search, n = self.search, self.documents
+        held = min(self.text, search.budget.texts if self.sample.seen.stored else self.text) * TEXT
+        base = self.machine.base + BUFFERS
+        reading = base + held + n * (EACH / 2 + self.sample.id_bytes)
+        if self.spilled:
+            held = BUFFERS
+        keys = min(2 * self.keys, 2.0 * search.budget.keys)
+        sorting = min(search.threads * SORTING * self.different, 2.0 * search.threads * search.budget.sort)
+        sets = min(self.set_bytes / 8 * STORED_SET, 2.0 * search.budget.sets)
+        working = base + held + n * (EACH + self.sample.id_bytes) + keys + max(sorting, sets)
+        return max(reading, working)
+
+    def answer(self) -> float:
+        """Predict the size of the answer: what is kept, three tables, and the state."""
+        n, named = self.documents, 2 * NAME * self.sample.id_bytes
+        tables = n * named + (n - self.kept + self.pairs) * (named + SCORE)
+        state = self.keys + 9.0 * n + 24.0 * self.kept + 16.0 * self.different + 16.0 * self.trial.pairs
+        return self.kept * self.sample.seen.kept + tables + state
+
+    def spill(self) -> float:
+        """Predict the most that lies in work files at a time."""
+        sketched = self.keys + STEP * self.documents if self.commits else 0.0
+        runs = 8 * self.candidates * 1.5 if self.stored_keys else 0.0
+        sets = self.set_bytes if self.set_bytes > self.search.budget.sets else 0.0
+        return self.packed + sketched + max(runs, sets)
+
+    def notes(self) -> tuple[str, ...]:
+        """Say what the user should know."""
+        seen = self.sample.seen
+        found = []
+        if seen.broken:
+            found.append(f"{seen.broken:,} of {seen.broken + seen.seen:,} rows looked at are broken")
+        if not seen.exact:
+            found.append("the number of documents is estimated")
+        if self.spilled or self.stored_keys:
+            found.append("the run will keep data on disk; more memory would make it faster")
+        return tuple(found)
+
+    def forecast(self) -> Forecast:
+        """Put it all together."""
+        return Forecast(
+            documents=self.documents,
+            exact=self.sample.seen.exact,
+            text_bytes=round(self.text),
+            shingles=self.sample.mean_set,
+            banding=self.trial.banding,
+            different=round(self.different),
+            removed=round(self.documents - self.kept),
+            candidates=round(self.candidates),
+            pairs=round(self.pairs),
+            seconds=self.seconds(),
+            memory=round(self.memory()),
+            spill=round(self.spill()),
+            answer=round(self.answer()),
+            threads=self.search.threads,
+            budget=self.search.budget.total,
+            notes=self.notes(),
+        )
