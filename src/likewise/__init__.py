@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from likewise.families.minhash import MinHash as MinHash
     from likewise.families.tuning import Similarities as Similarities
     from likewise.families.tuning import tune as tune
+    from likewise.forecast import plan as plan
     from likewise.pipeline import dedup as dedup
     from likewise.pipeline import pairs as pairs
     from likewise.rethreshold import rethreshold as rethreshold
@@ -44,6 +45,7 @@ _HOME = {
     "choose_k": "likewise.shingle",
     "dedup": "likewise.pipeline",
     "pairs": "likewise.pipeline",
+    "plan": "likewise.forecast",
     "rethreshold": "likewise.rethreshold",
     "tune": "likewise.families.tuning",
     "ColumnError": "likewise.errors",

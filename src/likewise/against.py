@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from likewise.arrays import Hashes, Ints, Sets, TextChunk, to_arrow
+from likewise.certificate import Probe
 from likewise.collection import Collection
 from likewise.common import value_table
 from likewise.errors import IncompatibleError
@@ -55,7 +56,16 @@ class KeptItems(Items):
         tag = np.uint64(zlib.crc32(str(self.state.directory).encode()))
         return np.stack([numbers * MARK, np.full(self._count, tag)], axis=1)
 
-    def keys(self, rows: Ints, minhash: MinHash, banding: Banding, threads: int, out: Keys, tick: Tick) -> Hashes:
+    def keys(
+        self,
+        rows: Ints,
+        minhash: MinHash,
+        banding: Banding,
+        threads: int,
+        out: Keys,
+        tick: Tick,
+        probe: Probe | None = None,
+    ) -> Hashes:
         """Copy the keys that the run left."""
         keys = self.state.keys
         for band in range(banding.b):
@@ -125,11 +135,22 @@ class Joined(Items):
             if high > low:
                 yield part, rows[low:high] - start, low
 
-    def keys(self, rows: Ints, minhash: MinHash, banding: Banding, threads: int, out: Keys, tick: Tick) -> Hashes:
+    def keys(
+        self,
+        rows: Ints,
+        minhash: MinHash,
+        banding: Banding,
+        threads: int,
+        out: Keys,
+        tick: Tick,
+        probe: Probe | None = None,
+    ) -> Hashes:
         """Write the keys of all parts."""
         digests = [np.zeros((0, 2), np.uint64)]
         for part, inner, low in self._split(rows):
-            digests.append(part.keys(inner, minhash, banding, threads, ShiftedKeys(out, low, len(inner)), tick))
+            place = ShiftedKeys(out, low, len(inner))
+            shifted = probe.shifted(low) if probe else None
+            digests.append(part.keys(inner, minhash, banding, threads, place, tick, shifted))
         return np.concatenate(digests)
 
     def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:

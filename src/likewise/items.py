@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import Chunk, Hashes, Ints, Sets, TextChunk, Texts, concatenate
+from likewise.certificate import Probe, probe_all
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
 from likewise.identical import set_digests, text_digests
@@ -38,8 +39,20 @@ class Items(ABC):
         """Return a 128-bit fingerprint of every item as it stands."""
 
     @abstractmethod
-    def keys(self, rows: Ints, minhash: MinHash, banding: Banding, threads: int, out: Keys, tick: Tick) -> Hashes:
-        """Write the band keys of these items, and return the fingerprints of what is compared (0, 0 if empty)."""
+    def keys(
+        self,
+        rows: Ints,
+        minhash: MinHash,
+        banding: Banding,
+        threads: int,
+        out: Keys,
+        tick: Tick,
+        probe: Probe | None = None,
+    ) -> Hashes:
+        """Write the band keys of these items, and return the fingerprints of what is compared (0, 0 if empty).
+
+        The items are shown to the probe, if there is one.
+        """
 
     @abstractmethod
     def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
@@ -85,12 +98,21 @@ class TextItems(Items):
         """Return a 128-bit fingerprint of the bytes of every document."""
         return text_digests(self.texts, threads)
 
-    def keys(self, rows: Ints, minhash: MinHash, banding: Banding, threads: int, out: Keys, tick: Tick) -> Hashes:
+    def keys(
+        self,
+        rows: Ints,
+        minhash: MinHash,
+        banding: Banding,
+        threads: int,
+        out: Keys,
+        tick: Tick,
+        probe: Probe | None = None,
+    ) -> Hashes:
         """Write the band keys of these documents, and return the fingerprints of their units."""
         recipe, prepare = self.shingler.recipe(), self.shingler.prepare
         if self.common is not None:
             recipe = recipe._replace(common=self.common)
-        return key_texts(self.texts, rows, recipe, prepare, minhash, banding, threads, out, tick)
+        return key_texts(self.texts, rows, recipe, prepare, minhash, banding, threads, out, tick, probe)
 
     def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
         """Shingle these documents, chunk by chunk."""
@@ -127,10 +149,21 @@ class SetItems(Items):
         """Return a 128-bit fingerprint of every set."""
         return set_digests(self.all)
 
-    def keys(self, rows: Ints, minhash: MinHash, banding: Banding, threads: int, out: Keys, tick: Tick) -> Hashes:
+    def keys(
+        self,
+        rows: Ints,
+        minhash: MinHash,
+        banding: Banding,
+        threads: int,
+        out: Keys,
+        tick: Tick,
+        probe: Probe | None = None,
+    ) -> Hashes:
         """Write the band keys of these sets, and return their fingerprints."""
         chosen = self.all if len(rows) == len(self.all) else self.all.take(rows)
         key_sets(chosen, minhash, banding, threads, out, tick)
+        if probe:
+            probe_all(chosen, probe, threads)
         return set_digests(chosen)
 
     def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:

@@ -12,8 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.arrays import Hashes, Ints
+from likewise.arrays import Hashes, Ints, Sets
 from likewise.candidates import Candidates, Wanted, candidates, merged, pair_order
+from likewise.certificate import (
+    Certificate,
+    Probe,
+    estimate,
+    neighbour_counts,
+    pairs_known,
+    quick_sample,
+    sample_size,
+)
 from likewise.common import SAMPLE as COMMON_SAMPLE
 from likewise.common import described, find_common, value_table
 from likewise.compare import Scored, compare
@@ -32,6 +41,8 @@ from likewise.store import Draft, Workspace, told
 
 SAMPLE = 1000
 SPELLED = 200
+SET_BYTES = 12  # of what set_bytes says, for each shingle: it is meant to be enough
+CERTIFY_SALT = 0xCE27
 NOTHING = np.zeros(0, np.uint64)
 SAMPLE_SLOTS = 512
 MAX_LISTED = 1_000_000
@@ -83,6 +94,17 @@ class Sketched:
     group_keys: Keys
     banding: Banding
     common: Hashes
+    drawn: Drawn
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A sample of documents for the certificate: their rows, and (place in the sample, different item) of all true
+    neighbours."""
+
+    rows: Ints
+    sample: Ints
+    items: Ints
 
 
 @dataclass(frozen=True)
@@ -98,6 +120,7 @@ class Search:
     budget: Budget = UNLIMITED
     ignore_common: float | None = None
     common: Hashes | None = None
+    certify: int | None = None
     patience: float = PATIENCE
 
     def find(
@@ -123,7 +146,12 @@ class Search:
             "slots": sketched.banding.slots,
         }
         record.notes["predicted_recall"] = sketched.banding.probability(self.threshold)
-        left, right, similarity = self._verified(items, sketched, record, space, sides, ranks)
+        left, right, similarity, crowd_of = self._verified(items, sketched, record, space, sides, ranks)
+        if len(sketched.drawn.rows):
+            with record.stage("certify"):
+                found = left, right, similarity
+                certificate = self._certificate(sketched, found, crowd_of, sides, len(items))
+            record.notes["certificate"] = certificate.to_dict()
         return Matches(sketched.groups, sketched.copies, left, right, similarity, sketched)
 
     def _sketched(self, items: Items, record: Record, space: Workspace, sides: Sides | None) -> Sketched:
@@ -133,11 +161,12 @@ class Search:
             record.restore(space.notes(step))
             copies, of, filled = (space.array(step, name) for name in ("copies", "of", "filled"))
             units, common = space.array(step, "units"), space.array(step, "common")
+            drawn = Drawn(*(space.array(step, name) for name in ("drawn", "neighbour_of", "neighbour")))
             known = space.notes(step)["keys"]
             keys: Keys = StoredKeys(space.path(step, "keys"), known["items"], known["bands"])
             if 4 * keys.items * keys.bands <= self.budget.keys:
                 keys = HeldKeys(np.stack([keys.column(band) for band in range(keys.bands)], axis=1))
-            return _selected(copies, of, filled, units, keys, Banding(known["bands"], known["rows"]), common)
+            return _selected(copies, of, filled, units, keys, Banding(known["bands"], known["rows"]), common, drawn)
         begun = time.perf_counter()
         with record.stage("identical"):
             copies = labels(_with_sides(items.digests(self.threads), None, sides))
@@ -151,7 +180,7 @@ class Search:
         if len(common):
             items = items.ignoring(value_table(common))
         with record.stage("tune"):
-            banding = self.banding or self._tune(items, first, record)
+            rows, banding, probe = self._tune(items, first, record, sides)
         stored = 4 * len(first) * banding.b > self.budget.keys
         if stored:
             space.check_room(4 * len(first) * banding.b, "the band keys")
@@ -162,7 +191,8 @@ class Search:
                     keys = StoredKeys.create(draft.place / "keys", len(first), banding.b)
                 else:
                     keys = HeldKeys(np.empty((len(first), banding.b), np.uint32))
-                units = items.keys(first, self.minhash, banding, self.threads, keys, tick)
+                units = items.keys(first, self.minhash, banding, self.threads, keys, tick, probe)
+            drawn = Drawn(rows, *probe.result())
             of = labels(_with_sides(units, first, sides))[copies]
             leaders = copies[_first_of_each(of)]
             units = units[leaders]
@@ -173,12 +203,13 @@ class Search:
                 keys.save(draft.place / "keys")
             if draft is not None:
                 draft.save(copies=copies, of=of, filled=filled, units=units, common=common)
+                draft.save(drawn=drawn.rows, neighbour_of=drawn.sample, neighbour=drawn.items)
                 size = {"items": keys.items, "bands": banding.b, "rows": banding.r}
                 if isinstance(keys, StoredKeys):
                     keys.close()
                     keys = keys.moved(space.large / step / "keys")
                 draft.commit({"keys": size, **record.snapshot()})
-        return _selected(copies, of, filled, units, keys, banding, common)
+        return _selected(copies, of, filled, units, keys, banding, common, drawn)
 
     def _verified(
         self,
@@ -188,12 +219,16 @@ class Search:
         space: Workspace,
         sides: Sides | None,
         ranks: Ints | None,
-    ) -> Scored:
-        """Pair the buckets and keep the pairs at or above the threshold; or take them from the workspace."""
+    ) -> tuple[Ints, Ints, NDArray[np.float64], Ints]:
+        """Pair the buckets and keep the pairs at or above the threshold; or take them from the workspace.
+
+        Also returned: for each group the crowd it is in whose pairs are not all listed, or -1; empty if there is none.
+        """
         step = "verify"
         if space.has(step):
             record.restore(space.notes(step))
-            return space.array(step, "left"), space.array(step, "right"), space.array(step, "similarity")
+            left, right, crowd_of = (space.array(step, name) for name in ("left", "right", "crowd_of"))
+            return left, right, space.array(step, "similarity"), crowd_of
         begun = time.perf_counter()
         groups, filled = sketched.groups, sketched.filled
         wanted = _wanted(groups.first[filled], sides)
@@ -207,13 +242,17 @@ class Search:
                 met += len(a)
                 parts.append(self._portion(items, rows, a, b, number, space, tick))
             a, b, similarity = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        crowd_of = np.zeros(0, np.int64)
         if found.crowds:
             with record.stage("crowds"):
                 best, seed = _best_ranks(groups, ranks)[filled], self.minhash.seed
                 gathering = Gathering(
                     items, rows, found.crowds, best, wanted, self.threshold, self.recall, seed, self.threads
                 )
-                (a, b, similarity), record.notes["crowds"], _ = gathering.pairs((a, b, similarity))
+                (a, b, similarity), record.notes["crowds"], abridged = gathering.pairs((a, b, similarity))
+                if not record.notes["crowds"]["complete"]:
+                    crowd_of = np.full(len(groups), -1)
+                    crowd_of[filled] = abridged
         left, right = filled[a], filled[b]
         if sides and sides.across:
             left, right, similarity = _add_empty_pair(groups, filled, sides, left, right, similarity)
@@ -221,10 +260,10 @@ class Search:
         record.counts["verified"] = len(left)
         if space.lasting and time.perf_counter() - begun > self.patience:
             with space.making(step) as draft:
-                draft.save(left=left, right=right, similarity=similarity)
+                draft.save(left=left, right=right, similarity=similarity, crowd_of=crowd_of)
                 draft.commit(record.snapshot())
         space.forget("candidates", *(f"verify-{number}" for number in range(len(parts) - 1)))
-        return left, right, similarity
+        return left, right, similarity, crowd_of
 
     def _candidates(self, keys: Keys, wanted: Wanted, space: Workspace, record: Record, tick: Any) -> Candidates:
         """Pair the buckets; with keys on disk the pairs are a step of the workspace."""
@@ -281,14 +320,29 @@ class Search:
         record.notes["ignored"] = described(items, rows[np.sort(order[:SPELLED])], common, len(rows))
         return common.values
 
-    def _tune(self, items: Items, rows: Ints, record: Record) -> Banding:
+    def _tune(self, items: Items, rows: Ints, record: Record, sides: Sides | None) -> tuple[Ints, Banding, Probe]:
+        """Draw two samples: of the different items, to choose the banding, and of all, whose neighbours are sought."""
+        seed = self.minhash.seed
+        chosen = rows[lowest(seed, len(rows), 0 if self.banding else SAMPLE)]
+        start = sides.split if sides and not sides.across else 0
+        count = self.certify
+        if count is None:
+            typical = rows[lowest(seed, len(rows), SAMPLE)]
+            mean = float(items.set_bytes(np.sort(typical)).mean()) / SET_BYTES if len(typical) else 1.0
+            count = sample_size(len(items) - start, mean, self.threshold)
+        drawn = lowest(seed ^ CERTIFY_SALT, len(items) - start, count) + start
+        both, place = np.unique(np.concatenate([chosen, drawn]), return_inverse=True)
+        sets = items.sets(both, self.threads)
+        banding = self.banding or self._cheapest(sets.take(np.unique(place[: len(chosen)])), len(rows), record)
+        sample, count = quick_sample(sets.take(place[len(chosen) :]), self.threshold)
+        return drawn[:count], banding, Probe(sample)
+
+    def _cheapest(self, sets: Sets, items: int, record: Record) -> Banding:
         """Measure the similarity of the pairs of a sample, and take the cheapest banding for such a corpus."""
-        sample = rows[np.sort(lowest(self.minhash.seed, len(rows), SAMPLE))]
-        sets = items.sets(sample, self.threads)
         sets = sets.take(np.flatnonzero(sets.sizes > 0))
         counts = agreement_counts(sets, self.minhash, SAMPLE_SLOTS, self.threads)
         mean = float(sets.sizes.mean()) if len(sets) else 1.0
-        corpus = Similarities.sampled(counts, len(sets), max(2, len(rows)), mean, self.threshold)
+        corpus = Similarities.sampled(counts, len(sets), max(2, items), mean, self.threshold)
         tuning = tune_for(self.threshold, self.recall, corpus, self.max_slots)
         record.notes["tuning"] = {
             "sample": len(sets),
@@ -296,6 +350,48 @@ class Search:
             "predicted_false_candidates": round(tuning.predicted_candidates),
         }
         return tuning.banding
+
+    def _certificate(
+        self, sketched: Sketched, found: Scored, crowd_of: Ints, sides: Sides | None, items: int
+    ) -> Certificate:
+        """Compare the true neighbours of the sample with what was found."""
+        groups, drawn = sketched.groups, sketched.drawn
+        first = _first_of_each(sketched.copies)
+        here, there = groups.of[drawn.rows[drawn.sample]], groups.of[first[drawn.items]]
+        counts = here != there
+        if sides and sides.across:
+            counts &= (groups.first[here] < sides.split) != (groups.first[there] < sides.split)
+        pairs = np.unique(np.stack([drawn.sample[counts], there[counts]], axis=1), axis=0)
+        sample, other = pairs[:, 0], pairs[:, 1]
+        own = groups.of[drawn.rows[sample]]
+        known = pairs_known(found[0], found[1], own, other, len(groups))
+        known |= _stood_for(found, own, other, crowd_of)
+        sizes = groups.sizes
+        if sides and not sides.across:  # only new documents were shown to the sample
+            sizes = np.bincount(groups.of[sides.split :], minlength=len(groups))
+        within = sides is None or not sides.across
+        true, hit = neighbour_counts(drawn.rows, groups.of, sizes, sample, other, known, within)
+        start = sides.split if sides and not sides.across else 0
+        return estimate(true, hit, items - start)
+
+
+def _stood_for(found: Scored, own: Ints, other: Ints, crowd_of: Ints) -> NDArray[np.bool_]:
+    """Tell which pairs lie in a crowd whose pairs are not all listed, and share a document that stands for both."""
+    known = np.zeros(len(own), bool)
+    if not len(crowd_of):
+        return known
+    same = (crowd_of[own] >= 0) & (crowd_of[own] == crowd_of[other])
+    for group in np.unique(own[same]).tolist():
+        near = np.zeros(len(crowd_of), bool)
+        near[group] = True
+        near[found[1][found[0] == group]] = True
+        near[found[0][found[1] == group]] = True
+        reached = near.copy()
+        reached[found[1][near[found[0]]]] = True
+        reached[found[0][near[found[1]]]] = True
+        mine = same & (own == group)
+        known[mine] = reached[other[mine]]
+    return known
 
 
 def _best_ranks(groups: Groups, ranks: Ints | None) -> Ints:
@@ -312,12 +408,12 @@ def _first_of_each(of: Ints) -> Ints:
 
 
 def _selected(
-    copies: Ints, of: Ints, filled: Ints, units: Hashes, keys: Keys, banding: Banding, common: Hashes
+    copies: Ints, of: Ints, filled: Ints, units: Hashes, keys: Keys, banding: Banding, common: Hashes, drawn: Drawn
 ) -> Sketched:
     """Select the keys of the groups that are not empty."""
     groups = Groups.by_label(of)
     chosen = keys.chosen(copies[groups.first[filled]])
-    return Sketched(copies, groups, filled, units, keys, chosen, banding, common)
+    return Sketched(copies, groups, filled, units, keys, chosen, banding, common, drawn)
 
 
 def _wanted(first: Ints, sides: Sides | None) -> Wanted:

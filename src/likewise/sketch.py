@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from likewise.arrays import Chunk, Hashes, Ints, Sets, TextChunk, Texts
+from likewise.certificate import NO_HITS, NO_SAMPLE, Probe
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
 from likewise.kernels import sketch
@@ -28,10 +29,12 @@ def key_texts(
     threads: int,
     out: Keys,
     tick: Callable[[int], None],
+    probe: Probe | None = None,
 ) -> Hashes:
     """Write the band keys of these documents; return the fingerprints of their units (0, 0 for an empty document).
 
-    `recipe` and `prepare` come from a shingler; text goes to keys in one kernel, and no set is kept.
+    `recipe` and `prepare` come from a shingler; text goes to keys in one kernel, and no set is kept. A probe is shown
+    every document.
     """
     digests = np.empty((len(rows), 2), np.uint64)
     seeds = minhash.seeds(banding.slots)
@@ -39,8 +42,25 @@ def key_texts(
     def work(task: tuple[Chunk, Ints, slice]) -> int:
         stored, local, place = task
         chunk = prepare(stored.load())
-        keys = out.room(place)
-        key_documents(chunk.data, chunk.offsets, local, recipe, minhash.code, seeds, banding.r, keys, digests[place])
+        keys, done = out.room(place), 0
+        hits = probe.room() if probe else NO_HITS
+        while done < len(local):
+            more, count = key_documents(
+                chunk.data,
+                chunk.offsets,
+                local[done:],
+                recipe,
+                minhash.code,
+                seeds,
+                banding.r,
+                keys[done:],
+                digests[place][done:],
+                probe.sample if probe else NO_SAMPLE,
+                hits,
+            )
+            if probe:
+                probe.take(hits, count, place.start + done)
+            done += more
         out.put(place, keys)
         return len(local)
 

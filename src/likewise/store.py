@@ -374,7 +374,7 @@ def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
             parts.append(f"{name} was {before!r} and is now {now!r}")
     parts.extend(changed_files(old["inputs"], new["inputs"]))
     if not parts and old != new:
-        parts.append("it was made another way")
+        parts.append("it was made by another version of likewise")
     return "; ".join(parts[:3]) + (f"; and {len(parts) - 3} more" if len(parts) > 3 else "")
 
 

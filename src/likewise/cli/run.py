@@ -39,6 +39,12 @@ SHARED = [
     click.option("--rows", type=int, help="With --bands."),
     click.option("--max-slots", type=int, default=2048, show_default=True, help="Longest signature to consider."),
     click.option(
+        "--certify",
+        type=int,
+        metavar="N",
+        help="Measure the recall of the run on N random documents; 0: do not.  [default: about 5 % of the run]",
+    ),
+    click.option(
         "--ignore-common",
         type=float,
         metavar="X",

@@ -21,6 +21,7 @@ STAGES = {
     "candidates": "pairing buckets",
     "verify": "verifying pairs",
     "crowds": "comparing crowds",
+    "certify": "measuring recall",
     "cluster": "choosing keepers",
     "tables": "making tables",
     "write": "writing",
@@ -184,6 +185,10 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
             f"{count(banding['rows'], 'row')} find a pair at {threshold:g} with probability "
             f"{stats['predicted_recall']:.4f}; {counts['candidates']:,} candidates, {counts['verified']:,} verified"
         )
+    if "certificate" in stats:
+        from likewise.certificate import Certificate
+
+        yield str(Certificate(**stats["certificate"]))
     if "ignored" in stats:
         yield from ignored(stats["ignored"], stats["parameters"]["ignore_common"])
     if "crowds" in stats:

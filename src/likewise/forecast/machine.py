@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from likewise.arrays import Sets, TextChunk, Texts, hash_column, to_arrow
 from likewise.candidates import candidates
+from likewise.certificate import Probe, quick_sample
 from likewise.cluster import components, removals
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
@@ -40,7 +41,7 @@ from likewise.store import BLOCK
 from likewise.verify import similarities
 from likewise.write import ROWS, write_batches
 
-FORMAT = 1
+FORMAT = 3
 """To be raised when something else is measured."""
 
 DOCUMENTS, WORDS = 40_000, 12
@@ -48,6 +49,9 @@ DOCUMENTS, WORDS = 40_000, 12
 
 LONG, LONG_WORDS = 1_000, 600
 """What the times for a byte are measured on: fewer long ones."""
+
+DRAWN, DRAWN_SIZE = 2_000, 100
+"""What the certificate is measured on."""
 
 BANDING = Banding(8, 4)
 GROUP, THRESHOLD = 8, 0.8
@@ -68,8 +72,9 @@ class Machine:
     read, to see that its id is its own, to find copies, to number groups, to choose keepers, to make tables, to write
     a row of one).
     sketch, shingle: for a byte of text (to band keys; to a set). check: for a byte of a committed file.
-    sort: for a document and band. candidate: for meeting a candidate. match, miss: for a shingle of a pair that is
-    verified and turns out to be similar, or not.
+    sort: for a document and band. index, probe: for a shingle of the certificate's sample, and for one that passes
+    it by. candidate: for meeting a candidate. match, miss: for a shingle of a pair that is verified and turns out to be
+    similar, or not.
     write_speed, read_speed: bytes a second, of the disk.
     """
 
@@ -90,6 +95,8 @@ class Machine:
     shingle: float
     check: float
     sort: float
+    index: float
+    probe: float
     candidate: float
     match: float
     miss: float
@@ -269,7 +276,7 @@ def _of_documents(chunk: TextChunk) -> dict[str, float]:
     ids = to_arrow(np.random.default_rng(3).permutation(n))
     groups = Groups.by_label(labels(digests))
     nothing = np.zeros(0, np.int64)
-    matches = Matches(groups, groups.of, nothing, nothing, np.zeros(0))
+    matches = Matches(groups, groups.of, nothing, nothing, np.zeros(0), None)
     keys = HeldKeys(np.random.default_rng(2).integers(0, 1 << 32, (n, BANDING.b), dtype=np.uint32))
     batches = [pa.record_batch([to_arrow(rows[start : start + ROWS])] * 2, ["a", "b"]) for start in range(0, n, ROWS)]
     with tempfile.TemporaryDirectory(prefix="likewise-") as place:
@@ -303,8 +310,12 @@ def _of_bytes(chunk: TextChunk, threads: int) -> dict[str, float]:
     rows, minhash = np.arange(LONG), MinHash()
     room = HeldKeys(np.empty((LONG, BANDING.b), np.uint32))
 
-    def sketch(threads: int) -> float:
-        return seconds(lambda: items.keys(rows, minhash, BANDING, threads, room, lambda done: None))
+    random = np.random.default_rng(4)
+    drawn = Sets(random.integers(0, 1 << 63, DRAWN * DRAWN_SIZE, dtype=np.uint64), np.arange(DRAWN + 1) * DRAWN_SIZE)
+    probe = Probe(quick_sample(drawn, THRESHOLD)[0])
+
+    def sketch(threads: int, probe: Probe | None = None) -> float:
+        return seconds(lambda: items.keys(rows, minhash, BANDING, threads, room, lambda done: None, probe))
 
     alone = sketch(1)
     shared = sketch(threads) if threads > 1 else alone
@@ -312,6 +323,8 @@ def _of_bytes(chunk: TextChunk, threads: int) -> dict[str, float]:
     return {
         "sketch": alone / size,
         "shingle": seconds(lambda: items.sets(rows, 1)) / size,
+        "index": seconds(lambda: quick_sample(drawn, THRESHOLD), 1) / len(drawn.values),
+        "probe": max(0.0, sketch(1, probe) - alone) / (LONG * LONG_WORDS),
         "check": seconds(lambda: crc32(content)) / len(content),
         "parallel": max(1.0, min(threads, core_count()) * min(1.0, alone / max(1e-9, shared))),
     }

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from likewise.candidates import PAIRS_AN_ITEM, PAIRS_AT_LEAST
+from likewise.certificate import sample_size
 from likewise.families.banding import Banding
 from likewise.forecast.machine import DOCUMENTS, Machine
 from likewise.forecast.sample import Sample, Trial
 from likewise.matching import LISTED_PER_ITEM, MAX_LISTED, PATIENCE, Search
+from likewise.memory import free_memory
 
 STAGES = ("start", "read", "identical", "tune", "sketch", "candidates", "verify", "cluster", "tables", "write", "rest")
 """The stages of a run as `run.json` names them; `start` is loading likewise, `rest` what is done between stages."""
@@ -23,14 +25,16 @@ STAGES = ("start", "read", "identical", "tune", "sketch", "candidates", "verify"
 # Measured by benchmarks/forecast.py --constants, on corpora of 10^4 to 10^7 documents.
 GROWTH = 0.4  # what sorts documents gets slower by this share with each tenfold number: it leaves the caches
 TEXT = 1.17  # memory for a byte of text that is held: buffers are a little larger than what is in them
-EACH = 130.0  # memory for a document: offsets, lengths, fingerprints, groups, its place in all of them
+READ = 40.0  # memory for a document that has been read: offsets, length, fingerprint
+EACH = 120.0  # memory for a document later: groups, its place in all of them, what sorting them takes
 SORTING = 16.0  # memory for a document while a thread sorts a band
-STORED_SET = 10.0  # memory for a shingle while pairs are verified
+SET = 1.25  # memory for a byte of the sets of documents while pairs are verified
 BUFFERS = 60e6  # memory for what is being read and written
-STEP = 40.0  # bytes that the committed sketches hold for a document, besides its keys
+READ_STEP = 27.0  # bytes that lie beside the text of a document on disk
+STEP = 40.0  # bytes that lie beside the keys of a document on disk
+MEETINGS = 1.5  # bands in which a candidate pair meets
 NAME = 0.4  # what is left of an id on disk, in a table that is compressed
 SCORE = 2.5  # bytes of a similarity there
-CERTIFICATE = 0.05  # what measuring the recall adds to sketching
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Forecast:
     """What a run will take. Sizes are in bytes; `seconds` has the stages of `run.json`, and `start` and `rest`.
 
     `exact` says that the documents were counted. `spill` is the most that lies in work files at a time, `answer` what
-    stays in the folder. `notes` say what is special, or uncertain.
+    stays in the folder, `disk` the most that lies in both at a time. `notes` say what is special, or uncertain.
     """
 
     documents: int
@@ -54,6 +58,7 @@ class Forecast:
     memory: int
     spill: int
     answer: int
+    disk: int
     threads: int
     budget: int
     notes: tuple[str, ...] = ()
@@ -62,11 +67,6 @@ class Forecast:
     def total(self) -> float:
         """The seconds of the whole run."""
         return sum(self.seconds.values())
-
-    @property
-    def disk(self) -> int:
-        """The most that the run has on disk at a time: its work files and its answer."""
-        return self.spill + self.answer
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, for JSON."""
@@ -148,8 +148,8 @@ class _Model:
 
     @property
     def packed(self) -> float:
-        """Bytes of text on disk."""
-        return self.text * self.sample.packing.share + 3.0 * self.documents if self.spilled else 0.0
+        """Bytes of text on disk, with what is known of each document."""
+        return self.text * self.sample.packing.share + READ_STEP * self.documents if self.spilled else 0.0
 
     @property
     def keys(self) -> float:
@@ -164,13 +164,18 @@ class _Model:
         return self.verified * self.sample.mean_set * 8
 
     @property
+    def in_blocks(self) -> bool:
+        """True if the sets to be compared are more than memory may hold."""
+        return self.set_bytes > self.search.budget.sets
+
+    @property
     def unpacking(self) -> float:
-        """Seconds to go through text that lies on disk."""
+        """Seconds to go once through text that lies on disk, or still in the system's cache."""
         if not self.spilled:
             return 0.0
-        return max(
-            self.text * self.sample.packing.unpack / self.machine.parallel, self.packed / self.machine.read_speed
-        )
+        cached = self.packed < free_memory() - self.search.budget.total
+        reading = 0.0 if cached else self.packed / self.machine.read_speed
+        return max(self.text * self.sample.packing.unpack / self.machine.parallel, reading)
 
     def sorted(self, documents: float) -> float:
         """Return what sorting so many documents costs more than the measurement says."""
@@ -188,13 +193,15 @@ class _Model:
         similar = min(1.0, trial.pairs / max(1.0, trial.candidates))
         comparing = shingles * (similar * machine.match + (1 - similar) * machine.miss)
         mean = self.text / max(1, n)
-        blocks = 2 * self.set_bytes if self.set_bytes > self.search.budget.sets else 0.0
+        blocks = self.set_bytes if self.in_blocks else 0.0
         return {
             "start": machine.start,
             "read": max(reading / cores, self.text * seen.drawn, disk),
             "identical": n * machine.identical * growth + (self.unpacking if trial.different < 1 else 0.0),
-            "tune": trial.tune / cores + self.unpacking,
-            "sketch": self.text * trial.different * trial.sketch * (1 + CERTIFICATE) / cores
+            "tune": (trial.tune + self.certified * mean * trial.shingle) / cores
+            + self.certified * self.sample.mean_set * machine.index
+            + self.unpacking,
+            "sketch": self.sketching()
             + self.unpacking
             + (self.keys / machine.write_speed if self.stored_keys else 0.0),
             "candidates": (
@@ -223,10 +230,22 @@ class _Model:
         return max(kept + rows * self.machine.row, self.answer() / self.machine.write_speed)
 
     @property
+    def certified(self) -> int:
+        """Documents whose neighbours are sought exactly, to measure the recall."""
+        if self.search.certify is not None:
+            return min(self.documents, self.search.certify)
+        return sample_size(self.documents, max(1.0, self.sample.mean_set), self.search.threshold)
+
+    def sketching(self) -> float:
+        """Predict the time to sketch, with every shingle shown to the certificate's sample."""
+        shown = self.sample.mean_set * self.documents if self.certified else 0.0
+        work = self.text * self.trial.sketch + shown * self.machine.probe
+        return self.trial.different * work / self.machine.parallel
+
+    @property
     def commits(self) -> bool:
         """True if sketching takes so long that its result is committed."""
-        seconds = self.text * self.trial.different * self.trial.sketch + self.trial.tune
-        return self.stored_keys or seconds / self.machine.parallel + self.unpacking > PATIENCE
+        return self.stored_keys or self.sketching() + self.unpacking > PATIENCE
 
     def committing(self) -> float:
         """Predict the time to bring committed steps to the disk."""
@@ -234,18 +253,16 @@ class _Model:
         return size * (self.machine.check + 1 / self.machine.write_speed)
 
     def memory(self) -> float:
-        """Predict the peak of memory: it comes while reading, while pairs are verified, or while they are sorted."""
-        search, n = self.search, self.documents
-        held = min(self.text, search.budget.texts if self.sample.seen.stored else self.text) * TEXT
+        """Predict the peak of memory: it comes while text is read, or while pairs are sorted or verified."""
+        budget, n, named = self.search.budget, self.documents, self.sample.id_bytes
         base = self.machine.base + BUFFERS
-        reading = base + held + n * (EACH / 2 + self.sample.id_bytes)
-        if self.spilled:
-            held = BUFFERS
-        keys = min(2 * self.keys, 2.0 * search.budget.keys)
-        sorting = min(search.threads * SORTING * self.different, 2.0 * search.threads * search.budget.sort)
-        sets = min(self.set_bytes / 8 * STORED_SET, 2.0 * search.budget.sets)
-        working = base + held + n * (EACH + self.sample.id_bytes) + keys + max(sorting, sets)
-        return max(reading, working)
+        held = budget.texts if self.spilled else self.text
+        reading = base + held * TEXT + n * held / max(1.0, self.text) * (READ + named)
+        keys = 2 * min(self.keys, budget.keys)
+        sorting = self.search.threads * min(SORTING * self.different, budget.sort)
+        sets = min(self.set_bytes * SET, 0.75 * budget.sets)
+        texts = BUFFERS if self.spilled else self.text * TEXT + n * named
+        return max(reading, base + texts + n * EACH + keys + max(sorting, sets))
 
     def answer(self) -> float:
         """Predict the size of the answer: what is kept, three tables, and the state."""
@@ -254,12 +271,12 @@ class _Model:
         state = self.keys + 9.0 * n + 24.0 * self.kept + 16.0 * self.different + 16.0 * self.trial.pairs
         return self.kept * self.sample.seen.kept + tables + state
 
-    def spill(self) -> float:
-        """Predict the most that lies in work files at a time."""
-        sketched = self.keys + STEP * self.documents if self.commits else 0.0
-        runs = 8 * self.candidates * 1.5 if self.stored_keys else 0.0
-        sets = self.set_bytes if self.set_bytes > self.search.budget.sets else 0.0
-        return self.packed + sketched + max(runs, sets)
+    def work_files(self) -> tuple[float, float]:
+        """Predict the size of the work files while pairs are verified, and while the answer is written."""
+        steps = self.packed + (self.keys + STEP * self.documents if self.commits else 0.0)
+        runs = 8 * self.candidates * MEETINGS if self.stored_keys else 0.0
+        sets = self.set_bytes if self.in_blocks else 0.0
+        return steps + runs + sets, steps
 
     def notes(self) -> tuple[str, ...]:
         """Say what the user should know."""
@@ -275,6 +292,8 @@ class _Model:
 
     def forecast(self) -> Forecast:
         """Put it all together."""
+        verifying, writing = self.work_files()
+        answer = self.answer()
         return Forecast(
             documents=self.documents,
             exact=self.sample.seen.exact,
@@ -287,8 +306,9 @@ class _Model:
             pairs=round(self.pairs),
             seconds=self.seconds(),
             memory=round(self.memory()),
-            spill=round(self.spill()),
-            answer=round(self.answer()),
+            spill=round(verifying),
+            answer=round(answer),
+            disk=round(max(verifying, writing + answer)),
             threads=self.search.threads,
             budget=self.search.budget.total,
             notes=self.notes(),

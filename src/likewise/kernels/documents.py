@@ -9,6 +9,7 @@ import numpy as np
 from likewise.kernels import kernel
 from likewise.kernels.common import without
 from likewise.kernels.hashing import LOW32, U0, U1, U32, mix
+from likewise.kernels.probe import meet, neighbours
 from likewise.kernels.sets import HUGE, NOBODY, distinct, numbered, table_bits
 from likewise.kernels.sketch import EMPTY, band_keys, fast_rounds, sketch_one
 from likewise.kernels.text import SHINGLE_BASE, U31, chars, digest_shingles, shingles, words
@@ -163,11 +164,13 @@ def sketch_units(units, n, recipe, seeds, slots, signature, values, digest):
 
 
 @kernel
-def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, digests):
+def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, digests, sample, hits):
     """Write the band keys of each of these documents, and the 128-bit fingerprint of its shingles.
 
     Repeated shingles do not change a minhash, so no set is made — but for bags, whose copies count.
     An empty document gets the fingerprint 0, 0, which no other document has but by a chance of 2**-128.
+    The neighbours of a sample (see probe.py) are written to `hits`. Returns how many documents were done — it stops
+    before the one whose hits may not fit — and how many hits there are.
     """
     largest = capacity(offsets, rows, recipe)
     units = np.empty(largest, np.uint64)
@@ -179,24 +182,44 @@ def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, d
     counts = np.empty(size, np.uint64)
     signature = np.empty(keys.shape[1] * band_rows, np.uint32)
     slots = np.empty(signature.size, np.uint64)
+    probing = sample.entries.size > 1
+    sets = sample.offsets.size - 1
+    seen = np.full(sets, NOBODY)
+    met = np.empty(sets, np.int32)
+    stamp = 0
+    written = 0
     for place in range(rows.size):
+        if probing and written + sets > hits.sample.size:
+            return place, written
         row = rows[place]
         n = document_units(data, offsets[row], offsets[row + 1], recipe, room, units)
         if n >= recipe.k and method == 0 and not recipe.bag and recipe.common.size == 1:
             sketch_units(units, n, recipe, seeds, slots, signature, parts, digests[place])
-            band_keys(signature, band_rows, keys[place])
-            continue
-        n = document_shingles(units, n, recipe, parts)
-        digest_shingles(parts, n, seeds[0], digests[place])
-        if n == 0:
-            digests[place] = 0
-        if recipe.bag:
-            if 1 << table_bits(n) > size:
-                size = 1 << table_bits(n)
-                table = np.empty(size, np.uint64)
-                owner = np.full(size, NOBODY)
-                counts = np.empty(size, np.uint64)
-            numbered(parts, n, table, owner, counts, place, units)
-            units, parts = parts, units
-        sketch_one(parts, n, method, seeds, slots, signature)
+            n = n - recipe.k + 1
+        else:
+            n = document_shingles(units, n, recipe, parts)
+            digest_shingles(parts, n, seeds[0], digests[place])
+            if n == 0:
+                digests[place] = 0
+            if recipe.bag:
+                if 1 << table_bits(n) > size:
+                    size = 1 << table_bits(n)
+                    table = np.empty(size, np.uint64)
+                    owner = np.full(size, NOBODY)
+                    counts = np.empty(size, np.uint64)
+                stamp += 1
+                numbered(parts, n, table, owner, counts, stamp, units)
+                units, parts = parts, units
+            sketch_one(parts, n, method, seeds, slots, signature)
         band_keys(signature, band_rows, keys[place])
+        if probing and 0 < n <= HUGE:
+            count = meet(parts, n, sample, seen, place, met)
+            if count:
+                if 1 << table_bits(n) > size:
+                    size = 1 << table_bits(n)
+                    table = np.empty(size, np.uint64)
+                    owner = np.full(size, NOBODY)
+                    counts = np.empty(size, np.uint64)
+                stamp += 1
+                written = neighbours(parts, n, sample, met, count, table, owner, stamp, room, place, hits, written)
+    return rows.size, written

@@ -1,0 +1,184 @@
+"""`likewise plan`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from likewise.cli import show
+from likewise.errors import ParameterError
+
+if TYPE_CHECKING:
+    from likewise.forecast import Cluster, Forecast
+
+ONLY_INPUT = ("text", "id", "threads", "seed", "sketch", "on_error", "encoding_errors", "lines", "memory", "spill")
+ONLY_CLUSTER = ("documents", "mean_bytes", "machines", "cores_per_machine", "memory_per_machine")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  likewise plan corpus.parquet
+  likewise plan 'crawl/*.jsonl.gz' --text body --id url --threshold 0.8 --memory 4GiB
+  likewise plan corpus.parquet --json
+  likewise plan --documents 1e10 --mean-bytes 5000 --machines 1000 --cores-per-machine 16
+
+With INPUT, a few megabytes of it are read, from places all over it. The options are those of dedup.
+With --documents nothing is read: it is the arithmetic for a cluster of machines whose cores are as fast as this one's.
+The speed of this machine is measured once, in about two seconds."""
+)
+@click.argument("inputs", nargs=-1, metavar="[INPUT]...")
+@click.option("--text", default="text", show_default=True, metavar="COL", help="Column with the documents.")
+@click.option("--id", metavar="COL", help="Column with the ids.  [default: row number; path for text files]")
+@click.option("--shingle", default="words:5", show_default=True, metavar="SPEC", help="words:K or chars:K.")
+@click.option("--threshold", type=float, default=0.8, show_default=True, help="Least Jaccard similarity of a pair.")
+@click.option("--recall", type=float, default=0.99, show_default=True, help="How surely a pair at it is found.")
+@click.option("--threads", type=int, help="[default: all cores]")
+@click.option("--seed", type=int, default=1, show_default=True)
+@click.option("--sketch", type=click.Choice(["fast", "classic"]), default="fast", show_default=True)
+@click.option("--bands", type=int, help="With --rows: this banding, not the tuned one.")
+@click.option("--rows", type=int, help="With --bands.")
+@click.option("--max-slots", type=int, default=2048, show_default=True, help="Longest signature to consider.")
+@click.option("--on-error", type=click.Choice(["stop", "skip"]), default="stop", show_default=True)
+@click.option("--encoding-errors", type=click.Choice(["strict", "replace"]), default="strict", show_default=True)
+@click.option("--lines", is_flag=True, help="Text files hold one document a line.")
+@click.option("--memory", metavar="SIZE", help="How much memory the run may use.  [default: half of what is free]")
+@click.option("--spill", metavar="DIR", type=click.Path(path_type=Path), help="A folder on the disk that it will use.")
+@click.option("--documents", type=float, metavar="N", help="Plan for a cluster: so many documents,")
+@click.option("--mean-bytes", type=float, metavar="N", help="of so many bytes of text each,")
+@click.option("--machines", type=float, metavar="N", help="on so many machines,")
+@click.option("--cores-per-machine", type=int, default=16, show_default=True, metavar="N", help="with so many cores,")
+@click.option("--memory-per-machine", metavar="SIZE", help="and so much memory.")
+@click.option("--calibrate", is_flag=True, help="Measure the speed of this machine again.")
+@click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
+@click.pass_context
+def plan(context: click.Context, /, inputs: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """Predict what a run will take, before it runs: time, memory and disk, here or on a cluster.
+
+    INPUT: Parquet, Arrow, JSONL, CSV, TSV or text files, compressed or not, folders, globs.
+    """
+    wants_cluster = any(options[name] is not None for name in ONLY_CLUSTER if name != "cores_per_machine")
+    if bool(inputs) == wants_cluster:
+        raise ParameterError("plan needs either INPUT, or --documents, --mean-bytes and --machines for a cluster")
+    show.announce_compilation()
+    if inputs:
+        _run(inputs, as_json, {name: value for name, value in options.items() if name not in ONLY_CLUSTER})
+        return
+    for name in ("documents", "mean_bytes", "machines"):
+        if options[name] is None:
+            raise ParameterError(f"plan for a cluster needs --{name.replace('_', '-')}, too")
+    for name in ONLY_INPUT:
+        if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
+            raise ParameterError(f"--{name.replace('_', '-')} needs an INPUT, and --documents plans without one")
+    _cluster(as_json, {name: value for name, value in options.items() if name not in ONLY_INPUT})
+
+
+def _run(inputs: tuple[str, ...], as_json: bool, options: dict[str, Any]) -> None:
+    import likewise
+    from likewise.read import Files
+
+    found = likewise.plan(Files(list(inputs)), **options)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2))
+        return
+    about = "" if found.exact else "about "
+    rows = [
+        ("documents", f"{about}{found.documents:,}, {_size(found.text_bytes)} of text"),
+        ("shingles", f"{found.shingles:,.0f} in a document"),
+        ("banding", f"{found.banding} ({show.count(found.banding.slots, 'slot')})"),
+        ("copies", f"{found.documents - found.different:,} documents"),
+        ("to be removed", f"{found.removed:,} documents"),
+        ("candidate pairs", f"{found.candidates:,}"),
+        ("memory", f"{_size(found.memory)}, of {_size(found.budget)} allowed"),
+        ("work files", _size(found.spill)),
+        ("answer", _size(found.answer)),
+    ]
+    _print(rows, found.seconds)
+    for note in found.notes:
+        click.echo(f"note: {note}")
+    click.echo(_closing(found))
+
+
+def _closing(found: Forecast) -> str:
+    return (
+        f"about {_time(found.total)} with {show.count(found.threads, 'thread')}, "
+        f"{_size(found.memory)} of memory, {_size(found.disk)} of disk"
+    )
+
+
+def _cluster(as_json: bool, options: dict[str, Any]) -> None:
+    from likewise.forecast import Machine, cluster
+    from likewise.parallel import check_threads
+
+    again = options.pop("calibrate")
+    machine = Machine.measured(check_threads("plan", None), again=again)
+    documents, mean_bytes, machines = (options.pop(name) for name in ("documents", "mean_bytes", "machines"))
+    found: Cluster = cluster(documents, mean_bytes, machines, machine=machine, **options)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2))
+        return
+    rows = [
+        ("documents", f"{found.documents:,} of {_size(found.mean_bytes)}: {_size(found.text_bytes)} of text"),
+        ("shingles", f"{found.shingles:,.0f} in a document"),
+        ("banding", f"{found.banding} ({found.banding.slots} slots)"),
+        ("signatures", f"{_size(found.signature_bytes)}; band keys {_size(found.key_bytes)}"),
+        ("candidate pairs", f"{found.candidates:,}, of which similar {found.pairs:,}"),
+        *((f"shuffle: {kind}", _size(amount)) for kind, amount in found.shuffle.items()),
+        ("disk of a machine", _size(found.disk)),
+        ("memory of a machine", _size(found.memory)),
+    ]
+    _print(rows, found.seconds)
+    for note in found.notes:
+        click.echo(f"assumed: {note}")
+    cores = f"{show.count(found.machines, 'machine')} of {show.count(found.cores, 'core')}"
+    click.echo(f"about {_time(found.total)} on {cores}, {_size(found.shuffle_bytes)} through the network")
+
+
+def _print(rows: list[tuple[str, str]], seconds: Any) -> None:
+    """Print what there is and how long each stage takes, side by side."""
+    from rich.console import Console
+    from rich.table import Table
+
+    stages = [(stage, _time(time)) for stage, time in seconds.items()]
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for _ in range(3):
+        table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    empty = ("", "")
+    for place in range(max(len(rows), len(stages))):
+        table.add_row(
+            *(rows[place] if place < len(rows) else empty), *(stages[place] if place < len(stages) else empty)
+        )
+    Console(highlight=False, width=120).print(table)
+
+
+def _size(amount: float) -> str:
+    """Write a number of bytes for people.
+
+    >>> _size(5e13), _size(1_234_000), _size(0)
+    ('50.0 TB', '1.2 MB', '0 bytes')
+    """
+    if amount < 1e12:
+        return show.size(amount)
+    return f"{amount / 1e12:,.1f} TB" if amount < 1e15 else f"{amount / 1e15:,.1f} PB"
+
+
+def _time(seconds: float) -> str:
+    """Write a time for people.
+
+    >>> _time(0.034), _time(75), _time(8000), _time(200_000)
+    ('0.03 s', '1 min 15 s', '2 h 13 min', '2 d 8 h')
+    """
+    if seconds < 60:
+        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h"

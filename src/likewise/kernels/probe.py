@@ -1,0 +1,166 @@
+"""All true neighbours of a sample, found exactly while the documents pass by (P3).
+
+Of a sample set A only p = |A| − c + 1 elements are entered, where c is the least overlap that similarity θ needs: a
+document that has none of them shares fewer than c elements with A. A filter of bits answers for nearly all shingles.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from likewise.kernels import kernel
+from likewise.kernels.sets import HUGE, NOBODY, TABLE_ODD, distinct, table_bits
+
+U0 = np.uint64(0)
+U1 = np.uint64(1)
+U6 = np.uint64(6)
+U63 = np.uint64(63)
+
+
+class Sample(NamedTuple):
+    """The sets of a sample and the index of their rarest elements; an `entries` of size 1 means no sample.
+
+    The filter has 2**(64 - down) words. Element entries[s] is in the sets owners[starts[s]:starts[s + 1]].
+    """
+
+    bits: Any
+    down: Any
+    entries: Any
+    starts: Any
+    owners: Any
+    values: Any
+    offsets: Any
+    threshold: float
+
+
+class Hits(NamedTuple):
+    """Room for neighbours: which set of the sample, which document of the batch, how similar."""
+
+    sample: Any
+    document: Any
+    similarity: Any
+
+
+@kernel
+def enter(values, entries, bits, down):
+    """Put values in the hash table `entries`, a power of two of zeros, and in the filter."""
+    mask = np.uint64(entries.size - 1)
+    for x in values:
+        h = x * TABLE_ODD
+        bits[h >> down] |= U1 << ((h >> U6) & U63)
+        slot = (h >> np.uint64(20)) & mask
+        while entries[slot] != U0 and entries[slot] != x:
+            slot = (slot + U1) & mask
+        entries[slot] = x
+
+
+@kernel
+def slot_of(entries, x):
+    """Return where a value stands in `entries`, or where it would."""
+    mask = np.uint64(entries.size - 1)
+    slot = ((x * TABLE_ODD) >> np.uint64(20)) & mask
+    while entries[slot] != U0 and entries[slot] != x:
+        slot = (slot + U1) & mask
+    return slot
+
+
+@kernel
+def slots_of(entries, values, out):
+    """Write where each of these values stands in `entries`."""
+    for i in range(values.size):
+        out[i] = slot_of(entries, values[i])
+
+
+@kernel
+def meet(values, n, sample, seen, stamp, met):
+    """Write the sets of the sample that have an entered element among these values, each once; return how many."""
+    count = 0
+    for i in range(n):
+        x = np.uint64(values[i])
+        h = x * TABLE_ODD
+        if (sample.bits[h >> sample.down] >> ((h >> U6) & U63)) & U1:
+            slot = slot_of(sample.entries, x)
+            if sample.entries[slot] != U0:
+                for j in range(sample.starts[slot], sample.starts[slot + U1]):
+                    s = sample.owners[j]
+                    if seen[s] != stamp:
+                        seen[s] = stamp
+                        met[count] = s
+                        count += 1
+    return count
+
+
+@kernel
+def meetings(sample, looked):
+    """Count how many other sets of the sample its first `looked` sets meet, all together."""
+    sets = sample.offsets.size - 1
+    seen = np.full(sets, NOBODY)
+    met = np.empty(sets, np.int32)
+    total = 0
+    for i in range(looked):
+        part = sample.values[sample.offsets[i] : sample.offsets[i + 1]]
+        total += max(0, meet(part, part.size, sample, seen, i, met) - 1)
+    return total
+
+
+@kernel
+def neighbours(values, n, sample, met, count, table, owner, stamp, room, document, hits, written):
+    """Append those of the sets met whose similarity with the document reaches the threshold; return the new number.
+
+    `table` and `owner` are a hash table with space for the document, `room` space for its distinct elements.
+    """
+    size = distinct(values, n, table, owner, stamp, room)
+    bits = table_bits(n)
+    down = np.uint64(64 - bits)
+    mask = np.uint64((1 << bits) - 1)
+    for m in range(count):
+        s = met[m]
+        first = sample.offsets[s]
+        own = sample.offsets[s + 1] - first
+        if min(own, size) < sample.threshold * max(own, size) - 1.0:
+            continue
+        shared = 0
+        for i in range(first, first + own):
+            x = sample.values[i]
+            slot = (x * TABLE_ODD) >> down
+            while owner[slot] == stamp and table[slot] != x:
+                slot = (slot + U1) & mask
+            if owner[slot] == stamp:
+                shared += 1
+        similarity = shared / (own + size - shared)
+        if similarity >= sample.threshold:
+            hits.sample[written] = s
+            hits.document[written] = document
+            hits.similarity[written] = similarity
+            written += 1
+    return written
+
+
+@kernel
+def probe_sets(values, offsets, sample, hits):
+    """Find the neighbours of the sample among these sets; return how many sets were looked at, and how many hits.
+
+    Stops before the set whose hits may not fit.
+    """
+    sets = sample.offsets.size - 1
+    largest = 0
+    for i in range(offsets.size - 1):
+        largest = max(largest, offsets[i + 1] - offsets[i])
+    seen = np.full(sets, NOBODY)
+    met = np.empty(sets, np.int32)
+    size = 1 << table_bits(min(largest, HUGE))
+    table = np.empty(size, np.uint64)
+    owner = np.full(size, NOBODY)
+    room = np.empty(largest, np.uint64)
+    written = 0
+    for i in range(offsets.size - 1):
+        if written + sets > hits.sample.size:
+            return i, written
+        part = values[offsets[i] : offsets[i + 1]]
+        if 0 < part.size <= HUGE:
+            count = meet(part, part.size, sample, seen, i, met)
+            if count:
+                written = neighbours(part, part.size, sample, met, count, table, owner, i, room, i, hits, written)
+    return offsets.size - 1, written
