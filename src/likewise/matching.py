@@ -18,6 +18,7 @@ from likewise.certificate import (
     Certificate,
     Probe,
     estimate,
+    make_sample,
     neighbour_counts,
     pairs_known,
     quick_sample,
@@ -334,7 +335,10 @@ class Search:
         both, place = np.unique(np.concatenate([chosen, drawn]), return_inverse=True)
         sets = items.sets(both, self.threads)
         banding = self.banding or self._cheapest(sets.take(np.unique(place[: len(chosen)])), len(rows), record)
-        sample, count = quick_sample(sets.take(place[len(chosen) :]), self.threshold)
+        sampled = sets.take(place[len(chosen) :])
+        if self.certify is not None:
+            return drawn, banding, Probe(make_sample(sampled, self.threshold))
+        sample, count = quick_sample(sampled, self.threshold)
         return drawn[:count], banding, Probe(sample)
 
     def _cheapest(self, sets: Sets, items: int, record: Record) -> Banding:

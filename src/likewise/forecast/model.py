@@ -29,6 +29,7 @@ READ = 40.0  # memory for a document that has been read: offsets, length, finger
 EACH = 120.0  # memory for a document later: groups, its place in all of them, what sorting them takes
 SORTING = 16.0  # memory for a document while a thread sorts a band
 SET = 1.25  # memory for a byte of the sets of documents while pairs are verified
+WRITING = 5.0  # memory for a byte of a row group that is written
 BUFFERS = 60e6  # memory for what is being read and written
 READ_STEP = 27.0  # bytes that lie beside the text of a document on disk
 STEP = 40.0  # bytes that lie beside the keys of a document on disk
@@ -220,12 +221,12 @@ class _Model:
     def writing(self) -> float:
         """Predict the time to write the answer: what is kept, and the tables."""
         seen = self.sample.seen
+        each = seen.rewrite + seen.reread
         if seen.files > 1:
-            kept = self.kept * (seen.rewrite + seen.reread) / min(self.machine.parallel, seen.files)
-        else:  # the next row groups are read while one is written
-            kept = self.kept * (
-                max(seen.rewrite, seen.reread) if self.machine.cores > 1 else seen.rewrite + seen.reread
-            )
+            each /= min(self.machine.parallel, seen.files)
+        elif seen.ahead and self.machine.cores > 1:
+            each = max(seen.rewrite, seen.reread)
+        kept = self.kept * each
         rows = self.documents + self.documents - self.kept + self.pairs
         return max(kept + rows * self.machine.row, self.answer() / self.machine.write_speed)
 
@@ -262,7 +263,8 @@ class _Model:
         sorting = self.search.threads * min(SORTING * self.different, budget.sort)
         sets = min(self.set_bytes * SET, 0.75 * budget.sets)
         texts = BUFFERS if self.spilled else self.text * TEXT + n * named
-        return max(reading, base + texts + n * EACH + keys + max(sorting, sets))
+        written = WRITING * self.sample.seen.group * min(self.sample.seen.files, self.search.threads)
+        return max(reading, base + texts + n * EACH + keys + max(sorting, sets, written))
 
     def answer(self) -> float:
         """Predict the size of the answer: what is kept, three tables, and the state."""

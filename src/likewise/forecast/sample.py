@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.arrays import Ints, Sets, TextChunk, Texts
+from likewise.arrays import Hashes, Ints, Sets, TextChunk, Texts
 from likewise.candidates import candidates
+from likewise.certificate import Probe, quick_sample, sample_size
 from likewise.cluster import components
 from likewise.compare import compare
 from likewise.families.banding import Banding
@@ -38,6 +39,9 @@ Floats = NDArray[np.float64]
 MOST_PAIRS = 300_000
 """Candidates of the sample that are verified; of more, as many are taken from all over."""
 
+
+DRAWN = 8
+"""A so manieth part of the certificate's sample is drawn."""
 
 SHINGLED = 2 << 20
 """Bytes of text that are made sets of, to see how long it takes."""
@@ -156,9 +160,7 @@ class Sample:
         banding = search.banding or self._tuned(search, rows, different)
         tuning = process_time() - begun
         keys = HeldKeys(np.empty((len(first), banding.b), np.uint32))
-        begun = process_time()
-        units = self.items.keys(first, search.minhash, banding, 1, keys, lambda done: None)
-        sketching = (process_time() - begun) / max(1, int(self.items.sizes[first].sum()))
+        units, sketching = self._sketched(search, banding, first, keys)
         filled = np.flatnonzero((units != 0).any(axis=1))
         left, right = self._candidates(keys.chosen(filled))
         rows = first[filled]
@@ -187,6 +189,31 @@ class Sample:
         keys = HeldKeys(np.empty((len(few), 1), np.uint32))
         self.items.keys(few, search.minhash, Banding(1, 1), 1, keys, lambda done: None)
         agreement_counts(self.items.sets(few, 1), search.minhash, SAMPLE_SLOTS, 1)
+
+    def _sketched(self, search: Search, banding: Banding, rows: Ints, keys: HeldKeys) -> tuple[Hashes, float]:
+        """Sketch these documents; return their fingerprints, and the seconds for a byte.
+
+        The certificate compares every document with those of its sample that it meets; that depends on the corpus. A
+        fraction of that sample is drawn here, and what it costs is scaled up.
+        """
+        plain = HeldKeys(np.empty((len(rows), banding.b), np.uint32))
+        few = rows[: int(np.searchsorted(np.cumsum(self.items.sizes[rows]), SHINGLED)) + 1]
+        begun = process_time()
+        self.items.keys(few, search.minhash, banding, 1, plain, lambda done: None)
+        without = (process_time() - begun) / max(1, int(self.items.sizes[few].sum()))
+        wanted = search.certify
+        if wanted is None:
+            wanted = sample_size(self.documents, max(1.0, self.mean_set), search.threshold)
+        drawn = min(len(self.items), -(-wanted // DRAWN))
+        probe = None
+        if drawn:
+            sets = self.items.sets(np.sort(lowest(search.minhash.seed + 1, len(self.items), drawn)), 1)
+            probe = Probe(quick_sample(sets, search.threshold)[0])
+        begun = process_time()
+        units = self.items.keys(rows, search.minhash, banding, 1, keys, lambda done: None, probe)
+        total = (process_time() - begun) / max(1, int(self.items.sizes[rows].sum()))
+        more = max(0.0, total - without) * (wanted / drawn if drawn else 0.0)
+        return units, without + min(more, without)
 
     def _shingling(self, rows: Ints) -> float:
         """Return the seconds it takes to make sets of a byte of text."""

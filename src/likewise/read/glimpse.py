@@ -30,7 +30,7 @@ from likewise.read.look import (
 )
 from likewise.read.objects import InMemory
 from likewise.read.open import created, told
-from likewise.read.parquet import Parquet
+from likewise.read.parquet import WRITTEN, Parquet
 from likewise.read.plain import TextFiles
 from likewise.read.records import Records
 from likewise.read.tables import TableFiles
@@ -51,7 +51,7 @@ class Glimpse:
     `exact` says that the documents were counted and not estimated. `stored` is the size of the input on disk.
     `read` are the seconds for a byte of text, of which `drawn` are spent by the one thread that hands out the work.
     `rewrite` are the seconds for a document that is kept, `reread` those to read it again before, and `kept` the bytes
-    it takes.
+    it takes; `group` are the bytes that are written at once, `ahead` says that the next ones are read meanwhile.
     """
 
     stretches: list[Stretch]
@@ -65,6 +65,8 @@ class Glimpse:
     rewrite: float
     reread: float
     kept: float
+    group: float = 0.0
+    ahead: bool = False
 
     @property
     def seen(self) -> int:
@@ -163,7 +165,10 @@ def _of_tables(source: TableFiles, size: int, places: int) -> Glimpse:
     )
     if all(isinstance(part, Records) for part in parts):
         return seen
-    return replace(seen, reread=seen.read * seen.text / max(1, seen.documents))
+    groups = sum(part._metadata.num_row_groups for part in parts if isinstance(part, Parquet))
+    group = seen.text / groups if groups else float(MIB)
+    reread = seen.read * seen.text / max(1, seen.documents)
+    return replace(seen, reread=reread, group=min(group, float(WRITTEN)), ahead=0 < groups and group < WRITTEN)
 
 
 def _of_text_files(source: TextFiles, size: int, places: int) -> Glimpse:
