@@ -24,9 +24,10 @@ from likewise.kernels.graph import components
 from likewise.kernels.pairs import heavy_buckets, radix_argsort, radix_sort32, scan_band
 from likewise.keys import Keys
 from likewise.parallel import in_order
+from likewise.store import write_array
 
-PAIRS_AN_ITEM = 10
-PAIRS_AT_LEAST = 1_000_000
+PAIRS_AN_ITEM = 100
+PAIRS_AT_LEAST = 10_000_000
 SORT_BYTES = 32
 MERGE_BYTES = 40
 BINS = 4096
@@ -50,13 +51,14 @@ class Wanted:
 class Candidates:
     """Candidate pairs in portions, left < right, sorted, each once; and the crowds: rows that share heavy buckets.
 
-    `cap` is the size up to which buckets were written out.
+    `cap` is the size up to which buckets were written out; portions on disk have the rows between two `cuts`.
     """
 
     count: int
     crowds: list[Ints]
     cap: int
     portions: Callable[[], Iterator[tuple[Ints, Ints]]] = field(repr=False)
+    cuts: list[int] = field(default_factory=list)
     bins: Ints = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
 
 
@@ -67,33 +69,51 @@ def candidates(
     tick: Tick = lambda done: None,
     *,
     folder: Path | None = None,
-    sort_bytes: int = 1 << 40,
-    merge_bytes: int = 1 << 40,
+    sort_bytes: int = 1 << 60,
+    merge_bytes: int = 1 << 60,
 ) -> Candidates:
     """Find the pairs of items whose keys agree in a band. `tick` is told of every band done.
 
-    Keys that are on disk need a `folder` for the runs; `sort_bytes` bounds the memory a thread takes to sort, and
-    `merge_bytes` that of a portion.
+    Without a folder all is done in memory. With one, each band writes its pairs there; `sort_bytes` bounds the memory a
+    thread takes to sort, and `merge_bytes` that of a portion.
     """
-    n = keys.items
-    if n >= 1 << 31:
-        raise InputError(f"{n:,} different documents are more than one run can pair (2,147,483,647); split the input")
-    wanted = wanted or Wanted(0, n)
-    if n < 2:
-        return Candidates(0, [], n, lambda: iter(()))
-    cap = bucket_cap(keys.column(0), n)
-    if keys.matrix is not None:
-        return _in_memory(keys, threads, wanted, cap, tick)
-    assert folder is not None
+    if folder is None:
+        found = few_candidates(keys, threads, wanted, tick, 1 << 60)
+        assert found is not None
+        return found
+    wanted = _checked(keys, wanted)
+    if keys.items < 2:
+        return _none(keys.items)
+    cap = bucket_cap(keys.column(0), keys.items, keys.bands)
     return _on_disk(keys, threads, wanted, cap, tick, folder, sort_bytes, merge_bytes)
 
 
-def bucket_cap(column: NDArray[np.uint32], n: int) -> int:
+def few_candidates(keys: Keys, threads: int, wanted: Wanted | None, tick: Tick, most_bytes: int) -> Candidates | None:
+    """Find the pairs in memory; return None if that would take more than this."""
+    wanted = _checked(keys, wanted)
+    if keys.items < 2:
+        return _none(keys.items)
+    cap = bucket_cap(keys.column(0), keys.items, keys.bands)
+    return _in_memory(keys, threads, wanted, cap, tick, most_bytes // MERGE_BYTES)
+
+
+def _checked(keys: Keys, wanted: Wanted | None) -> Wanted:
+    if keys.items >= 1 << 31:
+        raise InputError(f"{keys.items:,} different documents are more than one run can pair; split the input")
+    return wanted or Wanted(0, keys.items)
+
+
+def _none(items: int) -> Candidates:
+    return Candidates(0, [], items, lambda: iter(()), [0, items])
+
+
+def bucket_cap(column: NDArray[np.uint32], n: int, bands: int) -> int:
     """Return the largest bucket to be written out as pairs, judged by one band; all bands are alike.
 
-    Buckets up to that size give at most ten pairs an item (or a million) in that band, and no single bucket gives more.
+    Buckets up to that size give at most two hundred pairs an item in all bands together, give or take ten million, and
+    no single bucket gives more than its band's share.
     """
-    budget = max(PAIRS_AT_LEAST, PAIRS_AN_ITEM * n)
+    budget = 2 * (PAIRS_AT_LEAST + PAIRS_AN_ITEM * n) // bands
     _, ordered = radix_sort32(column)
     edges = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
     sizes = np.diff(np.concatenate([[0], edges, [n]]))
@@ -106,22 +126,42 @@ def bucket_cap(column: NDArray[np.uint32], n: int) -> int:
     return int(max(2, min(single, within[-1] if len(within) else 2)))
 
 
-def _in_memory(keys: Keys, threads: int, wanted: Wanted, cap: int, tick: Tick) -> Candidates:
+def _in_memory(keys: Keys, threads: int, wanted: Wanted, cap: int, tick: Tick, most: int) -> Candidates | None:
+    """Pair in memory; None if there are more than `most` pairs."""
     matrix = keys.matrix
-    assert matrix is not None
+    if matrix is None:
+        matrix = np.stack([keys.column(band) for band in range(keys.bands)], axis=1)
     nothing = np.zeros(0, np.int32)
+    heavy = np.zeros((0, 0), np.bool_)
 
     def band_pairs(band: int) -> tuple[Members, Members, Members, Members]:
         members, ordered = radix_sort32(keys.column(band))
-        count = scan_band(ordered, members, matrix, band, wanted.low, wanted.high, cap, False, nothing, nothing)
+        where = wanted.low, wanted.high, cap
+        count = scan_band(ordered, members, matrix, heavy, band, *where, False, nothing, nothing)
         left, right = np.empty(count, np.int32), np.empty(count, np.int32)
-        scan_band(ordered, members, matrix, band, wanted.low, wanted.high, cap, True, left, right)
+        scan_band(ordered, members, matrix, heavy, band, *where, True, left, right)
         return left, right, *_heavy(ordered, members, cap)
 
-    bands = []
-    for band in in_order(band_pairs, range(keys.bands), threads):
-        bands.append(band)
-        tick(1)
+    def all_bands(tick: Tick) -> list[tuple[Members, Members, Members, Members]] | None:
+        bands, total = [], 0
+        for band in in_order(band_pairs, range(keys.bands), threads):
+            bands.append(band)
+            total += len(band[0])
+            if total > most:
+                return None
+            tick(1)
+        return bands
+
+    bands = all_bands(tick)
+    if bands is None:
+        return None
+    if any(len(band[2]) for band in bands):  # a pair that met in a heavy bucket may meet again in a light one
+        heavy = np.zeros(matrix.shape, np.bool_)
+        for number, band in enumerate(bands):
+            heavy[band[3], number] = True
+        bands = all_bands(lambda done: None)
+        if bands is None:
+            return None
     left = np.concatenate([band[0] for band in bands])
     right = np.concatenate([band[1] for band in bands])
     crowds = _crowds(keys.items, [band[2:] for band in bands])
@@ -143,16 +183,17 @@ def _on_disk(
 ) -> Candidates:
     n = keys.items
     parts = max(1, -(-SORT_BYTES * n // max(1, sort_bytes)))
-    nothing, no_keys = np.zeros(0, np.int32), np.zeros((0, 0), np.uint32)
+    nothing, no_keys, light = np.zeros(0, np.int32), np.zeros((0, 0), np.uint32), np.zeros((0, 0), np.bool_)
 
     def band_runs(band: int) -> tuple[int, list[Packed], list[tuple[Members, Members]]]:
         column = keys.column(band)
         runs, heavy = [], []
         for part in range(parts):
             members, ordered = _part(column, part, parts)
-            count = scan_band(ordered, members, no_keys, 0, wanted.low, wanted.high, cap, False, nothing, nothing)
+            where = wanted.low, wanted.high, cap
+            count = scan_band(ordered, members, no_keys, light, 0, *where, False, nothing, nothing)
             left, right = np.empty(count, np.int32), np.empty(count, np.int32)
-            scan_band(ordered, members, no_keys, 0, wanted.low, wanted.high, cap, True, left, right)
+            scan_band(ordered, members, no_keys, light, 0, *where, True, left, right)
             packed = (left.astype(np.uint64) << U32) | right.astype(np.uint64)
             packed.sort()
             runs.append(packed)
@@ -165,7 +206,8 @@ def _on_disk(
     for band, runs, heavy in in_order(band_runs, range(keys.bands), threads):
         for part, run in enumerate(runs):
             path = folder / f"run-{band:04d}-{part:04d}"
-            run.tofile(path)
+            with open(path, "wb") as out:
+                write_array(out, run)
             paths.append(path)
             bins += np.bincount(((run >> U32) * np.uint64(BINS) // np.uint64(n)).astype(np.int64), minlength=BINS)
         heavies.extend(heavy)
@@ -198,7 +240,7 @@ def merged(paths: list[Path], bins: Ints, n: int, crowds: list[Ints], cap: int, 
             pairs = np.unique(np.concatenate(slices)) if slices else np.zeros(0, np.uint64)
             yield (pairs >> U32).astype(np.int64), (pairs & LOW32).astype(np.int64)
 
-    return Candidates(int(bins.sum()), crowds, cap, portions, bins)
+    return Candidates(int(bins.sum()), crowds, cap, portions, cuts, bins)
 
 
 def _part(column: NDArray[np.uint32], part: int, parts: int) -> tuple[Members, NDArray[np.uint32]]:

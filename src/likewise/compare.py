@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from likewise.arrays import Ints, Sets, concatenate
 from likewise.items import Items
 from likewise.kernels.graph import components
+from likewise.store import write_array
 from likewise.verify import similarities
 
 Scores = NDArray[np.float64]
@@ -108,7 +109,7 @@ def _by_blocks(
         for part, sets in items.set_batches(rows, threads):
             for block in np.unique(block_of[part]).tolist():
                 chosen = sets.take(np.flatnonzero(block_of[part] == block))
-                chosen.values.tofile(files[block])
+                write_array(files[block], chosen.values)
                 blocks[block].sizes.append(chosen.sizes)
     scores = np.empty(len(left), np.float64)
     for pairs, sets, a, b in _meetings(blocks, block_of, within, left, right):

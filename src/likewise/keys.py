@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import Ints
+from likewise.store import write_array
 
 Matrix = NDArray[np.uint32]
 
@@ -50,7 +51,7 @@ class Keys(ABC):
         """Write the keys to a file, as StoredKeys reads them."""
         with open(path, "wb") as out:
             for band in range(self.bands):
-                self.column(band).tofile(out)
+                write_array(out, self.column(band))
 
 
 class HeldKeys(Keys):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import Hashes, Ints, Sets
-from likewise.candidates import Candidates, Wanted, candidates, merged, pair_order
+from likewise.candidates import Candidates, Wanted, candidates, few_candidates, merged, pair_order
 from likewise.certificate import (
     Certificate,
     Probe,
@@ -241,7 +241,8 @@ class Search:
         with record.stage("verify", found.count) as tick:
             for number, (a, b) in enumerate(found.portions()):
                 met += len(a)
-                parts.append(self._portion(items, rows, a, b, number, space, tick))
+                name = "-".join(map(str, found.cuts[number : number + 2]))
+                parts.append(self._portion(items, rows, a, b, name, space, tick))
             a, b, similarity = (np.concatenate([part[i] for part in parts]) for i in range(3))
         crowd_of = np.zeros(0, np.int64)
         if found.crowds:
@@ -263,14 +264,16 @@ class Search:
             with space.making(step) as draft:
                 draft.save(left=left, right=right, similarity=similarity, crowd_of=crowd_of)
                 draft.commit(record.snapshot())
-        space.forget("candidates", *(f"verify-{number}" for number in range(len(parts) - 1)))
+            space.forget("candidates", *(name for name in space.steps if name.startswith("verify-")))
         return left, right, similarity, crowd_of
 
     def _candidates(self, keys: Keys, wanted: Wanted, space: Workspace, record: Record, tick: Any) -> Candidates:
         """Pair the buckets; with keys on disk the pairs are a step of the workspace."""
         step = "candidates"
-        if keys.matrix is not None:
-            return candidates(keys, self.threads, wanted, tick)
+        if keys.matrix is not None and not space.has(step):
+            few = few_candidates(keys, self.threads, wanted, tick, 4 * self.budget.pairs)
+            if few is not None:
+                return few
         if not space.has(step):
             with space.making(step) as draft:
                 found = candidates(
@@ -292,10 +295,10 @@ class Search:
         return merged(paths, bins, keys.items, crowds, space.notes(step)["cap"], self.budget.pairs)
 
     def _portion(
-        self, items: Items, rows: Ints, left: Ints, right: Ints, number: int, space: Workspace, tick: Any
+        self, items: Items, rows: Ints, left: Ints, right: Ints, name: str, space: Workspace, tick: Any
     ) -> Scored:
         """Verify some of the pairs; what took long is committed."""
-        step = f"verify-{number}"
+        step = f"verify-{name}"
         if space.has(step):
             return space.array(step, "left"), space.array(step, "right"), space.array(step, "similarity")
         begun = time.perf_counter()
@@ -307,7 +310,7 @@ class Search:
             a, b, similarity = compare(
                 items, rows, left, right, self.threshold, self.threads, self.budget.sets, folder, tick
             )
-        if space.has("candidates") and space.lasting and time.perf_counter() - begun > self.patience:
+        if name and space.lasting and time.perf_counter() - begun > self.patience:
             with space.making(step) as draft:
                 draft.save(left=a, right=b, similarity=similarity)
                 draft.commit()

@@ -61,37 +61,52 @@ class Workspace:
         """
         folder = Path(directory) / WORK
         identity = json.loads(json.dumps(identity, default=str))
-        space = cls(folder, spill / f"likewise-{_tag(folder)}" if spill else None)
-        with told(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            space._take_lock()
-            known = _read_json(folder / STEPS)
-            if known is not None and not fresh:
-                if known.get("format") != FORMAT:
-                    raise IncompatibleError(
-                        f"{directory}: the unfinished run there was made by another version of likewise;"
-                        " start over with --fresh"
-                    )
-                difference = _difference(known["identity"], identity)
-                if difference:
-                    raise IncompatibleError(
-                        f"{directory} holds an unfinished run that differs: {difference};"
-                        " run it as before to go on, start over with --fresh, or choose another folder"
-                    )
-                old = known.get("spill")
-                if old and spill is None:
-                    space._spill = Path(old)
-                elif old and space._spill and Path(old) != space._spill:
-                    shutil.rmtree(old, ignore_errors=True)
-                space._steps = known["steps"]
-            elif known is not None and known.get("spill"):
-                shutil.rmtree(known["spill"], ignore_errors=True)
-            space._identity = identity
-            space._drop_damaged()
-            space._clean()
-            space._write_steps()
+        space = cls(folder, spill.absolute() / f"likewise-{_tag(folder)}" if spill else None)
+        try:
+            with told(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+                space._take_lock()
+                space._take_up(identity, fresh)
+                space._clean()
+                space._write_steps()
+        except BaseException:
+            space.close()
+            raise
         space.resumed = list(space._steps)
         return space
+
+    def _take_up(self, identity: dict[str, Any], fresh: bool) -> None:
+        """Take over the steps of an unfinished run in the folder, unless it was another run or is to start over."""
+        assert self.folder is not None
+        known = _read_json(self.folder / STEPS) or {"format": FORMAT, "steps": {}}
+        self._identity = identity
+        old = Path(known["spill"]) if known.get("spill") else None
+        if fresh or not known["steps"]:
+            if old:
+                shutil.rmtree(old, ignore_errors=True)
+            return
+        place = self.folder.parent
+        if known.get("format") != FORMAT:
+            raise IncompatibleError(
+                f"{place}: the unfinished run there was made by another version of likewise; start over with --fresh"
+            )
+        difference = _difference(known["identity"], identity)
+        if difference:
+            raise IncompatibleError(
+                f"{place} holds an unfinished run that differs: {difference};"
+                " run it as before to go on, start over with --fresh, or choose another folder"
+            )
+        if self._spill is None:
+            self._spill = old
+        elif old and old != self._spill:
+            shutil.rmtree(old, ignore_errors=True)
+        self._steps = known["steps"]
+        self._drop_damaged()
+
+    @property
+    def steps(self) -> list[str]:
+        """The committed steps."""
+        return list(self._steps)
 
     @classmethod
     def temporary(cls, spill: Path | None = None) -> Workspace:
@@ -230,7 +245,8 @@ class Workspace:
             for name, facts in self._steps[step]["files"].items():
                 path = self.large / step / name
                 if not path.is_file() or _facts(path) != facts:
-                    self.redone = names[place:]
+                    gone = [i for i, name in enumerate(names[:place]) if self._steps[name].get("gone")]
+                    self.redone = names[min([place, *gone]) :]
                     for later in self.redone:
                         del self._steps[later]
                     return
@@ -271,7 +287,10 @@ class Draft:
         """Write arrays."""
         for name, array in arrays.items():
             with open(self.place / f"{name}.npy", "wb") as out:
-                np.lib.format.write_array(out, np.ascontiguousarray(array), allow_pickle=False)
+                whole = np.ascontiguousarray(array)
+                header = np.lib.format.header_data_from_array_1_0(whole)
+                np.lib.format.write_array_header_1_0(out, header)
+                write_array(out, whole)
 
     def file(self, name: str) -> IO[bytes]:
         """Open a file of the step for writing."""
@@ -319,6 +338,13 @@ def write_whole(path: Path, content: bytes) -> None:
         os.fsync(out.fileno())
     os.replace(hidden, path)
     sync(path.parent)
+
+
+def write_array(out: IO[bytes], array: Array) -> None:
+    """Write the numbers of an array. (ndarray.tofile does not tell why it failed, and sometimes not that it did.)"""
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+    for start in range(0, len(data), BLOCK):
+        out.write(data[start : start + BLOCK])
 
 
 def checksum(path: Path) -> int:

@@ -14,7 +14,20 @@ from likewise.errors import ParameterError
 if TYPE_CHECKING:
     from likewise.forecast import Cluster, Forecast
 
-ONLY_INPUT = ("text", "id", "threads", "seed", "sketch", "on_error", "encoding_errors", "lines", "memory", "spill")
+ONLY_INPUT = (
+    "text",
+    "id",
+    "threads",
+    "seed",
+    "sketch",
+    "ignore_common",
+    "certify",
+    "on_error",
+    "encoding_errors",
+    "lines",
+    "memory",
+    "spill",
+)
 ONLY_CLUSTER = ("documents", "mean_bytes", "machines", "cores_per_machine", "memory_per_machine")
 
 
@@ -42,6 +55,8 @@ The speed of this machine is measured once, in about two seconds."""
 @click.option("--bands", type=int, help="With --rows: this banding, not the tuned one.")
 @click.option("--rows", type=int, help="With --bands.")
 @click.option("--max-slots", type=int, default=2048, show_default=True, help="Longest signature to consider.")
+@click.option("--ignore-common", type=float, metavar="X", help="As for dedup: it takes a pass over the text.")
+@click.option("--certify", type=int, metavar="N", help="As for dedup: documents to measure the recall on; 0 for none.")
 @click.option("--on-error", type=click.Choice(["stop", "skip"]), default="stop", show_default=True)
 @click.option("--encoding-errors", type=click.Choice(["strict", "replace"]), default="strict", show_default=True)
 @click.option("--lines", is_flag=True, help="Text files hold one document a line.")
@@ -93,8 +108,8 @@ def _run(inputs: tuple[str, ...], as_json: bool, options: dict[str, Any]) -> Non
         ("to be removed", f"{found.removed:,} documents"),
         ("candidate pairs", f"{found.candidates:,}"),
         ("memory", f"{_size(found.memory)}, of {_size(found.budget)} allowed"),
-        ("work files", _size(found.spill)),
-        ("answer", _size(found.answer)),
+        ("spilled to disk", _size(found.spill)),
+        ("disk", f"{_size(found.disk)}, of which the answer {_size(found.answer)}"),
     ]
     _print(rows, found.seconds)
     for note in found.notes:

@@ -23,8 +23,6 @@ BAND = 100.0  # one band of one item: its key, its place in the sort
 CANDIDATE = 70.0  # meeting a candidate in a bucket
 PROBE = 0.6  # ruling it out, for each shingle of a document: not all of them are looked up
 SHINGLE = 30.0  # reading one shingle of a document again, because a candidate must be verified
-CROWD = 250.0  # comparing a document as one of a crowd, for each of its shingles
-LARGEST_CROWD = 2e8  # shingles of a crowd that is welcome: it is held in memory, some 25 bytes a shingle
 DEFAULT_MAX_SLOTS = 2048
 
 # On sets smaller than the signature the slots of the fast sketch repel each other a little: a single band, or many that
@@ -80,12 +78,7 @@ class Similarities:
         sketching = HASH * (self.mean_size + slots * (1 + math.log(slots)))
         useless = self.candidates(banding, threshold)
         involved = -math.expm1(-2 * useless / self.items)  # the share of items that stand in a useless candidate
-        meeting = CANDIDATE + PROBE * self.mean_size
-        verifying = meeting * useless + self.items * involved * SHINGLE * self.mean_size
-        if self.items * self.mean_size <= LARGEST_CROWD:
-            # Where buckets get too large, their documents are compared as a crowd, whatever their number of pairs.
-            crowding = meeting * min(useless, self.items) + self.items * CROWD * self.mean_size
-            verifying = min(verifying, crowding)
+        verifying = (CANDIDATE + PROBE * self.mean_size) * useless + self.items * involved * SHINGLE * self.mean_size
         return self.items * (sketching + BAND * banding.b) + verifying
 
 

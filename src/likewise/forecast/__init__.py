@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from likewise.certificate import check_sample
+from likewise.common import check_fraction
 from likewise.errors import ParameterError
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash, check_seed
@@ -19,10 +21,14 @@ from likewise.forecast.sample import Sample
 from likewise.matching import Search
 from likewise.memory import Budget
 from likewise.parallel import check_threads
-from likewise.read import ReadOptions, open_source
+from likewise.read import ReadOptions, Source, open_source
+from likewise.read.glimpse import SIZE
 from likewise.shingle import Shingler, parse_shingler
 
-__all__ = ["Cluster", "Forecast", "Machine", "Sample", "cluster", "forecast", "plan"]
+__all__ = ["Cluster", "Forecast", "Machine", "Sample", "cluster", "forecast", "plan", "predicted"]
+
+SLOWER = 16
+"""Of an input to be sketched in the classic way so many times less is looked at."""
 
 
 def plan(
@@ -39,6 +45,8 @@ def plan(
     bands: int | None = None,
     rows: int | None = None,
     max_slots: int = DEFAULT_MAX_SLOTS,
+    ignore_common: float | None = None,
+    certify: int | None = None,
     on_error: str = "stop",
     encoding_errors: str = "strict",
     lines: bool = False,
@@ -68,8 +76,21 @@ def plan(
         max_slots,
         count,
         Budget.of("plan", memory),
+        check_fraction("plan", ignore_common),
+        certify=check_sample("plan", certify),
     )
     options = ReadOptions(text=text, id=id, on_error=on_error, encoding_errors=encoding_errors, lines=lines)
-    sample = Sample.of(open_source(source, options), options, shingle)
-    machine = Machine.measured(count, Path(spill) if spill is not None else None, again=calibrate)
-    return forecast(sample, machine, search)
+    return predicted(open_source(source, options), shingle, search, spill, calibrate)
+
+
+def predicted(
+    source: Source, shingle: str | Shingler, search: Search, folder: str | Path | None = None, calibrate: bool = False
+) -> Forecast:
+    """Look at a source and at this machine, and predict what this search over it will take; `folder` is where it works.
+
+    The source can still be read from its beginning.
+    """
+    size = SIZE if search.minhash.method == "fast" else SIZE // SLOWER
+    sample = Sample.of(source, shingle, size)
+    place = None if folder is None else Path(folder)
+    return forecast(sample, Machine.measured(search.threads, place, again=calibrate), search)

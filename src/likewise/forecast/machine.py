@@ -41,7 +41,7 @@ from likewise.store import BLOCK
 from likewise.verify import similarities
 from likewise.write import ROWS, write_batches
 
-FORMAT = 3
+FORMAT = 4
 """To be raised when something else is measured."""
 
 DOCUMENTS, WORDS = 40_000, 12
@@ -72,9 +72,9 @@ class Machine:
     read, to see that its id is its own, to find copies, to number groups, to choose keepers, to make tables, to write
     a row of one).
     sketch, shingle: for a byte of text (to band keys; to a set). check: for a byte of a committed file.
-    sort: for a document and band. index, probe: for a shingle of the certificate's sample, and for one that passes
-    it by. candidate: for meeting a candidate. match, miss: for a shingle of a pair that is verified and turns out to be
-    similar, or not.
+    sort: for a document and band. candidate: for meeting a candidate. match, miss: for a shingle of a pair that is
+    verified and turns out to be similar, or not. index: for a shingle of the certificate's sample; probe, meet: for one
+    of a document that passes by, to look it up, and to compare the document with one of the sample.
     write_speed, read_speed: bytes a second, of the disk.
     """
 
@@ -97,6 +97,7 @@ class Machine:
     sort: float
     index: float
     probe: float
+    meet: float
     candidate: float
     match: float
     miss: float
@@ -312,19 +313,21 @@ def _of_bytes(chunk: TextChunk, threads: int) -> dict[str, float]:
 
     random = np.random.default_rng(4)
     drawn = Sets(random.integers(0, 1 << 63, DRAWN * DRAWN_SIZE, dtype=np.uint64), np.arange(DRAWN + 1) * DRAWN_SIZE)
-    probe = Probe(quick_sample(drawn, THRESHOLD)[0])
+    strangers = Probe(quick_sample(drawn, THRESHOLD)[0])
+    friends = Probe(quick_sample(items.sets(rows[::GROUP], 1), THRESHOLD)[0])
 
     def sketch(threads: int, probe: Probe | None = None) -> float:
         return seconds(lambda: items.keys(rows, minhash, BANDING, threads, room, lambda done: None, probe))
 
-    alone = sketch(1)
+    alone, looking, meeting = sketch(1), sketch(1, strangers), sketch(1, friends)
     shared = sketch(threads) if threads > 1 else alone
     size, content = len(chunk.data), chunk.data[:BLOCK].tobytes()
     return {
         "sketch": alone / size,
         "shingle": seconds(lambda: items.sets(rows, 1)) / size,
         "index": seconds(lambda: quick_sample(drawn, THRESHOLD), 1) / len(drawn.values),
-        "probe": max(0.0, sketch(1, probe) - alone) / (LONG * LONG_WORDS),
+        "probe": max(0.0, looking - alone) / (LONG * LONG_WORDS),
+        "meet": max(0.0, meeting - looking) / (LONG * LONG_WORDS),
         "check": seconds(lambda: crc32(content)) / len(content),
         "parallel": max(1.0, min(threads, core_count()) * min(1.0, alone / max(1e-9, shared))),
     }

@@ -12,18 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from likewise.candidates import PAIRS_AN_ITEM, PAIRS_AT_LEAST
-from likewise.certificate import sample_size
 from likewise.families.banding import Banding
 from likewise.forecast.machine import DOCUMENTS, Machine
 from likewise.forecast.sample import Sample, Trial
 from likewise.matching import LISTED_PER_ITEM, MAX_LISTED, PATIENCE, Search
 from likewise.memory import free_memory
 
-STAGES = ("start", "read", "identical", "tune", "sketch", "candidates", "verify", "cluster", "tables", "write", "rest")
-"""The stages of a run as `run.json` names them; `start` is loading likewise, `rest` what is done between stages."""
-
 # Measured by benchmarks/forecast.py --constants, on corpora of 10^4 to 10^7 documents.
-GROWTH = 0.4  # what sorts documents gets slower by this share with each tenfold number: it leaves the caches
+GROWTH = 0.6  # what sorts documents gets slower by this share with each tenfold number: it leaves the caches
+MET = 0.6  # documents of the certificate's sample that a document is compared with; its size is chosen so
 TEXT = 1.17  # memory for a byte of text that is held: buffers are a little larger than what is in them
 READ = 40.0  # memory for a document that has been read: offsets, length, fingerprint
 EACH = 120.0  # memory for a document later: groups, its place in all of them, what sorting them takes
@@ -40,10 +37,12 @@ SCORE = 2.5  # bytes of a similarity there
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a run will take. Sizes are in bytes; `seconds` has the stages of `run.json`, and `start` and `rest`.
+    """What a run will take. Sizes are in bytes; `seconds` has the stages of `run.json`, `start` (loading likewise) and
+    `rest` (what is done between stages).
 
-    `exact` says that the documents were counted. `spill` is the most that lies in work files at a time, `answer` what
-    stays in the folder, `disk` the most that lies in both at a time. `notes` say what is special, or uncertain.
+    `exact` says that the documents were counted. `spill` is the most that lies on disk at a time because memory cannot
+    hold it, `answer` what stays in the folder in the end, and `disk` the most that lies in the folder at a time: both,
+    and what is kept for the case that the run is interrupted. `notes` say what is special, or uncertain.
     """
 
     documents: int
@@ -195,7 +194,7 @@ class _Model:
         comparing = shingles * (similar * machine.match + (1 - similar) * machine.miss)
         mean = self.text / max(1, n)
         blocks = self.set_bytes if self.in_blocks else 0.0
-        return {
+        predicted = {
             "start": machine.start,
             "read": max(reading / cores, self.text * seen.drawn, disk),
             "identical": n * machine.identical * growth + (self.unpacking if trial.different < 1 else 0.0),
@@ -217,6 +216,9 @@ class _Model:
             "write": self.writing(),
             "rest": n * (machine.group + (machine.unique if seen.named else 0.0)) * growth + self.committing(),
         }
+        if self.search.ignore_common is not None:
+            predicted["common"] = self.text * trial.different * trial.shingle / cores + self.unpacking
+        return predicted
 
     def writing(self) -> float:
         """Predict the time to write the answer: what is kept, and the tables."""
@@ -232,15 +234,13 @@ class _Model:
 
     @property
     def certified(self) -> int:
-        """Documents whose neighbours are sought exactly, to measure the recall."""
-        if self.search.certify is not None:
-            return min(self.documents, self.search.certify)
-        return sample_size(self.documents, max(1.0, self.sample.mean_set), self.search.threshold)
+        return self.sample.certified(self.search)
 
     def sketching(self) -> float:
-        """Predict the time to sketch, with every shingle shown to the certificate's sample."""
-        shown = self.sample.mean_set * self.documents if self.certified else 0.0
-        work = self.text * self.trial.sketch + shown * self.machine.probe
+        """Predict the time to sketch, with every document shown to the certificate's sample."""
+        work = self.text * self.trial.sketch
+        if self.certified:
+            work += self.documents * self.sample.mean_set * (self.machine.probe + MET * self.machine.meet)
         return self.trial.different * work / self.machine.parallel
 
     @property
@@ -273,12 +273,11 @@ class _Model:
         state = self.keys + 9.0 * n + 24.0 * self.kept + 16.0 * self.different + 16.0 * self.trial.pairs
         return self.kept * self.sample.seen.kept + tables + state
 
-    def work_files(self) -> tuple[float, float]:
-        """Predict the size of the work files while pairs are verified, and while the answer is written."""
-        steps = self.packed + (self.keys + STEP * self.documents if self.commits else 0.0)
+    def spill(self) -> tuple[float, float]:
+        """Predict what lies on disk for want of memory, while pairs are verified and while the answer is written."""
+        lasting = self.packed + (self.keys if self.stored_keys else 0.0)
         runs = 8 * self.candidates * MEETINGS if self.stored_keys else 0.0
-        sets = self.set_bytes if self.in_blocks else 0.0
-        return steps + runs + sets, steps
+        return lasting + runs + (self.set_bytes if self.in_blocks else 0.0), lasting
 
     def notes(self) -> tuple[str, ...]:
         """Say what the user should know."""
@@ -294,8 +293,9 @@ class _Model:
 
     def forecast(self) -> Forecast:
         """Put it all together."""
-        verifying, writing = self.work_files()
+        verifying, writing = self.spill()
         answer = self.answer()
+        steps = STEP * self.documents + (0.0 if self.stored_keys else self.keys) if self.commits else 0.0
         return Forecast(
             documents=self.documents,
             exact=self.sample.seen.exact,
@@ -310,7 +310,7 @@ class _Model:
             memory=round(self.memory()),
             spill=round(verifying),
             answer=round(answer),
-            disk=round(max(verifying, writing + answer)),
+            disk=round(steps + max(verifying, writing + answer)),
             threads=self.search.threads,
             budget=self.search.budget.total,
             notes=self.notes(),

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.arrays import Hashes, Ints, Sets, TextChunk, Texts
+from likewise.arrays import Ints, Sets, TextChunk, Texts
 from likewise.candidates import candidates
-from likewise.certificate import Probe, quick_sample, sample_size
+from likewise.certificate import sample_size
 from likewise.cluster import components
 from likewise.compare import compare
 from likewise.families.banding import Banding
@@ -28,8 +28,8 @@ from likewise.identical import chunk_samples
 from likewise.items import TextItems
 from likewise.keys import HeldKeys
 from likewise.matching import SAMPLE, SAMPLE_SLOTS, Search, lowest
-from likewise.read import ReadOptions, Source
-from likewise.read.glimpse import Glimpse, glimpse
+from likewise.read import Source
+from likewise.read.glimpse import SIZE, Glimpse, glimpse
 from likewise.shingle import Shingler, parse_shingler
 from likewise.sketch import agreement_counts
 from likewise.spill import CODEC
@@ -39,9 +39,6 @@ Floats = NDArray[np.float64]
 MOST_PAIRS = 300_000
 """Candidates of the sample that are verified; of more, as many are taken from all over."""
 
-
-DRAWN = 8
-"""A so manieth part of the certificate's sample is drawn."""
 
 SHINGLED = 2 << 20
 """Bytes of text that are made sets of, to see how long it takes."""
@@ -88,9 +85,9 @@ class Sample:
     stretch: Ints
 
     @classmethod
-    def of(cls, source: Source, options: ReadOptions, shingle: str | Shingler = "words:5") -> Sample:
-        """Look at an input, here and there."""
-        seen = glimpse(source)
+    def of(cls, source: Source, shingle: str | Shingler = "words:5", size: int = SIZE) -> Sample:
+        """Look at about `size` bytes of an input, here and there."""
+        seen = glimpse(source, size)
         chunks = [TextChunk.from_arrow(one.text) for one in seen.stretches]
         samples = np.concatenate([np.zeros(0, np.uint64), *(chunk_samples(chunk) for chunk in chunks)])
         lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(chunk.offsets) for chunk in chunks)])
@@ -160,7 +157,9 @@ class Sample:
         banding = search.banding or self._tuned(search, rows, different)
         tuning = process_time() - begun
         keys = HeldKeys(np.empty((len(first), banding.b), np.uint32))
-        units, sketching = self._sketched(search, banding, first, keys)
+        begun = process_time()
+        units = self.items.keys(first, search.minhash, banding, 1, keys, lambda done: None)
+        sketching = (process_time() - begun) / max(1, int(self.items.sizes[first].sum()))
         filled = np.flatnonzero((units != 0).any(axis=1))
         left, right = self._candidates(keys.chosen(filled))
         rows = first[filled]
@@ -190,30 +189,11 @@ class Sample:
         self.items.keys(few, search.minhash, Banding(1, 1), 1, keys, lambda done: None)
         agreement_counts(self.items.sets(few, 1), search.minhash, SAMPLE_SLOTS, 1)
 
-    def _sketched(self, search: Search, banding: Banding, rows: Ints, keys: HeldKeys) -> tuple[Hashes, float]:
-        """Sketch these documents; return their fingerprints, and the seconds for a byte.
-
-        The certificate compares every document with those of its sample that it meets; that depends on the corpus. A
-        fraction of that sample is drawn here, and what it costs is scaled up.
-        """
-        plain = HeldKeys(np.empty((len(rows), banding.b), np.uint32))
-        few = rows[: int(np.searchsorted(np.cumsum(self.items.sizes[rows]), SHINGLED)) + 1]
-        begun = process_time()
-        self.items.keys(few, search.minhash, banding, 1, plain, lambda done: None)
-        without = (process_time() - begun) / max(1, int(self.items.sizes[few].sum()))
-        wanted = search.certify
-        if wanted is None:
-            wanted = sample_size(self.documents, max(1.0, self.mean_set), search.threshold)
-        drawn = min(len(self.items), -(-wanted // DRAWN))
-        probe = None
-        if drawn:
-            sets = self.items.sets(np.sort(lowest(search.minhash.seed + 1, len(self.items), drawn)), 1)
-            probe = Probe(quick_sample(sets, search.threshold)[0])
-        begun = process_time()
-        units = self.items.keys(rows, search.minhash, banding, 1, keys, lambda done: None, probe)
-        total = (process_time() - begun) / max(1, int(self.items.sizes[rows].sum()))
-        more = max(0.0, total - without) * (wanted / drawn if drawn else 0.0)
-        return units, without + min(more, without)
+    def certified(self, search: Search) -> int:
+        """Return the number of documents whose neighbours are sought exactly, to measure the recall."""
+        if search.certify is not None:
+            return min(self.documents, search.certify)
+        return sample_size(self.documents, max(1.0, self.mean_set), search.threshold)
 
     def _shingling(self, rows: Ints) -> float:
         """Return the seconds it takes to make sets of a byte of text."""
@@ -251,13 +231,18 @@ class Sample:
     def duplicates(self, label: NDArray[Any]) -> float:
         """Return the share of all documents that have the label of an earlier one; `label` is that of the sample.
 
-        First those within a stretch; then, of what is left, those that have their like far away.
+        First those within a stretch; then, of what is left, those that have their like far away. Of these one standard
+        deviation fewer are taken than the sample says: what few meetings there were may have been a chance.
         """
+        if self.share == 1:
+            return 1 - len(np.unique(label)) / len(label)
         pairs = np.unique(np.stack([self.stretch, label], axis=1), axis=0)
         _, times = np.unique(pairs[:, 1], return_counts=True)
         partners = float((times * (times - 1)).sum()) / len(pairs)
         paired = float(times[times > 1].sum()) / len(pairs)
         share, each = _spread_out(partners, paired, self.share, self.documents)
+        met = partners * len(pairs) / 2
+        share *= 1 - met**-0.5 if met > 1 else 0.0
         return 1 - len(pairs) / len(label) * (1 - share * each / (1 + each))
 
     def _tuned(self, search: Search, rows: Ints, different: float) -> Banding:

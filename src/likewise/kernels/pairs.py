@@ -97,12 +97,12 @@ def label_equal(digests, order, first):
 
 
 @kernel
-def scan_band(sorted_keys, members, keys, band, low, high, cap, fill, left, right):
+def scan_band(sorted_keys, members, keys, heavy, band, low, high, cap, fill, left, right):
     """Count, or write if `fill`, the pairs that share a bucket of this band and none of an earlier one.
 
     `members` are the items in the order of their keys, ascending within a bucket. The first `band` columns of `keys`
-    are the bands to be passed over. Pairs of two items below `low`, or of two from `high` on, do not count, and
-    buckets of more than `cap` items are left out.
+    are the bands to be passed over, but for their heavy buckets: where heavy[i, e] is set. Pairs of two items below
+    `low`, or of two from `high` on, do not count, and buckets of more than `cap` items are left out.
     """
     count = 0
     n = members.size
@@ -125,7 +125,7 @@ def scan_band(sorted_keys, members, keys, band, low, high, cap, fill, left, righ
                     continue
                 new = True
                 for earlier in range(band):
-                    if keys[i, earlier] == keys[j, earlier]:
+                    if keys[i, earlier] == keys[j, earlier] and (heavy.size == 0 or not heavy[i, earlier]):
                         new = False
                         break
                 if new:

@@ -118,7 +118,7 @@ def _glimpse(stretches: list[Stretch], documents: float, text: float | None, **m
     size = sum(text_bytes(stretch.text) for stretch in stretches)
     usable = documents * (seen / rows if rows else 1.0)
     mean = size / max(1, seen)
-    if text is None or mean * usable > 2 * text:  # a footer counts repeated values once
+    if text is None or seen >= usable or mean * usable > 2 * text:  # a footer counts repeated values once
         text = mean * usable
     return Glimpse(
         stretches=stretches,
@@ -168,7 +168,7 @@ def _of_tables(source: TableFiles, size: int, places: int) -> Glimpse:
     groups = sum(part._metadata.num_row_groups for part in parts if isinstance(part, Parquet))
     group = seen.text / groups if groups else float(MIB)
     reread = seen.read * seen.text / max(1, seen.documents)
-    return replace(seen, reread=reread, group=min(group, float(WRITTEN)), ahead=0 < groups and group < WRITTEN)
+    return replace(seen, reread=reread, group=min(group, float(WRITTEN)), ahead=groups > 0 and group < WRITTEN)
 
 
 def _of_text_files(source: TextFiles, size: int, places: int) -> Glimpse:
@@ -227,11 +227,12 @@ def _of_object(source: InMemory, size: int, places: int) -> Glimpse:
     options = replace(source.options, on_error="skip")
     needed = source._table.select(options.columns)
     mean = max(1, needed.nbytes // max(1, needed.num_rows))
-    step = min(max(1, size // places // mean), -(-rows // places))
+    step = max(1, size // places // mean)
     stretches = []
-    for first in sorted({place * rows // places for place in range(places)}) if rows else []:
+    firsts = sorted({place * rows // places for place in range(places)}) if rows else []
+    for first, after in zip(firsts, [*firsts[1:], rows], strict=False):
         begun = process_time()
-        for batch in _some(needed, source._order, first, step).to_batches():
+        for batch in _some(needed, source._order, first, min(step, after - first)).to_batches():
             piece = clean(batch, source._kind, first, options, source._types)
             stretches.append(Stretch.of(piece, batch.num_rows * mean, process_time() - begun))
     table = _some(source._table, source._order, rows // 2, max(1, REWRITTEN // mean))

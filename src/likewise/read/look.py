@@ -140,7 +140,7 @@ def _of_group(part: Parquet, group: int, first: int, share: float, places: int, 
     rows = part._metadata.row_group(group).num_rows
     mean = max(1, part._size(group, [part.options.text]) // rows)
     step = max(1, min(rows, STEP // mean, MOST_ROWS))
-    batches = max(1, int(share * rows) // step)
+    batches = max(1, -(-int(share * rows) // step))
     each = -(-places // batches)
     wanted = {place * batches // places for place in range(places)}
     decoding, decoded = 0.0, 0
@@ -150,9 +150,8 @@ def _of_group(part: Parquet, group: int, first: int, share: float, places: int, 
         decoding += process_time() - begun
         decoded += batch.num_rows
         for place in range(each) if number in wanted else ():
-            at = place * batch.num_rows // each
-            rows_of_size = size * batch.num_rows // max(1, batch.nbytes)
-            some = batch.slice(at, max(1, min(rows_of_size, batch.num_rows // each)))
+            at, after = (end * batch.num_rows // each for end in (place, place + 1))
+            some = batch.slice(at, max(1, min(size * batch.num_rows // max(1, batch.nbytes), after - at)))
             begun = process_time()
             piece = clean(some, part.file.name, start + at, part.options, part.types)
             taken.append((piece, process_time() - begun))
@@ -195,8 +194,12 @@ def _(part: Ipc, shares: Sequence[float], size: int) -> Iterator[Stretch]:
     fields = [part._schema.get_field_index(name) for name in part.options.columns]
     with told(part.file):
         reader = part._reader(part._mapped(), fields)
-        chosen = sorted({int(share * reader.num_record_batches) for share in shares}) if part._is_file else []
-    found: Iterator[Any] = map(reader.get_batch, chosen[:: -(-len(chosen) // GROUPS)]) if chosen else iter(reader)
+        batches = reader.num_record_batches if part._is_file else 0
+    chosen = sorted({int(share * batches) for share in shares}) if batches else []
+    if part._is_file:
+        found: Iterator[Any] = map(reader.get_batch, chosen[:: max(1, -(-len(chosen) // GROUPS))])
+    else:
+        found = iter(reader)
     wanted = size * len(shares)
     room = wanted // min(GROUPS, len(chosen) or GROUPS)
     unpacked = 0
@@ -321,12 +324,12 @@ def _beginning(part: Records, size: int) -> Iterator[tuple[Block, float]]:
     """Yield the rows in the first `size` bytes of a compressed file, and the packed bytes these took."""
     with told(part.file), open(part.file.path, "rb") as raw:
         parts: list[bytes] = []
-        held = 0
+        held = packed = 0
         stream = _decompressed(raw, part.file)
         while held < size and (more := next(stream, b"")):
             parts.append(more)
             held += len(more)
-        packed = raw.tell()
+            packed = raw.tell()
         whole = not next(stream, b"")
     data = b"".join(parts)
     split = part.split(data[len(part.head) :], whole)
