@@ -62,15 +62,28 @@ def newsgroups(source: Path, folder: Path = DATA) -> Path:
     return target
 
 
-def template(documents: int, folder: Path = DATA) -> Path:
-    """Documents of 200 words: 100 that all of them share, in one piece, and 100 random ones."""
-    target = folder / f"template-{documents}.parquet"
+def template(documents: int, folder: Path = DATA, share: int = 50) -> Path:
+    """Documents of 200 words: a share (in per cent) that all of them have, in one piece, and the rest random.
+
+    With more than half shared, every fiftieth document is a copy of the one before it, but for the last three words.
+    """
+    target = folder / (f"template-{documents}.parquet" if share == 50 else f"template-{share}-{documents}.parquet")
     if not target.exists():
-        shared = " ".join(_words(random.Random(0), 100))
-        chance = random.Random(1)
-        rows = (shared + " " + " ".join(_words(chance, 100)) for _ in range(documents))
-        write(((f"template/{i}", text) for i, text in enumerate(rows)), target)
+        shared = list(_words(random.Random(0), 2 * share))
+        write(((f"template/{i}", text) for i, text in enumerate(_filled(shared, documents, share > 50))), target)
     return target
+
+
+def _filled(shared: list[str], documents: int, copies: bool) -> Iterator[str]:
+    """Documents that begin with the shared words."""
+    chance = random.Random(1)
+    own: list[str] = []
+    for i in range(documents):
+        if copies and i % 50 == 49:
+            own[-3:] = _words(chance, 3)
+        else:
+            own = list(_words(chance, 200 - len(shared)))
+        yield " ".join([*shared, *own])
 
 
 def identical(documents: int, folder: Path = DATA) -> Path:

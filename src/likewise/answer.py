@@ -196,7 +196,17 @@ class Dedup:
     @property
     def stats(self) -> dict[str, Any]:
         """All that `run.json` holds: version, parameters, counts and seconds by stage, memory, predicted recall."""
-        return statistics(self._command, self._parameters, [self._collection], self._record)
+        stats = statistics(self._command, self._parameters, [self._collection], self._record)
+        if "forecast" in stats:
+            stats["forecast"] = {
+                **stats["forecast"],
+                "measured": {
+                    "total_seconds": round(sum(self._record.seconds.values()), 4),
+                    "memory_bytes": stats["peak_memory_bytes"],
+                    "spill_bytes": self._parameters["spilled_bytes"],
+                },
+            }
+        return stats
 
     def __repr__(self) -> str:
         counts = self._record.counts

@@ -34,6 +34,9 @@ from likewise.shingle import Shingler, parse_shingler
 from likewise.store import Workspace, changed_files
 from likewise.write import check_directory
 
+FORECAST_FROM = 200_000_000
+"""Bytes of input from which a run is forecast."""
+
 mix(np.uint64(0))  # the first call of a kernel takes Numba a third of a second: let it be part of the import
 
 
@@ -185,15 +188,17 @@ def dedup(
     with _workspace(out, spill, opened, {**parameters, "shingle": str(shingle)}, inputs, fresh) as space:
         if space.resumed:
             record.notes["resumed"] = space.resumed
+        search = chosen.search(count, budget)
+        if earlier:
+            search = replace(search, ignore_common=None, common=earlier.common)
+        elif out is not None and isinstance(opened, Source) and not space.resumed:
+            _forecast(opened, chosen.shingle, search, space, record, out)
         collection = collect(opened, options, chosen.shingle, record, count, space, budget.texts)
         parameters.update(collection.shingler.to_dict() if collection.shingler else {"shingle": None})
         items = collection.items
         assert items is not None
         everything = Joined([*earlier.parts, items]) if earlier else items
         sides = Sides(earlier.count, across=False) if earlier else None
-        search = chosen.search(count, budget)
-        if earlier:
-            search = replace(search, ignore_common=None, common=earlier.common)
         lengths = items.lengths if policy.rule in ("longest", "shortest") else np.zeros(len(items), np.int64)
         ranks = policy.ranks(lengths, collection.scores)
         if earlier:
@@ -222,6 +227,21 @@ def dedup(
             result.write(Path(out))
             space.finish()
     return result
+
+
+def _forecast(
+    source: Source, shingle: str | Shingler, search: Search, space: Workspace, record: Record, out: str | Path
+) -> None:
+    """Predict what a large run will take, and refuse to start it where the disk is too small."""
+    if (source.total_bytes or 0) < FORECAST_FROM:
+        return
+    from likewise.forecast import predicted
+
+    with record.stage("forecast"):
+        forecast = predicted(source, shingle, search, out)
+    record.notes["forecast"] = forecast.to_dict()
+    space.check_room(forecast.spill, "what does not fit in memory")
+    space.check_room(forecast.answer, "the answer", Path(out))
 
 
 def _earlier(against: str | Path | list[str | Path] | None) -> Against | None:

@@ -129,9 +129,9 @@ class Workspace:
             weakref.finalize(self, shutil.rmtree, self._temporary, True)
         return self._temporary
 
-    def check_room(self, need: int, what: str) -> None:
-        """Raise if the disk cannot hold so many bytes more."""
-        place = self._spill or self.folder or Path(tempfile.gettempdir())
+    def check_room(self, need: int, what: str, place: Path | None = None) -> None:
+        """Raise if the disk (that of large files, or of `place`) cannot hold so many bytes more."""
+        place = place or self._spill or self.folder or Path(tempfile.gettempdir())
         there = next(folder for folder in (place, *place.absolute().parents) if folder.exists())
         free = shutil.disk_usage(there).free
         if need > free:

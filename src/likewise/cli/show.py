@@ -13,6 +13,7 @@ import click
 
 QUIET_SECONDS = 1.0
 STAGES = {
+    "forecast": "forecasting",
     "read": "reading",
     "identical": "finding identical items",
     "common": "counting common shingles",
@@ -234,4 +235,5 @@ def closing(stats: dict[str, Any], where: str) -> str:
     """Tell what it cost and where the answer is."""
     seconds = sum(stats["seconds"].values())
     memory = f", peak memory {size(stats['peak_memory_bytes'])}" if stats["peak_memory_bytes"] else ""
-    return f"{seconds:.1f} s{memory} → {where}"
+    forecast = f" (forecast {stats['forecast']['total_seconds']:.0f} s)" if "forecast" in stats else ""
+    return f"{seconds:.1f} s{forecast}{memory} → {where}"

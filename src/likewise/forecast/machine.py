@@ -23,6 +23,7 @@ from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from likewise.arrays import Sets, TextChunk, Texts, hash_column, to_arrow
 from likewise.candidates import candidates
@@ -41,7 +42,7 @@ from likewise.store import BLOCK
 from likewise.verify import similarities
 from likewise.write import ROWS, write_batches
 
-FORMAT = 4
+FORMAT = 5
 """To be raised when something else is measured."""
 
 DOCUMENTS, WORDS = 40_000, 12
@@ -136,6 +137,11 @@ def cpu_name() -> str:
 def core_count() -> int:
     """Return the number of cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def others_load() -> float:
+    """Return how many cores other work has kept busy in the last minute, as far as the system tells."""
+    return max(0.0, os.getloadavg()[0] - 1) if hasattr(os, "getloadavg") else 0.0
 
 
 def _place(threads: int) -> Path | None:
@@ -237,34 +243,44 @@ def _calibrated(threads: int) -> Machine:
 
 
 TINY_RUN = """
-import sys, time
+import sys
 import pyarrow as pa
-import pyarrow.parquet as pq
-import likewise
 from likewise.arrays import hash_column
+from likewise.cli import main
 from likewise.kernels import hashing
 from likewise.memory import peak_memory
-texts = ["to be or not to be that is", "the question whether it is nobler", "to be or not to be that is"]
-pq.write_table(pa.table({"text": texts, "id": [1, 2, 3]}), sys.argv[1] + "/tiny.parquet")
-likewise.dedup(sys.argv[1] + "/tiny.parquet", id="id", out=sys.argv[1] + "/out")
 hash_column(pa.array([1]), hashing)
-print(time.process_time(), peak_memory() or 0)
+try:
+    main()
+except SystemExit:
+    print(peak_memory() or 0)
 """
 
 
 def _start() -> tuple[float, float]:
     """Return the CPU seconds and the bytes of memory of a run with nothing to do, in a process of its own."""
+    texts = ["to be or not to be that is", "the question whether it is nobler", "to be or not to be that is"]
     try:
         for _ in range(2):
             with tempfile.TemporaryDirectory(prefix="likewise-") as place:
-                words = [sys.executable, "-c", TINY_RUN, place]
-                done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=300)
-            start, base = map(float, done.stdout.split()[-2:])
+                pq.write_table(pa.table({"text": texts, "id": [1, 2, 3]}), Path(place) / "tiny.parquet")
+                words = ["dedup", f"{place}/tiny.parquet", "--id", "id", "--out", f"{place}/out"]
+                begun = _children_time()
+                done = subprocess.run(
+                    [sys.executable, "-c", TINY_RUN, *words], capture_output=True, text=True, check=True, timeout=300
+                )
+            start, base = _children_time() - begun, float(done.stdout.split()[-1])
             if start < COMPILING:
                 break
-        return start, base or USUAL_BASE
-    except (OSError, subprocess.SubprocessError, ValueError):
+        return start or USUAL_START, base or USUAL_BASE
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return USUAL_START, USUAL_BASE
+
+
+def _children_time() -> float:
+    """Return the CPU seconds of processes that this one has started and that have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def _of_documents(chunk: TextChunk) -> dict[str, float]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from likewise.candidates import PAIRS_AN_ITEM, PAIRS_AT_LEAST
 from likewise.families.banding import Banding
-from likewise.forecast.machine import DOCUMENTS, Machine
+from likewise.forecast.machine import DOCUMENTS, Machine, others_load
 from likewise.forecast.sample import Sample, Trial
 from likewise.matching import LISTED_PER_ITEM, MAX_LISTED, PATIENCE, Search
 from likewise.memory import free_memory
@@ -40,6 +40,7 @@ class Forecast:
     """What a run will take. Sizes are in bytes; `seconds` has the stages of `run.json`, `start` (loading likewise) and
     `rest` (what is done between stages).
 
+    Times are those of a machine that has nothing else to do; `cpu_seconds` are those of all its cores together.
     `exact` says that the documents were counted. `spill` is the most that lies on disk at a time because memory cannot
     hold it, `answer` what stays in the folder in the end, and `disk` the most that lies in the folder at a time: both,
     and what is kept for the case that the run is interrupted. `notes` say what is special, or uncertain.
@@ -55,6 +56,7 @@ class Forecast:
     candidates: int
     pairs: int
     seconds: Mapping[str, float]
+    cpu_seconds: float
     memory: int
     spill: int
     answer: int
@@ -82,6 +84,7 @@ class Forecast:
             "pairs": self.pairs,
             "seconds": {stage: round(seconds, 4) for stage, seconds in self.seconds.items()},
             "total_seconds": round(self.total, 4),
+            "cpu_seconds": round(self.cpu_seconds, 4),
             "memory_bytes": self.memory,
             "spill_bytes": self.spill,
             "answer_bytes": self.answer,
@@ -95,6 +98,33 @@ class Forecast:
 def forecast(sample: Sample, machine: Machine, search: Search) -> Forecast:
     """Predict what `dedup` of the sampled input will take on this machine, with the search's threads and memory."""
     return _Model(sample, machine, search, sample.trial(search)).forecast()
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """Seconds of one core: work that threads share, work for one thread, and work that is done beside that.
+
+    `wait` is the least time that it takes, because of the disk.
+    """
+
+    shared: float = 0.0
+    alone: float = 0.0
+    beside: float = 0.0
+    wait: float = 0.0
+
+    def __add__(self, other: _Cost) -> _Cost:
+        return _Cost(*(getattr(self, name) + getattr(other, name) for name in ("shared", "alone", "beside", "wait")))
+
+    def __mul__(self, times: float) -> _Cost:
+        return _Cost(*(getattr(self, name) * times for name in ("shared", "alone", "beside", "wait")))
+
+    def seconds(self, machine: Machine) -> float:
+        """Return the time it takes."""
+        return max(self.shared / machine.parallel + self.alone, self.wait)
+
+    def cpu(self, machine: Machine) -> float:
+        """Return the time of all cores; several that work at once are each a little slower."""
+        return self.shared * min(machine.threads, machine.cores) / machine.parallel + self.alone + self.beside
 
 
 @dataclass(frozen=True)
@@ -169,89 +199,92 @@ class _Model:
         return self.set_bytes > self.search.budget.sets
 
     @property
-    def unpacking(self) -> float:
-        """Seconds to go once through text that lies on disk, or still in the system's cache."""
+    def unpacked(self) -> _Cost:
+        """What it takes to go once through text that lies on disk, or still in the system's cache."""
         if not self.spilled:
-            return 0.0
+            return _Cost()
         cached = self.packed < free_memory() - self.search.budget.total
-        reading = 0.0 if cached else self.packed / self.machine.read_speed
-        return max(self.text * self.sample.packing.unpack / self.machine.parallel, reading)
-
-    def sorted(self, documents: float) -> float:
-        """Return what sorting so many documents costs more than the measurement says."""
-        return 1 + GROWTH * max(0.0, math.log10(max(1.0, documents) / DOCUMENTS))
-
-    def seconds(self) -> dict[str, float]:
-        """Predict the time of every stage."""
-        machine, seen, trial = self.machine, self.sample.seen, self.trial
-        n, cores, growth = self.documents, machine.parallel, self.sorted(self.documents)
-        reading = self.text * seen.read + n * machine.sample
-        if self.spilled:
-            reading += self.text * self.sample.packing.pack + self.packed * machine.check
-        disk = seen.stored / machine.read_speed + self.packed / machine.write_speed
-        shingles = self.candidates * self.sample.mean_set
-        similar = min(1.0, trial.pairs / max(1.0, trial.candidates))
-        comparing = shingles * (similar * machine.match + (1 - similar) * machine.miss)
-        mean = self.text / max(1, n)
-        blocks = self.set_bytes if self.in_blocks else 0.0
-        predicted = {
-            "start": machine.start,
-            "read": max(reading / cores, self.text * seen.drawn, disk),
-            "identical": n * machine.identical * growth + (self.unpacking if trial.different < 1 else 0.0),
-            "tune": (trial.tune + self.certified * mean * trial.shingle) / cores
-            + self.certified * self.sample.mean_set * machine.index
-            + self.unpacking,
-            "sketch": self.sketching()
-            + self.unpacking
-            + (self.keys / machine.write_speed if self.stored_keys else 0.0),
-            "candidates": (
-                self.different * (self.bands + 1) * machine.sort * growth + self.candidates * machine.candidate
-            )
-            / cores,
-            "verify": (self.verified * mean * trial.shingle + comparing) / cores
-            + (self.unpacking if self.verified else 0.0)
-            + blocks / machine.write_speed,
-            "cluster": n * machine.cluster * growth,
-            "tables": n * machine.table * growth,
-            "write": self.writing(),
-            "rest": n * (machine.group + (machine.unique if seen.named else 0.0)) * growth + self.committing(),
-        }
-        if self.search.ignore_common is not None:
-            predicted["common"] = self.text * trial.different * trial.shingle / cores + self.unpacking
-        return predicted
-
-    def writing(self) -> float:
-        """Predict the time to write the answer: what is kept, and the tables."""
-        seen = self.sample.seen
-        each = seen.rewrite + seen.reread
-        if seen.files > 1:
-            each /= min(self.machine.parallel, seen.files)
-        elif seen.ahead and self.machine.cores > 1:
-            each = max(seen.rewrite, seen.reread)
-        kept = self.kept * each
-        rows = self.documents + self.documents - self.kept + self.pairs
-        return max(kept + rows * self.machine.row, self.answer() / self.machine.write_speed)
+        disk = 0.0 if cached else self.packed / self.machine.read_speed
+        return _Cost(shared=self.text * self.sample.packing.unpack, wait=disk)
 
     @property
     def certified(self) -> int:
         return self.sample.certified(self.search)
 
-    def sketching(self) -> float:
-        """Predict the time to sketch, with every document shown to the certificate's sample."""
-        work = self.text * self.trial.sketch
-        if self.certified:
-            work += self.documents * self.sample.mean_set * (self.machine.probe + MET * self.machine.meet)
-        return self.trial.different * work / self.machine.parallel
-
     @property
     def commits(self) -> bool:
         """True if sketching takes so long that its result is committed."""
-        return self.stored_keys or self.sketching() + self.unpacking > PATIENCE
+        return self.stored_keys or self.sketching().seconds(self.machine) > PATIENCE
 
-    def committing(self) -> float:
-        """Predict the time to bring committed steps to the disk."""
-        size = self.keys + STEP * self.documents if self.commits else 0.0
-        return size * (self.machine.check + 1 / self.machine.write_speed)
+    def costs(self) -> dict[str, _Cost]:
+        """Predict the work of every stage."""
+        machine, seen, trial, n = self.machine, self.sample.seen, self.trial, self.documents
+        growth = 1 + GROWTH * max(0.0, math.log10(max(1, n) / DOCUMENTS))
+        mean = self.text / max(1, n)
+        pairing = self.different * (self.bands + 1) * machine.sort * growth + self.candidates * machine.candidate
+        steps = self.keys + STEP * n if self.commits else 0.0
+        naming = machine.unique if seen.named else 0.0
+        costs = {
+            "start": _Cost(alone=machine.start),
+            "read": self.reading(),
+            "identical": self.unpacked * (trial.different < 1) + _Cost(alone=n * machine.identical * growth),
+            "tune": self.unpacked
+            + _Cost(
+                shared=trial.tune + self.certified * mean * trial.shingle,
+                alone=self.certified * self.sample.mean_set * machine.index,
+            ),
+            "sketch": self.sketching(),
+            "candidates": _Cost(shared=pairing),
+            "verify": self.verifying(mean),
+            "cluster": _Cost(alone=n * machine.cluster * growth),
+            "tables": _Cost(alone=n * machine.table * growth),
+            "write": self.writing(),
+            "rest": _Cost(
+                alone=n * (machine.group + naming) * growth + steps * machine.check, wait=steps / machine.write_speed
+            ),
+        }
+        if self.search.ignore_common is not None:
+            costs["common"] = self.unpacked + _Cost(shared=self.different * mean * trial.shingle)
+        return costs
+
+    def reading(self) -> _Cost:
+        """Predict the work to read: one thread hands it out, and can be what the others wait for."""
+        seen, machine = self.sample.seen, self.machine
+        work = self.text * seen.read + self.documents * machine.sample
+        disk = seen.stored / machine.read_speed
+        if self.spilled:
+            work += self.text * self.sample.packing.pack + self.packed * machine.check
+            disk += self.packed / machine.write_speed
+        return _Cost(shared=work, wait=max(disk, self.text * seen.drawn))
+
+    def sketching(self) -> _Cost:
+        """Predict the work to sketch, with every document shown to the certificate's sample."""
+        work = self.text * self.trial.sketch
+        if self.certified:
+            work += self.documents * self.sample.mean_set * (self.machine.probe + MET * self.machine.meet)
+        disk = self.keys / self.machine.write_speed if self.stored_keys else 0.0
+        return self.unpacked + _Cost(shared=self.trial.different * work, wait=disk)
+
+    def verifying(self, mean: float) -> _Cost:
+        """Predict the work to make sets of the documents in pairs, and to compare them."""
+        similar = min(1.0, self.trial.pairs / max(1.0, self.trial.candidates))
+        shingles = self.candidates * self.sample.mean_set
+        comparing = shingles * (similar * self.machine.match + (1 - similar) * self.machine.miss)
+        disk = self.set_bytes / self.machine.write_speed if self.in_blocks else 0.0
+        cost = _Cost(shared=self.verified * mean * self.trial.shingle + comparing, wait=disk)
+        return self.unpacked * (self.verified > 0) + cost
+
+    def writing(self) -> _Cost:
+        """Predict the work to write what is kept, and the tables."""
+        seen = self.sample.seen
+        rows = (2 * self.documents - self.kept + self.pairs) * self.machine.row
+        disk = self.answer() / self.machine.write_speed
+        once, again = self.kept * seen.rewrite, self.kept * seen.reread
+        if seen.files > 1:
+            return _Cost(shared=once + again, alone=rows, wait=disk)
+        if seen.ahead and self.machine.cores > 1:
+            return _Cost(alone=max(once, again) + rows, beside=min(once, again), wait=disk)
+        return _Cost(alone=once + again + rows, wait=disk)
 
     def memory(self) -> float:
         """Predict the peak of memory: it comes while text is read, or while pairs are sorted or verified."""
@@ -289,12 +322,16 @@ class _Model:
             found.append("the number of documents is estimated")
         if self.spilled or self.stored_keys:
             found.append("the run will keep data on disk; more memory would make it faster")
+        busy = others_load()
+        if busy + self.search.threads > 1.5 * self.machine.cores:
+            found.append(f"other work keeps {busy:.1f} of {self.machine.cores} cores busy now; it is not counted in")
         return tuple(found)
 
     def forecast(self) -> Forecast:
         """Put it all together."""
         verifying, writing = self.spill()
         answer = self.answer()
+        costs = self.costs()
         steps = STEP * self.documents + (0.0 if self.stored_keys else self.keys) if self.commits else 0.0
         return Forecast(
             documents=self.documents,
@@ -306,7 +343,8 @@ class _Model:
             removed=round(self.documents - self.kept),
             candidates=round(self.candidates),
             pairs=round(self.pairs),
-            seconds=self.seconds(),
+            seconds={stage: cost.seconds(self.machine) for stage, cost in costs.items()},
+            cpu_seconds=sum(cost.cpu(self.machine) for cost in costs.values()),
             memory=round(self.memory()),
             spill=round(verifying),
             answer=round(answer),

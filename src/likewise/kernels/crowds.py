@@ -63,7 +63,8 @@ def mark_heavy(values, offsets, down, counts, most, heavy, out):
         total = 0
         for j in range(offsets[i], offsets[i + 1]):
             heavy[j] = counts[(np.uint64(values[j]) * TABLE_ODD) >> down] > most
-            total += np.int64(heavy[j])
+            if heavy[j]:
+                total += 1
         out[i] = total
 
 
