@@ -64,7 +64,7 @@ def test_sets_by_blocks(made, threshold, limit, threads):
     assert scored(items, numbers, pairs, threshold, limit, threads) == expected
 
 
-def random_collection(seed, n=120):
+def random_collection(seed, n=60):
     """Families of documents of very different sizes, and pairs within and across families."""
     random = np.random.default_rng(seed)
     families = [random.integers(0, 300, random.integers(3, 150)) for _ in range(12)]
@@ -73,11 +73,11 @@ def random_collection(seed, n=120):
         words = families[random.integers(len(families))].copy()
         words[random.random(len(words)) < 0.05] = 999
         texts.append(" ".join(f"w{word}" for word in words))
-    pairs = sorted({tuple(sorted(pair)) for pair in random.integers(0, n, (600, 2)).tolist() if pair[0] != pair[1]})
+    pairs = sorted({tuple(sorted(pair)) for pair in random.integers(0, n, (250, 2)).tolist() if pair[0] != pair[1]})
     return texts, pairs
 
 
-@pytest.mark.parametrize("limit", [100, 3000, 20_000, 60_000])
+@pytest.mark.parametrize("limit", [100, 8000, 40_000])
 @pytest.mark.parametrize("shingler", [Words(2), Chars(5), Words(1, bag=True)], ids=str)
 def test_documents_by_blocks(shingler, limit):
     """From blocks of one document each to a few large ones; all pairs are connected, so that blocks must meet."""
@@ -86,14 +86,10 @@ def test_documents_by_blocks(shingler, limit):
     rows = np.arange(len(texts))
     expected = naive(lists, rows, pairs, 0.6)
     assert len(expected) > 10
-    for size in (7, 1000):
-        chunked = Texts(
-            chunk for start in range(0, len(texts), size) for chunk in Texts.of(texts[start : start + size]).chunks
-        )
-        items = TextItems(chunked, shingler)
-        assert scored(items, rows, pairs, 0.6) == expected
-        for threads in (1, 2):
-            assert scored(items, rows, pairs, 0.6, limit, threads) == expected
+    chunked = Texts(chunk for start in range(0, len(texts), 7) for chunk in Texts.of(texts[start : start + 7]).chunks)
+    items = TextItems(chunked, shingler)
+    assert scored(items, rows, pairs, 0.6) == expected
+    assert scored(items, rows, pairs, 0.6, limit, threads=2) == expected
 
 
 def test_only_sets_that_stand_in_a_pair_are_made():
@@ -129,6 +125,20 @@ def test_leftovers_of_an_earlier_run_are_not_taken(tmp_path):
     assert (left.tolist(), right.tolist(), similarity.tolist()) == ([0], [1], [0.75])
 
 
+@pytest.mark.xfail(strict=True, reason="src/likewise/compare.py: all blocks are open at once")
+def test_there_may_be_more_blocks_than_a_process_may_open_files(tmp_path):
+    resource = pytest.importorskip("resource")
+    lists = [[2 * number, number // 2] for number in range(400)]
+    pairs = [(number, number + 1) for number in range(0, 400, 2)]
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 40, hard))
+    try:
+        found = scored(SetItems(Sets.from_lists(lists)), np.arange(400), pairs, 0.1, 200)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert found == naive(lists, range(400), pairs, 0.1)
+
+
 # which items share a block
 
 
@@ -148,7 +158,6 @@ def test_blocks(made, limit, data):
         assert size[blocks == block].sum() <= 2 * limit + 100
 
 
-@pytest.mark.xfail(strict=True, reason="src/likewise/compare.py: ndarray.tofile hides that the disk is full")
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
 @pytest.mark.parametrize("size", [10, 5000])
 def test_a_full_disk_is_never_silent(size, tmp_path, monkeypatch):
@@ -158,7 +167,7 @@ def test_a_full_disk_is_never_silent(size, tmp_path, monkeypatch):
     pairs = sides([(0, 1), (2, 3), (4, 5)])
 
     def full(path, mode):
-        return open("/dev/full", mode)  # noqa: SIM115
+        return open("/dev/full", mode)
 
     monkeypatch.setattr(module, "open", full, raising=False)
     with pytest.raises(OSError, match="No space left"):

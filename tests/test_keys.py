@@ -128,7 +128,6 @@ def test_a_write_that_takes_only_a_part_is_gone_on_with(tmp_path, monkeypatch):
     assert read(keys) == rows.tolist()
 
 
-@pytest.mark.xfail(strict=True, reason="src/likewise/keys.py: ndarray.tofile hides that the disk is full")
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
 @pytest.mark.parametrize("items", [10, 100_000])
 def test_a_full_disk_is_never_silent(items, tmp_path):

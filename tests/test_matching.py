@@ -1,6 +1,12 @@
 """The heart of a run against brute force: the same pairs, whatever the threads and the chunks."""
 
+import contextlib
+import errno
 import itertools
+import os
+import re
+import shutil
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -9,17 +15,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
+from likewise import candidates as pairing
 from likewise import matching
 from likewise.arrays import Sets, Texts
-from likewise.errors import ParameterError
+from likewise.errors import OutputError, ParameterError
 from likewise.families.banding import Banding
 from likewise.families.minhash import METHODS, MinHash
 from likewise.groups import Groups
 from likewise.items import SetItems, TextItems
 from likewise.matching import Matches, Search, Sides, listed_pairs, seed_hashes
+from likewise.memory import UNLIMITED
 from likewise.parallel import check_threads, in_order
 from likewise.record import Record
 from likewise.shingle import Chars, Words
+from likewise.store import Workspace
 
 CERTAIN = Banding(60, 1)  # misses a pair of similarity 0.5 once in 10^18
 VOCABULARY = [f"{a}{b}" for a in ("ba", "Do", "ké", "中") for b in ("lu", "ma", "ni", "so", "ta", "x")]
@@ -192,7 +201,7 @@ def test_a_run_tells_what_it_does():
     search(0.5).find(TextItems(Texts.of(texts), Words(2)), record)
     assert record.counts == {"items": 5, "different": 4, "groups": 3, "candidates": 1, "verified": 1}
     assert record.notes["banding"] == {"bands": 60, "rows": 1, "slots": 60}
-    assert list(record.seconds) == ["identical", "tune", "sketch", "candidates", "verify"]
+    assert list(record.seconds) == ["identical", "tune", "sketch", "candidates", "verify", "certify"]
     assert ("sketch", 4, 4) in seen
     assert min(record.seconds.values()) >= 0
 
@@ -309,3 +318,215 @@ def test_a_hundred_thousand_copies_are_listed_in_linear_space():
     assert (left == 0).all()
     assert right.tolist() == list(range(1, n))
     assert abridged == {"groups": 1, "items": n}
+
+
+# with little memory, and cut off
+
+
+@dataclass(frozen=True)
+class Shares:
+    """A budget whose shares are set one by one, in bytes: keys, sorting, pairs, sets."""
+
+    keys: int
+    sort: int
+    pairs: int
+    sets: int
+
+
+LITTLE = Shares(0, 500, 40 * 60, 2000)  # everything is on disk, in a few parts
+LESS = Shares(0, 200, 40 * 25, 400)  # and in many
+MORE = Shares(0, 1 << 20, 40 * 150, 1 << 20)
+IDENTITY = {"parameters": {"threshold": 0.5}, "inputs": {}}
+
+
+def lean(budget, threads=1, patience=0.0):
+    return Search(0.5, 0.99, MinHash(1, "fast"), Banding(8, 1), threads=threads, budget=budget, patience=patience)
+
+
+@contextlib.contextmanager
+def workspace(folder, **options):
+    space = Workspace.open(folder, IDENTITY, **options)
+    try:
+        yield space
+    finally:
+        space.close()
+
+
+def told(record):
+    """What a run says of itself, but for the time it took."""
+    return record.counts, record.notes
+
+
+@pytest.mark.parametrize("sides", [None, Sides(25, across=True), Sides(25, across=False)], ids=str)
+@pytest.mark.parametrize(
+    ("budget", "threads"), [(LESS, 1), (LITTLE, 2), (MORE, 1), (Shares(1 << 20, 500, 40 * 25, 1000), 1)], ids=str
+)
+def test_memory_does_not_change_the_answer(tmp_path, quick_disk, budget, threads, sides):
+    """P5: documents with a workspace that lasts, and sets with a temporary one."""
+    texts = collection(3, 60)
+    lasting = Workspace.open(tmp_path / "out", IDENTITY, fresh=True)
+    documents, sets = TextItems(Texts.of(texts), Words(2)), SetItems(Words(2).sets(texts))
+    for items, space in ((documents, lasting), (sets, Workspace.temporary(tmp_path))):
+        record, again = Record(), Record()
+        expected = lean(UNLIMITED).find(items, record, sides=sides)
+        assert len(expected.left) > 10
+        assert same(lean(budget, threads).find(items, again, space, sides), expected)
+        assert told(again) == told(record)
+        space.finish()
+    assert list(tmp_path.rglob("*")) == [tmp_path / "out"]
+
+
+@pytest.fixture
+def quick_disk(monkeypatch):
+    """Bringing files to the disk takes most of the time, and nobody will switch it off."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+
+@pytest.mark.parametrize("sides", [None, Sides(25, across=True), Sides(25, across=False)], ids=str)
+def test_memory_does_not_change_what_crowds_are(tmp_path, quick_disk, monkeypatch, sides):
+    """P5: with few pairs allowed, most items share a heavy bucket; light and heavy ones are told apart the same way."""
+    monkeypatch.setattr(pairing, "PAIRS_AT_LEAST", 100)
+    monkeypatch.setattr(pairing, "PAIRS_AN_ITEM", 0)
+    items = TextItems(Texts.of(collection(3, 80)), Words(2))
+    record = Record()
+    expected = lean(UNLIMITED).find(items, record, sides=sides)
+    assert record.notes["crowds"]
+    for budget in (LESS, MORE):
+        for patience in (0.0, 1e9):
+            with workspace(tmp_path / str(budget.sets), fresh=True) as space:
+                lean(budget, 2, patience).find(items, Record(), space, sides)
+            with workspace(tmp_path / str(budget.sets)) as space:
+                again = Record()
+                assert same(lean(LITTLE, 1, patience).find(items, again, space, sides), expected)
+                assert told(again) == told(record)
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def cut_off(patch, calls):
+    """End the process before so manieth a rename; every commit makes two, and forgetting a step one."""
+    replace, left = os.replace, iter(range(calls))
+
+    def replaced(source, target):
+        if next(left, None) is None:
+            raise Killed
+        replace(source, target)
+
+    patch.setattr(os, "replace", replaced)
+
+
+def resume_everywhere(tmp_path, first, then, items, step=1):
+    """Cut a run off before every rename in turn, and go on: always the same answer. Return the steps taken up."""
+    record = Record()
+    expected = lean(UNLIMITED).find(items, record)
+    assert len(expected.left) > 10
+    taken, over = [], False
+    for calls in itertools.count(0, step):
+        folder = tmp_path / str(calls)
+        with pytest.MonkeyPatch.context() as patch:
+            cut_off(patch, calls)
+            with contextlib.suppress(Killed), workspace(folder) as space:
+                first.find(items, Record(), space)
+                over = True
+        with workspace(folder) as space:
+            again = Record()
+            taken.append(space.resumed)
+            assert same(then.find(items, again, space), expected), (calls, space.resumed)
+            assert told(again) == told(record)
+            space.finish()
+        if over:
+            return taken
+    return taken
+
+
+@pytest.mark.parametrize("budget", [LITTLE, UNLIMITED], ids=["little", "unlimited"])
+def test_a_run_goes_on_wherever_it_was_cut_off(tmp_path, quick_disk, budget):
+    items = TextItems(Texts.of(collection(3, 30)), Words(2))
+    taken = resume_everywhere(tmp_path, lean(budget), lean(budget, threads=2), items)
+    assert taken[0] == []
+    assert ["sketch"] in taken
+    assert "verify" in taken[-1]
+    portions = [[step for step in steps if step.startswith("verify-")] for steps in taken if "verify" not in steps]
+    assert max(map(len, portions)) == (7 if budget == LITTLE else 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "then"), [(LITTLE, MORE), (MORE, LITTLE), (LITTLE, UNLIMITED)], ids=["more", "less", "unlimited"]
+)
+def test_a_run_goes_on_with_other_memory(tmp_path, quick_disk, first, then):
+    """The memory is no part of the identity of a run, and changes nothing but the speed."""
+    items = TextItems(Texts.of(collection(3, 30)), Words(2))
+    resume_everywhere(tmp_path, lean(first), lean(then), items, step=2)
+
+
+def test_a_quick_run_goes_on_after_its_last_step(tmp_path):
+    """Keys and candidates are on disk and committed; verifying was quick, and was not. Then it was cut off."""
+    items = TextItems(Texts.of(collection(3, 30)), Words(2))
+    expected = lean(UNLIMITED).find(items, Record())
+    with workspace(tmp_path) as space:
+        lean(LITTLE, patience=1e9).find(items, Record(), space)
+    with workspace(tmp_path) as space:
+        assert same(lean(LITTLE, patience=1e9).find(items, Record(), space), expected)
+
+
+def test_quick_steps_are_not_committed(tmp_path):
+    """A run that is over in less than its patience leaves no more than it must."""
+    items = TextItems(Texts.of(collection(3, 30)), Words(2))
+    with workspace(tmp_path) as space:
+        lean(UNLIMITED, patience=1e9).find(items, Record(), space)
+        assert space.steps == []
+        lean(UNLIMITED, patience=0.0).find(items, Record(), space)
+        assert space.steps == ["sketch", "verify"]
+
+
+@pytest.mark.parametrize("step", ["sketch", "candidates", "verify-", "verify"])
+def test_damage_costs_time_and_nothing_else(tmp_path, step, monkeypatch):
+    """A byte of a step's first file is changed while the run is cut off, just before the steps would be forgotten."""
+    items = TextItems(Texts.of(collection(3, 30)), Words(2))
+    expected = lean(UNLIMITED).find(items, Record())
+    monkeypatch.setattr(Workspace, "forget", lambda space, *steps: None)
+    with workspace(tmp_path) as space:
+        lean(LITTLE).find(items, Record(), space)
+        step = next(one for one in space.steps if one.startswith(step))
+        steps = space.steps
+        path = next(path for path in sorted(space.path(step, "").iterdir()) if path.stat().st_size)
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 255
+    path.write_bytes(content)
+    monkeypatch.undo()
+    with workspace(tmp_path) as space:
+        assert space.resumed == steps[: steps.index(step)]
+        assert same(lean(LITTLE).find(items, Record(), space), expected)
+
+
+def test_no_room_for_the_keys(tmp_path, monkeypatch):
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: usage._replace(free=500))
+    items = TextItems(Texts.of(collection(3, 30)), Words(2))
+    with workspace(tmp_path) as space:
+        with pytest.raises(OutputError, match="the band keys will need 896 bytes on disk and 500 bytes are free"):
+            lean(LITTLE).find(items, Record(), space)
+        lean(UNLIMITED).find(items, Record(), space)
+
+
+@pytest.mark.parametrize("calls", [0, 14, 60])
+def test_a_full_disk_can_be_gone_on_from(tmp_path, calls):
+    """Every write that is brought to the disk may fail; what is said names the folder, and the next run goes on."""
+    items = TextItems(Texts.of(collection(3, 30)), Words(2))
+    expected = lean(UNLIMITED).find(items, Record())
+    fsync, left = os.fsync, iter(range(calls))
+
+    def full(handle):
+        if next(left, None) is None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        fsync(handle)
+
+    with workspace(tmp_path) as space, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OutputError, match=f"{re.escape(str(tmp_path))}/.*the disk is full"):
+            lean(LITTLE).find(items, Record(), space)
+    with workspace(tmp_path) as space:
+        assert ("sketch" in space.resumed) == (calls > 0)
+        assert same(lean(LITTLE).find(items, Record(), space), expected)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import random
+import tempfile
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations
@@ -12,12 +15,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import likewise
+import runs
+from likewise import memory
 from likewise.shingle import Words
 
 VOCABULARY = [f"w{i}" for i in range(400)]
@@ -274,6 +280,94 @@ def test_the_same_bytes_for_any_number_of_threads(texts: list[str], tmp_path: Pa
         likewise.dedup(source, threshold=0.6, threads=threads, batch_rows=batch_rows).save(out)
         folders.append({p.name: p.read_bytes() for p in sorted(out.rglob("*.parquet"))})
     assert folders[0] == folders[1] == folders[2]
+
+
+WAYS: list[dict[str, Any]] = [
+    {"threads": 1},
+    {"threads": 3, "batch_rows": 7},
+    {"threads": 2, "memory": 60_000},
+    {"threads": 1, "memory": 9000, "batch_rows": 50},
+    {"threads": 2, "memory": 20_000, "spill": "elsewhere", "batch_rows": 13},
+]
+
+
+def write_files(texts: list[str], folder: Path, kind: str) -> Path:
+    """Write documents, each with a number and a note, as files of one kind; return what names them."""
+    rows = [{"text": text, "n": n, "note": f"é{n}"} for n, text in enumerate(texts)]
+    table = pa.Table.from_pylist(rows)
+    if kind == "parquet":
+        for place in range(3):
+            pq.write_table(table.slice(place * 60, 60 if place < 2 else None), folder / f"{place}.parquet")
+    elif kind == "arrow":
+        with pa.ipc.new_file(folder / "a.arrow", table.schema) as out:
+            out.write_table(table, 17)
+    elif kind == "csv":
+        pa.csv.write_csv(table, folder / "a.csv")
+    elif kind == "jsonl":
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / "a.jsonl.gz").write_bytes(gzip.compress(lines.encode(), mtime=0))
+    else:
+        for n, text in enumerate(texts):
+            (folder / f"{n:04d}.txt").write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "csv", "jsonl", "text"])
+def test_the_same_bytes_whatever_the_memory(
+    texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """P5: memory, spill, threads and batches do not change a byte of any file."""
+    monkeypatch.setattr(memory, "LEAST", 1)
+    monkeypatch.setattr(os, "fsync", lambda handle: None)  # which takes long, and is seen by nobody here
+    (tmp_path / "in").mkdir()
+    source = write_files(texts, tmp_path / "in", kind)
+    answers = []
+    for number, way in enumerate(WAYS):
+        options = {**way, "spill": tmp_path / way["spill"]} if "spill" in way else way
+        out = tmp_path / str(number)
+        result = likewise.dedup(source, shingle="words:2", threshold=0.6, out=out, **options)
+        assert (result.stats["parameters"]["spilled_bytes"] > 0) == ("memory" in way)
+        assert result.stats["counts"]["near"] > 20
+        answers.append(runs.answer(out))
+    assert all(answer == answers[0] for answer in answers)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_an_answer_outlives_its_workspace(texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without `out` everything on disk is gone when the run is over, and the answer is still whole."""
+    monkeypatch.setattr(memory, "LEAST", 1)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    source = tmp_path / "in.parquet"
+    pq.write_table(pa.table({"text": texts, "key": [f"k{n}" for n in range(len(texts))]}), source, row_group_size=20)
+    options: dict[str, Any] = {"id": "key", "shingle": Words(2), "threshold": 0.6}
+    expected = likewise.dedup(source, **options)
+    for place in (None, tmp_path / "temporary"):
+        lean = likewise.dedup(source, memory=9000, spill=place, **options)
+        assert lean.stats["parameters"]["spilled_bytes"] > 0
+        assert list((tmp_path / "temporary").iterdir()) == []
+        for name in ("pairs", "removed", "clusters", "kept"):
+            assert getattr(lean, name).equals(getattr(expected, name)), name
+    lean.save(tmp_path / "lean")
+    expected.save(tmp_path / "expected")
+    assert runs.answer(tmp_path / "lean") == runs.answer(tmp_path / "expected")
+
+
+def test_the_same_pairs_whatever_the_memory(texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "LEAST", 1)
+    for name, part in (("here", texts[:120]), ("there", texts[60:])):
+        pq.write_table(pa.table({"text": part}), tmp_path / f"{name}.parquet", row_group_size=20)
+    (tmp_path / "spill").mkdir()
+    for other in (None, tmp_path / "there.parquet"):
+        options: dict[str, Any] = {"shingle": Words(2), "threshold": 0.6}
+        expected = likewise.pairs(tmp_path / "here.parquet", other, **options)
+        assert expected.num_rows > 50
+        for threads in (1, 2):
+            lean = likewise.pairs(
+                tmp_path / "here.parquet", other, memory=9000, spill=tmp_path / "spill", threads=threads, **options
+            )
+            assert lean.equals(expected)
+            assert list((tmp_path / "spill").iterdir()) == []
 
 
 @pytest.mark.parametrize("threshold", [0, -1, 1.4, float("nan"), "high", None, True])

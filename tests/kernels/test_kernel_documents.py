@@ -1,12 +1,15 @@
 import numpy as np
 import pytest
-from arrays_of import ints, numbers, parts, utf8
+from arrays_of import ints, numbers, parts, ragged, utf8
 from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
+from likewise.arrays import Sets
+from likewise.certificate import NO_HITS, NO_SAMPLE, make_sample
 from likewise.families.minhash import METHODS, MinHash
 from likewise.kernels import documents
+from likewise.kernels.probe import Hits
 from likewise.shingle import Chars, Words, unicode_tables
 
 SHINGLERS = [
@@ -52,6 +55,17 @@ def test_sets_stop_before_the_document_that_does_not_fit(room):
     assert done == [oracles.document_set(shingler, text, kinds) for text in texts[: len(ends)]]
 
 
+def neighbours(shingler, sample, texts, threshold):
+    """(place in the sample, document, similarity) by definition."""
+    found = []
+    for i, a in enumerate(sample):
+        for j, b in enumerate(texts):
+            x, y = set(wide(shingler, a)), set(wide(shingler, b))
+            if x and y and len(x & y) / len(x | y) >= threshold:
+                found.append((i, j, len(x & y) / len(x | y)))
+    return found
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("shingler", SHINGLERS, ids=repr)
 @given(texts=TEXTS)
@@ -61,7 +75,15 @@ def test_keys_of_documents(shingler, method, texts):
     minhash, bands, band_rows = MinHash(3, method), 2, 2
     keys, digests = np.empty((len(rows), bands), np.uint32), np.empty((len(rows), 2), np.uint64)
     seeds = minhash.seeds(bands * band_rows)
-    documents.key_documents(data, offsets, rows, shingler.recipe(), minhash.code, seeds, band_rows, keys, digests)
+    sample = make_sample(Sets(*ragged([wide(shingler, text) for text in texts[:3]])), 0.5)
+    hits = Hits(np.empty(50, np.int32), np.empty(50, np.int64), np.empty(50))
+    recipe = shingler.recipe()
+    done, count = documents.key_documents(
+        data, offsets, rows, recipe, minhash.code, seeds, band_rows, keys, digests, sample, hits
+    )
+    assert done == len(rows)
+    met = sorted(zip(*(part[:count].tolist() for part in hits), strict=True))
+    assert met == neighbours(shingler, texts[:3], [texts[row] for row in rows], 0.5)
     for place, row in enumerate(rows):
         slots = oracles.signature(method, 3, wide(shingler, texts[row]), bands * band_rows)
         assert numbers(keys[place]) == oracles.band_keys(slots, band_rows)
@@ -81,7 +103,27 @@ def test_tables_grow_with_the_document():
         keys, digests = np.empty((3, 1), np.uint32), np.empty((3, 2), np.uint64)
         minhash = MinHash(1, "classic")
         recipe, seeds = shingler.recipe(), minhash.seeds(1)
-        documents.key_documents(data, offsets, ints([0, 1, 2]), recipe, minhash.code, seeds, 1, keys, digests)
+        documents.key_documents(
+            data, offsets, ints([0, 1, 2]), recipe, minhash.code, seeds, 1, keys, digests, NO_SAMPLE, NO_HITS
+        )
         for row, text in enumerate(texts):
             slots = oracles.classic_signature(wide(shingler, text), oracles.seed_sequence(1, 1), 1)
             assert numbers(keys[row]) == oracles.band_keys(slots, 1)
+
+
+def test_keys_stop_before_the_document_whose_hits_may_not_fit():
+    shingler, texts = Words(1), ["a b c"] * 5
+    data, offsets = utf8(texts)
+    sample = make_sample(Sets(*ragged([wide(shingler, "a b c")] * 2)), 0.9)
+    keys, digests = np.zeros((5, 1), np.uint32), np.zeros((5, 2), np.uint64)
+    minhash, hits = MinHash(1), Hits(np.empty(5, np.int32), np.empty(5, np.int64), np.empty(5))
+    recipe, seeds = shingler.recipe(), minhash.seeds(1)
+    got = documents.key_documents(data, offsets, ints(range(5)), recipe, 0, seeds, 1, keys, digests, sample, hits)
+    assert got == (2, 4)
+    assert list(zip(hits.sample[:4].tolist(), hits.document[:4].tolist(), strict=True)) == [
+        (0, 0),
+        (1, 0),
+        (0, 1),
+        (1, 1),
+    ]
+    assert (digests[2:] == 0).all()

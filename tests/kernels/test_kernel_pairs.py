@@ -57,13 +57,13 @@ def test_rows_with_equal_fingerprints_get_the_first_of_them(rows):
 
 def scan(keys, low=0, high=None, cap=99, passed=True):
     """The pairs of every band; `passed`: those of earlier bands are passed over."""
-    array = np.array(keys, np.uint32)
+    array, light = np.array(keys, np.uint32), np.zeros((0, 0), np.bool_)
     found = []
     for band in range(array.shape[1]):
         members, ordered = pairs.radix_sort32(array[:, band].copy())
         none = np.zeros(0, np.int32)
         bounds = low, len(keys) if high is None else high, cap
-        earlier = (array, band) if passed else (np.zeros((0, 0), np.uint32), 0)
+        earlier = (array, light, band) if passed else (np.zeros((0, 0), np.uint32), light, 0)
         count = pairs.scan_band(ordered, members, *earlier, *bounds, False, none, none)
         left, right = np.empty(count, np.int32), np.empty(count, np.int32)
         assert pairs.scan_band(ordered, members, *earlier, *bounds, True, left, right) == count
@@ -80,6 +80,19 @@ def test_bands_give_every_candidate_once(keys):
 def test_bands_give_every_candidate_that_counts_once(keys, low, high):
     assert scan(keys, low, high) == oracles.candidates(keys, low, high)
     assert scan(keys, low, low) == [(i, j) for i, j in oracles.candidates(keys) if i < low <= j]
+
+
+@given(KEYS, st.integers(1, 9))
+def test_pairs_that_met_in_a_heavy_bucket_count_in_a_light_one(keys, cap):
+    array = np.array(keys, np.uint32)
+    heavy = np.array([[column.tolist().count(key) > cap for key in column] for column in array.T], np.bool_).T.copy()
+    found = []
+    for band in range(array.shape[1]):
+        members, ordered = pairs.radix_sort32(array[:, band].copy())
+        room = [np.empty(99, np.int32), np.empty(99, np.int32)]
+        count = pairs.scan_band(ordered, members, array, heavy, band, 0, len(keys), cap, True, *room)
+        found += zip(*(numbers(side[:count]) for side in room), strict=True)
+    assert sorted(found) == oracles.candidates(keys, cap=cap)
 
 
 @given(KEYS, st.integers(0, 9), st.integers(1, 9))

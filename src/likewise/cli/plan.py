@@ -185,7 +185,7 @@ def _time(seconds: float) -> str:
     """Write a time for people.
 
     >>> _time(0.034), _time(75), _time(8000), _time(200_000)
-    ('0.03 s', '1 min 15 s', '2 h 13 min', '2 d 8 h')
+    ('0.03 s', '1 min 15 s', '2 h 13 min', '2 d 7 h')
     """
     if seconds < 60:
         return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"

@@ -26,6 +26,7 @@ READ = 40.0  # memory for a document that has been read: offsets, length, finger
 EACH = 120.0  # memory for a document later: groups, its place in all of them, what sorting them takes
 SORTING = 16.0  # memory for a document while a thread sorts a band
 SET = 1.25  # memory for a byte of the sets of documents while pairs are verified
+PARSING = 5.0  # memory for a byte of lines or records that is parsed
 WRITING = 5.0  # memory for a byte of a row group that is written
 BUFFERS = 60e6  # memory for what is being read and written
 READ_STEP = 27.0  # bytes that lie beside the text of a document on disk
@@ -288,15 +289,16 @@ class _Model:
 
     def memory(self) -> float:
         """Predict the peak of memory: it comes while text is read, or while pairs are sorted or verified."""
-        budget, n, named = self.search.budget, self.documents, self.sample.id_bytes
+        budget, n, named, seen = self.search.budget, self.documents, self.sample.id_bytes, self.sample.seen
         base = self.machine.base + BUFFERS
         held = budget.texts if self.spilled else self.text
-        reading = base + held * TEXT + n * held / max(1.0, self.text) * (READ + named)
+        parsed = PARSING * min(self.text, seen.block * (self.search.threads + 1))
+        reading = base + parsed + held * TEXT + n * held / max(1.0, self.text) * (READ + named)
         keys = 2 * min(self.keys, budget.keys)
         sorting = self.search.threads * min(SORTING * self.different, budget.sort)
         sets = min(self.set_bytes * SET, 0.75 * budget.sets)
-        texts = BUFFERS if self.spilled else self.text * TEXT + n * named
-        written = WRITING * self.sample.seen.group * min(self.sample.seen.files, self.search.threads)
+        texts = BUFFERS if self.spilled else self.text * TEXT + n * named + parsed / 2  # which is not given back
+        written = WRITING * seen.group * min(seen.files, self.search.threads)
         return max(reading, base + texts + n * EACH + keys + max(sorting, sets, written))
 
     def answer(self) -> float:

@@ -26,6 +26,7 @@ from likewise.families.tuning import Similarities, tune_for
 from likewise.groups import Groups, labels
 from likewise.identical import chunk_samples
 from likewise.items import TextItems
+from likewise.kernels.sketch import agreements
 from likewise.keys import HeldKeys
 from likewise.matching import SAMPLE, SAMPLE_SLOTS, Search, lowest
 from likewise.read import Source
@@ -236,8 +237,9 @@ class Sample:
         """
         if self.share == 1:
             return 1 - len(np.unique(label)) / len(label)
-        pairs = np.unique(np.stack([self.stretch, label], axis=1), axis=0)
-        _, times = np.unique(pairs[:, 1], return_counts=True)
+        most = int(label.max()) + 1
+        pairs = np.unique(self.stretch * most + label)
+        _, times = np.unique(pairs % most, return_counts=True)
         partners = float((times * (times - 1)).sum()) / len(pairs)
         paired = float(times[times > 1].sum()) / len(pairs)
         share, each = _spread_out(partners, paired, self.share, self.documents)
@@ -265,11 +267,10 @@ class Sample:
 
         Returns the counts, and the number of pairs across stretches among them.
         """
-        near = np.zeros_like(counts)
+        signatures = search.minhash.signatures(sets, SAMPLE_SLOTS).astype(np.uint16)
+        near = np.zeros(SAMPLE_SLOTS + 1, np.int64)
         for number in np.unique(stretch):
-            here = np.flatnonzero(stretch == number)
-            if len(here) > 1:
-                near += agreement_counts(sets.take(here), search.minhash, SAMPLE_SLOTS, search.threads)
+            agreements(signatures[stretch == number], 0, 1, near)
         far = len(sets) * (len(sets) - 1) / 2 - near.sum()
         if far <= 0 or not near.any():
             return counts, max(1.0, float(counts.sum()))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from likewise.errors import InputError
 from likewise.read.base import MIB, Source
 from likewise.read.columns import Piece, clean
 from likewise.read.find import Found
@@ -21,15 +22,15 @@ from likewise.read.look import (
     SLOW,
     Stretch,
     careful,
-    count,
     encoded,
     footer_text,
     look,
     rewrite,
+    row_groups,
     text_bytes,
 )
 from likewise.read.objects import InMemory
-from likewise.read.open import created, told
+from likewise.read.open import BLOCK, created, told
 from likewise.read.parquet import WRITTEN, Parquet
 from likewise.read.plain import TextFiles
 from likewise.read.records import Records
@@ -38,10 +39,13 @@ from likewise.read.tables import TableFiles
 PLACES = 48
 """Stretches to look at."""
 
-SIZE = 12 * MIB
+SIZE = 10 * MIB
 """Bytes to look at in all."""
 
 REWRITES = 3
+
+ALLOCATED = 4096
+"""A file takes a multiple of this on disk."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,8 @@ class Glimpse:
     `exact` says that the documents were counted and not estimated. `stored` is the size of the input on disk.
     `read` are the seconds for a byte of text, of which `drawn` are spent by the one thread that hands out the work.
     `rewrite` are the seconds for a document that is kept, `reread` those to read it again before, and `kept` the bytes
-    it takes; `group` are the bytes that are written at once, `ahead` says that the next ones are read meanwhile.
+    it takes; `group` are the bytes that are written at once, `ahead` says that the next ones are read meanwhile, and
+    `block` are the bytes that are parsed at once.
     """
 
     stretches: list[Stretch]
@@ -67,6 +72,7 @@ class Glimpse:
     kept: float
     group: float = 0.0
     ahead: bool = False
+    block: float = 0.0
 
     @property
     def seen(self) -> int:
@@ -98,8 +104,8 @@ def glimpse(source: Source, size: int = SIZE, places: int = PLACES) -> Glimpse:
 def spread(sizes: Sequence[int], places: int) -> dict[int, list[float]]:
     """Put places at equal distances over things of these sizes: for each thing that is met, where in it (0 to 1).
 
-    >>> spread([1, 3], 4)
-    {0: [0.0], 1: [0.0, 0.3333333333333333, 0.6666666666666666]}
+    >>> spread([1, 4], 5)
+    {0: [0.0], 1: [0.0, 0.25, 0.5, 0.75]}
     """
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if len(ends) else 0
@@ -132,23 +138,28 @@ def _glimpse(stretches: list[Stretch], documents: float, text: float | None, **m
 
 def _of_tables(source: TableFiles, size: int, places: int) -> Glimpse:
     parts = source._usable
-    counts = [count(part) for part in parts]
+    groups = [row_groups(part) for part in parts]
     stretches: list[Stretch] = []
     rewrites: list[float] = []
-    windows, rows = 0.0, 0
+    windows, started = 0.0, 0
     for number, shares in spread([part.file.bytes for part in parts], places).items():
         part = careful(parts[number])
-        looked = list(look(part, shares, max(1, size // places // SLOW.get(part.file.compression or "", 1))))
-        if counts[number] is None:
+        try:
+            looked = list(look(part, shares, max(1, size // places // SLOW.get(part.file.compression or "", 1))))
+        except InputError:
+            if not source.options.skip:
+                raise
+            continue
+        if groups[number] is None:
             windows += sum(stretch.stored for stretch in looked)
-            rows += sum(stretch.rows for stretch in looked)
+            started += sum(stretch.rows for stretch in looked)
         if len(rewrites) < REWRITES and any(stretch.rows for stretch in looked):
             rewrites.append(rewrite(part)[0])
         stretches.extend(looked)
-    documents: float = sum(number for number in counts if number is not None)
-    uncounted = sum(part.file.bytes for part, number in zip(parts, counts, strict=True) if number is None)
+    documents: float = sum(sum(rows) for rows in groups if rows is not None)
+    uncounted = sum(part.file.bytes for part, rows in zip(parts, groups, strict=True) if rows is None)
     if windows:
-        documents += rows * max(1.0, uncounted / windows)
+        documents += started * max(1.0, uncounted / windows)
     stored = sum(part.file.bytes for part in parts)
     footers = [footer_text(part) for part in parts if isinstance(part, Parquet)]
     text = sum(footers) if len(footers) == len(parts) else None
@@ -164,11 +175,11 @@ def _of_tables(source: TableFiles, size: int, places: int) -> Glimpse:
         kept=stored / max(1.0, documents),
     )
     if all(isinstance(part, Records) for part in parts):
-        return seen
-    groups = sum(part._metadata.num_row_groups for part in parts if isinstance(part, Parquet))
-    group = seen.text / groups if groups else float(MIB)
+        return replace(seen, block=float(BLOCK))
+    group = seen.text / max(1, sum(len(rows) for rows in groups if rows is not None))
+    ahead = len(footers) == len(parts) and group < WRITTEN
     reread = seen.read * seen.text / max(1, seen.documents)
-    return replace(seen, reread=reread, group=min(group, float(WRITTEN)), ahead=groups > 0 and group < WRITTEN)
+    return replace(seen, reread=reread, group=min(group, float(WRITTEN)), ahead=ahead)
 
 
 def _of_text_files(source: TextFiles, size: int, places: int) -> Glimpse:
@@ -196,7 +207,7 @@ def _of_text_files(source: TextFiles, size: int, places: int) -> Glimpse:
         files=len(files),
         rewrite=_copying([file for file in files[: 2 * places] if file.bytes < MIB]),
         reread=0.0,
-        kept=stored / len(files),
+        kept=sum(-(-file.bytes // ALLOCATED) for file in files) * ALLOCATED / len(files),
     )
 
 

@@ -1,0 +1,147 @@
+"""Runs in other processes, to be killed: a corpus, the command, and the fingerprints of the answer."""
+
+import contextlib
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from likewise.store import WORK
+
+COMMAND = "from likewise.cli import main; main()"
+AT_STAGE = """
+import os, signal, sys
+import likewise
+from likewise.read import Files
+
+source, out, stage, calls, sign, *options = sys.argv[1:]
+left = int(calls)
+
+def observe(name, done, total):
+    global left
+    if name == stage:
+        left -= 1
+        if left == -1:
+            os.kill(os.getpid(), int(sign))
+
+given = dict(option.split("=", 1) for option in options)
+whole = {name: int(given[name]) for name in ("bands", "rows", "threads") if name in given}
+if "threshold" in given:
+    whole["threshold"] = float(given["threshold"])
+likewise.dedup(Files([source]), out=out, progress=observe, **{**given, **whole})
+"""
+
+
+def corpus(path, documents, words=100, near=2000, seed=1):
+    """Write random documents of so many words: `near` of them have three near copies, and a few are there twice."""
+    random = np.random.default_rng(seed)
+    vocabulary = np.array([f"w{number:04d} " for number in range(9000)], "S6")
+    rows = random.integers(0, len(vocabulary), (documents, words))
+    for copy in range(1, 4):
+        changed = rows[:near].copy()
+        places = random.random(changed.shape) < 0.012
+        changed[places] = random.integers(0, len(vocabulary), int(places.sum()))
+        rows[copy * near : (copy + 1) * near] = changed
+    rows[-near // 4 :] = rows[: near // 4]
+    text = vocabulary[rows[random.permutation(documents)]]
+    offsets = np.arange(documents + 1, dtype=np.int32) * 6 * words
+    column = pa.StringArray.from_buffers(documents, pa.py_buffer(offsets), pa.py_buffer(text.tobytes()))
+    table = pa.table({"text": column, "number": np.arange(documents)})
+    pq.write_table(table, path, row_group_size=5000, compression="lz4")
+    return path
+
+
+def environment():
+    """Every step is committed, however quick it was."""
+    return {**os.environ, "LIKEWISE_PATIENCE": "0"}
+
+
+def command(source, out, *options):
+    """The words of `likewise dedup`."""
+    return [sys.executable, "-c", COMMAND, "dedup", str(source), "--out", str(out), *options]
+
+
+def start(source, out, *options):
+    """Start `likewise dedup`."""
+    words = command(source, out, *options)
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+
+
+def finish(process):
+    """Wait for the end; return the exit code, and what was said."""
+    output, errors = process.communicate(timeout=200)
+    return process.returncode, output, errors
+
+
+def dedup(source, out, *options):
+    return finish(start(source, out, *options))
+
+
+def killed_after(seconds, source, out, *options):
+    """Kill a run after some time; tell whether it was still running."""
+    process = start(source, out, *options)
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        finish(process)
+        return True
+    code, _, errors = finish(process)
+    assert code == 0, errors
+    return False
+
+
+def signalled_at(stage, calls, signal, source, out, **options):
+    """Start a run that sends itself a signal at a stage, when there has been news of it so many times."""
+    given = [f"{name}={value}" for name, value in options.items()]
+    words = [sys.executable, "-c", AT_STAGE, str(source), str(out), stage, str(calls), str(int(signal)), *given]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+
+
+def killed_at(stage, calls, source, out, **options):
+    """Let a run kill itself at a stage."""
+    code, _, errors = finish(signalled_at(stage, calls, signal.SIGKILL, source, out, **options))
+    assert code == -signal.SIGKILL, f"the run was over before {stage}: {errors}"
+
+
+def answer(folder):
+    """The fingerprint of every file of an answer but run.json, by name."""
+    files = [path for path in Path(folder).rglob("*") if path.is_file()]
+    names = {path: path.relative_to(folder) for path in files}
+    return {
+        str(name): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path, name in sorted(names.items())
+        if name.parts[0] not in (WORK, "run.json")
+    }
+
+
+def wait_for(path, process, seconds=60):
+    """Wait until a file or folder is there; tell whether it came before the process ended."""
+    limit = time.monotonic() + seconds
+    while not path.exists():
+        if process.poll() is not None or time.monotonic() > limit:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def can_mount():
+    """Tell whether a process may have a small disk of its own, that nobody else sees."""
+    words = ["unshare", "-rm", "sh", "-c", "mount -t tmpfs -o size=1m none /mnt"]
+    with contextlib.suppress(OSError):
+        return subprocess.run(words, capture_output=True, check=False).returncode == 0
+    return False
+
+
+def on_small_disk(place, size, script, *words):
+    """Run a shell script with a disk of this size at a place."""
+    mount = f'mount -t tmpfs -o size={size} none "{place}" && {{ {script}\n}}'
+    whole = ["unshare", "-rm", "sh", "-c", mount, "sh", *map(str, words)]
+    return subprocess.run(whole, capture_output=True, text=True, env=environment(), check=False)
