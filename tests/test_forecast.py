@@ -158,6 +158,14 @@ def test_other_work_is_told(small_sample: Sample, monkeypatch: pytest.MonkeyPatc
     assert "other work keeps 5.2 of 4 cores busy now" in forecast(small_sample, MADE_UP, search).notes[0]
 
 
+def test_crowds_are_told(small_sample: Sample) -> None:
+    search = Search(0.8, 0.99, MinHash(), threads=2, budget=Budget(1 << 34))
+    trial = replace(small_sample.trial(search), candidates=1e12)
+    found = _Model(small_sample, MADE_UP, search, trial).forecast()
+    assert found.candidates <= 2000 * 1999 / 2
+    assert "share a template" in found.notes[0]
+
+
 def test_little_memory_means_work_files(small_sample: Sample) -> None:
     sample = larger(small_sample, 1000)
     roomy = forecast(sample, MADE_UP, Search(0.8, 0.99, MinHash(), budget=Budget(1 << 36)))
@@ -290,7 +298,9 @@ def real_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[int]:
 
 
 def test_the_machine_is_measured_once(real_cache: list[int], tmp_path: Path) -> None:
+    assert not Machine.is_known(3)
     first = Machine.measured(3)
+    assert Machine.is_known(3)
     assert replace(Machine.measured(3), write_speed=0, read_speed=0) == replace(first, write_speed=0, read_speed=0)
     assert real_cache == [3]
     Machine.measured(2)
@@ -431,6 +441,12 @@ def test_exit_codes(run: Run, tmp_path: Path) -> None:
     assert "fake.parquet" in fails(1, "fake.parquet")
     assert run("--help").returncode == 0
     assert "Examples:" in run("--help").stdout
+
+
+def test_measuring_again_is_told(run: Run) -> None:
+    done = run("a.parquet", "--calibrate", "--json")
+    assert "measuring this machine" in done.stderr
+    assert json.loads(done.stdout)["documents"] == 300
 
 
 def test_a_forecast_is_public() -> None:

@@ -16,14 +16,15 @@ from hypothesis import strategies as st
 
 import oracles
 from likewise import candidates as pairing
-from likewise import matching
+from likewise import matches as matches_module
 from likewise.arrays import Sets, Texts
 from likewise.errors import OutputError, ParameterError
 from likewise.families.banding import Banding
 from likewise.families.minhash import METHODS, MinHash
 from likewise.groups import Groups
 from likewise.items import SetItems, TextItems
-from likewise.matching import Matches, Search, Sides, listed_pairs, seed_hashes
+from likewise.matches import Matches, Sides, listed_pairs
+from likewise.matching import Search, seed_hashes
 from likewise.memory import UNLIMITED
 from likewise.parallel import check_threads, in_order
 from likewise.record import Record
@@ -169,7 +170,7 @@ def test_recall_is_on_target_and_nothing_is_invented(method):
 
 
 def test_tuning_on_a_sample_depends_on_the_seed_alone(monkeypatch):
-    monkeypatch.setattr(matching, "SAMPLE", 20)
+    monkeypatch.setattr("likewise.matching.SAMPLE", 20)
     items = TextItems(Texts.of(collection(1, 80)), Words(2))
     record = Record()
     first = search(0.6, None).find(items, record)
@@ -275,8 +276,8 @@ def test_lists_that_would_be_too_long_are_abridged(matches, budget):
     """Never a pair that is not one, nobody left out, the same clusters; and the rows abridged are counted."""
     full = spelled_out(matches, within=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(matching, "MAX_LISTED", budget)
-        patch.setattr(matching, "LISTED_PER_ITEM", 0)
+        patch.setattr(matches_module, "MAX_LISTED", budget)
+        patch.setattr(matches_module, "LISTED_PER_ITEM", 0)
         left, right, similarity, abridged = listed_pairs(matches)
     pairs = list(zip(left.tolist(), right.tolist(), strict=True))
     found = dict(zip(pairs, similarity.tolist(), strict=True))
@@ -296,8 +297,8 @@ def test_lists_that_would_be_too_long_are_abridged(matches, budget):
 
 
 def test_an_abridged_group_is_a_star(monkeypatch):
-    monkeypatch.setattr(matching, "MAX_LISTED", 20)
-    monkeypatch.setattr(matching, "LISTED_PER_ITEM", 0)
+    monkeypatch.setattr(matches_module, "MAX_LISTED", 20)
+    monkeypatch.setattr(matches_module, "LISTED_PER_ITEM", 0)
     labels = [0] * 10 + [1, 1, 2]
     groups = Groups.by_digest(np.array([(label, 1) for label in labels], np.uint64))
     matches = Matches(groups, groups.of, np.array([0]), np.array([1]), np.array([0.9]))

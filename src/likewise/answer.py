@@ -17,7 +17,7 @@ from likewise.against import Against
 from likewise.arrays import Ints, strings, to_arrow
 from likewise.cluster import Removal, components
 from likewise.collection import Collection
-from likewise.matching import Matches, listed_pairs
+from likewise.matches import Matches, listed_pairs
 from likewise.memory import peak_memory
 from likewise.record import Record
 from likewise.state import FOLDER, save_state, update_state

@@ -14,16 +14,8 @@ from numpy.typing import NDArray
 
 from likewise.arrays import Hashes, Ints, Sets
 from likewise.candidates import Candidates, Wanted, candidates, few_candidates, merged, pair_order
-from likewise.certificate import (
-    Certificate,
-    Probe,
-    estimate,
-    make_sample,
-    neighbour_counts,
-    pairs_known,
-    quick_sample,
-    sample_size,
-)
+from likewise.certificate import Probe, make_sample, quick_sample, sample_size
+from likewise.certifying import certified
 from likewise.common import SAMPLE as COMMON_SAMPLE
 from likewise.common import described, find_common, value_table
 from likewise.compare import Scored, compare
@@ -33,8 +25,8 @@ from likewise.families.minhash import MinHash, seed_sequence
 from likewise.families.tuning import DEFAULT_MAX_SLOTS, Similarities, tune_for
 from likewise.groups import Groups, labels
 from likewise.items import Items
-from likewise.kernels.pairs import spell_out
 from likewise.keys import HeldKeys, Keys, StoredKeys
+from likewise.matches import Drawn, Matches, Sides, Sketched, first_of_each
 from likewise.memory import UNLIMITED, Budget
 from likewise.record import Record
 from likewise.sketch import agreement_counts
@@ -46,66 +38,8 @@ SET_BYTES = 12  # of what set_bytes says, for each shingle: it is meant to be en
 CERTIFY_SALT = 0xCE27
 NOTHING = np.zeros(0, np.uint64)
 SAMPLE_SLOTS = 512
-MAX_LISTED = 1_000_000
-LISTED_PER_ITEM = 10
 PATIENCE = float(os.environ.get("LIKEWISE_PATIENCE", "2"))
 """Seconds of work that a kill may cost: a step that took longer is committed."""
-
-
-@dataclass(frozen=True)
-class Sides:
-    """Which pairs of a collection of two parts count; the second begins at row `split`.
-
-    across: pairs of one item from each part; and copies are sought within each part only.
-    Otherwise: all pairs but those of two items of the first part.
-    """
-
-    split: int
-    across: bool
-
-
-@dataclass(frozen=True)
-class Matches:
-    """Groups of copies and the verified pairs between them, left < right, sorted.
-
-    Rows with the same number in `copies` are the same to the byte.
-    """
-
-    groups: Groups
-    copies: Ints
-    left: Ints
-    right: Ints
-    similarity: NDArray[np.float64]
-    sketched: Sketched | None = None
-
-
-@dataclass(frozen=True)
-class Sketched:
-    """What sketching leaves: copies, groups of equal sets with their fingerprints, and the band keys.
-
-    `filled` are the groups that are not empty, `keys` those of every different item, `group_keys` those of `filled`;
-    `common` are the shingles that were left out.
-    """
-
-    copies: Ints
-    groups: Groups
-    filled: Ints
-    units: Hashes
-    keys: Keys
-    group_keys: Keys
-    banding: Banding
-    common: Hashes
-    drawn: Drawn
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A sample of documents for the certificate: their rows, and (place in the sample, different item) of all true
-    neighbours."""
-
-    rows: Ints
-    sample: Ints
-    items: Ints
 
 
 @dataclass(frozen=True)
@@ -150,8 +84,7 @@ class Search:
         left, right, similarity, crowd_of = self._verified(items, sketched, record, space, sides, ranks)
         if len(sketched.drawn.rows):
             with record.stage("certify"):
-                found = left, right, similarity
-                certificate = self._certificate(sketched, found, crowd_of, sides, len(items))
+                certificate = certified(sketched, (left, right, similarity), crowd_of, sides, len(items))
             record.notes["certificate"] = certificate.to_dict()
         return Matches(sketched.groups, sketched.copies, left, right, similarity, sketched)
 
@@ -171,7 +104,7 @@ class Search:
         begun = time.perf_counter()
         with record.stage("identical"):
             copies = labels(_with_sides(items.digests(self.threads), None, sides))
-            first = _first_of_each(copies)
+            first = first_of_each(copies)
         record.counts["items"] = len(items)
         record.counts["different"] = len(first)
         common = NOTHING if self.common is None else self.common
@@ -195,7 +128,7 @@ class Search:
                 units = items.keys(first, self.minhash, banding, self.threads, keys, tick, probe)
             drawn = Drawn(rows, *probe.result())
             of = labels(_with_sides(units, first, sides))[copies]
-            leaders = copies[_first_of_each(of)]
+            leaders = copies[first_of_each(of)]
             units = units[leaders]
             filled = np.flatnonzero((units != 0).any(axis=1))
             record.counts["groups"] = len(leaders)
@@ -358,48 +291,6 @@ class Search:
         }
         return tuning.banding
 
-    def _certificate(
-        self, sketched: Sketched, found: Scored, crowd_of: Ints, sides: Sides | None, items: int
-    ) -> Certificate:
-        """Compare the true neighbours of the sample with what was found."""
-        groups, drawn = sketched.groups, sketched.drawn
-        first = _first_of_each(sketched.copies)
-        here, there = groups.of[drawn.rows[drawn.sample]], groups.of[first[drawn.items]]
-        counts = here != there
-        if sides and sides.across:
-            counts &= (groups.first[here] < sides.split) != (groups.first[there] < sides.split)
-        pairs = np.unique(np.stack([drawn.sample[counts], there[counts]], axis=1), axis=0)
-        sample, other = pairs[:, 0], pairs[:, 1]
-        own = groups.of[drawn.rows[sample]]
-        known = pairs_known(found[0], found[1], own, other, len(groups))
-        known |= _stood_for(found, own, other, crowd_of)
-        sizes = groups.sizes
-        if sides and not sides.across:  # only new documents were shown to the sample
-            sizes = np.bincount(groups.of[sides.split :], minlength=len(groups))
-        within = sides is None or not sides.across
-        true, hit = neighbour_counts(drawn.rows, groups.of, sizes, sample, other, known, within)
-        start = sides.split if sides and not sides.across else 0
-        return estimate(true, hit, items - start)
-
-
-def _stood_for(found: Scored, own: Ints, other: Ints, crowd_of: Ints) -> NDArray[np.bool_]:
-    """Tell which pairs lie in a crowd whose pairs are not all listed, and share a document that stands for both."""
-    known = np.zeros(len(own), bool)
-    if not len(crowd_of):
-        return known
-    same = (crowd_of[own] >= 0) & (crowd_of[own] == crowd_of[other])
-    for group in np.unique(own[same]).tolist():
-        near = np.zeros(len(crowd_of), bool)
-        near[group] = True
-        near[found[1][found[0] == group]] = True
-        near[found[0][found[1] == group]] = True
-        reached = near.copy()
-        reached[found[1][near[found[0]]]] = True
-        reached[found[0][near[found[1]]]] = True
-        mine = same & (own == group)
-        known[mine] = reached[other[mine]]
-    return known
-
 
 def _best_ranks(groups: Groups, ranks: Ints | None) -> Ints:
     """Return the lowest rank of every group."""
@@ -407,11 +298,6 @@ def _best_ranks(groups: Groups, ranks: Ints | None) -> Ints:
         return groups.first
     best: Ints = np.minimum.reduceat(ranks[groups.members], groups.offsets[:-1])
     return best
-
-
-def _first_of_each(of: Ints) -> Ints:
-    """Return the first row of every group; groups are numbered by first row."""
-    return np.flatnonzero(np.diff(np.maximum.accumulate(of), prepend=-1))
 
 
 def _selected(
@@ -469,66 +355,3 @@ def _add_empty_pair(
     left, right = np.append(left, empty[0]), np.append(right, empty[1])
     order = pair_order(left, right, len(groups))
     return left[order], right[order], np.append(similarity, 1.0)[order]
-
-
-def listed_pairs(matches: Matches, within: bool = True) -> tuple[Ints, Ints, NDArray[np.float64], dict[str, int]]:
-    """Write the pairs of groups out as pairs of rows, sorted; `within`: copies of one group are pairs too.
-
-    A group of g copies makes g(g-1)/2 pairs. While all pairs are at most a million, or ten an item, they are all
-    listed.
-    Beyond that the largest groups are abridged: each copy is listed with the first of its group only, and only the
-    first
-    stands for the group in other pairs. What was abridged is in the dictionary returned.
-    """
-    groups = matches.groups
-    sizes = groups.sizes
-    budget = max(MAX_LISTED, LISTED_PER_ITEM * len(groups.of))
-    cap = _largest_listed(matches, within, budget)
-    big = sizes > cap
-    listed = np.where(big, 1, sizes)
-    left, right = matches.left, matches.right
-    total = int((listed[left] * listed[right]).sum())
-    inner = np.flatnonzero(sizes > 1) if within else np.zeros(0, np.int64)
-    whole = inner[~big[inner]]
-    stars = inner[big[inner]]
-    total += int((sizes[whole] * (sizes[whole] - 1) // 2).sum())
-    out_left, out_right = np.empty(total, np.int64), np.empty(total, np.int64)
-    out_similarity = np.empty(total, np.float64)
-    members, offsets = groups.members, groups.offsets
-    if big.any():
-        first_only = np.repeat(~big, sizes) | np.isin(np.arange(len(members)), offsets[:-1])
-        members = members[first_only]
-        offsets = np.concatenate([[0], np.cumsum(listed)]).astype(np.int64)
-    both_left = np.concatenate([left, whole])
-    both_right = np.concatenate([right, whole])
-    both = np.concatenate([matches.similarity, np.ones(len(whole))])
-    spell_out(both_left, both_right, both, members, offsets, out_left, out_right, out_similarity)
-    if len(stars):
-        copies = np.flatnonzero(np.isin(groups.of, stars))
-        copies = copies[groups.first[groups.of[copies]] != copies]
-        out_left = np.concatenate([out_left, groups.first[groups.of[copies]]])
-        out_right = np.concatenate([out_right, copies])
-        out_similarity = np.concatenate([out_similarity, np.ones(len(copies))])
-    order = pair_order(out_left, out_right, max(2, len(groups.of)))
-    abridged = {"groups": int(big.sum()), "items": int(sizes[big].sum())} if big.any() else {}
-    return out_left[order], out_right[order], out_similarity[order], abridged
-
-
-def _largest_listed(matches: Matches, within: bool, budget: int) -> int:
-    """Return the largest group size such that listing groups up to it in full stays within the budget."""
-    sizes = matches.groups.sizes
-    levels = np.unique(sizes)
-
-    def total(cap: int) -> float:
-        listed = np.where(sizes > cap, 1, sizes).astype(float)
-        pairs = float((listed[matches.left] * listed[matches.right]).sum())
-        return pairs + (float((listed * (listed - 1) / 2).sum()) if within else 0.0)
-
-    low, high = 0, len(levels)
-    while low < high:
-        middle = (low + high) // 2
-        if total(int(levels[middle])) <= budget:
-            low = middle + 1
-        else:
-            high = middle
-    return int(levels[low - 1]) if low else 1

@@ -25,7 +25,8 @@ from likewise.families.minhash import MinHash, check_seed
 from likewise.families.tuning import DEFAULT_MAX_SLOTS, check_recall, check_threshold
 from likewise.items import Items, TextItems
 from likewise.kernels.hashing import mix
-from likewise.matching import Search, Sides, listed_pairs
+from likewise.matches import Sides, listed_pairs
+from likewise.matching import Search
 from likewise.memory import Budget
 from likewise.parallel import check_threads
 from likewise.read import ReadOptions, Source, open_source

@@ -16,7 +16,7 @@ from likewise.cluster import Keep, removals
 from likewise.collection import Collection, collect
 from likewise.errors import IncompatibleError, InputError, ParameterError
 from likewise.families.tuning import check_threshold
-from likewise.matching import Matches
+from likewise.matches import Matches
 from likewise.memory import Budget
 from likewise.parallel import check_threads
 from likewise.read import Files, ReadOptions, Source, open_source

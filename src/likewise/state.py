@@ -17,7 +17,7 @@ from likewise.arrays import Hashes, Ints
 from likewise.errors import IncompatibleError, MissingInput
 from likewise.groups import Groups
 from likewise.keys import Keys, StoredKeys
-from likewise.matching import Matches
+from likewise.matches import Matches
 from likewise.write import MANIFEST, write_json
 
 FORMAT = 1

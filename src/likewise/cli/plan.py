@@ -79,6 +79,7 @@ def plan(context: click.Context, /, inputs: tuple[str, ...], as_json: bool, **op
     if bool(inputs) == wants_cluster:
         raise ParameterError("plan needs either INPUT, or --documents, --mean-bytes and --machines for a cluster")
     show.announce_compilation()
+    _announce_measuring(options)
     if inputs:
         _run(inputs, as_json, {name: value for name, value in options.items() if name not in ONLY_CLUSTER})
         return
@@ -89,6 +90,15 @@ def plan(context: click.Context, /, inputs: tuple[str, ...], as_json: bool, **op
         if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
             raise ParameterError(f"--{name.replace('_', '-')} needs an INPUT, and --documents plans without one")
     _cluster(as_json, {name: value for name, value in options.items() if name not in ONLY_INPUT})
+
+
+def _announce_measuring(options: dict[str, Any]) -> None:
+    """Say so when the machine must be measured."""
+    from likewise.forecast import Machine
+    from likewise.parallel import check_threads
+
+    if options["calibrate"] or not Machine.is_known(check_threads("plan", options["threads"])):
+        click.echo("measuring this machine (once, some three seconds) …", err=True)
 
 
 def _run(inputs: tuple[str, ...], as_json: bool, options: dict[str, Any]) -> None:

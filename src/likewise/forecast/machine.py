@@ -36,7 +36,7 @@ from likewise.identical import chunk_samples, text_digests
 from likewise.items import TextItems
 from likewise.kernels import cache_directory, hashing
 from likewise.keys import HeldKeys
-from likewise.matching import Matches, listed_pairs
+from likewise.matches import Matches, listed_pairs
 from likewise.shingle import Words
 from likewise.store import BLOCK
 from likewise.verify import similarities
@@ -118,6 +118,11 @@ class Machine:
             _remember(known)
         write_speed, read_speed = disk_speed(folder or Path(tempfile.gettempdir()))
         return replace(known, write_speed=write_speed, read_speed=read_speed)
+
+    @classmethod
+    def is_known(cls, threads: int) -> bool:
+        """Tell whether this machine has been measured with so many threads."""
+        return _cached(threads) is not None
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, for JSON."""

@@ -15,7 +15,8 @@ from likewise.candidates import PAIRS_AN_ITEM, PAIRS_AT_LEAST
 from likewise.families.banding import Banding
 from likewise.forecast.machine import DOCUMENTS, Machine, others_load
 from likewise.forecast.sample import Sample, Trial
-from likewise.matching import LISTED_PER_ITEM, MAX_LISTED, PATIENCE, Search
+from likewise.matches import LISTED_PER_ITEM, MAX_LISTED
+from likewise.matching import PATIENCE, Search
 from likewise.memory import free_memory
 
 # Measured by benchmarks/forecast.py --constants, on corpora of 10^4 to 10^7 documents.
@@ -156,10 +157,13 @@ class _Model:
         return self.trial.banding.b
 
     @property
-    def candidates(self) -> float:
+    def most_candidates(self) -> float:
         """Buckets that give more pairs than this are compared in another way."""
-        most = max(PAIRS_AT_LEAST, PAIRS_AN_ITEM * self.different) * self.bands
-        return min(self.trial.candidates, most, self.different * (self.different - 1) / 2)
+        return max(PAIRS_AT_LEAST, PAIRS_AN_ITEM * self.different) * self.bands
+
+    @property
+    def candidates(self) -> float:
+        return min(self.trial.candidates, self.most_candidates, self.different * (self.different - 1) / 2)
 
     @property
     def pairs(self) -> float:
@@ -196,8 +200,9 @@ class _Model:
 
     @property
     def in_blocks(self) -> bool:
-        """True if the sets to be compared are more than memory may hold."""
-        return self.set_bytes > self.search.budget.sets
+        """True if the sets to be compared seem more than memory may hold; a run judges by the length of the text."""
+        each = self.text / max(1, self.documents) * (2 if self.sample.shingler.name == "words" else 8) + 64
+        return self.verified * each > self.search.budget.sets
 
     @property
     def unpacked(self) -> _Cost:
@@ -322,6 +327,8 @@ class _Model:
             found.append(f"{seen.broken:,} of {seen.broken + seen.seen:,} rows looked at are broken")
         if not seen.exact:
             found.append("the number of documents is estimated")
+        if self.trial.candidates > self.most_candidates:
+            found.append("many documents share a template; comparing such crowds is not counted in")
         if self.spilled or self.stored_keys:
             found.append("the run will keep data on disk; more memory would make it faster")
         busy = others_load()
