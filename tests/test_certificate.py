@@ -165,8 +165,9 @@ def test_a_wrong_sample_is_refused(certify: object) -> None:
 
 def test_sample_sizes() -> None:
     assert sample_size(10, 100, 0.8) == 10
-    assert sample_size(5_000, 100, 0.8) == 200
-    assert sample_size(10**9, 10, 0.8) == 20_000
+    assert sample_size(5_000, 100, 0.8) == 100
+    assert sample_size(10**9, 10, 0.8) == 11_764
+    assert sample_size(10**9, 1, 0.9) == 20_000
 
 
 @given(st.integers(1, 60), st.data())

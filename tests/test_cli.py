@@ -200,9 +200,8 @@ def test_a_mended_input_is_read_without_ado(run: Run, tmp_path: Path) -> None:
 
 
 def test_memory(run: Run, tmp_path: Path) -> None:
-    for size in ("lots", "-4GiB", "0"):
-        done = run("dedup", "docs.parquet", "--out", "o", "--memory", size)
-        one_line_error(done, 2, "memory", "a size such as 4GiB or 500MB", size)
+    done = run("dedup", "docs.parquet", "--out", "o", "--memory", "lots")
+    one_line_error(done, 2, "memory", "a size such as 4GiB or 500MB", "lots")
     one_line_error(run("pairs", "docs.parquet", "--out", "p.csv", "--memory", "1MB"), 2, "at least 64MiB", "1MB")
     assert not (tmp_path / "o").exists()
     done = run("dedup", "docs.parquet", "--out", "o", "--memory", "64MiB", "--spill", "elsewhere", "--json")

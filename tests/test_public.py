@@ -23,11 +23,15 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_the_contract_of_names() -> None:
-    contract = "Banding Chars Dedup MinHash Sets Words choose_k dedup pairs tune measures LikewiseError ParameterError"
+    contract = (
+        "Banding Chars Dedup MinHash Sets Words choose_k dedup pairs plan tune measures LikewiseError ParameterError"
+    )
     assert set(contract.split()) <= set(likewise.__all__)
 
 
-@pytest.mark.parametrize("statement", ["import likewise", "import likewise.cli", "import likewise.cli.run"])
+@pytest.mark.parametrize(
+    "statement", ["import likewise", "import likewise.cli", "import likewise.cli.run", "import likewise.cli.plan"]
+)
 def test_import_budget(statement: str) -> None:
     heavy = ("numba", "pyarrow", "numpy", "pandas", "pyspark", "rich")
     code = f"{statement}; import sys; print([m for m in {heavy!r} if m in sys.modules])"

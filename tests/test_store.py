@@ -362,10 +362,11 @@ def test_a_run_that_is_refused_lets_go_of_the_folder(run):
 def test_a_lock_in_a_folder_that_is_gone_is_none(run, monkeypatch):
     """A run opens the lock of another, which finishes at this very moment, and removes its folder."""
     fcntl = pytest.importorskip("fcntl")
-    first, flock = Workspace.open(run, IDENTITY), fcntl.flock
+    first, flock = [Workspace.open(run, IDENTITY)], fcntl.flock
 
     def late(handle, how):
-        first.finish()
+        if first:
+            first.pop().finish()
         flock(handle, how)
 
     with monkeypatch.context() as patch:

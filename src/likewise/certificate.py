@@ -20,10 +20,11 @@ from likewise.errors import ParameterError
 from likewise.kernels.probe import Hits, Sample, enter, meetings, probe_sets, slots_of
 from likewise.parallel import in_order
 
-MOST_ENTRIES = 200_000
-FEWEST, MOST, SHARE = 200, 20_000, 50
+MOST_ENTRIES = 50_000
+FEWEST, MOST, SHARE = 100, 20_000, 50
 FEWEST_IN_CROWD = 20
-MEETINGS = 1.0
+MEETINGS = 0.1
+SLACK = 8
 LOOKED_AT = 500
 ROOM = 1 << 16
 BATCH = 20_000
@@ -34,6 +35,7 @@ NO_SAMPLE = Sample(
     np.uint64(63),
     np.zeros(1, np.uint64),
     np.zeros(2, np.int64),
+    np.zeros(0, np.int32),
     np.zeros(0, np.int32),
     np.zeros(0, np.uint64),
     np.zeros(1, np.int64),
@@ -83,9 +85,9 @@ def sample_size(items: int, mean_size: float, threshold: float) -> int:
     """Return how many documents to sample by default: as many as keep the index small enough to be quick.
 
     >>> sample_size(10**6, 100, 0.8), sample_size(10**6, 5000, 0.8), sample_size(50, 100, 0.8)
-    (9523, 200, 50)
+    (1492, 100, 50)
     """
-    wanted = int(MOST_ENTRIES / (mean_size * (1 - threshold) + 1))
+    wanted = int(MOST_ENTRIES / (mean_size * (1 - threshold + 1 / SLACK) + 1))
     return min(items, max(FEWEST, min(MOST, wanted, items // SHARE)))
 
 
@@ -136,7 +138,7 @@ def least_overlap(sizes: Ints, threshold: float) -> Ints:
 
 
 def make_sample(sets: Sets, threshold: float) -> Sample:
-    """Index the rarest elements of each set: as many as any similar set must have one of."""
+    """Index the rarest elements of each set: as many as any similar set must have several of."""
     values = np.ascontiguousarray(sets.values, np.uint64)
     sizes = sets.sizes
     if not len(values):
@@ -145,7 +147,9 @@ def make_sample(sets: Sets, threshold: float) -> Sample:
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     order = np.lexsort((values * np.uint64(0xD6E8FEB86659FD93), counts[inverse], values == 0, owner))
     rank = np.arange(len(values)) - np.repeat(sets.offsets[:-1], sizes)
-    entered = order[rank < np.repeat(sizes - least_overlap(sizes, threshold) + 1, sizes)]
+    least = least_overlap(sizes, threshold)
+    needs = np.minimum(1 + sizes // SLACK, least)
+    entered = order[rank < np.repeat(sizes - least + needs, sizes)]
     size = 1 << max(4, (2 * len(entered)).bit_length())
     words = max(2, size // 8)
     down = np.uint64(64 - (words.bit_length() - 1))
@@ -155,9 +159,8 @@ def make_sample(sets: Sets, threshold: float) -> Sample:
     slots_of(entries, values[entered], slots)
     by_slot = np.argsort(slots, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(slots, minlength=size))]).astype(np.int64)
-    return Sample(
-        bits, down, entries, starts, owner[entered][by_slot].astype(np.int32), values, sets.offsets, threshold
-    )
+    owners = owner[entered][by_slot].astype(np.int32)
+    return Sample(bits, down, entries, starts, owners, needs.astype(np.int32), values, sets.offsets, threshold)
 
 
 def quick_sample(sets: Sets, threshold: float) -> tuple[Sample, int]:

@@ -28,6 +28,7 @@ from likewise.identical import chunk_samples
 from likewise.items import TextItems
 from likewise.kernels.sketch import agreements
 from likewise.keys import HeldKeys
+from likewise.matches import first_of_each
 from likewise.matching import SAMPLE, SAMPLE_SLOTS, Search, lowest
 from likewise.read import Source
 from likewise.read.glimpse import SIZE, Glimpse, glimpse
@@ -150,7 +151,7 @@ class Sample:
         if not len(self.items):
             return Trial(search.banding or Banding(1, 1), 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         copies = labels(self.items.digests(1))
-        first = np.flatnonzero(np.diff(np.maximum.accumulate(copies), prepend=-1))
+        first = first_of_each(copies)
         different = 1 - self.duplicates(copies)
         self._load_kernels(search)
         begun = process_time()

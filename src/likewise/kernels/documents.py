@@ -185,6 +185,7 @@ def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, d
     probing = sample.entries.size > 1
     sets = sample.offsets.size - 1
     seen = np.full(sets, NOBODY)
+    tally = np.zeros(sets, np.int32)
     met = np.empty(sets, np.int32)
     stamp = 0
     written = 0
@@ -213,7 +214,7 @@ def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, d
             sketch_one(parts, n, method, seeds, slots, signature)
         band_keys(signature, band_rows, keys[place])
         if probing and 0 < n <= HUGE:
-            count = meet(parts, n, sample, seen, place, met)
+            count = meet(parts, n, sample, seen, tally, place, met)
             if count:
                 if 1 << table_bits(n) > size:
                     size = 1 << table_bits(n)

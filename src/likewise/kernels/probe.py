@@ -1,7 +1,8 @@
 """All true neighbours of a sample, found exactly while the documents pass by (P3).
 
-Of a sample set A only p = |A| − c + 1 elements are entered, where c is the least overlap that similarity θ needs: a
-document that has none of them shares fewer than c elements with A. A filter of bits answers for nearly all shingles.
+Of a sample set A only |A| − c + k elements are entered, where c is the least overlap that similarity θ needs: whoever
+has fewer than k of them shares fewer than c elements with A. With k well above 1 common phrases do no harm. A filter
+of bits answers for nearly all shingles.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ U63 = np.uint64(63)
 class Sample(NamedTuple):
     """The sets of a sample and the index of their rarest elements; an `entries` of size 1 means no sample.
 
-    The filter has 2**(64 - down) words. Element entries[s] is in the sets owners[starts[s]:starts[s + 1]].
+    The filter has 2**(64 - down) words. Element entries[s] is in the sets owners[starts[s]:starts[s + 1]]; set i is met
+    by a document with needs[i] entered elements of it.
     """
 
     bits: Any
@@ -30,6 +32,7 @@ class Sample(NamedTuple):
     entries: Any
     starts: Any
     owners: Any
+    needs: Any
     values: Any
     offsets: Any
     threshold: float
@@ -74,8 +77,11 @@ def slots_of(entries, values, out):
 
 
 @kernel
-def meet(values, n, sample, seen, stamp, met):
-    """Write the sets of the sample that have an entered element among these values, each once; return how many."""
+def meet(values, n, sample, seen, tally, stamp, met):
+    """Write the sets of the sample that have enough entered elements among these values; return how many.
+
+    A value that is there twice counts twice, which may only give a set too many.
+    """
     count = 0
     for i in range(n):
         x = np.uint64(values[i])
@@ -87,6 +93,9 @@ def meet(values, n, sample, seen, stamp, met):
                     s = sample.owners[j]
                     if seen[s] != stamp:
                         seen[s] = stamp
+                        tally[s] = 0
+                    tally[s] += 1
+                    if tally[s] == sample.needs[s]:
                         met[count] = s
                         count += 1
     return count
@@ -97,11 +106,12 @@ def meetings(sample, looked):
     """Count how many other sets of the sample its first `looked` sets meet, all together."""
     sets = sample.offsets.size - 1
     seen = np.full(sets, NOBODY)
+    tally = np.zeros(sets, np.int32)
     met = np.empty(sets, np.int32)
     total = 0
     for i in range(looked):
         part = sample.values[sample.offsets[i] : sample.offsets[i + 1]]
-        total += max(0, meet(part, part.size, sample, seen, i, met) - 1)
+        total += max(0, meet(part, part.size, sample, seen, tally, i, met) - 1)
     return total
 
 
@@ -149,6 +159,7 @@ def probe_sets(values, offsets, sample, hits):
     for i in range(offsets.size - 1):
         largest = max(largest, offsets[i + 1] - offsets[i])
     seen = np.full(sets, NOBODY)
+    tally = np.zeros(sets, np.int32)
     met = np.empty(sets, np.int32)
     size = 1 << table_bits(min(largest, HUGE))
     table = np.empty(size, np.uint64)
@@ -160,7 +171,7 @@ def probe_sets(values, offsets, sample, hits):
             return i, written
         part = values[offsets[i] : offsets[i + 1]]
         if 0 < part.size <= HUGE:
-            count = meet(part, part.size, sample, seen, i, met)
+            count = meet(part, part.size, sample, seen, tally, i, met)
             if count:
                 written = neighbours(part, part.size, sample, met, count, table, owner, i, room, i, hits, written)
     return offsets.size - 1, written
