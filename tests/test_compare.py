@@ -125,7 +125,6 @@ def test_leftovers_of_an_earlier_run_are_not_taken(tmp_path):
     assert (left.tolist(), right.tolist(), similarity.tolist()) == ([0], [1], [0.75])
 
 
-@pytest.mark.xfail(strict=True, reason="src/likewise/compare.py: all blocks are open at once")
 def test_there_may_be_more_blocks_than_a_process_may_open_files(tmp_path):
     resource = pytest.importorskip("resource")
     lists = [[2 * number, number // 2] for number in range(400)]

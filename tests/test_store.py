@@ -168,7 +168,7 @@ def test_a_step_whose_folder_is_gone_is_redone(run):
     "content",
     [
         *(b"", b"{", b"[1]", b"\xff\xfe", b"null", b"{}"),
-        pytest.param(b'{"format": 1}', marks=pytest.mark.xfail(strict=True, reason="src/likewise/store.py: KeyError")),
+        b'{"format": 1}',
     ],
 )
 def test_a_broken_list_of_steps_is_a_new_beginning(run, content):
@@ -358,7 +358,6 @@ def test_a_run_that_is_refused_lets_go_of_the_folder(run):
     del caught
 
 
-@pytest.mark.xfail(strict=True, reason="src/likewise/store.py: the lock may be that of a folder which is gone")
 def test_a_lock_in_a_folder_that_is_gone_is_none(run, monkeypatch):
     """A run opens the lock of another, which finishes at this very moment, and removes its folder."""
     fcntl = pytest.importorskip("fcntl")
@@ -665,7 +664,6 @@ def test_a_temporary_workspace_where_temporary_files_go(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.xfail(strict=True, reason="src/likewise/store.py: only lasting workspaces make their folder")
 def test_a_temporary_workspace_makes_its_folder(tmp_path):
     space = Workspace.temporary(tmp_path / "new/disk")
     commit(space, "read")

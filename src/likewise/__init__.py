@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from likewise.forecast import plan as plan
     from likewise.pipeline import dedup as dedup
     from likewise.pipeline import pairs as pairs
-    from likewise.rethreshold import rethreshold as rethreshold
+    from likewise.rethresholding import rethreshold as rethreshold
     from likewise.shingle import Chars as Chars
     from likewise.shingle import Words as Words
     from likewise.shingle import choose_k as choose_k
@@ -46,7 +46,7 @@ _HOME = {
     "dedup": "likewise.pipeline",
     "pairs": "likewise.pipeline",
     "plan": "likewise.forecast",
-    "rethreshold": "likewise.rethreshold",
+    "rethreshold": "likewise.rethresholding",
     "tune": "likewise.families.tuning",
     "ColumnError": "likewise.errors",
     "FormatError": "likewise.errors",

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,13 +102,12 @@ def _by_blocks(
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     blocks = [_Block(place / str(block), []) for block in range(count)]
-    with ExitStack() as stack:
-        files: list[IO[bytes]] = [stack.enter_context(open(block.path, "wb")) for block in blocks]
-        for part, sets in items.set_batches(rows, threads):
-            for block in np.unique(block_of[part]).tolist():
-                chosen = sets.take(np.flatnonzero(block_of[part] == block))
-                write_array(files[block], chosen.values)
-                blocks[block].sizes.append(chosen.sizes)
+    for part, sets in items.set_batches(rows, threads):
+        for block in np.unique(block_of[part]).tolist():
+            chosen = sets.take(np.flatnonzero(block_of[part] == block))
+            with open(blocks[block].path, "ab") as out:
+                write_array(out, chosen.values)
+            blocks[block].sizes.append(chosen.sizes)
     scores = np.empty(len(left), np.float64)
     for pairs, sets, a, b in _meetings(blocks, block_of, within, left, right):
         scores[pairs] = similarities(a, b, sets, threshold, threads, tick)

@@ -32,8 +32,8 @@ from likewise.parallel import check_threads
 from likewise.read import ReadOptions, Source, open_source
 from likewise.record import Observer, Record
 from likewise.shingle import Shingler, parse_shingler
-from likewise.store import Workspace, changed_files
-from likewise.write import check_directory
+from likewise.store import Workspace, changed_files, checksum
+from likewise.write import MANIFEST, check_directory
 
 FORECAST_FROM = 200_000_000
 """Bytes of input from which a run is forecast."""
@@ -186,9 +186,9 @@ def dedup(
         "against": [str(run.directory.absolute()) for run in earlier.states] if earlier else None,
     }
     inputs = opened.identity() if out is not None and isinstance(opened, Source) else None
-    with _workspace(out, spill, opened, {**parameters, "shingle": str(shingle)}, inputs, fresh) as space:
-        if space.resumed:
-            record.notes["resumed"] = space.resumed
+    with _workspace(
+        out, spill, opened, {**parameters, "shingle": str(shingle), **_known(earlier)}, inputs, fresh
+    ) as space:
         search = chosen.search(count, budget)
         if earlier:
             search = replace(search, ignore_common=None, common=earlier.common)
@@ -211,6 +211,8 @@ def dedup(
                 removal = _of_new(removal, earlier, items, count)
                 record.counts["items"] = len(items)
                 record.counts["earlier"] = earlier.count
+        if space.resumed:
+            record.notes["resumed"] = space.resumed
         work = {"threads": count, "memory": budget.total, "spilled_bytes": space.disk}
         about = None
         if state and inputs and isinstance(opened, Source):
@@ -243,6 +245,13 @@ def _forecast(
     record.notes["forecast"] = forecast.to_dict()
     space.check_room(forecast.spill, "what does not fit in memory")
     space.check_room(forecast.answer, "the answer", Path(out))
+
+
+def _known(earlier: Against | None) -> dict[str, Any]:
+    """Return what earlier runs are known by: their folders, and what they say of themselves."""
+    if earlier is None:
+        return {}
+    return {"against": [[str(run.directory.absolute()), checksum(run.directory / MANIFEST)] for run in earlier.states]}
 
 
 def _earlier(against: str | Path | list[str | Path] | None) -> Against | None:
@@ -294,6 +303,9 @@ def _workspace(
         space = Workspace.open(Path(out), identity, place, fresh or inputs is None)
     try:
         yield space
+    except BaseException:
+        space.discard()
+        raise
     finally:
         if out is None:
             space.finish()

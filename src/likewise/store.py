@@ -49,6 +49,7 @@ class Workspace:
         self._steps: dict[str, dict[str, Any]] = {}
         self._lock: IO[bytes] | None = None
         self._temporary: Path | None = None
+        self._new = False
 
     @classmethod
     def open(
@@ -62,6 +63,7 @@ class Workspace:
         folder = Path(directory) / WORK
         identity = json.loads(json.dumps(identity, default=str))
         space = cls(folder, spill.absolute() / f"likewise-{_tag(folder)}" if spill else None)
+        space._new = not Path(directory).exists()
         try:
             with told(folder):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -81,7 +83,7 @@ class Workspace:
         known = _read_json(self.folder / STEPS) or {"format": FORMAT, "steps": {}}
         self._identity = identity
         old = Path(known["spill"]) if known.get("spill") else None
-        if fresh or not known["steps"]:
+        if fresh or not known.get("steps") or "identity" not in known:
             if old:
                 shutil.rmtree(old, ignore_errors=True)
             return
@@ -125,6 +127,8 @@ class Workspace:
             return self._spill or self.folder
         if self._temporary is None:
             with told(self._spill or Path(tempfile.gettempdir())):
+                if self._spill is not None:
+                    self._spill.mkdir(parents=True, exist_ok=True)
                 self._temporary = Path(tempfile.mkdtemp(prefix="likewise-", dir=self._spill))
             weakref.finalize(self, shutil.rmtree, self._temporary, True)
         return self._temporary
@@ -216,6 +220,15 @@ class Workspace:
             shutil.rmtree(self._temporary, ignore_errors=True)
         self.close()
 
+    def discard(self) -> None:
+        """Remove a workspace in which nothing was done, and its output folder if that was made for it."""
+        if self.folder is not None and not self._steps:
+            place = self.folder.parent
+            self.finish()
+            if self._new:
+                with suppress(OSError):
+                    place.rmdir()
+
     def close(self) -> None:
         """Let another run take the folder."""
         if self._lock is not None:
@@ -229,14 +242,21 @@ class Workspace:
         except ImportError:  # not there on Windows
             return
         assert self.folder is not None
-        self._lock = open(self.folder / "lock", "wb")  # noqa: SIM115 - held until the end
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        place = self.folder / "lock"
+        while True:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = open(place, "wb")  # noqa: SIM115 - held until the end
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                self.close()
+                raise OutputError(
+                    f"{self.folder.parent}: another run is at work in this folder; wait for it, or choose another"
+                ) from error
+            with suppress(FileNotFoundError):  # a run that ended just now may have taken the folder away
+                if place.stat().st_ino == os.fstat(self._lock.fileno()).st_ino:
+                    return
             self.close()
-            raise OutputError(
-                f"{self.folder.parent}: another run is at work in this folder; wait for it, or choose another"
-            ) from error
 
     def _drop_damaged(self) -> None:
         """Forget the steps from the first on whose files are not what they were when it was committed."""

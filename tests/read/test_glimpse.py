@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from likewise.errors import InputError
@@ -134,3 +136,24 @@ def test_a_packed_parquet_file_is_unpacked_once(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(parquet, "unpacked", lambda file, owner: pytest.fail("it was unpacked again"))
     seen = glimpse(source)
     assert (seen.documents, seen.exact) == (1000, True)
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl", "file.arrow", "folder"])
+@pytest.mark.parametrize("count", [1, 2, 5, 47])
+def test_no_document_is_seen_twice(tmp_path: Path, name: str, count: int) -> None:
+    texts = documents(count)
+    seen = looked_at(make(tmp_path, name, texts), 1 << 22, 48)
+    assert [text for stretch in seen.stretches for text in stretch.text.to_pylist()] == texts
+
+
+def test_repeated_documents_are_not_unpacked_by_the_million(tmp_path: Path) -> None:
+    """A dictionary makes a million copies of a document a few bytes each."""
+    texts = pa.array(["the same words again " * 200]).take(pa.array(np.zeros(200_000, np.int64)))
+    pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet", row_group_size=200_000)
+    del texts
+    before = pa.default_memory_pool().bytes_allocated()
+    seen = looked_at(tmp_path / "a.parquet", 1 << 20)
+    assert seen.documents == 200_000
+    assert seen.text == pytest.approx(200_000 * 4200, rel=1e-6)
+    assert seen.seen < 20_000
+    assert pa.default_memory_pool().bytes_allocated() - before < 40_000_000

@@ -217,13 +217,14 @@ def seconds(work: Callable[[], object], repeat: int = 2) -> float:
 
 
 def made_up(documents: int, words: int, seed: int = 1) -> TextChunk:
-    """Return documents of random words of six letters; every eight of them are alike but for the end of the text."""
+    """Return documents of random words of six letters; of long ones, every eight are alike but for their end."""
     random = np.random.default_rng(seed)
     vocabulary = random.integers(97, 123, (20_000, 7), dtype=np.uint8)
     vocabulary[:, 6] = 32
     numbers = random.integers(0, len(vocabulary), (documents, words))
-    alike = max(1, words - words // 16)
-    numbers[:, :alike] = numbers[np.arange(documents) // GROUP * GROUP, :alike] if words > 100 else numbers[:, :alike]
+    if words > WORDS:
+        alike = words - words // 16
+        numbers[:, :alike] = numbers[np.arange(documents) // GROUP * GROUP, :alike]
     data = vocabulary[numbers].ravel()
     data.flags.writeable = False
     return TextChunk(data, np.arange(documents + 1) * (7 * words))
@@ -248,7 +249,6 @@ def _calibrated(threads: int) -> Machine:
 
 
 TINY_RUN = """
-import sys
 import pyarrow as pa
 from likewise.arrays import hash_column
 from likewise.cli import main

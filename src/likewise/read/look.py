@@ -71,8 +71,13 @@ class Stretch:
         """Take what was read."""
         if piece.batch is None:
             return cls(pa.array([], pa.string()), None, piece.rows, stored, seconds, drawn)
-        ids = piece.batch.column("id") if "id" in piece.batch.schema.names else None
-        return cls(piece.batch.column("text"), ids, piece.rows, stored, seconds, drawn)
+        ids = _alone(piece.batch.column("id")) if "id" in piece.batch.schema.names else None
+        return cls(_alone(piece.batch.column("text")), ids, piece.rows, stored, seconds, drawn)
+
+
+def _alone(array: pa.Array) -> pa.Array:
+    """Copy an array, so that what it was a slice of need not stay in memory."""
+    return pa.concat_arrays([array, array.slice(0, 0)])
 
 
 def careful(part: Part) -> Part:
@@ -144,23 +149,26 @@ def _of_group(part: Parquet, group: int, first: int, share: float, places: int, 
     batches = max(1, -(-int(share * rows) // step))
     each = -(-places // batches)
     wanted = {place * batches // places for place in range(places)}
-    decoding, decoded = 0.0, 0
-    taken: list[tuple[Piece, float]] = []
+    decoding, decoded, room = 0.0, 0, DECODED * size * places
+    taken: list[Stretch] = []
     begun = process_time()
     for number, (start, batch) in enumerate(part._batches(group, first, step)):
         decoding += process_time() - begun
         decoded += batch.num_rows
+        room -= batch.nbytes
         for place in range(each) if number in wanted else ():
             at, after = (end * batch.num_rows // each for end in (place, place + 1))
+            if at == after:
+                continue
             some = batch.slice(at, max(1, min(size * batch.num_rows // max(1, batch.nbytes), after - at)))
             begun = process_time()
             piece = clean(some, part.file.name, start + at, part.options, part.types)
-            taken.append((piece, process_time() - begun))
-        if number + 1 == batches:
+            taken.append(Stretch.of(piece, piece.rows * mean, process_time() - begun))
+        if number + 1 == batches or room < 0:  # repeated values take much more than the footer says
             break
         begun = process_time()
-    for piece, cleaning in taken:
-        yield Stretch.of(piece, piece.rows * mean, cleaning + decoding * piece.rows / decoded)
+    for stretch in taken:
+        yield replace(stretch, seconds=stretch.seconds + decoding * stretch.rows / decoded)
 
 
 def text_bytes(array: pa.Array) -> int:
@@ -176,7 +184,7 @@ def _(part: Parquet) -> tuple[float, float]:
     if not rows:
         return 0.0, 0.0
     mean = max(1, part._size(group, None) // rows)
-    _, batch = next(part._batches(group, 0, min(rows, max(1, REWRITTEN // mean)), whole=True))
+    _, batch = next(part._batches(group, 0, max(1, min(rows, REWRITTEN // mean, MOST_ROWS)), whole=True))
     return encoded(pa.Table.from_batches([batch]), part._codecs())
 
 
