@@ -1,16 +1,22 @@
 """Runs that are killed at any moment and started again (X2): the same bytes, and nothing is done twice."""
 
+import itertools
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import likewise
 import runs
+from likewise import matching
+from likewise.errors import IncompatibleError, InputError
 from likewise.store import STEPS, WORK
 
 LEAN = ("--memory", "64MiB", "--bands", "90", "--rows", "6")
@@ -76,19 +82,8 @@ def test_killed_at_every_stage_in_turn(big, tmp_path):
     assert runs.answer(out) == expected
     about = manifest(out)
     assert about["finished"] is True
-    assert about["resumed"][0] == "read"
+    assert [step for step in about["resumed"] if "-" not in step] == ["read", "sketch", "candidates", "verify"]
     assert not (out / WORK).exists()
-
-
-def test_all_steps_that_were_taken_up_are_told(small, tmp_path):
-    source, answers = small
-    out = tmp_path / "out"
-    runs.killed_at("verify", 0, source, out)
-    runs.killed_at("cluster", 0, source, out)
-    code, _, errors = runs.dedup(source, out)
-    assert code == 0, errors
-    assert runs.answer(out) == runs.answer(answers["0.8"])
-    assert manifest(out)["resumed"] == ["sketch", "verify"]
 
 
 def test_killed_at_any_moment(big, tmp_path):
@@ -208,97 +203,148 @@ def test_an_older_answer_is_whole_until_the_new_one_is(small, tmp_path):
 # refusals
 
 
-@pytest.fixture(scope="module")
-def killed(small, tmp_path_factory):
-    """A folder with a run of the small corpus that was killed when it had nearly done."""
-    out = tmp_path_factory.mktemp("killed") / "out"
-    runs.killed_at("cluster", 0, small[0], out)
-    assert steps_in(out) == ["sketch", "verify"]
-    return out
-
-
-@pytest.fixture
-def unfinished(small, killed, tmp_path):
-    """The small corpus, which stays as it is, and a copy of such a folder."""
-    content, about = small[0].read_bytes(), small[0].stat()
-    yield small[0], Path(shutil.copytree(killed, tmp_path / "out"))
-    small[0].write_bytes(content)
-    os.utime(small[0], ns=(about.st_atime_ns, about.st_mtime_ns))
-
-
-def refused(source, out, *options):
-    code, output, errors = runs.dedup(source, out, *options)
-    assert code == 1
-    assert output == ""
+def test_a_refusal_is_one_line_and_fresh_helps(small, tmp_path):
+    source, answers = small
+    out = tmp_path / "out"
+    runs.killed_at("cluster", 0, source, out)
+    code, output, errors = runs.dedup(source, out, "--threshold", "0.95")
+    assert (code, output) == (1, "")
     [line] = errors.splitlines()
-    assert line.startswith(f"likewise: {out} holds an unfinished run that differs: ")
+    assert line.startswith(f"likewise: {out} holds an unfinished run that differs: threshold was 0.8 and is now 0.95; ")
     assert "--fresh" in line
-    return line
-
-
-def test_other_parameters_are_refused_unless_fresh(small, unfinished):
-    source, out = unfinished
-    assert "threshold was 0.8 and is now 0.95" in refused(source, out, "--threshold", "0.95")
-    line = refused(source, out, "--keep", "last", "--seed", "2", "--shingle", "words:4")
-    for part in ("keep was 'first' and is now 'last'", "seed was 1 and is now 2", "'words:5' and is now 'words:4'"):
-        assert part in line
-    assert steps_in(out) == ["sketch", "verify"]
     code, _, errors = runs.dedup(source, out, "--threshold", "0.95", "--fresh")
     assert code == 0, errors
     assert "resumed" not in manifest(out)
-    assert (out / "removed.parquet").read_bytes() == (small[1]["0.95"] / "removed.parquet").read_bytes()
+    assert runs.answer(out) == runs.answer(answers["0.95"])
 
 
-def test_a_changed_input_is_refused_by_its_name(small, unfinished):
-    source, out = unfinished
-    before = source.stat()
-    content = source.read_bytes()
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def stopped_at(stage, source, out, **options):
+    """Run until a stage begins, and no further."""
+
+    def observe(name, done, total):
+        if name == stage:
+            raise Killed
+
+    with pytest.raises(Killed):
+        likewise.dedup(source, out=out, progress=observe, **options)
+
+
+@pytest.fixture
+def slow_clock(monkeypatch):
+    """Ten seconds pass whenever the search looks at the clock, so that every step is worth to be committed."""
+    clock = itertools.count(0, 10)
+    monkeypatch.setattr(matching, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+
+
+@pytest.fixture
+def unfinished(slow_clock, tmp_path):
+    """A corpus, a folder with a run of it that was stopped when it had nearly done, and its answer elsewhere."""
+    source = runs.corpus(tmp_path / "corpus.parquet", 600, near=100)
+    likewise.dedup(source, out=tmp_path / "whole")
+    stopped_at("cluster", source, tmp_path / "out")
+    assert steps_in(tmp_path / "out") == ["sketch", "verify"]
+    return source, tmp_path / "out", runs.answer(tmp_path / "whole")
+
+
+def refused(source, out, **options):
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    with pytest.raises(IncompatibleError) as caught:
+        likewise.dedup(source, out=out, **options)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    message = str(caught.value)
+    assert message.startswith(f"{out} holds an unfinished run that differs: ")
+    return message
+
+
+OTHER = [
+    ({"threshold": 0.7}, "threshold was 0.8 and is now 0.7"),
+    ({"recall": 0.9}, "recall was 0.99 and is now 0.9"),
+    ({"seed": 2}, "seed was 1 and is now 2"),
+    ({"keep": "last"}, "keep was 'first' and is now 'last'"),
+    ({"shingle": "words:4"}, "shingle was 'words:5' and is now 'words:4'"),
+    ({"sketch": "classic"}, "sketch was 'fast' and is now 'classic'"),
+    ({"bands": 20, "rows": 4}, "bands was None and is now 20; rows was None and is now 4"),
+    ({"max_slots": 1000}, "max_slots was 2048 and is now 1000"),
+    ({"id": "number"}, "id was None and is now 'number'"),
+    ({"on_error": "skip"}, "on_error was 'stop' and is now 'skip'"),
+    ({"encoding_errors": "replace"}, "encoding_errors was 'strict' and is now 'replace'"),
+    ({"ignore_common": 0.5}, "ignore_common was None and is now 0.5"),
+]
+
+
+def test_whatever_changes_the_answer_is_refused(unfinished):
+    source, out, expected = unfinished
+    for options, says in OTHER:
+        assert says in refused(source, out, **options)
+    result = likewise.dedup(source, out=out, threads=3, memory="128MiB", batch_rows=77)  # and what does not is not
+    assert result.stats["resumed"] == ["sketch", "verify"]
+    assert runs.answer(out) == expected
+
+
+def test_a_changed_input_is_refused_by_its_name(unfinished):
+    source, out, expected = unfinished
+    before, content = source.stat(), source.read_bytes()
     source.write_bytes(content[:200] + bytes([content[200] ^ 1]) + content[201:])
+    os.utime(source, ns=(1, 1))
     assert f"the input {source} has changed since (its time of change is another)" in refused(source, out)
     os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert f"the input {source} has changed since (its content is another)" in refused(source, out)
+    runs.corpus(source, 500, near=100)
+    assert f"the input {source} has changed since (its size is another)" in refused(source, out)
     source.write_bytes(content)
     os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
-    other = shutil.copy2(source, source.with_name("other.parquet"))
+    other = Path(shutil.copy2(source, source.with_name("other.parquet")))
     assert f"the input {source} is no longer given; the input {other} is new" in refused(other, out)
-    code, _, errors = runs.dedup(source, out)
-    assert code == 0, errors
-    assert manifest(out)["resumed"] == ["sketch", "verify"]
-    assert (out / "removed.parquet").read_bytes() == (small[1]["0.8"] / "removed.parquet").read_bytes()
+    assert f"the input {other} is new" in refused([source, other], out)
+    assert likewise.dedup(source, out=out).stats["resumed"] == ["sketch", "verify"]
+    assert runs.answer(out) == expected
 
 
-def test_an_earlier_run_that_changed_is_refused(small, tmp_path):
-    """A run against an earlier one goes on, unless that was made anew since."""
-    source = small[0]
-    earlier, out = tmp_path / "earlier", tmp_path / "out"
-    other = runs.corpus(tmp_path / "other.parquet", 1000, near=100, seed=2)
-    code, _, errors = runs.dedup(other, earlier)
-    assert code == 0, errors
-    runs.killed_at("cluster", 0, source, out, against=earlier)
-    assert "verify" in steps_in(out)
-    runs.corpus(other, 900, near=100, seed=3)
-    code, _, errors = runs.dedup(other, earlier)
-    assert code == 0, errors
-    assert str(earlier) in refused(source, out, "--against", str(earlier))
+def test_a_run_that_is_stopped_again_tells_all_it_took_up(slow_clock, tmp_path):
+    source = runs.corpus(tmp_path / "corpus.parquet", 600, near=100)
+    stopped_at("verify", source, tmp_path / "out")
+    stopped_at("cluster", source, tmp_path / "out")
+    assert likewise.dedup(source, out=tmp_path / "out").stats["resumed"] == ["sketch", "verify"]
+    assert manifest(tmp_path / "out")["resumed"] == ["sketch", "verify"]
 
 
-def test_a_damaged_step_is_done_again(small, unfinished):
-    source, out = unfinished
+def test_a_damaged_step_is_done_again(unfinished):
+    source, out, expected = unfinished
     os.truncate(out / WORK / "verify" / "left.npy", 100)
-    code, _, errors = runs.dedup(source, out)
-    assert code == 0, errors
-    assert manifest(out)["resumed"] == ["sketch"]
-    assert (out / "pairs.parquet").read_bytes() == (small[1]["0.8"] / "pairs.parquet").read_bytes()
+    assert likewise.dedup(source, out=out).stats["resumed"] == ["sketch"]
+    assert runs.answer(out) == expected
 
 
-def test_an_input_that_changes_during_the_run_is_told(small, tmp_path):
+def test_an_earlier_run_that_changed_is_refused(slow_clock, tmp_path):
+    """A run against an earlier one goes on, unless that was made anew since."""
+    source = runs.corpus(tmp_path / "corpus.parquet", 600, near=100)
+    earlier, out = tmp_path / "earlier", tmp_path / "out"
+    other = runs.corpus(tmp_path / "other.parquet", 500, near=100, seed=2)
+    likewise.dedup(other, out=earlier)
+    likewise.dedup(source, out=tmp_path / "whole", against=earlier)
+    for _ in range(2):
+        stopped_at("cluster", source, out, against=earlier)
+        assert "verify" in steps_in(out)
+    assert "against was " in refused(source, out)
+    likewise.dedup(source, out=out, against=earlier)
+    assert runs.answer(out) == runs.answer(tmp_path / "whole")
+    stopped_at("cluster", source, out, against=earlier)
+    likewise.dedup(runs.corpus(other, 400, near=100, seed=3), out=earlier)
+    assert str(earlier) in refused(source, out, against=earlier)
+
+
+def test_an_input_that_changes_during_the_run_is_told(tmp_path):
     """The rows that are kept are read again at the end, and must be those that were compared."""
-    source = tmp_path / "corpus.parquet"
-    shutil.copy2(small[0], source)
-    process = runs.start(source, tmp_path / "out")
-    assert runs.wait_for(tmp_path / "out" / WORK / STEPS, process)
-    os.utime(source, ns=(1, 1))
-    code, _, errors = runs.finish(process)
-    assert code == 1
-    assert f"the input {source} has changed since" in errors
+    source = runs.corpus(tmp_path / "corpus.parquet", 600, near=100)
+
+    def touch(name, done, total):
+        if name == "cluster":
+            os.utime(source, ns=(1, 1))
+
+    with pytest.raises(InputError, match=f"the input {re.escape(str(source))} has changed since"):
+        likewise.dedup(source, out=tmp_path / "out", progress=touch)
     assert not (tmp_path / "out/run.json").exists()

@@ -146,7 +146,7 @@ def announce_compilation() -> None:
     from likewise.kernels import is_compiled
 
     if not is_compiled():
-        click.echo("compiling (first run only, some 20 seconds) …", err=True)
+        click.echo("compiling (first run only, some 30 seconds) …", err=True)
 
 
 def size(amount: float) -> str:
