@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from likewise import exact as exact
     from likewise import measures as measures
     from likewise.answer import Dedup as Dedup
     from likewise.arrays import Sets as Sets
@@ -58,7 +59,7 @@ _HOME = {
     "ParameterError": "likewise.errors",
     "TextError": "likewise.errors",
 }
-_MODULES = ("measures",)
+_MODULES = ("exact", "measures")
 
 __all__ = [*_HOME, *_MODULES, "__version__"]
 

@@ -12,10 +12,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.errors import ParameterError
+from likewise.parallel import check_threads, in_order
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
+BATCH_TOKENS = 1 << 20
 
 
 def as_bytes(buffer: Any) -> Bytes:
@@ -176,15 +178,20 @@ class Sets:
         string of its digits are different tokens. Repeated tokens count once, or with bag=True as often
         as they stand there.
         """
-        from likewise.kernels import hashing, sets
+        from likewise.kernels.sets import distinct_sets, numbered_sets
+        from likewise.tokens import hashed
 
-        flat, offsets = _flatten(lists)
-        values = _hash_tokens(flat, hashing)
-        out = np.empty(len(values), np.uint64)
-        out_offsets = np.empty(len(offsets), np.int64)
-        make = sets.numbered_sets if bag else sets.distinct_sets
-        written = make(values, offsets, out, out_offsets)
-        return cls(out[:written].copy() if written < len(out) else out, out_offsets)
+        values, offsets = hashed(lists)
+        make = numbered_sets if bag else distinct_sets
+        cuts = _even_cuts(offsets, BATCH_TOKENS)
+
+        def work(cut: slice) -> Sets:
+            here = offsets[cut.start : cut.stop + 1]
+            tokens, out = values[here[0] : here[-1]], np.empty(here[-1] - here[0], np.uint64)
+            out_offsets = np.empty(len(here), np.int64)
+            return cls(out[: make(tokens, here - here[0], out, out_offsets)], out_offsets)
+
+        return concatenate(list(in_order(work, cuts, check_threads("Sets.from_lists", None))))
 
     def take(self, rows: Ints) -> Sets:
         """Return these sets, in this order."""
@@ -192,6 +199,13 @@ class Sets:
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         index = np.repeat(self.offsets[rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
         return Sets(self.values[index], offsets)
+
+
+def _even_cuts(offsets: Ints, size: int) -> list[slice]:
+    """Cut ragged rows into slices of about `size` values."""
+    places = np.searchsorted(offsets, np.arange(size, offsets[-1], size)) if len(offsets) else []
+    ends = np.unique([0, *places, len(offsets) - 1]).tolist()
+    return [slice(low, high) for low, high in itertools.pairwise(ends)]
 
 
 def concatenate(parts: list[Sets]) -> Sets:
@@ -203,76 +217,3 @@ def concatenate(parts: list[Sets]) -> Sets:
     bases = itertools.accumulate((len(part.values) for part in parts), initial=0)
     offsets = [part.offsets[1:] + base for part, base in zip(parts, bases, strict=False)]
     return Sets(np.concatenate([part.values for part in parts]), np.concatenate([np.zeros(1, np.int64), *offsets]))
-
-
-def _flatten(lists: Any) -> tuple[Any, Ints]:
-    """Split lists into one flat array or list of tokens and the offsets."""
-    if isinstance(lists, pa.Array | pa.ChunkedArray):
-        array = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
-        if isinstance(array, pa.ChunkedArray):
-            array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
-        if not (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
-            raise ParameterError(f"Sets.from_lists needs a column of lists, not of {array.type}")
-        if array.null_count:
-            raise ParameterError("Sets.from_lists: the column holds null lists; use empty lists instead")
-        offsets = np.asarray(array.offsets.to_numpy(zero_copy_only=False), np.int64)
-        return array.flatten(), offsets - offsets[0]
-    if isinstance(lists, str | bytes) or not isinstance(lists, Iterable):
-        raise ParameterError.of("Sets.from_lists", "lists", "a list of lists of tokens", lists)
-    flat: list[Any] = []
-    lengths = [0]
-    for i, tokens in enumerate(lists):
-        if isinstance(tokens, str | bytes) or not isinstance(tokens, Iterable):
-            raise ParameterError(f"Sets.from_lists: item {i} is {tokens!r}; each item must be a list of tokens")
-        flat.extend(tokens)
-        lengths.append(len(flat))
-    return flat, np.array(lengths, np.int64)
-
-
-def _hash_tokens(flat: Any, hashing: Any) -> Hashes:
-    """Hash every token by its own type and value alone, so that sets made apart can be compared."""
-    if isinstance(flat, pa.Array):
-        if pa.types.is_dictionary(flat.type):
-            flat = flat.cast(flat.type.value_type)
-        if flat.null_count:
-            raise ParameterError("Sets.from_lists: a token is null")
-        if _is_text(flat.type) or (pa.types.is_integer(flat.type) and flat.type != pa.uint64()):
-            return hash_column(flat, hashing)
-        flat = flat.to_pylist()
-    if not {type(token) for token in flat} <= {str}:
-        flat = [_plain(token) for token in flat]
-    out = np.empty(len(flat), np.uint64)
-    whole = np.array([type(token) is int for token in flat], bool)
-    words = [token for token in flat if type(token) is not int]
-    try:
-        out[~whole] = hash_column(pa.array(words, pa.large_string()), hashing)
-    except UnicodeEncodeError as error:
-        raise ParameterError(f"Sets.from_lists: a token is not valid Unicode: {error}") from error
-    out[whole] = hash_column(pa.array([token for token in flat if type(token) is int], pa.int64()), hashing)
-    return out
-
-
-def _plain(token: Any) -> str | int:
-    """Return a token as text or as an integer of 64 bits; one of another type as text that no other token is."""
-    if token is None:
-        raise ParameterError("Sets.from_lists: a token is null")
-    if isinstance(token, str):
-        return str(token)
-    if isinstance(token, (int, np.integer)) and not isinstance(token, bool) and -(2**63) <= token < 2**63:
-        return int(token)
-    return f"\0{type(token).__name__}:{token!r}"
-
-
-def hash_column(flat: Any, hashing: Any) -> Hashes:
-    """Hash an Arrow array of integers or of text."""
-    out = np.empty(len(flat), np.uint64)
-    if pa.types.is_integer(flat.type):
-        hashing.mix_all(flat.cast(pa.int64()).to_numpy().view(np.uint64), np.uint64(0x5851F42D4C957F2D), out)
-    else:
-        chunk = TextChunk.from_arrow(flat)
-        hashing.hash_strings(chunk.data, chunk.offsets, out)
-    return out
-
-
-def _is_text(kind: Any) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

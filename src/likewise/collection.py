@@ -12,16 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from likewise.arrays import Ints, Sets, TextChunk, Texts, hash_column, to_arrow
+from likewise.arrays import Ints, Sets, TextChunk, Texts, to_arrow
 from likewise.errors import InputError, ParameterError
 from likewise.identical import chunk_samples
 from likewise.items import Items, SetItems, TextItems
-from likewise.kernels import hashing
 from likewise.read import Aside, ReadOptions, Source, open_source
 from likewise.record import Record
 from likewise.shingle import Shingler, Words, parse_shingler
 from likewise.spill import TextBuilder, stored_chunks
 from likewise.store import Draft, Workspace
+from likewise.tokens import hash_column
 
 BYTES_A_WORD = 6
 SMALL = 100_000
@@ -210,7 +210,7 @@ def _is_unique(ids: Any) -> bool:
         return bool(pc.count_distinct(ids).as_py() == len(ids))
     if kind == pa.uint64() or len(ids) < SMALL:
         return bool(pc.count_distinct(ids).as_py() == len(ids))
-    hashes = hash_column(ids, hashing)
+    hashes = hash_column(ids)
     order = np.argsort(hashes)
     same = hashes[order[1:]] == hashes[order[:-1]]
     if not same.any():

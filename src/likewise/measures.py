@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
+from math import sqrt
 from typing import Literal, TypeVar
 
 from likewise.errors import ParameterError
 
-__all__ = ["bag_jaccard", "containment", "jaccard"]
+__all__ = ["bag_jaccard", "containment", "cosine", "dice", "jaccard", "overlap"]
 
 Element = TypeVar("Element", bound=Hashable)
 
@@ -68,6 +69,36 @@ def containment(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
     """
     a = set(a)
     return len(a.intersection(b)) / len(a) if a else 1.0
+
+
+def dice(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
+    """Return the Dice coefficient of two sets, 2·|a ∩ b| / (|a| + |b|); two empty sets are identical, hence 1.0.
+
+    >>> dice("abc", "bcd") == 4 / 6
+    True
+    """
+    a, b = set(a), set(b)
+    return 2 * len(a & b) / (len(a) + len(b)) if a or b else 1.0
+
+
+def cosine(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
+    """Return the cosine similarity of two sets, |a ∩ b| / √(|a|·|b|); 1.0 for two empty sets, 0.0 for one.
+
+    >>> cosine("a", "abcd")
+    0.5
+    """
+    a, b = set(a), set(b)
+    return len(a & b) / sqrt(len(a) * len(b)) if a and b else float(not a and not b)
+
+
+def overlap(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
+    """Return the overlap coefficient of two sets, |a ∩ b| / min(|a|, |b|); 1.0 for two empty sets, 0.0 for one.
+
+    >>> overlap("abc", "bcdefgh") == 2 / 3
+    True
+    """
+    a, b = set(a), set(b)
+    return len(a & b) / min(len(a), len(b)) if a and b else float(not a and not b)
 
 
 def _counts(name: str, bag: Iterable[Element] | Mapping[Element, int]) -> Counter[Element]:

@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from likewise.arrays import Sets, TextChunk, Texts, hash_column, to_arrow
+from likewise.arrays import Sets, TextChunk, Texts, to_arrow
 from likewise.candidates import candidates
 from likewise.certificate import Probe, quick_sample
 from likewise.cluster import components, removals
@@ -34,11 +34,12 @@ from likewise.families.minhash import MinHash
 from likewise.groups import Groups, labels
 from likewise.identical import chunk_samples, text_digests
 from likewise.items import TextItems
-from likewise.kernels import cache_directory, hashing
+from likewise.kernels import cache_directory
 from likewise.keys import HeldKeys
 from likewise.matches import Matches, listed_pairs
 from likewise.shingle import Words
 from likewise.store import BLOCK
+from likewise.tokens import hash_column
 from likewise.verify import similarities
 from likewise.write import ROWS, write_batches
 
@@ -250,11 +251,10 @@ def _calibrated(threads: int) -> Machine:
 
 TINY_RUN = """
 import pyarrow as pa
-from likewise.arrays import hash_column
+from likewise.tokens import hash_column
 from likewise.cli import main
-from likewise.kernels import hashing
 from likewise.memory import peak_memory
-hash_column(pa.array([1]), hashing)
+hash_column(pa.array([1]))
 try:
     main()
 except SystemExit:
@@ -314,7 +314,7 @@ def _of_documents(chunk: TextChunk) -> dict[str, float]:
 
     measured = {
         "sample": seconds(lambda: chunk_samples(chunk)),
-        "unique": seconds(lambda: np.argsort(hash_column(ids, hashing))),
+        "unique": seconds(lambda: np.argsort(hash_column(ids))),
         "identical": seconds(lambda: labels(text_digests(texts, 1))),
         "group": seconds(group),
         "cluster": seconds(lambda: removals(groups, nothing, nothing, np.zeros(0), rows, groups.of)),

@@ -107,6 +107,56 @@ def hash_strings(data, offsets, out):
 
 
 @kernel
+def hash_separated(data):
+    """Hash strings that each end with a zero byte."""
+    count = 0
+    for i in range(data.size):
+        count += data[i] == 0
+    out = np.empty(count, np.uint64)
+    start = 0
+    for i in range(count):
+        stop = start
+        while data[stop] != 0:
+            stop += 1
+        out[i] = hash_bytes(data, start, stop)
+        start = stop + 1
+    return out
+
+
+@kernel
+def four_bytes(data, at):
+    """Return the signed number in four bytes, the lowest first."""
+    low = np.int64(data[at]) | np.int64(data[at + 1]) << 8 | np.int64(data[at + 2]) << 16
+    top = np.int64(data[at + 3])
+    return low | (top - 256 if top >= 128 else top) << 24
+
+
+@kernel
+def unpack_numbers(data, values, offsets):
+    """Read lists of whole numbers as marshal writes them; return how many there are, or -1 if there is anything else.
+
+    A list, tuple, set or frozen set is one of [ ( < > and its length in four bytes, a number i and four bytes.
+    """
+    at = 5
+    count = 0
+    offsets[0] = 0
+    for i in range(offsets.size - 1):
+        kind = data[at]
+        if kind != 91 and kind != 40 and kind != 60 and kind != 62:
+            return -1
+        size = four_bytes(data, at + 1)
+        at += 5
+        for _ in range(size):
+            if data[at] != 105:
+                return -1
+            values[count] = four_bytes(data, at + 1)
+            count += 1
+            at += 5
+        offsets[i + 1] = count
+    return count
+
+
+@kernel
 def digest_samples(data, offsets, out):
     """Fingerprint the length of every document and eight bytes at eight places spread over it with 64 bits.
 

@@ -173,3 +173,23 @@ def spell_out(left, right, similarity, members, offsets, out_left, out_right, ou
                 out_right[count] = max(members[x], members[y])
                 out_similarity[count] = similarity[p]
                 count += 1
+
+
+@kernel
+def spell_all(left, right, similarity, members, offsets, others, other_offsets, within, once, out_left, out_right, out):
+    """Write a pair of rows for every member of group left[p] and of group right[p]; return how many there are.
+
+    `within`: both are groups of one collection. Of a group with itself, a pair is written `once` or from both sides; no row is paired with itself.
+    """
+    count = 0
+    for p in range(left.size):
+        for x in range(offsets[left[p]], offsets[left[p] + 1]):
+            same = within and left[p] == right[p]
+            for y in range(x + 1 if same and once else other_offsets[right[p]], other_offsets[right[p] + 1]):
+                if same and x == y:
+                    continue
+                out_left[count] = members[x]
+                out_right[count] = others[y]
+                out[count] = similarity[p]
+                count += 1
+    return count

@@ -1,0 +1,179 @@
+"""What lengths, prefixes and positions still allow (Sections 3.9.3–3.9.6), in whole numbers.
+
+A threshold such as 0.9 is not a number that binary fractions can hold, and ⌊(1 − J)·L⌋ + 1 computed with them is wrong
+where (1 − J)·L is whole. So the threshold is replaced by a fraction p/q: the least one, of all with denominators that
+two sets can have, that is not below it once rounded. A similarity reaches the threshold if and only if
+it reaches p/q, and from there on all is whole numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+
+from likewise.errors import ParameterError
+from likewise.kernels import exact as kernels
+
+MEASURES = {
+    "jaccard": kernels.JACCARD,
+    "dice": kernels.DICE,
+    "cosine": kernels.COSINE,
+    "overlap": kernels.OVERLAP,
+    "containment": kernels.CONTAINMENT,
+}
+LARGEST = 1 << 29
+"""The most elements a set may have: then no product of a size and a numerator overflows 64 bits."""
+
+
+def least_fraction(threshold: float, limit: int = 2 * LARGEST) -> tuple[int, int]:
+    """Return the least fraction p/q, q ≤ limit, that as a floating-point number is at least the threshold.
+
+    >>> least_fraction(0.9), least_fraction(1 / 3), least_fraction(0.1 + 0.2)
+    ((9, 10), (1, 3), (322122547, 1073741823))
+    """
+    low, high = (0, 1), (1, 1)  # low is below the threshold, high is not, and no simpler fraction lies between
+    while True:
+        before = low, high
+        high = _far(high, low, limit, lambda p, q: p / q >= threshold)
+        low = _far(low, high, limit, lambda p, q: p / q < threshold)
+        if (low, high) == before:
+            return high
+
+
+def _far(
+    start: tuple[int, int], step: tuple[int, int], limit: int, holds: Callable[[int, int], bool]
+) -> tuple[int, int]:
+    """Go from `start` by as many steps (numerators and denominators added up) as the condition holds for."""
+
+    def at(steps: int) -> tuple[int, int]:
+        return start[0] + steps * step[0], start[1] + steps * step[1]
+
+    most = (limit - start[1]) // step[1]
+    low, high = 0, 1
+    while high <= most and holds(*at(high)):
+        low, high = high, 2 * high
+    high = min(high, most + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(*at(middle)) else (low, middle)
+    return at(low)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """A measure of similarity and a threshold, and what they demand of two sets, "strings" of their sorted elements.
+
+    Lengths and positions count from 1, as in the chapter. A partner is a string that may be similar.
+
+    >>> bounds = Bounds("jaccard", 0.9)
+    >>> [bounds.prefix(length) for length in (9, 10, 19, 20, 30)]
+    [1, 2, 2, 3, 4]
+    """
+
+    measure: str
+    threshold: float
+    owner: str = "exact.pairs"
+
+    def __post_init__(self) -> None:
+        if self.measure not in MEASURES:
+            names = ", ".join(f"'{name}'" for name in MEASURES)
+            raise ParameterError.of(self.owner, "measure", f"one of {names}", self.measure)
+        value = self.threshold
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+            more = " (|a ∩ b| / min(|a|, |b|))" if self.measure == "overlap" else ""
+            raise ParameterError.of(self.owner, "threshold", "in (0, 1]" + more, value)
+        object.__setattr__(self, "threshold", float(value))
+
+    @cached_property
+    def fraction(self) -> tuple[int, int]:
+        """The threshold as a fraction of whole numbers."""
+        return least_fraction(self.threshold)
+
+    @cached_property
+    def code(self) -> tuple[int, int, int, float]:
+        """What the kernels take: the number of the measure, p, q, the threshold."""
+        return MEASURES[self.measure], *self.fraction, self.threshold
+
+    @property
+    def symmetric(self) -> bool:
+        """False if the similarity of a to b is not that of b to a."""
+        return self.measure != "containment"
+
+    def least(self, a: int, b: int) -> int:
+        """Return the least overlap with which sets of a and b elements reach the threshold.
+
+        >>> Bounds("jaccard", 0.8).least(10, 10), Bounds("containment", 0.8).least(10, 1000)
+        (9, 8)
+        """
+        p, q = self.fraction
+        if self.measure == "jaccard":
+            return -(-p * (a + b) // (p + q))
+        if self.measure == "dice":
+            return -(-p * (a + b) // (2 * q))
+        if self.measure == "overlap":
+            return -(-p * min(a, b) // q)
+        if self.measure == "containment":
+            return -(-p * a // q)
+        root = sqrt(a * b)
+        least = max(1, int(self.threshold * root) - 1)
+        while least > 1 and (least - 1) / root >= self.threshold:
+            least -= 1
+        while least / root < self.threshold:
+            least += 1
+        return least
+
+    def shortest(self, length: int) -> int:
+        """Return the length of the shortest partner of a string (Section 3.9.3).
+
+        >>> Bounds("jaccard", 0.9).shortest(10)
+        9
+        """
+        return next(other for other in range(1, length + 1) if self.least(length, other) <= other)
+
+    def longest(self, length: int, limit: int = LARGEST) -> int:
+        """Return the length of the longest partner of a string, up to `limit` (Section 3.9.3).
+
+        >>> Bounds("jaccard", 0.9).longest(9), Bounds("jaccard", 0.9).longest(8)
+        (10, 8)
+        """
+        low, high = length, limit
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self.least(length, middle) <= length else (low, middle - 1)
+        return low
+
+    def prefix(self, length: int) -> int:
+        """Return how many symbols make the prefix: partners share one of them (Section 3.9.4).
+
+        For Jaccard similarity it is ⌊(1 − J)·length⌋ + 1.
+        """
+        shortest = self.shortest(length) if self.symmetric else length
+        return length - self.least(length, shortest) + 1
+
+    def positions(self, length: int, i: int) -> int:
+        """Return the last position j at which a partner may have the i-th symbol of a string, as the first they share.
+
+        That is Section 3.9.5: Jaccard similarity J needs j ≤ (length·(1 − J) − i + 1 + J) / J. 0 if there is none.
+
+        >>> Bounds("jaccard", 0.9).positions(10, 1), Bounds("jaccard", 0.9).positions(10, 2)
+        (2, 1)
+        """
+        j = 0
+        while j < length and self.least(length, j + 1 + length - i) <= length - i + 1:
+            j += 1
+        return j
+
+    def buckets(self, length: int) -> Iterator[tuple[int, int, int]]:
+        """Yield the (i, j, q) such that the bucket (x, j, q) is searched, where x is the i-th symbol (Section 3.9.6).
+
+        j is the position of x in the partner and q the number of symbols after it.
+        """
+        p, whole = self.fraction
+        longest = self.longest(length, -(-length * whole // p))
+        for i in range(1, self.prefix(length) + 1):
+            for j in range(1, length + 1):
+                for q in range(longest - j + 1):
+                    if self.least(length, j + q) <= min(length - i, q) + 1:
+                        yield i, j, q
