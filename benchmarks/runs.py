@@ -19,7 +19,25 @@ REQUIREMENTS: dict[str, list[str]] = {
     "datasketch": ["datasketch==2.0.0", "numpy==2.4.6", "xxhash==4.1.0", "pyarrow==26.0.1"],
     "text-dedup": ["text-dedup==0.4.0", "datasets==5.2.0", "numpy==2.4.6", "pyarrow==26.0.1"],
     "datatrove": ["datatrove[io,processing]==0.10.1", "spacy==3.8.18", "pyarrow==26.0.1"],
+    "SetSimilaritySearch": ["SetSimilaritySearch==1.0.1", "numpy==2.4.6"],
+    "py_stringsimjoin": [
+        "setuptools==68.2.2",
+        "wheel==0.42.0",
+        "numpy==1.26.4",
+        "pandas==2.1.4",
+        "python-dateutil==2.9.0.post0",
+        "pytz==2024.1",
+        "tzdata==2024.1",
+        "six==1.16.0",
+        "joblib==1.3.2",
+        "PyPrind==2.11.3",
+        "py_stringmatching==0.4.7",
+    ],
 }
+BUILT = {"py_stringsimjoin": "py_stringsimjoin==0.3.6"}
+"""What has no wheels and is compiled in its environment, with the setuptools there: it needs g++, Python's headers and,
+for the wheels of its time, Python 3.11. Without Cython the C++ of the source distribution is taken as it is."""
+
 SAMPLE_SECONDS = 0.2
 
 
@@ -43,16 +61,27 @@ def python_of(tool: str) -> str:
         return sys.executable
     folder = ENVIRONMENTS / tool
     python = folder / "bin" / "python"
-    wanted = "\n".join(REQUIREMENTS[tool])
+    wanted = "\n".join(pinned(tool))
     done = folder / "installed.txt"
     if not done.exists() or done.read_text() != wanted:
         venv.create(folder, with_pip=True, clear=True)
-        install = [str(python), "-m", "pip", "install", "--quiet", *REQUIREMENTS[tool]]
-        result = subprocess.run(install, capture_output=True, text=True, check=False)
-        if result.returncode:
-            raise Unavailable(f"pip install failed: {_last_line(result.stderr)}")
+        _install(python, REQUIREMENTS[tool])
+        if tool in BUILT:
+            _install(python, ["--no-deps", "--no-build-isolation", f"--no-binary={tool}", BUILT[tool]])
         done.write_text(wanted)
     return str(python)
+
+
+def pinned(tool: str) -> list[str]:
+    """What stands in a tool's environment."""
+    return REQUIREMENTS[tool] + ([BUILT[tool]] if tool in BUILT else [])
+
+
+def _install(python: Path, what: list[str]) -> None:
+    install = [str(python), "-m", "pip", "install", "--quiet", *what]
+    result = subprocess.run(install, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise Unavailable(f"pip install failed: {last_line(result.stderr)}")
 
 
 def run(tool: str, corpus: Path, out: Path, options: Sequence[str] = ()) -> Run:
@@ -67,7 +96,7 @@ def run(tool: str, corpus: Path, out: Path, options: Sequence[str] = ()) -> Run:
     output, errors = process.communicate()
     peak = watch.stop()
     if process.returncode:
-        raise Unavailable(_last_line(errors))
+        raise Unavailable(last_line(errors))
     report = json.loads(output.splitlines()[-1])
     return Run(
         total=report.pop("total"),
@@ -129,6 +158,7 @@ def share_mb(pid: int) -> float:
     return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024 / 1e6
 
 
-def _last_line(text: str) -> str:
+def last_line(text: str) -> str:
+    """The last line of what a program said."""
     lines = text.strip().splitlines()
     return lines[-1].strip() if lines else "no message"

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections import Counter
 from itertools import combinations
+from math import sqrt
 
 MASK = (1 << 64) - 1
 LOW32 = (1 << 32) - 1
@@ -58,7 +59,15 @@ def chars(shingler, text, kinds):
     return list(text.casefold() if shingler.casefold else text)
 
 
-UNITS = {"words": words, "chars": chars}
+def tokens(shingler, text, kinds):
+    """A list written as text, or text split at the separator."""
+    if text.endswith("\x1f"):
+        return text[:-1].split("\x1f")
+    pieces = text.split(shingler.separator) if shingler.separator else re.split("[ \t\n\v\f\r]", text)
+    return [piece.strip(" \t\n\v\f\r") for piece in pieces if piece.strip(" \t\n\v\f\r")]
+
+
+UNITS = {"words": words, "chars": chars, "tokens": tokens}
 
 
 def units(shingler, text, kinds):
@@ -68,7 +77,7 @@ def units(shingler, text, kinds):
 
 
 def hash_unit(shingler, unit):
-    return hash_bytes(unit.encode()) if shingler.name == "words" else mix(WORD_SEED ^ ord(unit))
+    return hash_bytes(unit.encode()) if shingler.name != "chars" else mix(WORD_SEED ^ ord(unit))
 
 
 def polynomial(hashes):
@@ -219,3 +228,31 @@ def components(n, pairs):
         for i, j in pairs:
             lowest[i] = lowest[j] = min(lowest[i], lowest[j])
     return lowest
+
+
+# exact joins
+
+SIMILARITIES = {
+    "jaccard": lambda shared, a, b: shared / (a + b - shared),
+    "dice": lambda shared, a, b: 2 * shared / (a + b),
+    "cosine": lambda shared, a, b: shared / sqrt(a * b),
+    "overlap": lambda shared, a, b: shared / min(a, b),
+    "containment": lambda shared, a, b: shared / a,
+}
+
+
+def similarity(measure, a, b, bag=False):
+    a, b = (Counter(tokens if bag else set(tokens)) for tokens in (a, b))
+    if not a or not b:
+        return float(not a and (not b or measure == "containment"))
+    return SIMILARITIES[measure]((a & b).total(), a.total(), b.total())
+
+
+def joined(sets, threshold, measure="jaccard", other=None, bag=False):
+    """Compare everything with everything: [(i, j, similarity)], sorted."""
+    there = sets if other is None else other
+    cells = [(i, j) for i in range(len(sets)) for j in range(len(there))]
+    if other is None:
+        cells = [(i, j) for i, j in cells if i < j or (i > j and measure == "containment")]
+    found = [(i, j, similarity(measure, sets[i], there[j], bag)) for i, j in cells]
+    return [row for row in found if row[2] >= threshold]

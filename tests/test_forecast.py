@@ -68,7 +68,7 @@ def test_a_sample_of_everything_tells_what_the_run_will_find() -> None:
     texts = documents(400) + documents(400)[:50]
     texts += [text + " and more" for text in texts[:80]]
     found = plan(texts, threads=1)
-    stats = likewise.dedup(texts, threads=1).stats
+    stats = likewise.dedup(texts, threads=1, method="lsh").stats
     assert found.to_dict()["banding"] == stats["banding"]
     assert found.different == stats["counts"]["different"]
     assert found.candidates == stats["counts"]["candidates"]
@@ -250,7 +250,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"recall": 0}, "The 'recall' parameter of plan must be in (0, 1), such as 0.99. Got 0 instead."),
     ({"memory_per_machine": "much"}, "The 'memory_per_machine' parameter of plan must be a size such as 4GiB"),
     ({"bands": 5}, "The 'bands' and 'rows' parameters of plan go together: give both or neither."),
-    ({"shingle": "lines:5"}, "must be words:K or chars:K"),
+    ({"shingle": "lines:5"}, "must be words:K, chars:K or tokens"),
 ]
 
 

@@ -24,9 +24,10 @@ from likewise.families.minhash import METHODS, MinHash
 from likewise.groups import Groups
 from likewise.items import SetItems, TextItems
 from likewise.matches import Matches, Sides, listed_pairs
-from likewise.matching import Search, seed_hashes
+from likewise.matching import Search
 from likewise.memory import UNLIMITED
 from likewise.parallel import check_threads, in_order
+from likewise.preparing import seed_hashes
 from likewise.record import Record
 from likewise.shingle import Chars, Words
 from likewise.store import Workspace
@@ -170,7 +171,7 @@ def test_recall_is_on_target_and_nothing_is_invented(method):
 
 
 def test_tuning_on_a_sample_depends_on_the_seed_alone(monkeypatch):
-    monkeypatch.setattr("likewise.matching.SAMPLE", 20)
+    monkeypatch.setattr("likewise.preparing.SAMPLE", 20)
     items = TextItems(Texts.of(collection(1, 80)), Words(2))
     record = Record()
     first = search(0.6, None).find(items, record)

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from fractions import Fraction
+from math import sqrt
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise.errors import ParameterError
-from likewise.measures import bag_jaccard, containment, jaccard
+from likewise.measures import bag_jaccard, containment, cosine, dice, jaccard, overlap
 
 ELEMENTS = st.one_of(st.integers(0, 8), st.sampled_from("abcd"))
 SETS = st.sets(ELEMENTS)
@@ -112,3 +113,45 @@ def test_containment_by_hand(a, b, expected):
 def test_containment_is_at_least_jaccard_and_whole_for_subsets(a, b):
     assert containment(a, b) >= jaccard(a, b)
     assert (containment(a, b) == 1.0) == (a <= b)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "by_dice", "by_cosine", "by_overlap"),
+    [
+        ("abc", "bcd", 4 / 6, 2 / 3, 2 / 3),
+        ("a", "abcd", 2 / 5, 1 / 2, 1.0),
+        ("abc", "bcdefgh", 4 / 10, 2 / sqrt(21), 2 / 3),
+        ("abc", "def", 0.0, 0.0, 0.0),
+        ("abc", "cab", 1.0, 1.0, 1.0),
+        ([1, 1, 1, 2], [2, 2, 1], 1.0, 1.0, 1.0),  # repetitions do not count
+        ([], [], 1.0, 1.0, 1.0),
+        ([], [1], 0.0, 0.0, 0.0),
+        ([1], [], 0.0, 0.0, 0.0),
+        ([("a", 1), None], [None, frozenset()], 1 / 2, 1 / 2, 1 / 2),
+    ],
+)
+def test_dice_cosine_and_overlap_by_hand(a, b, by_dice, by_cosine, by_overlap):
+    assert (dice(a, b), cosine(a, b), overlap(a, b)) == (by_dice, by_cosine, by_overlap)
+    assert (dice(b, a), cosine(b, a), overlap(b, a)) == (by_dice, by_cosine, by_overlap)
+
+
+def test_dice_cosine_and_overlap_take_iterables_that_can_be_read_once():
+    assert dice(iter("abc"), (c for c in "bcd")) == 4 / 6
+    assert cosine(iter("abc"), (c for c in "bcd")) == 2 / 3
+    assert overlap(iter("abc"), (c for c in "bcde")) == 2 / 3
+
+
+@given(SETS, SETS)
+def test_dice_cosine_and_overlap_are_means_of_both_containments(a, b):
+    """The harmonic mean, the geometric one, and the larger of the two; all at least the Jaccard similarity."""
+    shared = len([x for x in a if x in b])
+    if a and b:
+        assert dice(a, b) == float(Fraction(2 * shared, len(a) + len(b)))
+        assert cosine(a, b) == shared / sqrt(len(a) * len(b))
+        assert overlap(a, b) == max(containment(a, b), containment(b, a))
+        assert jaccard(a, b) <= dice(a, b) <= overlap(a, b)
+        j = naive_jaccard(a, b)
+        assert dice(a, b) == float(2 * j / (1 + j))
+    else:
+        assert dice(a, b) == cosine(a, b) == overlap(a, b) == float(a == b)
+    assert (dice(a, b) == 1.0) == (cosine(a, b) == 1.0) == (a == b)

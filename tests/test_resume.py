@@ -104,7 +104,7 @@ def test_a_second_run_in_the_same_folder_is_refused(small, tmp_path):
     """The first is held up in the middle, and goes on undisturbed."""
     source, answers = small
     out = tmp_path / "out"
-    first = runs.signalled_at("verify", 0, signal.SIGSTOP, source, out)
+    first = runs.signalled_at("join", 0, signal.SIGSTOP, source, out)
     _, status = os.waitpid(first.pid, os.WUNTRACED)
     assert os.WIFSTOPPED(status)
     code, output, errors = runs.dedup(source, out, "--fresh")
@@ -218,6 +218,11 @@ def test_a_refusal_is_one_line_and_fresh_helps(small, tmp_path):
     assert runs.answer(out) == runs.answer(answers["0.95"])
 
 
+def dedup(source, **options):
+    """The steps below are those of a search by hashing; test_exact_search.py has the exact one."""
+    return likewise.dedup(source, **{"method": "lsh", **options})
+
+
 class Killed(BaseException):
     """The process ends here."""
 
@@ -230,7 +235,7 @@ def stopped_at(stage, source, out, **options):
             raise Killed
 
     with pytest.raises(Killed):
-        likewise.dedup(source, out=out, progress=observe, **options)
+        dedup(source, out=out, progress=observe, **options)
 
 
 @pytest.fixture
@@ -244,7 +249,7 @@ def slow_clock(monkeypatch):
 def unfinished(slow_clock, tmp_path):
     """A corpus, a folder with a run of it that was stopped when it had nearly done, and its answer elsewhere."""
     source = runs.corpus(tmp_path / "corpus.parquet", 600, near=100)
-    likewise.dedup(source, out=tmp_path / "whole")
+    dedup(source, out=tmp_path / "whole")
     stopped_at("cluster", source, tmp_path / "out")
     assert steps_in(tmp_path / "out") == ["sketch", "verify"]
     return source, tmp_path / "out", runs.answer(tmp_path / "whole")
@@ -253,7 +258,7 @@ def unfinished(slow_clock, tmp_path):
 def refused(source, out, **options):
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     with pytest.raises(IncompatibleError) as caught:
-        likewise.dedup(source, out=out, **options)
+        dedup(source, out=out, **options)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     message = str(caught.value)
     assert message.startswith(f"{out} holds an unfinished run that differs: ")
@@ -280,7 +285,7 @@ def test_whatever_changes_the_answer_is_refused(unfinished):
     source, out, expected = unfinished
     for options, says in OTHER:
         assert says in refused(source, out, **options)
-    result = likewise.dedup(source, out=out, threads=3, memory="128MiB", batch_rows=77)  # and what does not is not
+    result = dedup(source, out=out, threads=3, memory="128MiB", batch_rows=77)  # and what does not is not
     assert result.stats["resumed"] == ["sketch", "verify"]
     assert runs.answer(out) == expected
 
@@ -300,7 +305,7 @@ def test_a_changed_input_is_refused_by_its_name(unfinished):
     other = Path(shutil.copy2(source, source.with_name("other.parquet")))
     assert f"the input {source} is no longer given; the input {other} is new" in refused(other, out)
     assert f"the input {other} is new" in refused([source, other], out)
-    assert likewise.dedup(source, out=out).stats["resumed"] == ["sketch", "verify"]
+    assert dedup(source, out=out).stats["resumed"] == ["sketch", "verify"]
     assert runs.answer(out) == expected
 
 
@@ -308,14 +313,14 @@ def test_a_run_that_is_stopped_again_tells_all_it_took_up(slow_clock, tmp_path):
     source = runs.corpus(tmp_path / "corpus.parquet", 600, near=100)
     stopped_at("verify", source, tmp_path / "out")
     stopped_at("cluster", source, tmp_path / "out")
-    assert likewise.dedup(source, out=tmp_path / "out").stats["resumed"] == ["sketch", "verify"]
+    assert dedup(source, out=tmp_path / "out").stats["resumed"] == ["sketch", "verify"]
     assert manifest(tmp_path / "out")["resumed"] == ["sketch", "verify"]
 
 
 def test_a_damaged_step_is_done_again(unfinished):
     source, out, expected = unfinished
     os.truncate(out / WORK / "verify" / "left.npy", 100)
-    assert likewise.dedup(source, out=out).stats["resumed"] == ["sketch"]
+    assert dedup(source, out=out).stats["resumed"] == ["sketch"]
     assert runs.answer(out) == expected
 
 
@@ -324,16 +329,16 @@ def test_an_earlier_run_that_changed_is_refused(slow_clock, tmp_path):
     source = runs.corpus(tmp_path / "corpus.parquet", 600, near=100)
     earlier, out = tmp_path / "earlier", tmp_path / "out"
     other = runs.corpus(tmp_path / "other.parquet", 500, near=100, seed=2)
-    likewise.dedup(other, out=earlier)
-    likewise.dedup(source, out=tmp_path / "whole", against=earlier)
+    dedup(other, out=earlier)
+    dedup(source, out=tmp_path / "whole", against=earlier)
     for _ in range(2):
         stopped_at("cluster", source, out, against=earlier)
         assert "verify" in steps_in(out)
     assert "against was " in refused(source, out)
-    likewise.dedup(source, out=out, against=earlier)
+    dedup(source, out=out, against=earlier)
     assert runs.answer(out) == runs.answer(tmp_path / "whole")
     stopped_at("cluster", source, out, against=earlier)
-    likewise.dedup(runs.corpus(other, 400, near=100, seed=3), out=earlier)
+    dedup(runs.corpus(other, 400, near=100, seed=3), out=earlier)
     assert str(earlier) in refused(source, out, against=earlier)
 
 
@@ -346,5 +351,5 @@ def test_an_input_that_changes_during_the_run_is_told(tmp_path):
             os.utime(source, ns=(1, 1))
 
     with pytest.raises(InputError, match=f"the input {re.escape(str(source))} has changed since"):
-        likewise.dedup(source, out=tmp_path / "out", progress=touch)
+        dedup(source, out=tmp_path / "out", progress=touch)
     assert not (tmp_path / "out/run.json").exists()

@@ -117,8 +117,8 @@ def test_parse_chooses_k_from_lengths():
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        ("", "words:K or chars:K"),
-        ("lines:3", "words:K or chars:K"),
+        ("", "words:K, chars:K or tokens"),
+        ("lines:3", "words:K, chars:K or tokens"),
         ("words:x", "whole number"),
         ("words:-1", "whole number"),
         ("words:1.5", "whole number"),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from likewise.pipeline import pairs as pairs
     from likewise.rethresholding import rethreshold as rethreshold
     from likewise.shingle import Chars as Chars
+    from likewise.shingle import Tokens as Tokens
     from likewise.shingle import Words as Words
     from likewise.shingle import choose_k as choose_k
 
@@ -42,6 +43,7 @@ _HOME = {
     "MinHash": "likewise.families.minhash",
     "Sets": "likewise.arrays",
     "Similarities": "likewise.families.tuning",
+    "Tokens": "likewise.shingle",
     "Words": "likewise.shingle",
     "choose_k": "likewise.shingle",
     "dedup": "likewise.pipeline",

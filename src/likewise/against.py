@@ -20,7 +20,7 @@ from likewise.common import value_table
 from likewise.errors import IncompatibleError
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
-from likewise.items import Items, TextItems, Tick
+from likewise.items import BYTES_A_BYTE, Items, TextItems, Tick
 from likewise.kernels.hashing import digest_strings
 from likewise.keys import Keys, ShiftedKeys
 from likewise.parallel import in_order
@@ -30,6 +30,7 @@ from likewise.state import State
 
 MARK = np.uint64(0x9E3779B97F4A7C15)
 SETTINGS = ("threshold", "seed", "sketch", "ignore_common")
+OPTIONS = ("casefold", "normalize", "bits", "bag", "whitespace", "separator")
 
 
 class KeptItems(Items):
@@ -77,7 +78,10 @@ class KeptItems(Items):
         """Yield (documents, rows among them, where these stand in `rows`), reading the kept files once."""
         parameters = self.state.run["parameters"]
         options = ReadOptions(
-            text=parameters["text"], lines=parameters["lines"], encoding_errors=parameters["encoding_errors"]
+            text=parameters["text"],
+            lines=parameters["lines"],
+            sets=parameters.get("sets", False),
+            encoding_errors=parameters["encoding_errors"],
         )
         start = 0
         for batch in open_source(Files(self.state.kept_files), options).batches(threads):
@@ -103,7 +107,7 @@ class KeptItems(Items):
 
     def set_bytes(self, rows: Ints) -> Ints:
         """Take them all for average."""
-        return np.full(len(rows), self._mean * (2 if self.shingler.name == "words" else 8) + 64)
+        return np.full(len(rows), self._mean * BYTES_A_BYTE[self.shingler.name] + 64)
 
     def ignoring(self, common: Hashes) -> KeptItems:
         """Return itself: what is common was settled by the run that kept these documents."""
@@ -188,7 +192,9 @@ class Against:
         """The settings that new documents must share."""
         first = self.states[0]
         chosen = {name: first.run["parameters"][name] for name in SETTINGS}
-        return {**chosen, "shingle": self.shingler, "bands": first.about["bands"], "rows": first.about["rows"]}
+        bands, rows = first.about["bands"], first.about["rows"]
+        method = "lsh" if bands else "exact"
+        return {**chosen, "shingle": self.shingler, "bands": bands or None, "rows": rows or None, "method": method}
 
     @property
     def common(self) -> Hashes:
@@ -242,7 +248,9 @@ def shingle_spec(parameters: dict[str, Any]) -> str:
     >>> shingle_spec({"shingle": "words:5", "casefold": True, "normalize": None, "bits": 64, "bag": False})
     'words:5,casefold=true,bits=64,bag=false'
     """
-    options = {name: parameters.get(name) for name in ("casefold", "normalize", "bits", "bag", "whitespace")}
+    options = {name: parameters.get(name) for name in OPTIONS}
+    if options["separator"] == ",":
+        options["separator"] = "comma"
     said = {name: str(value).lower() if isinstance(value, bool) else value for name, value in options.items()}
     parts = [f"{name}={value}" for name, value in said.items() if value is not None]
     return ",".join([parameters["shingle"], *parts])
@@ -250,8 +258,8 @@ def shingle_spec(parameters: dict[str, Any]) -> str:
 
 def _difference(a: State, b: State) -> str:
     if (a.about["bands"], a.about["rows"]) != (b.about["bands"], b.about["rows"]):
-        return "they have other bands and rows; make the second one with --against the first"
-    for name in (*SETTINGS, "shingle", "casefold", "normalize", "bits", "bag", "whitespace"):
+        return "they have other bands and rows, or one is exact; make the second one with --against the first"
+    for name in (*SETTINGS, "shingle", *OPTIONS):
         before, now = a.run["parameters"].get(name), b.run["parameters"].get(name)
         if before != now:
             return f"{name} is {before!r} and {now!r}"

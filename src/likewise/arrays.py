@@ -18,6 +18,8 @@ Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
 BATCH_TOKENS = 1 << 20
+END = "\x1f"
+"""Stands after each token of a list that is written as text."""
 
 
 def as_bytes(buffer: Any) -> Bytes:
@@ -171,7 +173,7 @@ class Sets:
         return np.diff(self.offsets)
 
     @classmethod
-    def from_lists(cls, lists: Sequence[Iterable[Any]] | Any, *, bag: bool = False) -> Sets:
+    def from_lists(cls, lists: Sequence[Iterable[Any]] | Any, *, bag: bool = False, threads: int | None = None) -> Sets:
         """Make sets from lists of any tokens: words, item numbers, tags — or from an Arrow list column.
 
         Tokens are hashed to 64 bits; two different tokens collide with probability 2**-64. An integer and the
@@ -181,7 +183,8 @@ class Sets:
         from likewise.kernels.sets import distinct_sets, numbered_sets
         from likewise.tokens import hashed
 
-        values, offsets = hashed(lists)
+        count = check_threads("Sets.from_lists", threads)
+        values, offsets = hashed(lists, count)
         make = numbered_sets if bag else distinct_sets
         cuts = _even_cuts(offsets, BATCH_TOKENS)
 
@@ -191,7 +194,7 @@ class Sets:
             out_offsets = np.empty(len(here), np.int64)
             return cls(out[: make(tokens, here - here[0], out, out_offsets)], out_offsets)
 
-        return concatenate(list(in_order(work, cuts, check_threads("Sets.from_lists", None))))
+        return concatenate(list(in_order(work, cuts, count)))
 
     def take(self, rows: Ints) -> Sets:
         """Return these sets, in this order."""
@@ -203,7 +206,7 @@ class Sets:
 
 def _even_cuts(offsets: Ints, size: int) -> list[slice]:
     """Cut ragged rows into slices of about `size` values."""
-    places = np.searchsorted(offsets, np.arange(size, offsets[-1], size)) if len(offsets) else []
+    places = np.searchsorted(offsets, np.arange(size, offsets[-1], size))
     ends = np.unique([0, *places, len(offsets) - 1]).tolist()
     return [slice(low, high) for low, high in itertools.pairwise(ends)]
 

@@ -21,6 +21,8 @@ from likewise.sketch import key_sets, key_texts
 
 Tick = Callable[[int], None]
 SET_BATCH = 100_000
+BYTES_A_BYTE = {"words": 2, "chars": 8, "tokens": 4}
+"""Bytes of a set, for each byte of text."""
 
 
 class Items(ABC):
@@ -124,7 +126,7 @@ class TextItems(Items):
 
     def set_bytes(self, rows: Ints) -> Ints:
         """Eight bytes a shingle; a word and the blank before it have four bytes or more, as a rule."""
-        return self.sizes[rows] * (2 if self.shingler.name == "words" else 8) + 64
+        return self.sizes[rows] * BYTES_A_BYTE[self.shingler.name] + 64
 
     def ignoring(self, common: Hashes) -> TextItems:
         """Return the same documents without these shingles."""

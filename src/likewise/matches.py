@@ -50,7 +50,7 @@ class Sketched:
     """What sketching leaves: copies, groups of equal sets with their fingerprints, and the band keys.
 
     `filled` are the groups that are not empty, `keys` those of every different item, `group_keys` those of `filled`;
-    `common` are the shingles that were left out.
+    `common` are the shingles that were left out. An exact search leaves keys of no bands, and no banding.
     """
 
     copies: Ints
@@ -59,7 +59,7 @@ class Sketched:
     units: Hashes
     keys: Keys
     group_keys: Keys
-    banding: Banding
+    banding: Banding | None
     common: Hashes
     drawn: Drawn
 
@@ -77,6 +77,18 @@ class Drawn:
 def first_of_each(of: Ints) -> Ints:
     """Return the first row of every group; groups are numbered by first row."""
     return np.flatnonzero(np.diff(np.maximum.accumulate(of), prepend=-1))
+
+
+def add_empty_pair(
+    groups: Groups, filled: Ints, left: Ints, right: Ints, similarity: NDArray[np.float64]
+) -> tuple[Ints, Ints, NDArray[np.float64]]:
+    """Add the pair of the two groups of empty items, one on each side of a join: identical, with nothing to share."""
+    empty = np.setdiff1d(np.arange(len(groups)), filled)
+    if len(empty) < 2:
+        return left, right, similarity
+    left, right = np.append(left, empty[0]), np.append(right, empty[1])
+    order = pair_order(left, right, len(groups))
+    return left[order], right[order], np.append(similarity, 1.0)[order]
 
 
 def listed_pairs(matches: Matches, within: bool = True) -> tuple[Ints, Ints, NDArray[np.float64], dict[str, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,51 +11,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.arrays import Hashes, Ints, Sets
-from likewise.candidates import Candidates, Wanted, candidates, few_candidates, merged, pair_order
-from likewise.certificate import Probe, make_sample, quick_sample, sample_size
+from likewise.arrays import Hashes, Ints
+from likewise.candidates import Candidates, Wanted, candidates, few_candidates, merged
 from likewise.certifying import certified
-from likewise.common import SAMPLE as COMMON_SAMPLE
-from likewise.common import described, find_common, value_table
+from likewise.common import value_table
 from likewise.compare import Scored, compare
 from likewise.crowding import Gathering
+from likewise.exact_search import EXACT, find_exactly, restored
 from likewise.families.banding import Banding
-from likewise.families.minhash import MinHash, seed_sequence
-from likewise.families.tuning import DEFAULT_MAX_SLOTS, Similarities, tune_for
 from likewise.groups import Groups, labels
 from likewise.items import Items
 from likewise.keys import HeldKeys, Keys, StoredKeys
-from likewise.matches import Drawn, Matches, Sides, Sketched, first_of_each
-from likewise.memory import UNLIMITED, Budget
+from likewise.matches import Drawn, Matches, Sides, Sketched, add_empty_pair, first_of_each
+from likewise.preparing import Aim, Prepared, prepare, with_sides
 from likewise.record import Record
-from likewise.sketch import agreement_counts
 from likewise.store import Draft, Workspace, told
-
-SAMPLE = 1000
-SPELLED = 200
-SET_BYTES = 12  # of what set_bytes says, for each shingle: it is meant to be enough
-CERTIFY_SALT = 0xCE27
-NOTHING = np.zeros(0, np.uint64)
-SAMPLE_SLOTS = 512
-PATIENCE = float(os.environ.get("LIKEWISE_PATIENCE", "2"))
-"""Seconds of work that a kill may cost: a step that took longer is committed."""
 
 
 @dataclass(frozen=True)
-class Search:
-    """What to look for: every pair at the threshold is found with at least this probability."""
-
-    threshold: float
-    recall: float
-    minhash: MinHash
-    banding: Banding | None = None
-    max_slots: int = DEFAULT_MAX_SLOTS
-    threads: int = 1
-    budget: Budget = UNLIMITED
-    ignore_common: float | None = None
-    common: Hashes | None = None
-    certify: int | None = None
-    patience: float = PATIENCE
+class Search(Aim):
+    """A search for similar pairs: by locality-sensitive hashing, or exact, as is asked for or cheaper."""
 
     def find(
         self,
@@ -72,15 +46,22 @@ class Search:
         `ranks` says in which order they are wanted, the lowest first; by default that of the rows.
         """
         space = space or Workspace.temporary()
-        sketched = self._sketched(items, record, space, sides)
+        if space.has(EXACT):
+            return restored(space, record)
+        if space.has("sketch"):
+            sketched = self._restored(space, record)
+        else:
+            begun = time.perf_counter()
+            prepared = prepare(self, items, record, sides)
+            if prepared.banding is None:
+                return find_exactly(self, prepared, record, space, sides, begun)
+            sketched = self._sketched(prepared, prepared.banding, record, space, sides, begun)
         if len(sketched.common):
             items = items.ignoring(value_table(sketched.common))
-        record.notes["banding"] = {
-            "bands": sketched.banding.b,
-            "rows": sketched.banding.r,
-            "slots": sketched.banding.slots,
-        }
-        record.notes["predicted_recall"] = sketched.banding.probability(self.threshold)
+        banding = sketched.banding
+        assert banding is not None
+        record.notes["banding"] = {"bands": banding.b, "rows": banding.r, "slots": banding.slots}
+        record.notes["predicted_recall"] = banding.probability(self.threshold)
         left, right, similarity, crowd_of = self._verified(items, sketched, record, space, sides, ranks)
         if len(sketched.drawn.rows):
             with record.stage("certify"):
@@ -88,33 +69,26 @@ class Search:
             record.notes["certificate"] = certificate.to_dict()
         return Matches(sketched.groups, sketched.copies, left, right, similarity, sketched)
 
-    def _sketched(self, items: Items, record: Record, space: Workspace, sides: Sides | None) -> Sketched:
-        """Find copies, tune, and write the band keys of everything different; or take all that from the workspace."""
+    def _restored(self, space: Workspace, record: Record) -> Sketched:
+        """Take the band keys from the workspace."""
         step = "sketch"
-        if space.has(step):
-            record.restore(space.notes(step))
-            copies, of, filled = (space.array(step, name) for name in ("copies", "of", "filled"))
-            units, common = space.array(step, "units"), space.array(step, "common")
-            drawn = Drawn(*(space.array(step, name) for name in ("drawn", "neighbour_of", "neighbour")))
-            known = space.notes(step)["keys"]
-            keys: Keys = StoredKeys(space.path(step, "keys"), known["items"], known["bands"])
-            if 4 * keys.items * keys.bands <= self.budget.keys:
-                keys = HeldKeys(np.stack([keys.column(band) for band in range(keys.bands)], axis=1))
-            return _selected(copies, of, filled, units, keys, Banding(known["bands"], known["rows"]), common, drawn)
-        begun = time.perf_counter()
-        with record.stage("identical"):
-            copies = labels(_with_sides(items.digests(self.threads), None, sides))
-            first = first_of_each(copies)
-        record.counts["items"] = len(items)
-        record.counts["different"] = len(first)
-        common = NOTHING if self.common is None else self.common
-        if self.ignore_common is not None:
-            with record.stage("common"):
-                common = self._find_common(items, first, record)
-        if len(common):
-            items = items.ignoring(value_table(common))
-        with record.stage("tune"):
-            rows, banding, probe = self._tune(items, first, record, sides)
+        record.restore(space.notes(step))
+        copies, of, filled = (space.array(step, name) for name in ("copies", "of", "filled"))
+        units, common = space.array(step, "units"), space.array(step, "common")
+        drawn = Drawn(*(space.array(step, name) for name in ("drawn", "neighbour_of", "neighbour")))
+        known = space.notes(step)["keys"]
+        keys: Keys = StoredKeys(space.path(step, "keys"), known["items"], known["bands"])
+        if 4 * keys.items * keys.bands <= self.budget.keys:
+            keys = HeldKeys(np.stack([keys.column(band) for band in range(keys.bands)], axis=1))
+        return _selected(copies, of, filled, units, keys, Banding(known["bands"], known["rows"]), common, drawn)
+
+    def _sketched(
+        self, prepared: Prepared, banding: Banding, record: Record, space: Workspace, sides: Sides | None, begun: float
+    ) -> Sketched:
+        """Write the band keys of everything different."""
+        step = "sketch"
+        copies, first, common = prepared.copies, prepared.first, prepared.common
+        keys: Keys
         stored = 4 * len(first) * banding.b > self.budget.keys
         if stored:
             space.check_room(4 * len(first) * banding.b, "the band keys")
@@ -125,9 +99,9 @@ class Search:
                     keys = StoredKeys.create(draft.place / "keys", len(first), banding.b)
                 else:
                     keys = HeldKeys(np.empty((len(first), banding.b), np.uint32))
-                units = items.keys(first, self.minhash, banding, self.threads, keys, tick, probe)
-            drawn = Drawn(rows, *probe.result())
-            of = labels(_with_sides(units, first, sides))[copies]
+                units = prepared.items.keys(first, self.minhash, banding, self.threads, keys, tick, prepared.probe)
+            drawn = Drawn(prepared.rows, *prepared.probe.result())
+            of = labels(with_sides(units, first, sides))[copies]
             leaders = copies[first_of_each(of)]
             units = units[leaders]
             filled = np.flatnonzero((units != 0).any(axis=1))
@@ -166,7 +140,7 @@ class Search:
         begun = time.perf_counter()
         groups, filled = sketched.groups, sketched.filled
         wanted = _wanted(groups.first[filled], sides)
-        with record.stage("candidates", sketched.banding.b) as tick:
+        with record.stage("candidates", sketched.group_keys.bands) as tick:
             found = self._candidates(sketched.group_keys, wanted, space, record, tick)
         rows = groups.first[filled]
         parts: list[Scored] = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
@@ -190,7 +164,7 @@ class Search:
                     crowd_of[filled] = abridged
         left, right = filled[a], filled[b]
         if sides and sides.across:
-            left, right, similarity = _add_empty_pair(groups, filled, sides, left, right, similarity)
+            left, right, similarity = add_empty_pair(groups, filled, left, right, similarity)
         record.counts["candidates"] = met
         record.counts["verified"] = len(left)
         if space.lasting and time.perf_counter() - begun > self.patience:
@@ -249,48 +223,6 @@ class Search:
                 draft.commit()
         return a, b, similarity
 
-    def _find_common(self, items: Items, rows: Ints, record: Record) -> Hashes:
-        """Find the shingles to be left out, and say which they are."""
-        assert self.ignore_common is not None
-        order = lowest(self.minhash.seed, len(rows), COMMON_SAMPLE)
-        common = find_common(items, rows, self.ignore_common, order, self.threads)
-        record.notes["ignored"] = described(items, rows[np.sort(order[:SPELLED])], common, len(rows))
-        return common.values
-
-    def _tune(self, items: Items, rows: Ints, record: Record, sides: Sides | None) -> tuple[Ints, Banding, Probe]:
-        """Draw two samples: of the different items, to choose the banding, and of all, whose neighbours are sought."""
-        seed = self.minhash.seed
-        chosen = rows[lowest(seed, len(rows), 0 if self.banding else SAMPLE)]
-        start = sides.split if sides and not sides.across else 0
-        count = self.certify
-        if count is None:
-            typical = rows[lowest(seed, len(rows), SAMPLE)]
-            mean = float(items.set_bytes(np.sort(typical)).mean()) / SET_BYTES if len(typical) else 1.0
-            count = sample_size(len(items) - start, mean, self.threshold)
-        drawn = lowest(seed ^ CERTIFY_SALT, len(items) - start, count) + start
-        both, place = np.unique(np.concatenate([chosen, drawn]), return_inverse=True)
-        sets = items.sets(both, self.threads)
-        banding = self.banding or self._cheapest(sets.take(np.unique(place[: len(chosen)])), len(rows), record)
-        sampled = sets.take(place[len(chosen) :])
-        if self.certify is not None:
-            return drawn, banding, Probe(make_sample(sampled, self.threshold))
-        sample, count = quick_sample(sampled, self.threshold)
-        return drawn[:count], banding, Probe(sample)
-
-    def _cheapest(self, sets: Sets, items: int, record: Record) -> Banding:
-        """Measure the similarity of the pairs of a sample, and take the cheapest banding for such a corpus."""
-        sets = sets.take(np.flatnonzero(sets.sizes > 0))
-        counts = agreement_counts(sets, self.minhash, SAMPLE_SLOTS, self.threads)
-        mean = float(sets.sizes.mean()) if len(sets) else 1.0
-        corpus = Similarities.sampled(counts, len(sets), max(2, items), mean, self.threshold)
-        tuning = tune_for(self.threshold, self.recall, corpus, self.max_slots)
-        record.notes["tuning"] = {
-            "sample": len(sets),
-            "mean_set_size": round(mean, 1),
-            "predicted_false_candidates": round(tuning.predicted_candidates),
-        }
-        return tuning.banding
-
 
 def _best_ranks(groups: Groups, ranks: Ints | None) -> Ints:
     """Return the lowest rank of every group."""
@@ -315,43 +247,3 @@ def _wanted(first: Ints, sides: Sides | None) -> Wanted:
         return Wanted(0, len(first))
     split = int(np.searchsorted(first, sides.split))
     return Wanted(split, split if sides.across else len(first))
-
-
-def seed_hashes(seed: int, n: int) -> Hashes:
-    """Return a pseudo-random number for each of n rows that depends on nothing but the seed and the row."""
-    base = int(seed_sequence(seed ^ 0x5A17, 1)[0])
-    x = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(base)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
-def lowest(seed: int, n: int, count: int) -> Ints:
-    """Return the rows of n with the `count` lowest pseudo-random numbers, lowest first: a sample of the rows."""
-    hashes = seed_hashes(seed, n)
-    if count >= n:
-        return np.argsort(hashes, kind="stable")
-    first = np.sort(np.argpartition(hashes, count)[:count])
-    return first[np.argsort(hashes[first], kind="stable")]
-
-
-def _with_sides(digests: Hashes, rows: Ints | None, sides: Sides | None) -> Hashes:
-    """Make the fingerprints of the two sides of a join differ, so that groups never cross."""
-    if sides is None or not sides.across:
-        return digests
-    marked = digests.copy()
-    start = sides.split if rows is None else int(np.searchsorted(rows, sides.split))
-    marked[start:] ^= np.uint64(0xC2B2AE3D27D4EB4F)
-    return marked
-
-
-def _add_empty_pair(
-    groups: Groups, filled: Ints, sides: Sides, left: Ints, right: Ints, similarity: NDArray[np.float64]
-) -> Scored:
-    """Add the pair of the two groups of empty items, one on each side of a join: identical, though in no band."""
-    empty = np.setdiff1d(np.arange(len(groups)), filled)
-    if len(empty) < 2:
-        return left, right, similarity
-    left, right = np.append(left, empty[0]), np.append(right, empty[1])
-    order = pair_order(left, right, len(groups))
-    return left[order], right[order], np.append(similarity, 1.0)[order]

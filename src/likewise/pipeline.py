@@ -29,9 +29,10 @@ from likewise.matches import Sides, listed_pairs
 from likewise.matching import Search
 from likewise.memory import Budget
 from likewise.parallel import check_threads
+from likewise.preparing import METHODS
 from likewise.read import ReadOptions, Source, open_source
 from likewise.record import Observer, Record
-from likewise.shingle import Shingler, parse_shingler
+from likewise.shingle import Shingler, Tokens, parse_shingler
 from likewise.store import Workspace, changed_files, checksum
 from likewise.write import MANIFEST, check_directory
 
@@ -49,12 +50,13 @@ class Settings:
     threshold: float = 0.8
     recall: float = 0.99
     seed: int = 1
-    method: str = "fast"
+    sketch: str = "fast"
     bands: int | None = None
     rows: int | None = None
     max_slots: int = DEFAULT_MAX_SLOTS
     ignore_common: float | None = None
     certify: int | None = None
+    method: str = "auto"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "threshold", check_threshold("dedup", self.threshold))
@@ -63,13 +65,17 @@ class Settings:
         object.__setattr__(self, "ignore_common", check_fraction("dedup", self.ignore_common))
         check_sample("dedup", self.certify)
         parse_shingler(self.shingle)
+        if self.method not in METHODS:
+            raise ParameterError.of("dedup", "method", "'auto', 'exact' or 'lsh'", self.method)
+        if self.method == "exact" and self.bands is not None:
+            raise ParameterError("The 'bands' and 'rows' parameters of dedup are not for method 'exact'.")
         if (self.bands is None) != (self.rows is None):
             raise ParameterError("The 'bands' and 'rows' parameters of dedup go together: give both or neither.")
 
     def search(self, threads: int, budget: Budget) -> Search:
         """Return the search these settings describe."""
         banding = Banding(self.bands, self.rows) if self.bands is not None and self.rows is not None else None
-        minhash = MinHash(self.seed, self.method)
+        minhash = MinHash(self.seed, self.sketch)
         return Search(
             self.threshold,
             self.recall,
@@ -80,6 +86,7 @@ class Settings:
             budget,
             self.ignore_common,
             certify=self.certify,
+            method=self.method,
         )
 
     def to_dict(self, shingler: Shingler | None) -> dict[str, Any]:
@@ -89,12 +96,13 @@ class Settings:
             "threshold": self.threshold,
             "recall": self.recall,
             "seed": self.seed,
-            "sketch": self.method,
+            "sketch": self.sketch,
             "bands": self.bands,
             "rows": self.rows,
             "max_slots": self.max_slots,
             "ignore_common": self.ignore_common,
             "certify": self.certify,
+            "method": self.method,
         }
 
 
@@ -106,6 +114,7 @@ def dedup(
     shingle: str | Shingler = "words:5",
     threshold: float = 0.8,
     recall: float = 0.99,
+    method: str = "auto",
     keep: str | Keep = "first",
     threads: int | None = None,
     seed: int = 1,
@@ -132,9 +141,12 @@ def dedup(
     source: a path, a glob, or a list of them; a list of strings; a pandas, polars or pyarrow table; a Hugging Face
     dataset; `Sets`.
     text, id: the columns with the documents and their ids; without id, the row number (or the path, for text files).
-    shingle: `Words(5)`, `Chars(9)` or "words:5", "chars:9".
+    shingle: `Words(5)`, `Chars(9)` or "words:5", "chars:9"; `Tokens()` or "tokens" for sets of tokens, one a line of
+        a text file or a list column.
     threshold, recall: a pair with this Jaccard similarity is found with at least this probability; every pair
         reported has at least this similarity, exactly computed.
+    method: "lsh" finds pairs by locality-sensitive hashing, with the recall asked for; "exact" finds all of them, and
+        is faster for high thresholds and short documents; "auto" predicts which is cheaper (`.stats["method"]`).
     keep: first, last, longest, shortest, max:COLUMN, min:COLUMN. A removed document is always similar, by the
         threshold, to the very document that is kept for it; kept documents are not similar to each other.
     threads, batch_rows: change the speed, never the answer. seed: changes which few pairs are missed.
@@ -167,11 +179,12 @@ def dedup(
             "bands": bands,
             "rows": rows,
             "ignore_common": ignore_common,
+            "method": None if method == "auto" else method,
         }
-        shingle, bands, rows = _agreed(earlier, asked)
-    chosen = Settings(shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify)
+        shingle, bands, rows, method = _agreed(earlier, asked)
+    chosen = Settings(shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method)
     budget = Budget.of("dedup", memory)
-    options = _read_options(text, id, policy.column, on_error, encoding_errors, lines, batch_rows, budget)
+    options = _read_options(shingle, text, id, policy.column, on_error, encoding_errors, lines, batch_rows, budget)
     count = check_threads("dedup", threads)
     record = Record(progress) if progress else Record()
     opened = source if isinstance(source, Sets) else open_source(source, options)
@@ -182,7 +195,8 @@ def dedup(
         "id": id,
         "on_error": on_error,
         "encoding_errors": encoding_errors,
-        "lines": lines,
+        "lines": options.lines,
+        "sets": options.sets,
         "against": [str(run.directory.absolute()) for run in earlier.states] if earlier else None,
     }
     inputs = opened.identity() if out is not None and isinstance(opened, Source) else None
@@ -261,7 +275,7 @@ def _earlier(against: str | Path | list[str | Path] | None) -> Against | None:
     return Against(against if isinstance(against, list) else [against])
 
 
-def _agreed(earlier: Against, asked: dict[str, Any]) -> tuple[Shingler, int, int]:
+def _agreed(earlier: Against, asked: dict[str, Any]) -> tuple[Shingler, int | None, int | None, str]:
     """Return the shingler and the banding of earlier runs; raise if other settings were asked for."""
     settings = earlier.settings
     for name, value in asked.items():
@@ -270,7 +284,7 @@ def _agreed(earlier: Against, asked: dict[str, Any]) -> tuple[Shingler, int, int
                 f"{earlier.states[0].directory} was made with {name} {settings[name]!r} and this run has {value!r};"
                 " new documents are compared in the same way"
             )
-    return settings["shingle"], settings["bands"], settings["rows"]
+    return settings["shingle"], settings["bands"], settings["rows"], settings["method"]
 
 
 def _of_new(removal: Removal, earlier: Against, items: Items, threads: int) -> Removal:
@@ -329,6 +343,7 @@ def pairs(
     shingle: str | Shingler = "words:5",
     threshold: float = 0.8,
     recall: float = 0.99,
+    method: str = "auto",
     top: int | None = None,
     threads: int | None = None,
     seed: int = 1,
@@ -358,9 +373,9 @@ def pairs(
     """
     if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
         raise ParameterError.of("pairs", "top", "a positive whole number", top)
-    chosen = Settings(shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify)
+    chosen = Settings(shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method)
     budget = Budget.of("pairs", memory)
-    options = _read_options(text, id, None, on_error, encoding_errors, lines, batch_rows, budget)
+    options = _read_options(shingle, text, id, None, on_error, encoding_errors, lines, batch_rows, budget)
     count = check_threads("pairs", threads)
     search = chosen.search(count, budget)
     record = Record(progress) if progress else Record()
@@ -394,6 +409,7 @@ def pairs(
 
 
 def _read_options(
+    shingle: str | Shingler,
     text: str,
     id: str | None,
     score: str | None,
@@ -403,7 +419,15 @@ def _read_options(
     batch_rows: int | None,
     budget: Budget,
 ) -> ReadOptions:
+    sets = isinstance(parse_shingler(shingle), Tokens)
     more = {"batch_bytes": budget.batch, **({} if batch_rows is None else {"batch_rows": batch_rows})}
     return ReadOptions(
-        text=text, id=id, score=score, on_error=on_error, encoding_errors=encoding_errors, lines=lines, **more
+        text=text,
+        id=id,
+        score=score,
+        on_error=on_error,
+        encoding_errors=encoding_errors,
+        lines=lines or sets,
+        sets=sets,
+        **more,
     )

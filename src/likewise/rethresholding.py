@@ -70,6 +70,7 @@ def rethreshold(
         on_error=parameters["on_error"],
         encoding_errors=parameters["encoding_errors"],
         lines=parameters["lines"],
+        sets=parameters.get("sets", False),
     )
     with record.stage("read"):
         source = _unchanged(state, options)

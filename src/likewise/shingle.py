@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
@@ -18,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from likewise.arrays import Hashes, Ints, Sets, TextChunk, Texts, concatenate
+from likewise.arrays import END, Hashes, Ints, Sets, TextChunk, Texts, concatenate
 from likewise.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 OTHER, WORD, SOLO, MARK, SPACE = range(5)
 WHITESPACE = ("collapse", "keep", "remove")
+BLANKS = " \t\n\v\f\r"
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 FORMS = get_args(Form)
 
@@ -85,7 +87,7 @@ class Shingler:
     def shingles(self, text: str) -> list[str]:
         """Return the different shingles of one document as text, in order of first appearance."""
         units = self.units(text)
-        glue = " " if self.name == "words" else ""
+        glue = "" if self.name == "chars" else " "
         runs = [units[i : i + self.k] for i in range(len(units) - self.k + 1)] or ([units] if units else [])
         return list(dict.fromkeys(glue.join(run) for run in runs))
 
@@ -207,6 +209,50 @@ class Words(Shingler):
         return Recipe(True, self.k, 0, self.bits == 32, self.bag, self.casefold, hashes, kinds, folds, expansions)
 
 
+@dataclass(frozen=True)
+class Tokens(Shingler):
+    """The text is a set of tokens, told apart by blanks or by a separator: baskets, tags, lists of ids (S7).
+
+    Tokens are taken as they are, but for blanks around them. A list column of a file becomes such text.
+
+    >>> Tokens().shingles("milk bread  milk"), Tokens(separator=";").shingles("whole milk; bread;")
+    (['milk', 'bread'], ['whole milk', 'bread'])
+    """
+
+    k: int = 1
+    separator: str | None = None
+
+    name: ClassVar[str] = "tokens"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.casefold:
+            raise ParameterError("Tokens are taken as they are: leave out 'casefold'")
+        if self.separator is not None and (len(self.separator.encode()) != 1 or self.separator in "\0" + END):
+            raise ParameterError.of("Tokens", "separator", "one ASCII character", self.separator)
+
+    def __str__(self) -> str:
+        return self.name if self.k == 1 else super().__str__()
+
+    def units(self, text: str) -> list[str]:
+        """Return the tokens."""
+        if self.normalize:
+            text = unicodedata.normalize(self.normalize, text)
+        if text.endswith(END):
+            return text[:-1].split(END)
+        parts = re.split(f"[{BLANKS}]+", text) if self.separator is None else text.split(self.separator)
+        return [token for token in (part.strip(BLANKS) for part in parts) if token]
+
+    def recipe(self) -> Recipe:
+        """Return what the kernels must know."""
+        from likewise.kernels.documents import Recipe
+
+        kinds, folds, expansions = _tables(False)
+        mark = ord(self.separator) if self.separator else 0
+        hashes = np.zeros(128, np.uint64)
+        return Recipe(True, self.k, 0, self.bits == 32, self.bag, False, hashes, kinds, folds, expansions, mark)
+
+
 def fold(text: str) -> str:
     """Fold case by the table shipped with likewise, whatever Unicode the Python that runs it knows.
 
@@ -248,7 +294,7 @@ def _tables(casefold: bool) -> tuple[Any, Any, Any]:
     return kinds, folds, expansions
 
 
-SHINGLERS: dict[str, type[Shingler]] = {"words": Words, "chars": Chars}
+SHINGLERS: dict[str, type[Shingler]] = {"words": Words, "chars": Chars, "tokens": Tokens}
 
 
 def parse_shingler(spec: str | Shingler, lengths: Ints | None = None) -> Shingler:
@@ -264,13 +310,13 @@ def parse_shingler(spec: str | Shingler, lengths: Ints | None = None) -> Shingle
     head, *options = str(spec).split(",")
     name, _, number = head.partition(":")
     if name not in SHINGLERS:
-        raise ParameterError.of("shingle", "shingle", "words:K or chars:K", spec)
+        raise ParameterError.of("shingle", "shingle", "words:K, chars:K or tokens", spec)
     if number:
         if not number.isdecimal():
             raise ParameterError.of("shingle", "shingle", "words:K or chars:K with a whole number K", spec)
         k = int(number)
     else:
-        k = 5 if name == "words" or lengths is None else choose_k(lengths)
+        k = 1 if name == "tokens" else 5 if name == "words" or lengths is None else choose_k(lengths)
     kind = SHINGLERS[name]
     known = {field.name: field for field in fields(kind) if field.name != "k"}
     chosen: dict[str, Any] = {}
@@ -284,6 +330,8 @@ def parse_shingler(spec: str | Shingler, lengths: Ints | None = None) -> Shingle
             chosen[key] = value != "false"
         else:
             chosen[key] = int(value) if key == "bits" and value.isdecimal() else value
+            if key == "separator" and value == "comma":
+                chosen[key] = ","
     return kind(k=k, **chosen)
 
 

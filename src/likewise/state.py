@@ -123,8 +123,8 @@ def save_state(folder: Path, matches: Matches, keep: NDArray[np.bool_], offset: 
     np.save(folder / "kept.npy", keep)
     np.save(folder / "kept_keys.npy", chosen)
     np.save(folder / "kept_units.npy", sketched.units[matches.groups.of[rows]])
-    banding = sketched.banding
-    size = {"keys": keys.items, "bands": banding.b, "rows": banding.r}
+    banding = sketched.banding  # an exact search has none
+    size = {"keys": keys.items, "bands": banding.b if banding else 0, "rows": banding.r if banding else 0}
     write_json({"format": FORMAT, **size, **about}, folder / "state.json")
 
 

@@ -1,5 +1,7 @@
-"""Lists of any tokens to 64-bit hashes: each token is hashed by its type and value alone, so that sets made apart can be
-compared. Whole numbers and strings, which most tokens are, take short cuts."""
+"""Lists of any tokens to 64-bit hashes, by the type and value of each alone, so that sets made apart can be compared.
+
+Whole numbers and strings, which most tokens are, take short cuts.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 
 from likewise.errors import ParameterError
 from likewise.kernels.hashing import hash_separated, hash_strings, mix_all, unpack_numbers
-from likewise.parallel import check_threads, in_order
+from likewise.parallel import in_order
 
 Hashes = NDArray[np.uint64]
 Ints = NDArray[np.int64]
@@ -25,11 +27,11 @@ MOST = (1 << 31) - 1
 PLAIN_LISTS = {list, tuple, set, frozenset}
 
 
-def hashed(lists: Any) -> tuple[Hashes, Ints]:
+def hashed(lists: Any, threads: int) -> tuple[Hashes, Ints]:
     """Return the hash of every token of every list, and the offsets of the lists."""
     if isinstance(lists, pa.Array | pa.ChunkedArray):
         flat, offsets = _arrow_lists(lists)
-        return _hash_arrow(flat), offsets
+        return _hash_arrow(flat, threads), offsets
     if isinstance(lists, str | bytes) or not isinstance(lists, Iterable):
         raise ParameterError.of("Sets.from_lists", "lists", "a list of lists of tokens", lists)
     if not isinstance(lists, list | tuple):
@@ -38,12 +40,12 @@ def hashed(lists: Any) -> tuple[Hashes, Ints]:
     if kind is int:
         packed = _packed_numbers(lists)
         if packed is not None:
-            return _mixed(packed[0]), packed[1]
+            return _mixed(packed[0], threads), packed[1]
     tokens, offsets = _flatten(lists)
     if kind is str:
         strings = _joined_strings(tokens)
         if strings is not None:
-            return _hash_joined(strings, len(tokens)), offsets
+            return _hash_joined(strings, len(tokens), threads), offsets
     return _hash_objects(tokens), offsets
 
 
@@ -69,9 +71,15 @@ def _flatten(lists: Any) -> tuple[list[Any], Ints]:
         for i, tokens in enumerate(lists):
             if isinstance(tokens, str | bytes) or not isinstance(tokens, Iterable):
                 raise ParameterError(f"Sets.from_lists: item {i} is {tokens!r}; each item must be a list of tokens")
-        lists = [tokens if type(tokens) in PLAIN_LISTS else list(tokens) for tokens in lists]
+        lists = [_listed(tokens) for tokens in lists]
     offsets = np.cumsum(np.fromiter(itertools.chain([0], map(len, lists)), np.int64, len(lists) + 1))
     return list(itertools.chain.from_iterable(lists)), offsets
+
+
+def _listed(tokens: Iterable[Any]) -> Any:
+    if isinstance(tokens, pa.Array | pa.ChunkedArray):
+        return tokens.to_pylist()
+    return tokens if type(tokens) in PLAIN_LISTS else list(tokens)
 
 
 def _arrow_lists(lists: Any) -> tuple[Any, Ints]:
@@ -98,21 +106,20 @@ def _joined_strings(tokens: list[Any]) -> bytes | None:
     return data + b"\0" if data.count(b"\0") == len(tokens) - 1 else None
 
 
-def _hash_joined(strings: bytes, count: int) -> Hashes:
+def _hash_joined(strings: bytes, count: int, threads: int) -> Hashes:
     data = np.frombuffer(strings, np.uint8)
     cuts, start = [0], BATCH
     while start < len(strings):
         cuts.append(strings.index(b"\0", start) + 1)
         start = cuts[-1] + BATCH
     ends = [*cuts[1:], len(strings)] if cuts[-1] < len(strings) else cuts[1:]
-    threads = check_threads("Sets.from_lists", None)
     parts = in_order(lambda cut: hash_separated(data[cut[0] : cut[1]]), list(zip(cuts, ends, strict=False)), threads)
     out = np.concatenate(list(parts))
     assert len(out) == count
     return out
 
 
-def _mixed(values: Ints) -> Hashes:
+def _mixed(values: Ints, threads: int) -> Hashes:
     """Hash whole numbers."""
     out = np.empty(len(values), np.uint64)
 
@@ -120,19 +127,19 @@ def _mixed(values: Ints) -> Hashes:
         part = slice(start, start + BATCH)
         mix_all(values[part].view(np.uint64), NUMBER_SEED, out[part])
 
-    for _ in in_order(work, range(0, len(values), BATCH), check_threads("Sets.from_lists", None)):
+    for _ in in_order(work, range(0, len(values), BATCH), threads):
         pass
     return out
 
 
-def _hash_arrow(flat: Any) -> Hashes:
+def _hash_arrow(flat: Any, threads: int) -> Hashes:
     if pa.types.is_dictionary(flat.type):
         flat = flat.cast(flat.type.value_type)
     if flat.null_count:
         raise ParameterError("Sets.from_lists: a token is null")
     text = pa.types.is_string(flat.type) or pa.types.is_large_string(flat.type) or pa.types.is_string_view(flat.type)
     if text or (pa.types.is_integer(flat.type) and flat.type != pa.uint64()):
-        return hash_column(flat)
+        return hash_column(flat, threads)
     return _hash_objects(flat.to_pylist())
 
 
@@ -153,17 +160,21 @@ def _plain(token: Any) -> str | int:
     """Return a token as text or as an integer of 64 bits; one of another type as text that no other token is."""
     if token is None:
         raise ParameterError("Sets.from_lists: a token is null")
+    if isinstance(token, np.generic):
+        token = token.item()
     if isinstance(token, str):
-        return str(token)
-    if isinstance(token, (int, np.integer)) and not isinstance(token, bool) and -(2**63) <= token < 2**63:
+        return str.__str__(token)
+    if isinstance(token, int) and not isinstance(token, bool) and -(2**63) <= token < 2**63:
         return int(token)
+    if isinstance(token, set | frozenset):  # the order of their elements is nobody's
+        return f"\0{type(token).__name__}:{sorted(map(repr, token))}"
     return f"\0{type(token).__name__}:{token!r}"
 
 
-def hash_column(flat: Any) -> Hashes:
+def hash_column(flat: Any, threads: int = 1) -> Hashes:
     """Hash an Arrow array of integers or of text."""
     if pa.types.is_integer(flat.type):
-        return _mixed(np.ascontiguousarray(flat.cast(pa.int64()).to_numpy()))
+        return _mixed(np.ascontiguousarray(flat.cast(pa.int64()).to_numpy()), threads)
     array = flat if pa.types.is_large_string(flat.type) else flat.cast(pa.large_string())
     out = np.empty(len(array), np.uint64)
     if len(array):

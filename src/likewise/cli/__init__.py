@@ -13,6 +13,7 @@ from likewise.errors import LikewiseError, ParameterError
 COMMANDS = {
     "dedup": "likewise.cli.run",
     "pairs": "likewise.cli.run",
+    "exact": "likewise.cli.exact",
     "rethreshold": "likewise.cli.run",
     "plan": "likewise.cli.plan",
     "tune": "likewise.cli.tune",
@@ -22,6 +23,7 @@ COMMANDS = {
 SHORT = {
     "dedup": "Remove near-duplicates, and say for each removed document which one stands for it.",
     "pairs": "List all similar pairs, within one collection or across two.",
+    "exact": "Find all similar pairs of sets, none missed: baskets, tags, names; or show how.",
     "rethreshold": "Take a finished run to a higher threshold or to other keepers, in seconds.",
     "plan": "Predict time, memory and disk of a run, here or on a cluster.",
     "tune": "Show the S-curve: bands and rows for a threshold and a recall.",

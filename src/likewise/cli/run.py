@@ -32,6 +32,21 @@ SHARED = [
         show_default=True,
         help="A pair at the threshold is found with at least this probability.",
     ),
+    click.option(
+        "--method",
+        type=click.Choice(["auto", "exact", "lsh"]),
+        default="auto",
+        show_default=True,
+        help="lsh: find pairs with the recall asked for. exact: find all of them. auto: whichever is predicted to be "
+        "cheaper; the answer says which.",
+    ),
+    click.option(
+        "--sets",
+        is_flag=True,
+        help="Items are sets of tokens: one a line of a text file, or a column of lists (--text COL). The same as "
+        "--shingle tokens.",
+    ),
+    click.option("--separator", metavar="CHAR", help="With --sets: what stands between tokens.  [default: blanks]"),
     click.option("--threads", type=int, help="Changes the speed, never the answer.  [default: all cores]"),
     click.option("--seed", type=int, default=1, show_default=True),
     click.option("--sketch", type=click.Choice(["fast", "classic"]), default="fast", show_default=True),
@@ -144,6 +159,7 @@ def dedup(
     from likewise.read.find import find
     from likewise.write import check_directory
 
+    take_sets(context, options)
     check_directory(out, [file.path for file in find(Files(list(inputs)))])
     show.announce_compilation()
     if against:
@@ -158,6 +174,20 @@ def dedup(
         click.echo(line)
     click.echo(show.outcome(stats))
     click.echo(show.closing(stats, str(out)))
+
+
+def take_sets(context: click.Context, options: dict[str, Any]) -> None:
+    """Turn --sets and --separator into a shingler."""
+    from likewise.cli.exact import unescaped
+    from likewise.errors import ParameterError
+
+    sets, separator = options.pop("sets"), options.pop("separator")
+    if sets and context.get_parameter_source("shingle") != click.core.ParameterSource.DEFAULT:
+        raise ParameterError("--sets and --shingle exclude each other; options of sets: --shingle tokens,bag=true")
+    if separator is not None and not sets:
+        raise ParameterError("--separator goes with --sets")
+    if sets:
+        options["shingle"] = "tokens" + ("" if separator is None else f",separator={unescaped(separator)}")
 
 
 def _settings_of(context: click.Context, against: list[Path]) -> dict[str, Any]:
@@ -209,7 +239,9 @@ Examples:
   likewise pairs corpus.parquet --out pairs.parquet
   likewise pairs new.csv --with old.csv --threshold 0.7 --out pairs.csv
   likewise pairs 'answers/*.txt' --shingle chars:9 --threshold 0.3 --out pairs.jsonl
-  likewise pairs corpus.parquet --threshold 0.5 --top 10 --out neighbours.parquet"""
+  likewise pairs corpus.parquet --threshold 0.5 --top 10 --out neighbours.parquet
+  likewise pairs baskets.txt --sets --threshold 0.6 --out pairs.parquet
+  likewise pairs titles.csv --text title --shingle chars:3 --threshold 0.9 --method exact --out pairs.csv"""
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @click.option(
@@ -228,7 +260,16 @@ Examples:
 )
 @click.option("--top", type=int, metavar="K", help="Only the K most similar partners of each document, best first.")
 @shared
-def pairs(inputs: tuple[str, ...], others: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> None:
+@click.pass_context
+def pairs(
+    context: click.Context,
+    /,
+    inputs: tuple[str, ...],
+    others: tuple[str, ...],
+    out: Path,
+    as_json: bool,
+    **options: Any,
+) -> None:
     """List all pairs at or above the threshold, with their exact similarity.
 
     INPUT: Parquet, Arrow, JSONL, CSV, TSV or text files, compressed or not, folders, globs.
@@ -238,6 +279,7 @@ def pairs(inputs: tuple[str, ...], others: tuple[str, ...], out: Path, as_json: 
     from likewise.read.find import find
     from likewise.write import check_target, write_table
 
+    take_sets(context, options)
     check_target(out, [file.path for file in find(Files([*inputs, *others]))])
     show.announce_compilation()
     other = Files(list(others)) if others else None

@@ -18,6 +18,8 @@ STAGES = {
     "identical": "finding identical items",
     "common": "counting common shingles",
     "tune": "measuring a sample",
+    "sets": "making sets",
+    "join": "joining",
     "sketch": "sketching",
     "candidates": "pairing buckets",
     "verify": "verifying pairs",
@@ -186,6 +188,14 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
             f"{count(banding['rows'], 'row')} find a pair at {threshold:g} with probability "
             f"{stats['predicted_recall']:.4f}; {counts['candidates']:,} candidates, {counts['verified']:,} verified"
         )
+    if "filters" in stats:
+        threshold = stats["parameters"]["threshold"]
+        yield (
+            f"{stats['parameters']['shingle'] or 'sets'}: exact, every pair at {threshold:g} or more is found; "
+            f"{count(counts['candidates'], 'candidate')}, {counts['verified']:,} verified"
+        )
+    if stats.get("method", {}).get("asked") == "auto":
+        yield f"method: {stats['method']['taken']}, {stats['method']['why']}"
     if "certificate" in stats:
         from likewise.certificate import Certificate
 

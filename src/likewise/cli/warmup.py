@@ -30,4 +30,9 @@ def compile_all() -> None:
     likewise.pairs(texts, texts[:2], top=1)
     sets = likewise.Sets.from_lists([words, words[1:], [1, 2], []])
     likewise.dedup(sets)
+    likewise.dedup(texts, method="exact")
+    likewise.pairs(["a b c", "a b"], shingle="tokens", threshold=0.5, method="exact")
+    for index in ("auto", "prefix"):
+        likewise.exact.pairs([words, words[2:], words], 0.5, index, other=[words])
+    likewise.exact.Index([words], 0.5).query_and_add([words[1:]])
     likewise.MinHash().signatures(likewise.Sets.from_lists([words, words], bag=True), 8)

@@ -155,25 +155,29 @@ class Bounds:
     def positions(self, length: int, i: int) -> int:
         """Return the last position j at which a partner may have the i-th symbol of a string, as the first they share.
 
-        That is Section 3.9.5: Jaccard similarity J needs j ≤ (length·(1 − J) − i + 1 + J) / J. 0 if there is none.
+        That is Section 3.9.5: Jaccard similarity J needs j ≤ (length·(1 − J) − i + 1 + J) / J. 0 if there is none, and
+        LARGEST if every position will do, as for containment.
 
         >>> Bounds("jaccard", 0.9).positions(10, 1), Bounds("jaccard", 0.9).positions(10, 2)
         (2, 1)
         """
-        j = 0
-        while j < length and self.least(length, j + 1 + length - i) <= length - i + 1:
-            j += 1
-        return j
+        low, high = 0, LARGEST
+        while low < high:
+            middle = (low + high + 1) // 2
+            fits = self.least(length, middle + length - i) <= length - i + 1
+            low, high = (middle, high) if fits else (low, middle - 1)
+        return low
 
     def buckets(self, length: int) -> Iterator[tuple[int, int, int]]:
         """Yield the (i, j, q) such that the bucket (x, j, q) is searched, where x is the i-th symbol (Section 3.9.6).
 
         j is the position of x in the partner and q the number of symbols after it.
         """
-        p, whole = self.fraction
-        longest = self.longest(length, -(-length * whole // p))
+        if self.measure in ("overlap", "containment"):
+            raise ParameterError(f"'{self.measure}' has partners of any length, and buckets without end")
+        longest = self.longest(length)
         for i in range(1, self.prefix(length) + 1):
-            for j in range(1, length + 1):
+            for j in range(1, longest + 1):
                 for q in range(longest - j + 1):
                     if self.least(length, j + q) <= min(length - i, q) + 1:
                         yield i, j, q

@@ -43,7 +43,7 @@ def explain(
     bounds = Bounds(measure, threshold, OWNER)
     count = check_threads(OWNER, threads)
     budget = free_memory() // 2 if memory is None else parse_size(OWNER, "memory", memory)
-    collections = [as_sets(sets, bag)] + ([] if other is None else [as_sets(other, bag, "other")])
+    collections = [as_sets(sets, count, bag)] + ([] if other is None else [as_sets(other, count, bag, "other")])
     if any(len(collection) == 0 for collection in collections):
         raise ParameterError("exact.explain needs sets: a collection is empty")
     known = survey_of(collections, count)

@@ -1,7 +1,8 @@
-"""`exact.Index`: similar sets of one set at a time (Section 3.9.4, the many-one problem), and sets added at any time."""
+"""`exact.Index`: the sets that are similar to one set (Section 3.9.4, the many-one problem), and sets added later."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from likewise.exact.join import Found
 from likewise.exact.joining import as_sets
 from likewise.exact.strings import Lengths, survey, written
 from likewise.kernels import exact as kernels
+from likewise.kernels.sets import table_bits
 from likewise.parallel import check_threads, in_order
 
 OWNER = "exact.Index"
@@ -66,7 +68,7 @@ class Index:
 
     def add(self, sets: Any) -> range:
         """Put more sets in the index; return their numbers."""
-        more = as_sets(sets, self._bag)
+        more = as_sets(sets, self.threads, self._bag)
         first = len(self)
         self._take(more, ask=False)
         return range(first, len(self))
@@ -78,7 +80,7 @@ class Index:
         similar first.
         """
         first = len(self)
-        left, right, similarity = self._take(as_sets(sets, self._bag), ask=True)
+        left, right, similarity = self._take(as_sets(sets, self.threads, self._bag), ask=True)
         return _table(left + first, right, similarity, None)
 
     def query(self, tokens: Any, top: int | None = None) -> Any:
@@ -86,7 +88,9 @@ class Index:
 
         top: only so many of them.
         """
-        if isinstance(tokens, str | bytes) or isinstance(tokens, Sets):
+        if isinstance(tokens, pa.Array | pa.ChunkedArray):
+            tokens = tokens.to_pylist()
+        if isinstance(tokens, str | bytes | Sets) or not isinstance(tokens, Iterable):
             raise ParameterError.of(f"{OWNER}.query", "tokens", "a list of tokens", tokens)
         return self.query_many([list(tokens)], top).drop_columns(["i"])
 
@@ -97,7 +101,7 @@ class Index:
         """
         if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
             raise ParameterError.of(f"{OWNER}.query", "top", "a positive whole number", top)
-        return _table(*self._ask(as_sets(sets, self._bag)), top)
+        return _table(*self._ask(as_sets(sets, self.threads, self._bag)), top)
 
     def _order(self, sets: Sets) -> None:
         """Take the order of symbols from these sets, and begin with an empty index."""
@@ -248,7 +252,7 @@ class Index:
                 new = np.empty(grown, old.dtype)
                 new[: len(old)] = old
                 setattr(self, name, new)
-        room = 1 << kernels.table_bits(int(self._used[1]) + more)
+        room = 1 << table_bits(int(self._used[1]) + more)
         if room > len(self._table):
             table, heads = np.zeros(room, np.uint64), np.full(room, -1, np.int64)
             kernels.move_heads(self._table, self._heads, table, heads)

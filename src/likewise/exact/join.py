@@ -10,6 +10,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +30,7 @@ SYMBOL_BYTES = 40
 
 Found = tuple[Ints, Ints, NDArray[np.float64]]
 Candidates = tuple[Ints, Ints]
+T = TypeVar("T")
 
 
 @dataclass
@@ -96,27 +99,27 @@ class Join:
     def pairs(self, a: Side, b: Side | None = None) -> Iterator[Found]:
         """Yield the pairs that reach the threshold with their similarity, some at a time."""
         for task, swapped in passes(a, b, self.bounds, self.index != "auto", self.times if self.index == "auto" else 1):
-            probes, indexed = task.probes, task.indexed
-
-            def compare(left: Ints, right: Ints, probes: Side = probes, indexed: Side = indexed) -> Found:
-                scores = np.empty(len(left))
-                kernels.verify_overlap(
-                    left,
-                    right,
-                    probes.sets.values,
-                    probes.sets.offsets,
-                    probes.rows,
-                    indexed.sets.values,
-                    indexed.sets.offsets,
-                    indexed.rows,
-                    *self.bounds.code,
-                    scores,
-                )
-                found = scores >= 0
-                return left[found], right[found], scores[found]
-
-            for left, right, similarity in self._run(task, compare):
+            for left, right, similarity in self._run(task, partial(self._compare, task)):
                 yield (right, left, similarity) if swapped else (left, right, similarity)
+
+    def _compare(self, task: Pass, left: Ints, right: Ints) -> Found:
+        """Compare these pairs, and keep those that reach the threshold."""
+        scores = np.empty(len(left))
+        probes, indexed = task.probes, task.indexed
+        kernels.verify_overlap(
+            left,
+            right,
+            probes.sets.values,
+            probes.sets.offsets,
+            probes.rows,
+            indexed.sets.values,
+            indexed.sets.offsets,
+            indexed.rows,
+            *self.bounds.code,
+            scores,
+        )
+        found = scores >= 0
+        return left[found], right[found], scores[found]
 
     def length_pairs(self, a: Side, b: Side | None = None) -> int:
         """Count the pairs that lengths allow."""
@@ -129,21 +132,20 @@ class Join:
         if task.probes is task.indexed and not self.bounds.symmetric:
             self.facts.length -= len(task.probes)
 
-    def _run(self, task: Pass, use: Callable[[Ints, Ints], tuple[Ints, ...]]) -> Iterator[tuple[Ints, ...]]:
+    def _run(self, task: Pass, use: Callable[[Ints, Ints], T]) -> Iterator[T]:
         """Index the sets block by block, let the probes meet each block, and yield what `use` makes of the pairs."""
         self._count_lengths(task)
         if not len(task.probes) or not len(task.indexed):
             return
         met = np.flatnonzero(task.high > task.low)
         begin, end = (int(task.low[met].min()), int(task.high[met].max())) if len(met) else (0, 0)
-        for start, stop in blocks(task.lengths, begin, end, max(1, self.memory // SYMBOL_BYTES)):
+        prefix = np.maximum(task.lengths.probe, task.lengths.index)
+        for start, stop in blocks(prefix, begin, end, max(1, self.memory // SYMBOL_BYTES)):
             yield from self._block(task, start, stop, use)
 
-    def _block(
-        self, task: Pass, start: int, stop: int, use: Callable[[Ints, Ints], tuple[Ints, ...]]
-    ) -> Iterator[tuple[Ints, ...]]:
-        same = task.probes is task.indexed
-        prefix = np.maximum(task.probe_prefix, task.lengths.index) if same else task.lengths.index
+    def _block(self, task: Pass, start: int, stop: int, use: Callable[[Ints, Ints], T]) -> Iterator[T]:
+        same = task.probes is task.indexed and self.bounds.symmetric  # then a probe's prefix holds the indexed one
+        prefix = task.probe_prefix if same else task.lengths.index
         written = task.indexed.all_strings(start, stop, prefix, self.counts, self.threads)
         low, high = np.maximum(task.low, start) - start, np.minimum(task.high, stop) - start
         busy = np.flatnonzero(high > low)
@@ -162,7 +164,7 @@ class Join:
                 return written.cut(first - start, last - start)
             return task.probes.strings(first, last, task.probe_prefix, self.counts)
 
-        def work(first: int) -> tuple[list[tuple[Ints, ...]], Facts]:
+        def work(first: int) -> tuple[list[T], Facts]:
             last = min(first + CHUNK, int(busy[-1]) + 1)
             if not hasattr(local, "seen"):
                 local.seen = np.zeros(stop - start, np.int8)
@@ -173,7 +175,8 @@ class Join:
             part = slice(first, last)
             here = (text.positions, text.offsets, task.probes.sizes[part], low[part], high[part], itself[part])
             there = (lists.starts, lists.sets, lists.rests, lists.classes, classes, kinds)
-            facts, out = Facts(), []
+            facts = Facts()
+            out: list[T] = []
             x = 0
             while x < last - first:
                 tally = np.zeros(3, np.int64)

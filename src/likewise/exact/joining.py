@@ -57,8 +57,8 @@ def pairs(
         raise ParameterError.of(OWNER, "index", "'auto', 'length', 'prefix', 'position' or 'suffix'", index)
     count = check_threads(OWNER, threads)
     budget = free_memory() // 2 if memory is None else parse_size(OWNER, "memory", memory)
-    here = as_sets(sets, bag)
-    there = None if other is None else as_sets(other, bag, "other")
+    here = as_sets(sets, count, bag)
+    there = None if other is None else as_sets(other, count, bag, "other")
     read = time.perf_counter()
     found = join_sets(here, there, bounds, index, count, budget)
     table = pa.table({"i": to_arrow(found.left), "j": to_arrow(found.right), "similarity": to_arrow(found.similarity)})
@@ -72,7 +72,7 @@ def pairs(
     return table.replace_schema_metadata({"likewise": json.dumps(stats)})
 
 
-def as_sets(sets: Any, bag: bool = False, name: str = "sets") -> Sets:
+def as_sets(sets: Any, threads: int, bag: bool = False, name: str = "sets") -> Sets:
     """Return what the user gave as `Sets`, checked."""
     if isinstance(sets, Sets):
         if bag:
@@ -88,7 +88,7 @@ def as_sets(sets: Any, bag: bool = False, name: str = "sets") -> Sets:
     else:
         if isinstance(sets, dict) or not isinstance(sets, Iterable | pa.Array | pa.ChunkedArray):
             raise ParameterError.of(OWNER, name, "a list of lists of tokens, an Arrow list column or Sets", sets)
-        result = Sets.from_lists(sets, bag=bag)
+        result = Sets.from_lists(sets, bag=bag, threads=threads)
     if len(result) and int(result.sizes.max()) > LARGEST:
         raise InputError(f"set {int(result.sizes.argmax())} of '{name}' has more than {LARGEST:,} elements")
     return result
@@ -153,7 +153,8 @@ def _with_copies(parts: list[Found], here: Sets, there: Sets | None, groups: lis
     if there is None:
         alike = np.flatnonzero(first.sizes > 1)
         parts = [*parts, (alike, alike, np.ones(len(alike)))]
-    empty = [np.flatnonzero(sets.sizes[group.first] == 0) for sets, group in zip([here, there or here], [first, last])]
+    sizes = here.sizes[first.first], (here if there is None else there).sizes[last.first]
+    empty = [np.flatnonzero(size == 0) for size in sizes]
     if bounds.symmetric and there is not None and len(empty[0]) and len(empty[1]):
         parts = [*parts, (empty[0], empty[1], np.ones(1))]
     if not bounds.symmetric and len(empty[0]):
@@ -171,9 +172,10 @@ def _spelled(
     a, b = groups[0], groups[-1]
     if len(a) < len(a.of) or len(b) < len(b.of):
         total = int((a.sizes[left] * b.sizes[right]).sum())
-        out = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total)
-        count = spell_all(left, right, similarity, a.members, a.offsets, b.members, b.offsets, within, symmetric, *out)
-        left, right, similarity = (array[:count] for array in out)
+        rows, others, scores = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total)
+        out = within, symmetric, rows, others, scores
+        count = spell_all(left, right, similarity, a.members, a.offsets, b.members, b.offsets, *out)
+        left, right, similarity = rows[:count], others[:count], scores[:count]
     else:
         left, right = a.first[left], b.first[right]
     if within and symmetric:

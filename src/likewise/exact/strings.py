@@ -16,7 +16,7 @@ from likewise.parallel import in_order
 
 SURVEYED = 1 << 14
 WRITTEN = 1 << 12
-MOST_COUNTS = 1 << 27
+FEWEST, MOST_COUNTS = 1 << 9, 1 << 27
 SPREAD = np.uint64(0x9FB21C651E98DF25)
 SIXTY_FOUR = 64
 Numbers = NDArray[np.int32]
@@ -33,11 +33,22 @@ class Survey:
     digests: list[Hashes]
 
 
-def survey(collections: list[Sets], words: int, threads: int) -> Survey:
-    """Count the symbols of all sets, and draw a bitmap of so many words and a fingerprint of each."""
-    total = sum(len(sets.values) for sets in collections)
-    slots = min(MOST_COUNTS, 1 << table_bits(2 * _different(collections)))
-    tables = [np.zeros(slots, np.uint16) for _ in range(max(1, threads if total > SURVEYED else 1))]
+def empty_counts(different: int) -> Counts:
+    """Return room to count about so many different symbols."""
+    return np.zeros(min(MOST_COUNTS, 1 << table_bits(max(FEWEST, different // 2))), np.uint16)
+
+
+def survey(collections: list[Sets], words: int, threads: int, counts: Counts | None = None) -> Survey:
+    """Count the symbols of all sets, and draw a bitmap of so many words and a fingerprint of each.
+
+    With `counts` they are added to those, by one thread.
+    """
+    if counts is None:
+        total = sum(len(sets.values) for sets in collections)
+        shares = max(1, threads if total > SURVEYED else 1)
+        tables = [empty_counts(_different(collections)) for _ in range(shares)]
+    else:
+        tables = [counts]
     maps = [np.empty((len(sets), words), np.uint64) for sets in collections]
     digests = [np.empty((len(sets), 2), np.uint64) for sets in collections]
 
@@ -73,6 +84,26 @@ class Strings:
         """Return those of the sets from `start` to `stop`."""
         low, high = self.offsets[start], self.offsets[stop]
         return Strings(self.symbols[low:high], self.positions[low:high], self.offsets[start : stop + 1] - low)
+
+    def take(self, rows: Ints) -> Strings:
+        """Return those of these sets, in this order."""
+        sizes = np.diff(self.offsets)[rows]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        index = np.repeat(self.offsets[rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return Strings(self.symbols[index], self.positions[index], offsets)
+
+
+def concatenated(parts: list[Strings]) -> Strings:
+    """Put strings end to end."""
+    if len(parts) == 1:
+        return parts[0]
+    bases = np.cumsum([0, *(len(part.symbols) for part in parts)])
+    offsets = [part.offsets[1:] + base for part, base in zip(parts, bases, strict=False)]
+    return Strings(
+        np.concatenate([np.zeros(0, np.uint64), *(part.symbols for part in parts)]),
+        np.concatenate([np.zeros(0, np.int32), *(part.positions for part in parts)]),
+        np.concatenate([np.zeros(1, np.int64), *offsets]),
+    )
 
 
 def written(sets: Sets, rows: Ints, prefix: Ints, counts: Counts, least: int) -> Strings:
@@ -111,16 +142,7 @@ class Side:
     def all_strings(self, start: int, stop: int, prefix: Ints, counts: Counts, threads: int) -> Strings:
         """Write them with several threads."""
         cuts = [(low, min(low + WRITTEN, stop)) for low in range(start, stop, WRITTEN)]
-        parts = list(in_order(lambda cut: self.strings(*cut, prefix, counts), cuts, threads))
-        if len(parts) == 1:
-            return parts[0]
-        bases = np.cumsum([0, *(len(part.symbols) for part in parts)])
-        offsets = [part.offsets[1:] + base for part, base in zip(parts, bases, strict=False)]
-        return Strings(
-            np.concatenate([part.symbols for part in parts]) if parts else np.zeros(0, np.uint64),
-            np.concatenate([part.positions for part in parts]) if parts else np.zeros(0, np.int32),
-            np.concatenate([np.zeros(1, np.int64), *offsets]),
-        )
+        return concatenated(list(in_order(lambda cut: self.strings(*cut, prefix, counts), cuts, threads)))
 
 
 @dataclass(frozen=True)
@@ -191,9 +213,9 @@ class Lists:
         return out
 
 
-def blocks(lengths: Lengths, low: int, high: int, most: int) -> Iterator[tuple[int, int]]:
+def blocks(prefix: Ints, low: int, high: int, most: int) -> Iterator[tuple[int, int]]:
     """Cut a side into blocks of sets whose prefixes have at most so many symbols together."""
-    total = np.concatenate([[0], np.cumsum(lengths.probe[low:high])])
+    total = np.concatenate([[0], np.cumsum(prefix[low:high])])
     start = 0
     while start < high - low:
         stop = max(start + 1, int(np.searchsorted(total, total[start] + most, side="right")) - 1)

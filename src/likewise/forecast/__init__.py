@@ -23,7 +23,7 @@ from likewise.memory import Budget
 from likewise.parallel import check_threads
 from likewise.read import ReadOptions, Source, open_source
 from likewise.read.glimpse import SIZE
-from likewise.shingle import Shingler, parse_shingler
+from likewise.shingle import Shingler, Tokens, parse_shingler
 
 __all__ = ["Cluster", "Forecast", "Machine", "Sample", "cluster", "forecast", "plan", "predicted"]
 
@@ -79,7 +79,10 @@ def plan(
         check_fraction("plan", ignore_common),
         certify=check_sample("plan", certify),
     )
-    options = ReadOptions(text=text, id=id, on_error=on_error, encoding_errors=encoding_errors, lines=lines)
+    sets = isinstance(parse_shingler(shingle), Tokens)
+    options = ReadOptions(
+        text=text, id=id, on_error=on_error, encoding_errors=encoding_errors, lines=lines or sets, sets=sets
+    )
     return predicted(open_source(source, options), shingle, search, spill, calibrate)
 
 

@@ -16,8 +16,9 @@ from likewise.families.banding import Banding
 from likewise.forecast.machine import DOCUMENTS, Machine, others_load
 from likewise.forecast.sample import Sample, Trial
 from likewise.matches import LISTED_PER_ITEM, MAX_LISTED
-from likewise.matching import PATIENCE, Search
+from likewise.matching import Search
 from likewise.memory import free_memory
+from likewise.preparing import PATIENCE
 
 # Measured by benchmarks/forecast.py --constants, on corpora of 10^4 to 10^7 documents.
 GROWTH = 0.6  # what sorts documents gets slower by this share with each tenfold number: it leaves the caches

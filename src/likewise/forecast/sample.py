@@ -29,7 +29,8 @@ from likewise.items import TextItems
 from likewise.kernels.sketch import agreements
 from likewise.keys import HeldKeys
 from likewise.matches import first_of_each
-from likewise.matching import SAMPLE, SAMPLE_SLOTS, Search, lowest
+from likewise.matching import Search
+from likewise.preparing import SAMPLE, SAMPLE_SLOTS, lowest
 from likewise.read import Source
 from likewise.read.glimpse import SIZE, Glimpse, glimpse
 from likewise.shingle import Shingler, parse_shingler

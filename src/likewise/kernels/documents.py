@@ -12,7 +12,7 @@ from likewise.kernels.hashing import LOW32, U0, U1, U32, mix
 from likewise.kernels.probe import meet, neighbours
 from likewise.kernels.sets import HUGE, NOBODY, distinct, numbered, table_bits
 from likewise.kernels.sketch import EMPTY, band_keys, fast_rounds, sketch_one
-from likewise.kernels.text import SHINGLE_BASE, U31, chars, digest_shingles, shingles, words
+from likewise.kernels.text import SHINGLE_BASE, U31, chars, digest_shingles, shingles, tokens, words
 
 NOTHING_COMMON = np.zeros(1, np.uint64)
 
@@ -20,6 +20,7 @@ NOTHING_COMMON = np.zeros(1, np.uint64)
 class Recipe(NamedTuple):
     """How text becomes shingles: everything a kernel must know of a shingler. The tables are explained in text.py.
 
+    `separator` is -1, or how tokens are told apart (see tokens in text.py), which then take the place of words.
     `common` is a hash table of shingles to be left out (see common.py); one of size 1 is empty.
     """
 
@@ -33,6 +34,7 @@ class Recipe(NamedTuple):
     kinds: Any
     folds: Any
     expansions: Any
+    separator: int = -1
     common: Any = NOTHING_COMMON
 
 
@@ -43,13 +45,15 @@ def capacity(offsets, rows, recipe):
     for row in rows:
         largest = max(largest, offsets[row + 1] - offsets[row])
     if recipe.words:
-        return largest // 2 + 1
+        return largest // 2 + 1 if recipe.separator < 0 else largest + 1
     return largest + largest // 2 + 1  # two bytes may fold to three characters
 
 
 @kernel
 def document_units(data, start, stop, recipe, room, units):
     """Write the units of one document; return how many there are. `room` is space to work in."""
+    if recipe.separator >= 0:
+        return tokens(data, start, stop, recipe.separator, units)
     if recipe.words:
         return words(data, start, stop, recipe.lower, recipe.kinds, recipe.folds, recipe.expansions, room, units)
     return chars(

@@ -35,7 +35,7 @@ def least_overlap(measure, p, q, threshold, a, b):
     if measure == CONTAINMENT:
         return (p * a + q - 1) // q
     root = np.sqrt(np.float64(a) * np.float64(b))
-    least = max(1, np.int64(threshold * root))
+    least = np.int64(max(1.0, threshold * root))
     while least > 1 and (least - 1) / root >= threshold:
         least -= 1
     while least / root < threshold:
@@ -328,8 +328,8 @@ def probe(
     """Write the pairs of a probe and an indexed set that no filter can rule out; return the next probe.
 
     They share at least `times` symbols of their prefixes, which are longer by as many less one, or as many as they must
-    share. Probe x (from `first` on) meets the indexed sets from low[x] to high[x], and not the one numbered itself[x]. Indexed
-    sets ascend in size; `classes` numbers the sizes, class c begins at class_starts[c]. `seen` holds 0 for every
+    share. Probe x (from `first` on) meets the indexed sets from low[x] to high[x], and not the one numbered itself[x].
+    Indexed sets ascend in size; `classes` numbers the sizes, class c begins at class_starts[c]. `seen` holds 0 for each
     indexed set. Stops when the next probe might overflow `left` and `right`; facts: pairs written, entries
     looked at, pairs that the positions allow.
     """

@@ -179,7 +179,8 @@ def spell_out(left, right, similarity, members, offsets, out_left, out_right, ou
 def spell_all(left, right, similarity, members, offsets, others, other_offsets, within, once, out_left, out_right, out):
     """Write a pair of rows for every member of group left[p] and of group right[p]; return how many there are.
 
-    `within`: both are groups of one collection. Of a group with itself, a pair is written `once` or from both sides; no row is paired with itself.
+    `within`: both are groups of one collection. Of a group with itself, a pair is written `once` or from both sides; no
+    row is paired with itself.
     """
     count = 0
     for p in range(left.size):

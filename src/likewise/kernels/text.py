@@ -21,12 +21,14 @@ from likewise.kernels.hashing import (
     WORD_SEED,
     absorb,
     finish,
+    hash_bytes,
     mix,
     trailing_zeros,
 )
 
 OTHER, WORD, SOLO, MARK, SPACE = 0, 1, 2, 3, 4
 COLLAPSE, KEEP, REMOVE = 0, 1, 2
+END = np.uint8(0x1F)
 U2 = np.uint64(2)
 U4 = np.uint64(4)
 U8 = np.uint64(8)
@@ -260,6 +262,41 @@ def chars(data, start, stop, ascii_hashes, whitespace, kinds, folds, expansions,
                     out[n] = mix(WORD_SEED ^ np.uint64(part))
                     n += 1
     return n
+
+
+@kernel
+def tokens(data, start, stop, separator, out):
+    """Write one hash for every token; return how many there are.
+
+    A document that ends with END holds tokens as they are, each with an END after it. Other text is split at the
+    separator, and blanks around a token do not belong to it; separator 0: it is split at blanks.
+    """
+    whole = stop > start and data[stop - 1] == END
+    mark = END if whole else np.uint8(separator if separator != 0 else 32)
+    n = 0
+    i = start
+    while i < stop:
+        j = i
+        while j < stop and data[j] != mark and (separator != 0 or whole or not is_blank(data[j])):
+            j += 1
+        low = i
+        high = j
+        if not whole:
+            while low < high and is_blank(data[low]):
+                low += 1
+            while low < high and is_blank(data[high - 1]):
+                high -= 1
+        if high > low or whole:
+            out[n] = hash_bytes(data, low, high)
+            n += 1
+        i = j + 1
+    return n
+
+
+@kernel
+def is_blank(byte):
+    """Tell whether a byte is a blank, a tab, or the end of a line."""
+    return byte == 32 or (9 <= byte <= 13)
 
 
 @kernel

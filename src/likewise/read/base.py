@@ -36,6 +36,7 @@ class ReadOptions:
     on_error: str = "stop"
     encoding_errors: str = "strict"
     lines: bool = False
+    sets: bool = False
     batch_rows: int = 10_000
     batch_bytes: int = 16 * MIB
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from likewise.arrays import END
 from likewise.errors import ColumnError, FormatError, InputError, TextError
 from likewise.read.base import Aside, Flags, ReadOptions, Rows
 
@@ -85,8 +86,11 @@ def declared(where: str, schema: pa.Schema, options: ReadOptions) -> Types:
     """Return the types of id and score in a schema; raise if a column is missing or cannot be used."""
     check_columns(where, schema.names, options)
     text = plain_type(schema.field(options.text).type)
-    if text not in (pa.string(), pa.binary(), pa.null()) and not pa.types.is_fixed_size_binary(text):
+    listed = options.sets and is_list(text) and not pa.types.is_nested(text.value_type)
+    if not listed and text not in (pa.string(), pa.binary(), pa.null()) and not pa.types.is_fixed_size_binary(text):
         shown = schema.field(options.text).type
+        if is_list(text) and not pa.types.is_nested(text.value_type):
+            raise TextError(f"{where}: the column '{options.text}' is a list ({shown}): add --sets to compare lists")
         raise TextError(f"{where}: the column '{options.text}' is not text but {shown}; name another with --text")
     found: dict[str, pa.DataType | None] = {"id": None, "score": None}
     for role, name in (("id", options.id), ("score", options.score)):
@@ -168,6 +172,8 @@ def converted(array: pa.Array, kind: pa.DataType, where: str, name: str) -> pa.A
 def text_of(array: pa.Array, options: ReadOptions, where: str) -> tuple[pa.Array, dict[int, Trouble]]:
     """Return a text column as (large) strings, and the rows that are null or not UTF-8."""
     array = decoded(array)
+    if options.sets and is_list(array.type):
+        array = spelled(array, where)
     kind = array.type
     if pa.types.is_null(kind) or pa.types.is_string_view(kind):
         array = array.cast(pa.string() if array.nbytes < 1 << 30 else pa.large_string())
@@ -197,6 +203,28 @@ def text_of(array: pa.Array, options: ReadOptions, where: str) -> tuple[pa.Array
         if problem is not None:
             trouble[row] = problem
     return pa.array(values, text), trouble
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Tell whether a column holds lists."""
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def spelled(array: pa.Array, where: str) -> pa.Array:
+    """Write lists of tokens as text, an END after each token."""
+    lists = array.cast(pa.large_list(array.type.value_type))
+    tokens = lists.flatten()
+    if pa.types.is_dictionary(tokens.type):
+        tokens = tokens.cast(tokens.type.value_type)
+    tokens = tokens.cast(pa.large_string())
+    if tokens.null_count:
+        raise TextError(f"{where}: a token of a list is null; leave it out of the list")
+    if pc.any(pc.match_substring(tokens, END)).as_py():
+        raise TextError(f"{where}: a token holds the character U+001F, which likewise needs to tell tokens apart")
+    ended = pc.binary_join_element_wise(tokens, pa.scalar("", pa.large_string()), pa.scalar(END, pa.large_string()))
+    offsets = np.concatenate([[0], np.cumsum(pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False))])
+    whole = pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), ended)
+    return pc.if_else(lists.is_valid(), pc.binary_join(whole, pa.scalar("", pa.large_string())), None)
 
 
 def utf8(value: bytes, options: ReadOptions) -> tuple[str | None, Trouble | None]:

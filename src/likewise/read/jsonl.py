@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from likewise.arrays import END
 from likewise.errors import ColumnError, FormatError, TextError
 from likewise.read.base import Flags
 from likewise.read.columns import (
@@ -187,6 +188,11 @@ class JsonLines(Records):
         text = record[options.text]
         if text is None:
             return Trouble(TextError, NULL_TEXT)
+        if options.sets and isinstance(text, list):
+            tokens = [str(token) if type(token) in (str, int, float) else None for token in text]
+            if None in tokens or any(END in str(token) for token in tokens):
+                return Trouble(TextError, "a token of the list is neither a string nor a number")
+            text = "".join(f"{token}{END}" for token in tokens)
         if not isinstance(text, str):
             return Trouble(TextError, f"the text is {_called(text)}")
         if not _encodable(text):
