@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="collections whose name holds this")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "methods.json")
     asked = parser.parse_args()
-    console = Console()
+    console = Console(width=120)
     likewise.pairs(["a b c d e f"] * 3, method="exact")
     likewise.pairs(["a b c d e f"] * 3, method="lsh")
     rows = []

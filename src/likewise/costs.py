@@ -21,13 +21,14 @@ LITTLE = 0.25
 """Seconds of one core for which an exact answer is always taken."""
 
 # What one of each takes, in nanoseconds (benchmarks/methods.py measures them).
-SYMBOL = 55.0  # exact: to count a symbol of a set, and to put it in order
-STRING = 120.0  # exact: to index and look up a symbol of a prefix
-ENTRY = 25.0  # exact: to meet an entry of the index
-SHINGLE = 8.0  # lsh: to sketch an element of a set
-SLOT = 6.0  # lsh: a slot of a signature
-KEY = 60.0  # lsh: to sort a band's key
-CANDIDATE = 60.0  # lsh: to verify a candidate
+SYMBOL = 45.0  # exact: to count a symbol of a set, and to put it in order
+RARE = 80.0  # exact: and more if hardly another set has it, because the table of counts is large then
+STRING = 60.0  # exact: to index and look up a symbol of a prefix
+ENTRY = 12.0  # exact: to meet an entry of the index
+SHINGLE = 35.0  # lsh: to sketch an element of a set
+SLOT = 20.0  # lsh: a slot of a signature
+KEY = 100.0  # lsh: to sort a band's key
+CANDIDATE = 250.0  # lsh: to find and verify a candidate
 
 
 @dataclass(frozen=True)
@@ -58,21 +59,22 @@ class Choice:
 def choose(sets: Sets, items: int, threshold: float, banding: Banding, candidates: float) -> Choice:
     """Compare the two ways for so many items like these; candidates: those the banding is expected to make."""
     mean = float(sets.sizes.mean()) if len(sets) else 1.0
-    entries, prefix = _expected(sets, items, threshold)
-    exact = items * (mean * SYMBOL + prefix * STRING) + entries * ENTRY
+    entries, prefix, rare = _expected(sets, items, threshold)
+    exact = items * (mean * (SYMBOL + rare * RARE) + prefix * STRING) + entries * ENTRY
     lsh = items * (mean * SHINGLE + banding.slots * SLOT + banding.b * KEY) + candidates * CANDIDATE
     return Choice(exact <= max(lsh, LITTLE / NANO), exact * NANO, lsh * NANO, entries)
 
 
-def _expected(sets: Sets, items: int, threshold: float) -> tuple[float, float]:
-    """Return how many entries of the index a join of so many items meets, and the mean length of a probe's prefix.
+def _expected(sets: Sets, items: int, threshold: float) -> tuple[float, float, float]:
+    """Return how many entries of the index a join of so many items meets, the mean length of a probe's prefix, and the
+    part of the symbols that only one set of the sample has.
 
     Within the sample they are counted: pairs of sets, similar in length, that share a symbol of their prefixes. Of a
     collection a hundred times as large there are ten thousand times as many.
     """
     n = len(sets)
     if n < 2:
-        return 0.0, 1.0
+        return 0.0, 1.0, 1.0
     lengths = Lengths.of(sets.sizes, Bounds("jaccard", threshold), False, 2)
     owner = np.repeat(np.arange(n), sets.sizes)
     _, symbol, counts = np.unique(sets.values, return_inverse=True, return_counts=True)
@@ -82,7 +84,7 @@ def _expected(sets: Sets, items: int, threshold: float) -> tuple[float, float]:
     shared = counts[symbol] > 1
     probing, indexed = shared & (place < lengths.probe[owner]), shared & (place < lengths.index[owner])
     met = _meetings(symbol[probing], owner[probing], symbol[indexed], owner[indexed], sets.sizes, threshold)
-    return met * (items / n) ** 2, float(lengths.probe.mean())
+    return met * (items / n) ** 2, float(lengths.probe.mean()), 1.0 - float(shared.mean())
 
 
 def _meetings(symbol: Ints, probe: Ints, indexed: Ints, other: Ints, sizes: Ints, threshold: float) -> float:
