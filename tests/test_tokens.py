@@ -36,10 +36,13 @@ def one_by_one(lists):
 
 
 def hashed(lists):
-    values, offsets = tokens.hashed(lists, threads=2)
-    assert values.dtype == np.uint64
-    assert offsets.dtype == np.int64
-    return [values[a:b].tolist() for a, b in itertools.pairwise(offsets)]
+    found = []
+    for work in tokens.hashed_parts(lists, threads=2):
+        values, offsets = work()
+        assert values.dtype == np.uint64
+        assert offsets.dtype == np.int64
+        found += [values[a:b].tolist() for a, b in itertools.pairwise(offsets)]
+    return found
 
 
 @settings(max_examples=100)

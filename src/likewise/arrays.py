@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,7 +17,6 @@ from likewise.parallel import check_threads, in_order
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
-BATCH_TOKENS = 1 << 20
 END = "\x1f"
 """Stands after each token of a list that is written as text."""
 
@@ -181,20 +180,17 @@ class Sets:
         as they stand there.
         """
         from likewise.kernels.sets import distinct_sets, numbered_sets
-        from likewise.tokens import hashed
+        from likewise.tokens import hashed_parts
 
         count = check_threads("Sets.from_lists", threads)
-        values, offsets = hashed(lists, count)
         make = numbered_sets if bag else distinct_sets
-        cuts = _even_cuts(offsets, BATCH_TOKENS)
 
-        def work(cut: slice) -> Sets:
-            here = offsets[cut.start : cut.stop + 1]
-            tokens, out = values[here[0] : here[-1]], np.empty(here[-1] - here[0], np.uint64)
-            out_offsets = np.empty(len(here), np.int64)
-            return cls(out[: make(tokens, here - here[0], out, out_offsets)], out_offsets)
+        def sets_of(work: Callable[[], tuple[Hashes, Ints]]) -> Sets:
+            values, offsets = work()
+            out, out_offsets = np.empty(len(values), np.uint64), np.empty(len(offsets), np.int64)
+            return cls(out[: make(values, offsets, out, out_offsets)], out_offsets)
 
-        return concatenate(list(in_order(work, cuts, count)))
+        return concatenate(list(in_order(sets_of, hashed_parts(lists, count), count)))
 
     def take(self, rows: Ints) -> Sets:
         """Return these sets, in this order."""
@@ -202,13 +198,6 @@ class Sets:
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         index = np.repeat(self.offsets[rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
         return Sets(self.values[index], offsets)
-
-
-def _even_cuts(offsets: Ints, size: int) -> list[slice]:
-    """Cut ragged rows into slices of about `size` values."""
-    places = np.searchsorted(offsets, np.arange(size, offsets[-1], size))
-    ends = np.unique([0, *places, len(offsets) - 1]).tolist()
-    return [slice(low, high) for low, high in itertools.pairwise(ends)]
 
 
 def concatenate(parts: list[Sets]) -> Sets:

@@ -54,9 +54,7 @@ def exact_files(
     count = check_threads("exact", threads)
     budget = free_memory() // 2 if memory is None else parse_size("exact", "memory", memory)
     sets = isinstance(shingler, Tokens)
-    options = ReadOptions(
-        text=text, id=id, on_error=on_error, encoding_errors=encoding_errors, lines=sets or _no_columns(text), sets=sets
-    )
+    options = ReadOptions(text=text, id=id, on_error=on_error, encoding_errors=encoding_errors, lines=True, sets=sets)
     record = Record()
     space = Workspace.temporary()
     parts = [collect(source, options, shingle, record, count, space)]
@@ -89,11 +87,6 @@ def exact_files(
     stats["seconds"] = {stage: round(seconds, 4) for stage, seconds in record.seconds.items()}
     stats["peak_memory_bytes"] = peak_memory()
     return Exact(table, stats)
-
-
-def _no_columns(text: str) -> bool:
-    """Text files hold one item a line."""
-    return text == "text"
 
 
 def _sets(part: Collection, threads: int, record: Record) -> Sets:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 import marshal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,52 +24,62 @@ Ints = NDArray[np.int64]
 NUMBER_SEED = np.uint64(0x5851F42D4C957F2D)
 BATCH = 1 << 20
 PLAIN = 2  # the version of marshal's format: the last without references between objects
-MOST = (1 << 31) - 1
+LISTS = 1 << 13
 PLAIN_LISTS = {list, tuple, set, frozenset}
 
 
-def hashed(lists: Any, threads: int) -> tuple[Hashes, Ints]:
-    """Return the hash of every token of every list, and the offsets of the lists."""
+def hashed_parts(lists: Any, threads: int) -> Iterator[Callable[[], tuple[Hashes, Ints]]]:
+    """Yield work that returns the hash of every token of some of the lists, and the offsets of those lists.
+
+    What needs Python is done here, so that one thread can do it while others hash what was drawn before.
+    """
     if isinstance(lists, pa.Array | pa.ChunkedArray):
         flat, offsets = _arrow_lists(lists)
-        return _hash_arrow(flat, threads), offsets
+        yield lambda: (_hash_arrow(flat, threads), offsets)
+        return
     if isinstance(lists, str | bytes) or not isinstance(lists, Iterable):
         raise ParameterError.of("Sets.from_lists", "lists", "a list of lists of tokens", lists)
     if not isinstance(lists, list | tuple):
         lists = list(lists)
+    for start in range(0, len(lists), LISTS):
+        yield _packed(lists[start : start + LISTS], start)
+
+
+def _packed(lists: Any, start: int) -> Callable[[], tuple[Hashes, Ints]]:
+    """Bring lists to a form that can be hashed without Python; the first token tells which to try."""
     kind = next((type(token) for tokens in lists if type(tokens) in PLAIN_LISTS for token in tokens), None)
     if kind is int:
-        packed = _packed_numbers(lists)
-        if packed is not None:
-            return _mixed(packed[0], threads), packed[1]
-    tokens, offsets = _flatten(lists)
-    if kind is str:
-        strings = _joined_strings(tokens)
-        if strings is not None:
-            return _hash_joined(strings, len(tokens), threads), offsets
+        try:
+            data = marshal.dumps(lists, PLAIN)
+        except ValueError:
+            data = b""
+        if data:
+            return partial(_hash_numbers, data, lists, start)
+    tokens, offsets = _flatten(lists, start)
+    strings = _joined_strings(tokens) if kind is str else None
+    if strings is None:
+        return lambda: (_hash_objects(tokens), offsets)
+    return lambda: (hash_separated(np.frombuffer(strings, np.uint8)), offsets)
+
+
+def _hash_numbers(packed: bytes, lists: Any, start: int) -> tuple[Hashes, Ints]:
+    """Hash whole numbers below 2**31 as marshal writes them: a letter for the type and four bytes.
+
+    marshal does so ten times as fast as Python can look at them. Lists with anything else in them take the long way.
+    """
+    data = np.frombuffer(packed, np.uint8)
+    values, offsets = np.empty(len(data) // 5, np.int64), np.empty(len(lists) + 1, np.int64)
+    count = unpack_numbers(data, values, offsets)
+    if count >= 0:
+        return _mixed(values[:count], 1), offsets
+    tokens, offsets = _flatten(lists, start)
     return _hash_objects(tokens), offsets
 
 
-def _packed_numbers(lists: Any) -> tuple[Ints, Ints] | None:
-    """Return whole numbers below 2**31 and their offsets; None if there is anything else.
-
-    marshal writes such lists ten times as fast as Python can look at them: a letter for the type and four bytes.
-    """
-    if type(lists) not in (list, tuple) or len(lists) > MOST:
-        return None
-    try:
-        data = np.frombuffer(marshal.dumps(lists, PLAIN), np.uint8)
-    except ValueError:
-        return None
-    values, offsets = np.empty(len(data) // 5, np.int64), np.empty(len(lists) + 1, np.int64)
-    count = unpack_numbers(data, values, offsets)
-    return (values[:count], offsets) if count >= 0 else None
-
-
-def _flatten(lists: Any) -> tuple[list[Any], Ints]:
+def _flatten(lists: Any, start: int) -> tuple[list[Any], Ints]:
     """Put all tokens in one list."""
     if not set(map(type, lists)) <= PLAIN_LISTS:
-        for i, tokens in enumerate(lists):
+        for i, tokens in enumerate(lists, start):
             if isinstance(tokens, str | bytes) or not isinstance(tokens, Iterable):
                 raise ParameterError(f"Sets.from_lists: item {i} is {tokens!r}; each item must be a list of tokens")
         lists = [_listed(tokens) for tokens in lists]
@@ -104,19 +115,6 @@ def _joined_strings(tokens: list[Any]) -> bytes | None:
     except UnicodeEncodeError as error:
         raise ParameterError(f"Sets.from_lists: a token is not valid Unicode: {error}") from error
     return data + b"\0" if data.count(b"\0") == len(tokens) - 1 else None
-
-
-def _hash_joined(strings: bytes, count: int, threads: int) -> Hashes:
-    data = np.frombuffer(strings, np.uint8)
-    cuts, start = [0], BATCH
-    while start < len(strings):
-        cuts.append(strings.index(b"\0", start) + 1)
-        start = cuts[-1] + BATCH
-    ends = [*cuts[1:], len(strings)] if cuts[-1] < len(strings) else cuts[1:]
-    parts = in_order(lambda cut: hash_separated(data[cut[0] : cut[1]]), list(zip(cuts, ends, strict=False)), threads)
-    out = np.concatenate(list(parts))
-    assert len(out) == count
-    return out
 
 
 def _mixed(values: Ints, threads: int) -> Hashes:

@@ -115,6 +115,8 @@ def exact(
     counts = answer.stats["counts"]
     sizes = " and ".join(show.count(counts[name], "set") for name in ("sets", "other") if name in counts)
     click.echo(f"{sizes}; {options['measure']} of {options['threshold']:g} or more")
+    if counts["set_aside"]:
+        click.echo(f"{show.count(counts['set_aside'], 'row')} set aside as broken")
     if "explained" in answer.stats:
         for line in _table(answer.stats["explained"]):
             click.echo(line)

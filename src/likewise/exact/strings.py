@@ -16,8 +16,7 @@ from likewise.parallel import in_order
 
 SURVEYED = 1 << 14
 WRITTEN = 1 << 12
-FEWEST, MOST_COUNTS = 1 << 9, 1 << 27
-SPREAD = np.uint64(0x9FB21C651E98DF25)
+FEWEST, CACHED, MOST_COUNTS = 1 << 10, 1 << 20, 1 << 27
 SIXTY_FOUR = 64
 Numbers = NDArray[np.int32]
 Counts = NDArray[np.uint16]
@@ -34,8 +33,9 @@ class Survey:
 
 
 def empty_counts(different: int) -> Counts:
-    """Return room to count about so many different symbols."""
-    return np.zeros(min(MOST_COUNTS, 1 << table_bits(max(FEWEST, different // 2))), np.uint16)
+    """Return room to count about so many different symbols, ample as long as it fits in a processor's cache."""
+    ample, enough = 1 << table_bits(2 * different), 1 << table_bits(different // 2)
+    return np.zeros(max(FEWEST, min(ample, CACHED), min(enough, MOST_COUNTS)), np.uint16)
 
 
 def survey(collections: list[Sets], words: int, threads: int, counts: Counts | None = None) -> Survey:
@@ -68,7 +68,11 @@ def survey(collections: list[Sets], words: int, threads: int, counts: Counts | N
 
 def _different(collections: list[Sets]) -> int:
     """Return about how many different symbols there are: those of a sixty-fourth of all hashes, times that."""
-    few = [sets.values[(sets.values * SPREAD >> np.uint64(58)) == 0] for sets in collections]
+    few = []
+    for sets in collections:
+        room = np.empty(len(sets.values) // 32 + 1000, np.uint64)
+        count = kernels.sample_symbols(sets.values, room)
+        few.append(room[:count])
     return SIXTY_FOUR * len(np.unique(np.concatenate(few)))
 
 

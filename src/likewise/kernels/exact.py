@@ -17,6 +17,8 @@ LENGTH, PREFIX, POSITION, SUFFIX = 0, 1, 2, 3
 FEW = 24
 U16 = np.uint64(16)
 U48 = np.uint64(48)
+U58 = np.uint64(58)
+SAMPLE_ODD = np.uint64(0x9FB21C651E98DF25)
 MOST = np.uint16(65535)
 
 
@@ -84,6 +86,19 @@ def similarity_of(measure, shared, a, b):
         return shared / a if a > 0 else 1.0
     root = np.sqrt(np.float64(a) * np.float64(b))
     return shared / root if root > 0 else 0.0
+
+
+@kernel
+def sample_symbols(values, out):
+    """Write the symbols of a sixty-fourth of all hashes, as many as there is room for; return how many there are."""
+    count = 0
+    for i in range(values.size):
+        token = np.uint64(values[i])
+        if (token * SAMPLE_ODD) >> U58 == 0:
+            if count < out.size:
+                out[count] = token
+            count += 1
+    return count
 
 
 @kernel
