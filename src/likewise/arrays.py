@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -179,18 +179,11 @@ class Sets:
         string of its digits are different tokens. Repeated tokens count once, or with bag=True as often
         as they stand there.
         """
-        from likewise.kernels.sets import distinct_sets, numbered_sets
-        from likewise.tokens import hashed_parts
+        from likewise.tokens import set_parts
 
         count = check_threads("Sets.from_lists", threads)
-        make = numbered_sets if bag else distinct_sets
-
-        def sets_of(work: Callable[[], tuple[Hashes, Ints]]) -> Sets:
-            values, offsets = work()
-            out, out_offsets = np.empty(len(values), np.uint64), np.empty(len(offsets), np.int64)
-            return cls(out[: make(values, offsets, out, out_offsets)], out_offsets)
-
-        return concatenate(list(in_order(sets_of, hashed_parts(lists, count), count)))
+        parts = in_order(lambda work: cls(*work()), set_parts(lists, bag, count), count)
+        return concatenate(list(parts))
 
     def take(self, rows: Ints) -> Sets:
         """Return these sets, in this order."""

@@ -16,11 +16,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.errors import ParameterError
-from likewise.kernels.hashing import hash_separated, hash_strings, mix_all, unpack_numbers
+from likewise.kernels.hashing import hash_strings, mix_all
+from likewise.kernels.sets import sets_of_hashes, sets_of_numbers, sets_of_strings
 from likewise.parallel import in_order
 
 Hashes = NDArray[np.uint64]
 Ints = NDArray[np.int64]
+Part = tuple[Hashes, Ints]
 NUMBER_SEED = np.uint64(0x5851F42D4C957F2D)
 BATCH = 1 << 20
 PLAIN = 2  # the version of marshal's format: the last without references between objects
@@ -28,24 +30,24 @@ LISTS = 1 << 13
 PLAIN_LISTS = {list, tuple, set, frozenset}
 
 
-def hashed_parts(lists: Any, threads: int) -> Iterator[Callable[[], tuple[Hashes, Ints]]]:
-    """Yield work that returns the hash of every token of some of the lists, and the offsets of those lists.
+def set_parts(lists: Any, bag: bool, threads: int) -> Iterator[Callable[[], Part]]:
+    """Yield work that makes sets of some of the lists: the hashes of their tokens, and the offsets of the sets.
 
     What needs Python is done here, so that one thread can do it while others hash what was drawn before.
     """
     if isinstance(lists, pa.Array | pa.ChunkedArray):
         flat, offsets = _arrow_lists(lists)
-        yield lambda: (_hash_arrow(flat, threads), offsets)
+        yield lambda: _sets(_hash_arrow(flat, threads), offsets, bag)
         return
     if isinstance(lists, str | bytes) or not isinstance(lists, Iterable):
         raise ParameterError.of("Sets.from_lists", "lists", "a list of lists of tokens", lists)
     if not isinstance(lists, list | tuple):
         lists = list(lists)
     for start in range(0, len(lists), LISTS):
-        yield _packed(lists[start : start + LISTS], start)
+        yield _packed(lists[start : start + LISTS], start, bag)
 
 
-def _packed(lists: Any, start: int) -> Callable[[], tuple[Hashes, Ints]]:
+def _packed(lists: Any, start: int, bag: bool) -> Callable[[], Part]:
     """Bring lists to a form that can be hashed without Python; the first token tells which to try."""
     kind = next((type(token) for tokens in lists if type(tokens) in PLAIN_LISTS for token in tokens), None)
     if kind is int:
@@ -54,26 +56,37 @@ def _packed(lists: Any, start: int) -> Callable[[], tuple[Hashes, Ints]]:
         except ValueError:
             data = b""
         if data:
-            return partial(_hash_numbers, data, lists, start)
+            return partial(_sets_of_numbers, data, lists, start, bag)
     tokens, offsets = _flatten(lists, start)
     strings = _joined_strings(tokens) if kind is str else None
     if strings is None:
-        return lambda: (_hash_objects(tokens), offsets)
-    return lambda: (hash_separated(np.frombuffer(strings, np.uint8)), offsets)
+        return lambda: _sets(_hash_objects(tokens), offsets, bag)
+    return partial(_sets_of_strings, strings, offsets, bag)
 
 
-def _hash_numbers(packed: bytes, lists: Any, start: int) -> tuple[Hashes, Ints]:
-    """Hash whole numbers below 2**31 as marshal writes them: a letter for the type and four bytes.
+def _sets(hashes: Hashes, offsets: Ints, bag: bool) -> Part:
+    out, out_offsets = np.empty(len(hashes), np.uint64), np.empty(len(offsets), np.int64)
+    return out[: sets_of_hashes(hashes, offsets, bag, out, out_offsets)], out_offsets
+
+
+def _sets_of_numbers(packed: bytes, lists: Any, start: int, bag: bool) -> Part:
+    """Make sets of whole numbers below 2**31 as marshal writes them: a letter for the type and four bytes.
 
     marshal does so ten times as fast as Python can look at them. Lists with anything else in them take the long way.
     """
     data = np.frombuffer(packed, np.uint8)
-    values, offsets = np.empty(len(data) // 5, np.int64), np.empty(len(lists) + 1, np.int64)
-    count = unpack_numbers(data, values, offsets)
+    out, out_offsets = np.empty(len(data) // 5, np.uint64), np.empty(len(lists) + 1, np.int64)
+    count = sets_of_numbers(data, NUMBER_SEED, bag, out, out_offsets)
     if count >= 0:
-        return _mixed(values[:count], 1), offsets
+        return out[:count], out_offsets
     tokens, offsets = _flatten(lists, start)
-    return _hash_objects(tokens), offsets
+    return _sets(_hash_objects(tokens), offsets, bag)
+
+
+def _sets_of_strings(strings: bytes, offsets: Ints, bag: bool) -> Part:
+    out, out_offsets = np.empty(int(offsets[-1]), np.uint64), np.empty(len(offsets), np.int64)
+    count = sets_of_strings(np.frombuffer(strings, np.uint8), offsets, bag, out, out_offsets)
+    return out[:count], out_offsets
 
 
 def _flatten(lists: Any, start: int) -> tuple[list[Any], Ints]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.kernels import kernel
-from likewise.kernels.hashing import U0, U1, U32, U56, mix
+from likewise.kernels.hashing import U0, U1, U32, U56, hash_separated, mix, mix_all, unpack_numbers
 
 TABLE_ODD = np.uint64(0x9E3779B97F4A7C15)
 NOBODY = np.int32(-1)
@@ -216,3 +216,33 @@ def numbered_sets(values, offsets, out, out_offsets):
         n = offsets[i + 1] - start
         numbered(values[start : start + n], n, table, owner, counts, i, out[start:])
     return values.size
+
+
+@kernel
+def sets_of_hashes(values, offsets, bag, out, out_offsets):
+    """Drop or number the repeated values of every set of a ragged array; return how many values there are in all."""
+    if bag:
+        return numbered_sets(values, offsets, out, out_offsets)
+    return distinct_sets(values, offsets, out, out_offsets)
+
+
+@kernel
+def sets_of_numbers(data, seed, bag, out, out_offsets):
+    """Make sets of lists of whole numbers as marshal writes them; -1 if there is anything else.
+
+    All in one call: between two calls a thread may have to wait for another that holds Python.
+    """
+    values = np.empty(out.size, np.int64)
+    offsets = np.empty(out_offsets.size, np.int64)
+    count = unpack_numbers(data, values, offsets)
+    if count < 0:
+        return -1
+    hashes = np.empty(count, np.uint64)
+    mix_all(values[:count], seed, hashes)
+    return sets_of_hashes(hashes, offsets, bag, out, out_offsets)
+
+
+@kernel
+def sets_of_strings(data, offsets, bag, out, out_offsets):
+    """Make sets of strings that each end with a zero byte."""
+    return sets_of_hashes(hash_separated(data), offsets, bag, out, out_offsets)
