@@ -291,7 +291,7 @@ def test_lists_of_numbers_are_sets(tmp_path: Path, values: list[list[float]]) ->
 def test_list_columns_ask_for_sets_and_bad_tokens_are_named(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"text": [["a", None]]}), path)
-    with pytest.raises(TextError, match=r"a\.parquet: the column 'text' is a list .*: add --sets"):
+    with pytest.raises(TextError, match=r"a\.parquet: the column 'text' is not text but list.*; add --sets"):
         likewise.pairs(path)
     with pytest.raises(TextError, match=r"a\.parquet: a token of a list is null"):
         likewise.pairs(path, shingle="tokens")

@@ -89,9 +89,9 @@ def declared(where: str, schema: pa.Schema, options: ReadOptions) -> Types:
     listed = options.sets and is_list(text) and not pa.types.is_nested(text.value_type)
     if not listed and text not in (pa.string(), pa.binary(), pa.null()) and not pa.types.is_fixed_size_binary(text):
         shown = schema.field(options.text).type
-        if is_list(text) and not pa.types.is_nested(text.value_type):
-            raise TextError(f"{where}: the column '{options.text}' is a list ({shown}): add --sets to compare lists")
-        raise TextError(f"{where}: the column '{options.text}' is not text but {shown}; name another with --text")
+        lists = is_list(text) and not pa.types.is_nested(text.value_type)
+        advice = "add --sets to compare lists, or name" if lists else "name"
+        raise TextError(f"{where}: the column '{options.text}' is not text but {shown}; {advice} another with --text")
     found: dict[str, pa.DataType | None] = {"id": None, "score": None}
     for role, name in (("id", options.id), ("score", options.score)):
         if name is not None:
