@@ -13,7 +13,10 @@ from likewise import kernels
 from likewise.kernels.hashing import mix
 
 HERE = Path(__file__).parent
-MODES = {"interpreted": {"NUMBA_DISABLE_JIT": "1"}, "checked": {"NUMBA_BOUNDSCHECK": "1"}}
+MODES = {
+    "interpreted": {"NUMBA_DISABLE_JIT": "1"},
+    "checked": {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "1"},  # checked, not fast: it compiles sooner
+}
 
 
 @pytest.mark.skipif("LIKEWISE_KERNEL_MODE" in os.environ, reason="this is such a run")
