@@ -74,7 +74,7 @@ DRAWS = 256
 
 NAMES = "all-the-package-names", "2.0.2578"
 GRAM = 3
-RETAIL = HERE.parent.parent / "shared" / "data" / "retail.sets.gz"
+RETAIL = DATA / "retail.sets.gz"
 OUT = DATA / "out" / "exact"
 Integers = npt.NDArray[np.int32]
 console = Console(highlight=False, width=150)
