@@ -213,6 +213,18 @@ def test_later_runs_go_against_exact_ones(tmp_path: Path) -> None:
     assert higher.removed.equals(anew.removed)
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_later_runs_know_the_separator(tmp_path: Path, separator: str) -> None:
+    rows = [separator.join(tokens) for tokens in (["a b", "c"], ["c", "a b"], ["d"])]
+    write(tmp_path / "one.jsonl", list(enumerate(rows)))
+    write(tmp_path / "two.jsonl", [(3, separator.join(["c", "a b"])), (4, "a b c")])
+    likewise.dedup(tmp_path / "one.jsonl", id="n", shingle=likewise.Tokens(separator=separator), out=tmp_path / "one")
+    assert likewise.rethreshold(tmp_path / "one", keep="last", out=tmp_path / "last").removed["id"].to_pylist() == [0]
+    words = ["dedup", tmp_path / "two.jsonl", "--id", "n", "--against", tmp_path / "one", "--out", tmp_path / "two"]
+    cli.main([str(word) for word in words], standalone_mode=False)
+    assert kept(tmp_path / "two") == [4]
+
+
 def test_an_interrupted_exact_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = write(tmp_path / "in.jsonl", list(enumerate(collection(2, 200))))
     monkeypatch.setattr("likewise.pipeline.Settings.search", _impatient(likewise.pipeline.Settings.search))
@@ -254,13 +266,13 @@ BASKETS = [["whole milk", "bread"], ["bread", "whole milk", "tea"], [], ["tea"],
 @pytest.mark.parametrize("kind", ["txt", "csv", "jsonl", "parquet", "arrow", "strings"])
 def test_sets_come_from_every_kind_of_file(tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"baskets.{'parquet' if kind == 'strings' else kind}"
-    shingle = "tokens"
+    shingle: str | likewise.Tokens = "tokens"
     if kind == "txt":
         path.write_text("".join("; ".join(basket) + "\n" for basket in BASKETS))
         shingle = "tokens,separator=;"
     elif kind == "csv":
         path.write_text("text\n" + "".join('"' + ",".join(basket) + '"\n' for basket in BASKETS))
-        shingle = "tokens,separator=comma"
+        shingle = likewise.Tokens(separator=",")
     elif kind == "jsonl":
         path.write_text("".join(json.dumps({"text": basket}) + "\n" for basket in BASKETS))
     else:
@@ -345,6 +357,7 @@ def test_the_command_line_takes_sets(tmp_path: Path, capsys: pytest.CaptureFixtu
             "--sets and --shingle exclude each other",
         ),
         (["pairs", "{in}", "--separator", ";", "--out", "p.csv"], "--separator goes with --sets"),
+        (["exact", "{in}", "--shingle", "words", "--separator", ";", "--explain"], "goes with --shingle tokens"),
         (["exact", "{in}", "--separator", ";;", "--out", "p.csv"], "'separator' parameter of Tokens must be one ASCII"),
     ],
 )

@@ -25,7 +25,7 @@ from likewise.kernels.hashing import digest_strings
 from likewise.keys import Keys, ShiftedKeys
 from likewise.parallel import in_order
 from likewise.read import Files, ReadOptions, open_source
-from likewise.shingle import Shingler, parse_shingler
+from likewise.shingle import Shingler, shingler_of
 from likewise.state import State
 
 MARK = np.uint64(0x9E3779B97F4A7C15)
@@ -183,7 +183,7 @@ class Against:
             difference = _difference(first, state)
             if difference:
                 raise IncompatibleError(f"{first.directory} and {state.directory} were made another way: {difference}")
-        self.shingler = parse_shingler(shingle_spec(first.run["parameters"]))
+        self.shingler = shingler_of(first.run["parameters"])
         self.parts: list[Items] = [KeptItems(state, self.shingler) for state in self.states]
         self.count = sum(map(len, self.parts))
 
@@ -240,20 +240,6 @@ def chunk_digests(chunk: TextChunk, rows: Ints) -> Hashes:
     out = np.zeros((len(chunk), 2), np.uint64)
     digest_strings(chunk.eights, chunk.data, chunk.offsets, rows, out)
     return out[rows]
-
-
-def shingle_spec(parameters: dict[str, Any]) -> str:
-    """Write the shingler of a run as the user would.
-
-    >>> shingle_spec({"shingle": "words:5", "casefold": True, "normalize": None, "bits": 64, "bag": False})
-    'words:5,casefold=true,bits=64,bag=false'
-    """
-    options = {name: parameters.get(name) for name in OPTIONS}
-    if options["separator"] == ",":
-        options["separator"] = "comma"
-    said = {name: str(value).lower() if isinstance(value, bool) else value for name, value in options.items()}
-    parts = [f"{name}={value}" for name, value in said.items() if value is not None]
-    return ",".join([parameters["shingle"], *parts])
 
 
 def _difference(a: State, b: State) -> str:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from likewise.against import Against
 from likewise.arrays import Ints, strings, to_arrow
+from likewise.candidates import best_first
 from likewise.cluster import Removal, components
 from likewise.collection import Collection
 from likewise.matches import Matches, listed_pairs
@@ -269,9 +270,4 @@ def best_partners(
     if both_ways:
         left, right = np.concatenate([left, right]), np.concatenate([right, left])
         similarity = np.concatenate([similarity, similarity])
-    order = np.lexsort((right, -similarity, left))
-    left, right, similarity = left[order], right[order], similarity[order]
-    starts = np.flatnonzero(np.concatenate([[True], left[1:] != left[:-1]])) if len(left) else np.zeros(0, np.int64)
-    rank = np.arange(len(left)) - np.repeat(starts, np.diff(np.append(starts, len(left))))
-    chosen = rank < top
-    return left[chosen], right[chosen], similarity[chosen]
+    return best_first(left, right, similarity, top)

@@ -277,6 +277,19 @@ def _crowds(n: int, heavies: Sequence[tuple[Members, ...]]) -> list[Ints]:
     return sorted(np.split(rows[order], cuts), key=lambda crowd: (-len(crowd), int(crowd[0])))
 
 
+def best_first(
+    left: Ints, right: Ints, similarity: NDArray[np.float64], top: int | None
+) -> tuple[Ints, Ints, NDArray[np.float64]]:
+    """Order pairs by left, the most similar first, ties by right; keep at most `top` for every left."""
+    order = np.lexsort((right, -similarity, left))
+    left, right, similarity = left[order], right[order], similarity[order]
+    if top is None or not len(left):
+        return left, right, similarity
+    starts = np.flatnonzero(np.concatenate([[True], left[1:] != left[:-1]]))
+    rank = np.arange(len(left)) - np.repeat(starts, np.diff(np.append(starts, len(left))))
+    return left[rank < top], right[rank < top], similarity[rank < top]
+
+
 def pair_order(left: NDArray[np.integer], right: NDArray[np.integer], n: int) -> Ints:
     """Return the order that sorts pairs of numbers below n by left, then by right."""
     bits = max(1, int(n - 1).bit_length())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,7 @@ from likewise.memory import free_memory, parse_size, peak_memory
 from likewise.parallel import check_threads
 from likewise.read import ReadOptions
 from likewise.record import Record
-from likewise.shingle import Tokens, parse_shingler
+from likewise.shingle import Shingler, Tokens, parse_shingler
 from likewise.store import Workspace
 
 
@@ -38,7 +37,7 @@ def exact_files(
     threshold: float,
     measure: str = "jaccard",
     index: str = "auto",
-    shingle: str = "tokens",
+    shingle: str | Shingler = "tokens",
     text: str = "text",
     id: str | None = None,
     on_error: str = "stop",
@@ -76,11 +75,9 @@ def exact_files(
         stats["explained"] = explain_sets(made[0], threshold, measure, other=whole, threads=count).to_pylist()
     table = None
     if pairs:
-        begun = time.perf_counter()
         with record.stage("join"):
             found = join_sets(made[0], None if other is None else made[1], bounds, index, count, budget)
         counts.update(found.counts)
-        record.seconds["join"] = time.perf_counter() - begun
         table = pair_table(parts[0].name(found.left), parts[-1].name(found.right), found.similarity)
     space.finish()
     counts["set_aside"] = len(aside)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from likewise.compare import Scored, compare
 from likewise.errors import InputError
 from likewise.exact.bounds import Bounds
 from likewise.exact.join import Join
-from likewise.exact.joining import map_words, survey_of
+from likewise.exact.joining import MAP_WORDS, survey_of
 from likewise.exact.strings import Counts, Lengths, Side, Strings, concatenated, empty_counts, survey, written
 from likewise.groups import Groups, labels
 from likewise.keys import HeldKeys
@@ -24,6 +25,7 @@ from likewise.matches import Drawn, Matches, Sides, Sketched, add_empty_pair
 from likewise.preparing import Aim, Prepared, with_sides
 from likewise.record import Record
 from likewise.store import Workspace, told
+from likewise.verify import map_words
 
 EXACT = "exact"
 PAIR_BYTES = 48
@@ -122,15 +124,15 @@ def _fits(aim: Aim, prepared: Prepared) -> bool:
     return int(prepared.items.set_bytes(prepared.first).sum()) <= 2 * aim.budget.sets
 
 
-class _Known:
+class _Known(ABC):
     """What is known of the different items: a fingerprint of each one's set, how frequent the symbols are."""
 
     units: Hashes
     counts: Counts
 
+    @abstractmethod
     def pairs(self, join: Join, a: Ints, b: Ints | None, space: Workspace) -> Iterator[Scored]:
         """Yield the similar pairs of these items, or of them with others."""
-        raise NotImplementedError
 
 
 class _Held(_Known):
@@ -170,7 +172,7 @@ class _Streamed(_Known):
         size = prepared.items.set_bytes(prepared.first)
         symbols = int(size.sum()) // 8
         mean = symbols / max(1, len(size))
-        words = min(map_words(mean), max(1, aim.budget.total // 16 // 8 // max(1, len(size))))
+        words = min(MAP_WORDS, map_words(mean), max(1, aim.budget.total // 16 // 8 // max(1, len(size))))
         self.counts = empty_counts(min(symbols, aim.budget.total // 32))
         self.maps = np.empty((len(size), words), np.uint64)
         self.units = np.empty((len(size), 2), np.uint64)

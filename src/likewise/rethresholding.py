@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from likewise.against import shingle_spec
 from likewise.answer import Dedup
 from likewise.arrays import Ints
 from likewise.cluster import Keep, removals
@@ -21,6 +20,7 @@ from likewise.memory import Budget
 from likewise.parallel import check_threads
 from likewise.read import Files, ReadOptions, Source, open_source
 from likewise.record import Observer, Record
+from likewise.shingle import shingler_of
 from likewise.state import FOLDER, State
 from likewise.store import Workspace, changed_files
 from likewise.write import check_directory
@@ -113,7 +113,7 @@ def _unchanged(state: State, options: ReadOptions) -> Source:
 def _read_again(state: State, policy: Keep, options: ReadOptions, threads: int) -> tuple[Ints, Any]:
     """Read the lengths or the scores that another keep policy needs."""
     space, budget = Workspace.temporary(), Budget.of("rethreshold", None)
-    shingler = shingle_spec(state.run["parameters"])
+    shingler = shingler_of(state.run["parameters"])
     collection = collect(Files(state.about["given"]), options, shingler, Record(), threads, space, budget.texts)
     assert collection.items is not None
     by_length = policy.rule in ("longest", "shortest")

@@ -330,9 +330,19 @@ def parse_shingler(spec: str | Shingler, lengths: Ints | None = None) -> Shingle
             chosen[key] = value != "false"
         else:
             chosen[key] = int(value) if key == "bits" and value.isdecimal() else value
-            if key == "separator" and value == "comma":
-                chosen[key] = ","
     return kind(k=k, **chosen)
+
+
+def shingler_of(parameters: dict[str, Any]) -> Shingler:
+    """Return the shingler whose `to_dict` is among these parameters, as run.json has them.
+
+    >>> shingler_of({**Tokens(separator=",").to_dict(), "threshold": 0.8})
+    Tokens(k=1, casefold=False, normalize=None, bits=64, bag=False, separator=',')
+    """
+    name, _, number = parameters["shingle"].partition(":")
+    kind = SHINGLERS[name]
+    known = {field.name for field in fields(kind)} - {"k"}
+    return kind(k=int(number or 1), **{key: parameters[key] for key in known if key in parameters})
 
 
 def choose_k(lengths: Any, *, alphabet: int = 20, rarity: float = 0.01) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,7 @@ def exact(
     from likewise.exact_files import exact_files
     from likewise.read import Files
     from likewise.read.find import find
+    from likewise.shingle import Tokens, parse_shingler
     from likewise.write import check_target, write_table
 
     if out is None and not explain:
@@ -98,7 +100,10 @@ def exact(
     if out is not None:
         check_target(out, [file.path for file in find(Files([*inputs, *others]))])
     if separator is not None:
-        options["shingle"] += f",separator={unescaped(separator)}"
+        shingler = parse_shingler(options["shingle"])
+        if not isinstance(shingler, Tokens):
+            raise ParameterError("--separator goes with --shingle tokens")
+        options["shingle"] = replace(shingler, separator=unescaped(separator))
     show.announce_compilation()
     answer = exact_files(
         Files(list(inputs)),
@@ -126,13 +131,13 @@ def exact(
         click.echo(show.closing(answer.stats, str(out)))
 
 
-def unescaped(separator: str) -> str:
-    r"""Return a separator as the user means it: \t is a tab; a comma cannot stand in a specification.
+def unescaped(separator: str | None) -> str | None:
+    r"""Return a separator as the user means it: \t is a tab.
 
     >>> unescaped("\\t")
     '\t'
     """
-    return {"\\t": "\t", ",": "comma"}.get(separator, separator)
+    return "\t" if separator == "\\t" else separator
 
 
 def _table(rows: list[dict[str, Any]]) -> list[str]:

@@ -180,6 +180,7 @@ def take_sets(context: click.Context, options: dict[str, Any]) -> None:
     """Turn --sets and --separator into a shingler."""
     from likewise.cli.exact import unescaped
     from likewise.errors import ParameterError
+    from likewise.shingle import Tokens
 
     sets, separator = options.pop("sets"), options.pop("separator")
     if sets and context.get_parameter_source("shingle") != click.core.ParameterSource.DEFAULT:
@@ -187,7 +188,7 @@ def take_sets(context: click.Context, options: dict[str, Any]) -> None:
     if separator is not None and not sets:
         raise ParameterError("--separator goes with --sets")
     if sets:
-        options["shingle"] = "tokens" + ("" if separator is None else f",separator={unescaped(separator)}")
+        options["shingle"] = Tokens(separator=unescaped(separator))
 
 
 def _settings_of(context: click.Context, against: list[Path]) -> dict[str, Any]:

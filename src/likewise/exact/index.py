@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.arrays import Hashes, Ints, Sets, concatenate, to_arrow
+from likewise.candidates import best_first
 from likewise.errors import ParameterError
 from likewise.exact.bounds import Bounds
 from likewise.exact.join import Found
@@ -271,10 +272,5 @@ def _joined(parts: list[Found]) -> Found:
 
 def _table(left: Ints, right: Ints, similarity: NDArray[np.float64], top: int | None) -> Any:
     """Return a table of pairs by i, the most similar first, at most `top` for each i."""
-    order = np.lexsort((right, -similarity, left))
-    left, right, similarity = left[order], right[order], similarity[order]
-    if top is not None and len(left):
-        starts = np.flatnonzero(np.concatenate([[True], left[1:] != left[:-1]]))
-        rank = np.arange(len(left)) - np.repeat(starts, np.diff(np.append(starts, len(left))))
-        left, right, similarity = left[rank < top], right[rank < top], similarity[rank < top]
+    left, right, similarity = best_first(left, right, similarity, top)
     return pa.table({"i": to_arrow(left), "j": to_arrow(right), "similarity": to_arrow(similarity)})

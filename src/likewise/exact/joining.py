@@ -21,8 +21,11 @@ from likewise.groups import Groups
 from likewise.kernels.pairs import radix_argsort, spell_all
 from likewise.memory import free_memory, parse_size
 from likewise.parallel import check_threads
+from likewise.verify import map_words
 
 OWNER = "exact.pairs"
+MAP_WORDS = 16
+"""The most 64-bit words of a bitmap: every set has one, not only those in a candidate pair."""
 PAIR_BYTES = 64
 """Bytes that a pair takes until it stands in the table."""
 
@@ -104,15 +107,10 @@ class Pairs:
     counts: dict[str, int]
 
 
-def map_words(mean: float) -> int:
-    """Return the 64-bit words of a bitmap: about four bits an element of a typical set, from 64 to 1,024 bits."""
-    return 1 << min(4, max(0, int(4 * mean).bit_length() - 6))
-
-
 def survey_of(collections: list[Sets], threads: int) -> Survey:
     """Look at all sets once."""
     values, rows = sum(len(sets.values) for sets in collections), sum(map(len, collections))
-    return survey(collections, map_words(values / max(1, rows)), threads)
+    return survey(collections, min(MAP_WORDS, map_words(values / max(1, rows))), threads)
 
 
 def join_sets(here: Sets, there: Sets | None, bounds: Bounds, index: str, threads: int, memory: int) -> Pairs:
