@@ -11,7 +11,7 @@ import oracles
 from likewise.errors import ParameterError
 from likewise.exact import Bounds
 from likewise.exact.bounds import LARGEST, MEASURES, least_fraction
-from likewise.kernels import exact as kernels
+from likewise.kernels import overlap
 
 NAMES = sorted(oracles.SIMILARITIES)
 DECIMALS = ["0.05", "0.1", "0.3", "0.5", "0.6", "0.7", "0.75", "0.8", "0.85", "0.9", "0.95", "0.98", "0.99", "1"]
@@ -201,24 +201,24 @@ def test_partners_share_a_symbol_of_their_prefixes(measure, threshold, a, data):
 @example("containment", 1.0, LARGEST, 1)
 def test_kernels_have_the_same_least_overlap(measure, threshold, a, b):
     bounds = Bounds(measure, threshold)
-    assert kernels.least_overlap(*bounds.code, a, b) == bounds.least(a, b)
+    assert overlap.least_overlap(*bounds.code, a, b) == bounds.least(a, b)
     near = max(1, min(LARGEST, a + b % 7 - 3))
-    assert kernels.least_overlap(*bounds.code, a, near) == bounds.least(a, near)
+    assert overlap.least_overlap(*bounds.code, a, near) == bounds.least(a, near)
 
 
 @settings(max_examples=300)
 @given(st.sampled_from(NAMES), THRESHOLDS, st.integers(1, 400), st.integers(1, 5000))
 def test_kernels_have_the_same_partners(measure, threshold, size, limit):
     bounds = Bounds(measure, threshold)
-    assert kernels.shortest_partner(*bounds.code, size) == bounds.shortest(size)
-    assert kernels.longest_partner(*bounds.code, size, limit) == bounds.longest(size, limit)
+    assert overlap.shortest_partner(*bounds.code, size) == bounds.shortest(size)
+    assert overlap.longest_partner(*bounds.code, size, limit) == bounds.longest(size, limit)
 
 
 def test_measures_are_numbered_as_in_the_kernels():
     assert sorted(MEASURES) == NAMES
     for name, code in MEASURES.items():
         for shared, a, b in [(1, 1, 1), (2, 3, 7), (3, 7, 3), (5, 11, 13)]:
-            assert kernels.similarity_of(code, shared, a, b) == oracles.SIMILARITIES[name](shared, a, b)
+            assert overlap.similarity_of(code, shared, a, b) == oracles.SIMILARITIES[name](shared, a, b)
 
 
 # errors

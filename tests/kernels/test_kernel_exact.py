@@ -14,7 +14,8 @@ from likewise import exact as public
 from likewise.arrays import Sets
 from likewise.exact import Bounds
 from likewise.exact import join as joins
-from likewise.kernels import exact, hashing, pairs
+from likewise.kernels import exact, growing, hashing, overlap, pairs
+from likewise.kernels import strings as writing
 from likewise.kernels.sets import TABLE_ODD
 
 ODD = int(TABLE_ODD)
@@ -52,19 +53,19 @@ def test_least_overlaps_and_partners(measure, threshold):
     for a in range(1, 13):
         for b in range(1, 13):
             enough = [o for o in range(1, min(a, b) + 1) if similarity(o, a, b) >= threshold]
-            least = exact.least_overlap(*code, a, b)
+            least = overlap.least_overlap(*code, a, b)
             assert least == enough[0] if enough else least > min(a, b)
-            assert exact.similarity_of(code[0], min(a, b), a, b) == similarity(min(a, b), a, b)
+            assert overlap.similarity_of(code[0], min(a, b), a, b) == similarity(min(a, b), a, b)
         able = [b for b in range(1, 41) if similarity(min(a, b), a, b) >= threshold]
-        assert exact.shortest_partner(*code, a) == able[0]
-        assert exact.longest_partner(*code, a, 40) == able[-1]
+        assert overlap.shortest_partner(*code, a) == able[0]
+        assert overlap.longest_partner(*code, a, 40) == able[-1]
         out = ints([-7] * 12)
         exact.needs(*code, a, ints(range(1, 13)), 2, 9, out)
-        assert numbers(out) == [-7] * 2 + [exact.least_overlap(*code, a, b) for b in range(3, 10)] + [-7] * 3
+        assert numbers(out) == [-7] * 2 + [overlap.least_overlap(*code, a, b) for b in range(3, 10)] + [-7] * 3
 
 
 def test_similarities_where_a_set_is_empty():
-    found = [exact.similarity_of(code, 0, a, b) for code in range(5) for a, b in [(0, 3), (3, 0)]]
+    found = [overlap.similarity_of(code, 0, a, b) for code in range(5) for a, b in [(0, 3), (3, 0)]]
     assert found == [0.0, 0.0] * 4 + [1.0, 0.0]
 
 
@@ -74,7 +75,7 @@ def test_similarities_where_a_set_is_empty():
 def surveyed(lists, words=1, before=0, size=16):
     counts = np.full(size, before, np.uint16)
     maps, digests = np.ones((len(lists), words), np.uint64), np.ones((len(lists), 2), np.uint64)
-    exact.survey(*ragged(lists), counts, maps, digests)
+    writing.survey(*ragged(lists), counts, maps, digests)
     return counts, maps, digests
 
 
@@ -96,22 +97,22 @@ def test_survey(lists, words, size, before):
 @given(st.lists(st.tuples(*2 * [st.sampled_from([0, 1, 32767, 32768, 65534, 65535])]), max_size=9))
 def test_counts_are_added_up_to_the_most_that_fits(both):
     counts = np.array([a for a, _ in both], np.uint16)
-    exact.add_counts(counts, np.array([b for _, b in both], np.uint16))
+    writing.add_counts(counts, np.array([b for _, b in both], np.uint16))
     assert numbers(counts) == [min(65535, a + b) for a, b in both]
 
 
-@pytest.mark.parametrize("most", [exact.FEW, 60])
+@pytest.mark.parametrize("most", [writing.FEW, 60])
 @given(data=st.data())
 def test_sort_symbols(most, data):
     symbols = data.draw(st.lists(st.tuples(st.sampled_from([0, 1, 2**63, 2**64 - 1]), WORDS_64), max_size=most))
     n = data.draw(st.integers(0, len(symbols)))
     keys, tokens = hashes([key for key, _ in symbols]), hashes([token for _, token in symbols])
-    exact.sort_symbols(keys, tokens, n)
+    writing.sort_symbols(keys, tokens, n)
     expected = sorted(symbols[:n]) + symbols[n:]
     assert list(zip(numbers(keys), numbers(tokens), strict=True)) == expected
     for (key_a, a), (key_b, b) in itertools.pairwise(symbols):
         given = np.uint64(key_a), np.uint64(a), np.uint64(key_b), np.uint64(b)
-        assert exact.comes_before(*given) == ((key_a, a) < (key_b, b))
+        assert writing.comes_before(*given) == ((key_a, a) < (key_b, b))
 
 
 def naive_string(tokens, counts, prefix, least):
@@ -133,7 +134,7 @@ def test_strings(lists, least, data):
     counts = surveyed(lists)[0]
     room = sum(prefix)
     symbols, positions, offsets = np.empty(room, np.uint64), np.empty(room, np.int32), np.empty(len(rows) + 1, np.int64)
-    count = exact.strings(
+    count = writing.strings(
         *ragged(lists), ints(rows), ints(prefix), counts, np.uint64(least), symbols, positions, offsets
     )
     expected = [naive_string(lists[row], numbers(counts), p, least) for row, p in zip(rows, prefix, strict=True)]
@@ -220,11 +221,11 @@ def test_entries_are_chained_and_tables_can_be_moved(lists):
     nexts, sets, places = (np.empty(len(symbols), kind) for kind in (np.int64, np.int32, np.int32))
     used = ints([0, 0])
     for i in range(len(lists)):
-        exact.enter(symbols, positions, offsets[i], offsets[i + 1], 5 + i, table, heads, nexts, sets, places, used)
+        growing.enter(symbols, positions, offsets[i], offsets[i + 1], 5 + i, table, heads, nexts, sets, places, used)
     known = set(itertools.chain(*lists))
     assert numbers(used) == [len(symbols), len(known)]
     new_table, new_heads = np.zeros(4 * size, np.uint64), np.full(4 * size, -1, np.int64)
-    exact.move_heads(table, heads, new_table, new_heads)
+    growing.move_heads(table, heads, new_table, new_heads)
     for at, first in ((table, heads), (new_table, new_heads)):
         assert {int(at[i]) for i in np.flatnonzero(first >= 0)} == known
         assert np.count_nonzero(first >= 0) == len(known)
@@ -267,7 +268,7 @@ def test_verify_overlap(lists, others, measure, threshold, data):
     rows_b = [*range(len(others))] if data is None else data.draw(st.permutations(range(len(others))))
     left, right = ints([a for a in rows_a for _ in rows_b]), ints([b for _ in rows_a for b in rows_b])
     out = np.empty(len(left))
-    exact.verify_overlap(
+    overlap.verify_overlap(
         left,
         right,
         *ragged(lists),
@@ -290,7 +291,7 @@ def test_verify_looks_at_every_element_of_long_sets(shared):
         b = [*a[:missing], 1000, *a[missing + 1 :]]
         out = np.empty(2)
         where = *ragged([a, b]), ints([0, 1])
-        exact.verify_overlap(ints([0, 0]), ints([0, 1]), *where, *where, *code, out)
+        overlap.verify_overlap(ints([0, 0]), ints([0, 1]), *where, *where, *code, out)
         assert out.tolist() == [1.0, -1.0]
 
 

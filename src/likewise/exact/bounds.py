@@ -14,14 +14,14 @@ from functools import cached_property
 from math import sqrt
 
 from likewise.errors import ParameterError
-from likewise.kernels import exact as kernels
+from likewise.kernels import overlap
 
 MEASURES = {
-    "jaccard": kernels.JACCARD,
-    "dice": kernels.DICE,
-    "cosine": kernels.COSINE,
-    "overlap": kernels.OVERLAP,
-    "containment": kernels.CONTAINMENT,
+    "jaccard": overlap.JACCARD,
+    "dice": overlap.DICE,
+    "cosine": overlap.COSINE,
+    "overlap": overlap.OVERLAP,
+    "containment": overlap.CONTAINMENT,
 }
 LARGEST = 1 << 29
 """The most elements a set may have: then no product of a size and a numerator overflows 64 bits."""

@@ -16,7 +16,7 @@ from likewise.exact.bounds import Bounds
 from likewise.exact.join import Found
 from likewise.exact.joining import as_sets
 from likewise.exact.strings import Lengths, survey, written
-from likewise.kernels import exact as kernels
+from likewise.kernels import growing, overlap
 from likewise.kernels.sets import table_bits
 from likewise.parallel import check_threads, in_order
 
@@ -141,7 +141,7 @@ class Index:
         self._make_room(int(indexed.sum()))
         if not ask:
             for i in range(len(more)):
-                kernels.enter(
+                growing.enter(
                     text.symbols, text.positions, text.offsets[i], text.offsets[i + 1], first + i, *self._lists
                 )
             return _nothing()
@@ -184,7 +184,7 @@ class Index:
         parts, x = [], 0
         while x < len(queries):
             facts = np.zeros(3, np.int64)
-            x = kernels.consult(
+            x = growing.consult(
                 x,
                 symbols,
                 positions,
@@ -204,7 +204,7 @@ class Index:
             )
             a, b = left[: facts[0]].astype(np.int64), right[: facts[0]].astype(np.int64)
             scores = np.empty(len(a))
-            kernels.verify_overlap(
+            overlap.verify_overlap(
                 a,
                 b,
                 queries.values,
@@ -256,7 +256,7 @@ class Index:
         room = 1 << table_bits(int(self._used[1]) + more)
         if room > len(self._table):
             table, heads = np.zeros(room, np.uint64), np.full(room, -1, np.int64)
-            kernels.move_heads(self._table, self._heads, table, heads)
+            growing.move_heads(self._table, self._heads, table, heads)
             self._table, self._heads = table, heads
 
 

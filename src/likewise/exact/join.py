@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from likewise.arrays import Ints
 from likewise.exact.bounds import Bounds
 from likewise.exact.strings import Counts, Lengths, Lists, Side, Strings, blocks
-from likewise.kernels import exact as kernels
+from likewise.kernels import exact as probing
+from likewise.kernels import overlap
 from likewise.parallel import in_order
 
-FILTERS = {"length": kernels.LENGTH, "prefix": kernels.PREFIX, "position": kernels.POSITION, "suffix": kernels.SUFFIX}
+FILTERS = {"length": probing.LENGTH, "prefix": probing.PREFIX, "position": probing.POSITION, "suffix": probing.SUFFIX}
 CHUNK = 1 << 12
 ROOM = 1 << 17
 SYMBOL_BYTES = 40
@@ -106,7 +107,7 @@ class Join:
         """Compare these pairs, and keep those that reach the threshold."""
         scores = np.empty(len(left))
         probes, indexed = task.probes, task.indexed
-        kernels.verify_overlap(
+        overlap.verify_overlap(
             left,
             right,
             probes.sets.values,
@@ -181,7 +182,7 @@ class Join:
             while x < last - first:
                 tally = np.zeros(3, np.int64)
                 if self.index == "auto":
-                    x = kernels.probe(
+                    x = probing.probe(
                         x,
                         numbers,
                         *here,
@@ -197,7 +198,7 @@ class Join:
                         tally,
                     )
                 else:
-                    x = kernels.meet(
+                    x = probing.meet(
                         FILTERS[self.index],
                         x,
                         numbers,

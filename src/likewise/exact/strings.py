@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from likewise.arrays import Hashes, Ints, Sets
 from likewise.exact.bounds import Bounds
-from likewise.kernels import exact as kernels
+from likewise.kernels import exact as probing
+from likewise.kernels import overlap
+from likewise.kernels import strings as writing
 from likewise.kernels.sets import table_bits
 from likewise.parallel import in_order
 
@@ -57,12 +59,12 @@ def survey(collections: list[Sets], words: int, threads: int, counts: Counts | N
             for start in range(number * SURVEYED, len(sets), len(tables) * SURVEYED):
                 part = slice(start, start + SURVEYED)
                 cut = sets.offsets[start : start + SURVEYED + 1]
-                kernels.survey(sets.values, cut, tables[number], drawn[part], known[part])
+                writing.survey(sets.values, cut, tables[number], drawn[part], known[part])
 
     for _ in in_order(share, range(len(tables)), threads):
         pass
     for more in tables[1:]:
-        kernels.add_counts(tables[0], more)
+        writing.add_counts(tables[0], more)
     return Survey(tables[0], maps, digests)
 
 
@@ -71,7 +73,7 @@ def _different(collections: list[Sets]) -> int:
     few = []
     for sets in collections:
         room = np.empty(len(sets.values) // 32 + 1000, np.uint64)
-        count = kernels.sample_symbols(sets.values, room)
+        count = writing.sample_symbols(sets.values, room)
         few.append(room[:count])
     return SIXTY_FOUR * len(np.unique(np.concatenate(few)))
 
@@ -115,7 +117,7 @@ def written(sets: Sets, rows: Ints, prefix: Ints, counts: Counts, least: int) ->
     room = int(prefix.sum())
     symbols, positions = np.empty(room, np.uint64), np.empty(room, np.int32)
     offsets = np.empty(len(rows) + 1, np.int64)
-    count = kernels.strings(
+    count = writing.strings(
         sets.values, sets.offsets, rows, prefix, counts, np.uint64(least), symbols, positions, offsets
     )
     return Strings(symbols[:count], positions[:count], offsets)
@@ -171,11 +173,11 @@ class Lengths:
         table = np.empty((3, len(kinds)), np.int64)
         for i, size in enumerate(kinds.tolist()):
             if bounds.symmetric:
-                shortest = kernels.shortest_partner(*bounds.code, size)
-                probe = size - kernels.least_overlap(*bounds.code, size, shortest) + 1
-                index = probe if chapter else size - kernels.least_overlap(*bounds.code, size, size) + 1
+                shortest = overlap.shortest_partner(*bounds.code, size)
+                probe = size - overlap.least_overlap(*bounds.code, size, shortest) + 1
+                index = probe if chapter else size - overlap.least_overlap(*bounds.code, size, size) + 1
             else:
-                shortest = kernels.least_overlap(*bounds.code, size, size)
+                shortest = overlap.least_overlap(*bounds.code, size, size)
                 probe, index = size - shortest + 1, size
             table[:, i] = min(size, probe + times - 1), min(size, index + times - 1), shortest
         place = np.searchsorted(kinds, sizes)
@@ -191,14 +193,14 @@ class Lists:
         self._table = np.zeros(room, np.uint64)
         self._numbers = np.full(room, -1, np.int32)
         self.numbered: Numbers = np.empty(len(strings.symbols), np.int32)
-        count = kernels.number_symbols(
+        count = probing.number_symbols(
             strings.symbols, strings.positions, strings.offsets, 0, prefix, self._table, self._numbers, self.numbered
         )
         self.starts = np.zeros(count + 1, np.int64)
-        kernels.count_lists(self.numbered, self.starts)
+        probing.count_lists(self.numbered, self.starts)
         entries = int(self.starts.sum())
         self.sets, self.rests, self.classes = (np.empty(entries, np.int32) for _ in range(3))
-        kernels.fill_lists(
+        probing.fill_lists(
             self.numbered,
             strings.positions,
             strings.offsets,
@@ -213,7 +215,7 @@ class Lists:
     def look_up(self, symbols: Hashes) -> Numbers:
         """Return the number of each symbol in this index, -1 for those it does not have."""
         out = np.empty(len(symbols), np.int32)
-        kernels.look_up(symbols, self._table, self._numbers, out)
+        probing.look_up(symbols, self._table, self._numbers, out)
         return out
 
 

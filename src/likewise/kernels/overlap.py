@@ -1,0 +1,130 @@
+"""How much two sets must share to reach a threshold, in whole numbers, and whether they do."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likewise.kernels import kernel
+from likewise.kernels.sets import NOBODY, STRIDE, TABLE_ODD, table_bits
+
+JACCARD, DICE, COSINE, OVERLAP, CONTAINMENT = 0, 1, 2, 3, 4
+
+
+@kernel
+def least_overlap(measure, p, q, threshold, a, b):
+    """Return the least overlap with which sets of a and b elements reach the threshold, which is p/q (see bounds.py).
+
+    a, b ≥ 1. Whole numbers throughout, but for the cosine: there the very test that brute force makes settles it.
+    """
+    if measure == JACCARD:
+        return (p * (a + b) + p + q - 1) // (p + q)
+    if measure == DICE:
+        return (p * (a + b) + 2 * q - 1) // (2 * q)
+    if measure == OVERLAP:
+        return (p * min(a, b) + q - 1) // q
+    if measure == CONTAINMENT:
+        return (p * a + q - 1) // q
+    root = np.sqrt(np.float64(a) * np.float64(b))
+    least = np.int64(max(1.0, threshold * root))
+    while least > 1 and (least - 1) / root >= threshold:
+        least -= 1
+    while least / root < threshold:
+        least += 1
+    return least
+
+
+@kernel
+def shortest_partner(measure, p, q, threshold, size):
+    """Return the least size, up to `size` itself, of a set that one of `size` elements can reach the threshold with."""
+    low = 1
+    high = size
+    while low < high:
+        middle = (low + high) >> 1
+        if least_overlap(measure, p, q, threshold, size, middle) <= middle:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@kernel
+def longest_partner(measure, p, q, threshold, size, limit):
+    """Return the greatest size, from `size` up to `limit`, of a set that one of `size` can reach the threshold with."""
+    low = size
+    high = max(size, limit)
+    while low < high:
+        middle = (low + high + 1) >> 1
+        if least_overlap(measure, p, q, threshold, size, middle) <= size:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@kernel
+def similarity_of(measure, shared, a, b):
+    """Return the similarity of sets of a and b elements, not both empty, that share so many."""
+    if measure == JACCARD:
+        return shared / (a + b - shared)
+    if measure == DICE:
+        return 2 * shared / (a + b)
+    if measure == OVERLAP:
+        return shared / min(a, b) if min(a, b) > 0 else 0.0
+    if measure == CONTAINMENT:
+        return shared / a if a > 0 else 1.0
+    root = np.sqrt(np.float64(a) * np.float64(b))
+    return shared / root if root > 0 else 0.0
+
+
+@kernel
+def verify_overlap(
+    left, right, values_a, offsets_a, rows_a, values_b, offsets_b, rows_b, measure, p, q, threshold, out
+):
+    """out[k] = similarity of the sets rows_a[left[k]] and rows_b[right[k]], exact if it reaches the threshold, else -1.
+
+    Pairs come grouped by `left`: its set is put in a hash table once, and each partner is looked up in it until the
+    misses rule the threshold out.
+    """
+    largest = 0
+    for k in range(left.size):
+        row = rows_a[left[k]]
+        largest = max(largest, offsets_a[row + 1] - offsets_a[row])
+    size = 1 << table_bits(largest)
+    table = np.empty(size, values_a.dtype)
+    owner = np.full(size, NOBODY)
+    down = np.uint64(0)
+    mask = np.uint64(0)
+    last = np.int64(-1)
+    for k in range(left.size):
+        a = np.int64(left[k])
+        start_a = offsets_a[rows_a[a]]
+        stop_a = offsets_a[rows_a[a] + 1]
+        start_b = offsets_b[rows_b[right[k]]]
+        stop_b = offsets_b[rows_b[right[k]] + 1]
+        size_a = stop_a - start_a
+        size_b = stop_b - start_b
+        least = least_overlap(measure, p, q, threshold, size_a, size_b)
+        out[k] = -1.0
+        if a != last:
+            last = a
+            bits = table_bits(size_a)
+            down = np.uint64(64 - bits)
+            mask = np.uint64((1 << bits) - 1)
+            for i in range(start_a, stop_a):
+                slot = (np.uint64(values_a[i]) * TABLE_ODD) >> down
+                while owner[slot] == a:
+                    slot = (slot + np.uint64(1)) & mask
+                owner[slot] = a
+                table[slot] = values_a[i]
+        spare = size_b - least
+        for start in range(start_b, min(start_b + STRIDE, stop_b)):
+            for i in range(start, stop_b, STRIDE):
+                token = values_b[i]
+                slot = (np.uint64(token) * TABLE_ODD) >> down
+                while owner[slot] == a and table[slot] != token:
+                    slot = (slot + np.uint64(1)) & mask
+                spare -= np.int64(owner[slot] != a)
+            if spare < 0:
+                break
+        if spare >= 0:
+            out[k] = similarity_of(measure, spare + least, size_a, size_b)
