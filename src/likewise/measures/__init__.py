@@ -1,0 +1,236 @@
+"""How alike two things are, and how far apart: sets, bags, points, directions, strings (Sections 3.1 and 3.5).
+
+Any iterable of hashable elements is a set here; a string is the set of its characters. Similarities: `jaccard`,
+`bag_jaccard`, `containment`, `dice`, `cosine`, `overlap`. Distances, which obey the four axioms of a metric: `lr`, `angle`,
+`edit`, `hamming`, and 1 − `jaccard`. For whole arrays of pairs there is `measures.batch`, with the same names.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from math import atan2, degrees, inf, isfinite, sqrt
+from typing import Any, Literal, TypeVar
+
+from likewise.errors import ParameterError
+
+__all__ = [
+    "angle",
+    "bag_jaccard",
+    "containment",
+    "cosine",
+    "dice",
+    "edit",
+    "hamming",
+    "jaccard",
+    "jaccard_distance",
+    "lr",
+    "overlap",
+]
+
+Element = TypeVar("Element", bound=Hashable)
+
+
+def jaccard(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
+    """Return the Jaccard similarity of two sets, |a ∩ b| / |a ∪ b| (Section 3.1.1).
+
+    Two empty sets are identical, hence 1.0; an empty set and any other share nothing, hence 0.0.
+
+    >>> jaccard([1, 2, 3, 4], [2, 3, 5, 7]) == 2 / 6
+    True
+    >>> jaccard([], []), jaccard([], [1])
+    (1.0, 0.0)
+    """
+    a, b = set(a), set(b)
+    shared = len(a & b)
+    union = len(a) + len(b) - shared
+    return shared / union if union else 1.0
+
+
+def bag_jaccard(
+    a: Iterable[Element] | Mapping[Element, int],
+    b: Iterable[Element] | Mapping[Element, int],
+    union: Literal["sum", "max"] = "sum",
+) -> float:
+    """Return the Jaccard similarity of two bags, in which an element may occur several times (Section 3.1.3).
+
+    The intersection counts an element as often as the poorer bag has it. The union counts it as often as
+    both bags together (`"sum"`) or as the richer bag (`"max"`). Equal bags score 1/2 by the first and 1 by
+    the second, empty ones too. A mapping, such as a `Counter`, is read as element → count.
+
+    >>> bag_jaccard("aaab", "aabbc") == 3 / 9
+    True
+    >>> bag_jaccard("aaab", "aabbc", union="max") == 3 / 6
+    True
+    """
+    if union not in ("sum", "max"):
+        raise ParameterError.of("bag_jaccard", "union", "'sum' or 'max'", union)
+    counts_a, counts_b = _counts("a", a), _counts("b", b)
+    shared = (counts_a & counts_b).total()
+    total = counts_a.total() + counts_b.total()
+    if union == "max":
+        total -= shared
+    if total == 0:
+        return 0.5 if union == "sum" else 1.0
+    return shared / total
+
+
+def containment(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
+    """Return the part of set a that is in set b, |a ∩ b| / |a|; the empty set is in every set, hence 1.0.
+
+    >>> containment("abcd", "bcdefg"), containment("bcdefg", "abcd")
+    (0.75, 0.5)
+    """
+    a = set(a)
+    return len(a.intersection(b)) / len(a) if a else 1.0
+
+
+def dice(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
+    """Return the Dice coefficient of two sets, 2·|a ∩ b| / (|a| + |b|); two empty sets are identical, hence 1.0.
+
+    >>> dice("abc", "bcd") == 4 / 6
+    True
+    """
+    a, b = set(a), set(b)
+    return 2 * len(a & b) / (len(a) + len(b)) if a or b else 1.0
+
+
+def cosine(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
+    """Return the cosine similarity of two sets, |a ∩ b| / √(|a|·|b|); 1.0 for two empty sets, 0.0 for one.
+
+    >>> cosine("a", "abcd")
+    0.5
+    """
+    a, b = set(a), set(b)
+    return len(a & b) / sqrt(len(a) * len(b)) if a and b else float(not a and not b)
+
+
+def overlap(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
+    """Return the overlap coefficient of two sets, |a ∩ b| / min(|a|, |b|); 1.0 for two empty sets, 0.0 for one.
+
+    >>> overlap("abc", "bcdefgh") == 2 / 3
+    True
+    """
+    a, b = set(a), set(b)
+    return len(a & b) / min(len(a), len(b)) if a and b else float(not a and not b)
+
+
+def jaccard_distance(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
+    """Return 1 − the Jaccard similarity: the chance that a minhash function tells two sets apart (Section 3.5.3).
+
+    >>> jaccard_distance("abcd", "bcde")
+    0.4
+    """
+    a, b = set(a), set(b)
+    apart = len(a ^ b)
+    union = len(a | b)
+    return apart / union if union else 0.0
+
+
+def lr(x: Sequence[float] | Any, y: Sequence[float] | Any, r: float = 2) -> float:
+    """Return the distance of two points by the Lr norm, (Σ |xᵢ − yᵢ|^r)^(1/r), r ≥ 1; r may be inf (Section 3.5.2).
+
+    r = 2 is the usual distance, r = 1 the Manhattan distance, r = inf the greatest difference in any dimension.
+
+    >>> lr((2, 7), (6, 4)), lr((2, 7), (6, 4), 1), lr((2, 7), (6, 4), inf)
+    (5.0, 7.0, 4.0)
+    """
+    if isinstance(r, bool) or not isinstance(r, int | float) or not r >= 1:
+        raise ParameterError.of("lr", "r", "a number from 1 on, or inf (below 1 it is no distance)", r)
+    gaps = [abs(float(a) - float(b)) for a, b in _paired("lr", x, y)]
+    largest = max(gaps, default=0.0)
+    if r == inf or largest == 0:
+        return largest
+    if r == 1:
+        return sum(gaps)
+    return largest * sum((gap / largest) ** r for gap in gaps) ** (1 / r)  # no power overflows
+
+
+def angle(x: Sequence[float] | Any, y: Sequence[float] | Any) -> float:
+    """Return the angle between two vectors in degrees, from 0 to 180: the cosine distance (Section 3.5.4).
+
+    The angle is a metric on directions. 1 − cos of it is not: going from 0° to 60° by way of 30° would be shorter.
+
+    >>> round(angle((1, 2, -1), (2, 1, 1)), 9)
+    60.0
+    """
+    pairs = [(float(a), float(b)) for a, b in _paired("angle", x, y)]
+    lengths = [max((abs(pair[side]) for pair in pairs), default=0.0) for side in (0, 1)]
+    if not all(length > 0 and isfinite(length) for length in lengths):
+        raise ParameterError("angle: a vector of zeros, or one that is not finite, has no direction")
+    scaled = [(a / lengths[0], b / lengths[1]) for a, b in pairs]
+    norms = [sqrt(sum(pair[side] ** 2 for pair in scaled)) for side in (0, 1)]
+    units = [(a / norms[0], b / norms[1]) for a, b in scaled]
+    # Half the angle, by the sides of the rhombus that the unit vectors span: exact near 0° and 180° too.
+    apart, along = sqrt(sum((a - b) ** 2 for a, b in units)), sqrt(sum((a + b) ** 2 for a, b in units))
+    return degrees(2 * atan2(apart, along))
+
+
+def edit(
+    x: Sequence[Hashable], y: Sequence[Hashable], mutations: bool = False, transpositions: bool = False
+) -> int:
+    """Return how many edits turn one string into the other (Section 3.5.5).
+
+    An edit inserts or deletes a character; with `mutations` it may also change one, with `transpositions` swap two
+    neighbours. Without either it is |x| + |y| − 2·|longest common subsequence|.
+
+    >>> edit("abcde", "acfdeg"), edit("abcde", "acfdeg", mutations=True)
+    (3, 3)
+    >>> edit("ab", "ba"), edit("ab", "ba", mutations=True), edit("ab", "ba", mutations=True, transpositions=True)
+    (2, 2, 1)
+    """
+    from rapidfuzz import distance
+
+    if not transpositions:
+        kind = distance.Levenshtein if mutations else distance.Indel
+        return int(kind.distance(x, y))
+    if mutations:
+        return int(distance.DamerauLevenshtein.distance(x, y))
+    return _swaps(x, y)
+
+
+def _swaps(x: Sequence[Hashable], y: Sequence[Hashable]) -> int:
+    """Return the edit distance with transpositions and without mutations (Lowrance and Wagner, 1975).
+
+    A mutation is a deletion and an insertion here, and costs two.
+    """
+    far = len(x) + len(y)
+    last_row: dict[Hashable, int] = {}
+    table = [[far] * (len(y) + 2), [far, *range(len(y) + 1)]]
+    for i, a in enumerate(x, 1):
+        row = [far, i]
+        last_match = 0
+        for j, b in enumerate(y, 1):
+            k, m = last_row.get(b, 0), last_match
+            swap = table[k][m] + (i - k - 1) + 1 + (j - m - 1)
+            row.append(min(table[i][j] + (0 if a == b else 2), row[j] + 1, table[i][j + 1] + 1, swap))
+            if a == b:
+                last_match = j
+        table.append(row)
+        last_row[a] = i
+    return table[-1][-1]
+
+
+def hamming(x: Sequence[Any], y: Sequence[Any]) -> int:
+    """Return in how many places two vectors or strings of equal length differ (Section 3.5.6).
+
+    >>> hamming("10101", "11110")
+    3
+    """
+    return sum(a != b for a, b in _paired("hamming", x, y))
+
+
+def _paired(owner: str, x: Iterable[Any], y: Iterable[Any]) -> list[tuple[Any, Any]]:
+    """Return the components of two vectors side by side."""
+    a, b = list(x), list(y)
+    if len(a) != len(b):
+        raise ParameterError(f"{owner}: the vectors have {len(a)} and {len(b)} components; they must be of equal length")
+    return list(zip(a, b, strict=True))
+
+
+def _counts(name: str, bag: Iterable[Element] | Mapping[Element, int]) -> Counter[Element]:
+    counts = Counter(bag)
+    negative = next((count for count in counts.values() if count < 0), 0)
+    if negative:
+        raise ParameterError.of("bag_jaccard", name, "a bag whose counts are 0 or more", negative)
+    return counts
