@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from likewise import exact as exact
     from likewise import measures as measures
+    from likewise import theory as theory
     from likewise.answer import Dedup as Dedup
     from likewise.arrays import Sets as Sets
     from likewise.cluster import Keep as Keep
@@ -61,7 +62,7 @@ _HOME = {
     "ParameterError": "likewise.errors",
     "TextError": "likewise.errors",
 }
-_MODULES = ("exact", "measures")
+_MODULES = ("exact", "measures", "theory")
 
 __all__ = [*_HOME, *_MODULES, "__version__"]
 

@@ -162,6 +162,10 @@ class Family(Composable):
     def hashes(self, items: Any, n: int) -> NDArray[Any]:
         """Return the values of the first n functions for every item: one row an item."""
 
+    @abstractmethod
+    def distances(self, items: Any, left: NDArray[np.int64], right: NDArray[np.int64]) -> Floats:
+        """Return how far items[left[i]] is from items[right[i]], for every i, in the family's own unit."""
+
 
 @dataclass(frozen=True)
 class Composed(Composable):
@@ -194,3 +198,11 @@ def _count(owner: str, k: object) -> int:
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise ParameterError.of(owner, "k", "a positive whole number", k)
     return int(k)
+
+
+def check_distance(owner: str, d: Any, most: float) -> Floats:
+    """Return distances as an array; raise unless they are from 0 to `most`."""
+    value = np.asarray(d, np.float64)
+    if not ((value >= 0) & (value <= most)).all():
+        raise ParameterError.of(f"{owner}.probability", "d", f"from 0 to {most:g}", d)
+    return value

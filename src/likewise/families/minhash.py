@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.arrays import Hashes, Sets
+from likewise.arrays import Hashes, Ints, Sets
 from likewise.errors import IncompatibleError, ParameterError
+from likewise.families.algebra import Family, check_distance
 from likewise.families.explicit import ByFunctions, ByPermutations, ExplicitMinHash
 
 METHODS = ("fast", "classic")
@@ -29,7 +30,7 @@ def seed_sequence(seed: int, n: int) -> Hashes:
 
 
 @dataclass(frozen=True)
-class MinHash:
+class MinHash(Family):
     """Minhash signatures of any length from a seed (M3, M4).
 
     method="fast" (the default) is Fast Similarity Sketching: one pass for a large set, a few for a small one,
@@ -46,6 +47,8 @@ class MinHash:
 
     seed: int = 1
     method: str = "fast"
+
+    unit = "Jaccard distance"
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -72,6 +75,21 @@ class MinHash:
         out = np.empty((len(sets), n), np.uint32)
         sketch_sets(sets.values, sets.offsets, self.code, self.seeds(n), out)
         return out
+
+    def collision(self, d: Any) -> Any:
+        """Return 1 − d: two sets at Jaccard distance d agree in a slot with that probability."""
+        return 1 - check_distance("MinHash", d, 1)
+
+    def hashes(self, items: Any, n: int) -> NDArray[np.uint32]:
+        """Return the signatures."""
+        return self.signatures(items, n)
+
+    def distances(self, items: Any, left: Ints, right: Ints) -> NDArray[np.float64]:
+        """Return the Jaccard distances."""
+        from likewise.measures import batch
+
+        sets = items if isinstance(items, Sets) else Sets.from_lists(items)
+        return 1 - batch.jaccard(sets.take(left), sets.take(right))
 
     @staticmethod
     def estimate(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import ParameterError
-from likewise.families.algebra import Family
+from likewise.families.algebra import Family, check_distance
 from likewise.families.minhash import check_seed
 from likewise.families.randomness import bits, cauchy, gaussian, uniform
 
@@ -58,7 +58,7 @@ class Hyperplanes(Family):
 
     def collision(self, d: Any) -> Any:
         """Return 1 − d/180."""
-        return 1 - _within(type(self).__name__, d, 180) / 180
+        return 1 - check_distance(type(self).__name__, d, 180) / 180
 
     def directions(self, n: int, dimensions: int) -> NDArray[np.float64]:
         """Return the normals of the first n hyperplanes."""
@@ -108,7 +108,7 @@ class RandomLines(Family):
 
     def collision(self, d: Any) -> Any:
         """Return the closed form above; 1 at distance 0."""
-        far = _within("RandomLines", d, math.inf)
+        far = check_distance("RandomLines", d, math.inf)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             t = self.a / far
             tail = np.vectorize(lambda x: math.erfc(x / math.sqrt(2)), otypes=[float])(t)
@@ -138,7 +138,7 @@ class CauchyLines(RandomLines):
 
     def collision(self, d: Any) -> Any:
         """Return the closed form above; 1 at distance 0."""
-        far = _within("CauchyLines", d, math.inf)
+        far = check_distance("CauchyLines", d, math.inf)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             t = self.a / far
             found = 2 * np.arctan(t) / np.pi - np.log1p(t**2) / (np.pi * t)
@@ -169,7 +169,7 @@ class BitSampling(Family):
 
     def collision(self, d: Any) -> Any:
         """Return 1 − d/dimensions."""
-        return 1 - _within("BitSampling", d, self.dimensions) / self.dimensions
+        return 1 - check_distance("BitSampling", d, self.dimensions) / self.dimensions
 
     def places(self, n: int) -> NDArray[np.int64]:
         """Return the component that each of the first n functions looks at."""
@@ -210,7 +210,7 @@ class UnaryCode(Family):
     def collision(self, d: Any) -> Any:
         """Return 1 − d/(dimensions·largest)."""
         size = self.dimensions * self.largest
-        return 1 - _within("UnaryCode", d, size) / size
+        return 1 - check_distance("UnaryCode", d, size) / size
 
     def hashes(self, items: Any, n: int) -> NDArray[np.uint8]:
         """Return 1 if the component reaches the number, else 0."""
@@ -221,11 +221,3 @@ class UnaryCode(Family):
             raise ParameterError(f"UnaryCode: components must be whole numbers from 0 to {self.largest}")
         drawn = (uniform(self.seed, 4, 1, n)[0] * self.dimensions * self.largest).astype(np.int64)
         return (table[:, drawn // self.largest] > drawn % self.largest).view(np.uint8)
-
-
-def _within(owner: str, d: Any, most: float) -> NDArray[np.float64]:
-    """Return distances as an array; raise unless they are from 0 to `most`."""
-    value = np.asarray(d, np.float64)
-    if not ((value >= 0) & (value <= most)).all():
-        raise ParameterError.of(f"{owner}.probability", "d", f"from 0 to {most:g}", d)
-    return value

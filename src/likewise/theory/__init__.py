@@ -1,0 +1,1 @@
+"""Small functions for reading."""
