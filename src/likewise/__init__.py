@@ -22,9 +22,20 @@ if TYPE_CHECKING:
     from likewise.errors import ParameterError as ParameterError
     from likewise.errors import TextError as TextError
     from likewise.families.banding import Banding as Banding
+    from likewise.families.fields import SameField as SameField
+    from likewise.families.grids import GridTriples as GridTriples
     from likewise.families.minhash import MinHash as MinHash
+    from likewise.families.terms import SimHash as SimHash
     from likewise.families.tuning import Similarities as Similarities
     from likewise.families.tuning import tune as tune
+    from likewise.families.vectors import BitSampling as BitSampling
+    from likewise.families.vectors import CauchyLines as CauchyLines
+    from likewise.families.vectors import Hyperplanes as Hyperplanes
+    from likewise.families.vectors import RandomLines as RandomLines
+    from likewise.families.vectors import SignSketch as SignSketch
+    from likewise.families.vectors import Stripes as Stripes
+    from likewise.families.vectors import UnaryCode as UnaryCode
+    from likewise.families.weighted import WeightedMinHash as WeightedMinHash
     from likewise.forecast import plan as plan
     from likewise.pipeline import dedup as dedup
     from likewise.pipeline import pairs as pairs
@@ -33,6 +44,7 @@ if TYPE_CHECKING:
     from likewise.shingle import Tokens as Tokens
     from likewise.shingle import Words as Words
     from likewise.shingle import choose_k as choose_k
+    from likewise.vectors.neighbours import nearest as nearest
 
     __version__: str
 
@@ -42,12 +54,24 @@ _HOME = {
     "Dedup": "likewise.answer",
     "Keep": "likewise.cluster",
     "MinHash": "likewise.families.minhash",
+    "BitSampling": "likewise.families.vectors",
+    "CauchyLines": "likewise.families.vectors",
+    "GridTriples": "likewise.families.grids",
+    "Hyperplanes": "likewise.families.vectors",
+    "RandomLines": "likewise.families.vectors",
+    "SameField": "likewise.families.fields",
+    "SignSketch": "likewise.families.vectors",
+    "SimHash": "likewise.families.terms",
+    "Stripes": "likewise.families.vectors",
+    "UnaryCode": "likewise.families.vectors",
+    "WeightedMinHash": "likewise.families.weighted",
     "Sets": "likewise.arrays",
     "Similarities": "likewise.families.tuning",
     "Tokens": "likewise.shingle",
     "Words": "likewise.shingle",
     "choose_k": "likewise.shingle",
     "dedup": "likewise.pipeline",
+    "nearest": "likewise.vectors.neighbours",
     "pairs": "likewise.pipeline",
     "plan": "likewise.forecast",
     "rethreshold": "likewise.rethresholding",

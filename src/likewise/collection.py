@@ -168,7 +168,7 @@ def _finished(
         ids = _one_array(ids)
         if pa.types.is_dictionary(ids.type):
             ids = ids.cast(ids.type.value_type)
-        _check_unique(ids, options.id)
+        check_unique(ids, options.id)
     elif (positions := opened.positions()) is not None:
         ids = to_arrow(positions)
     items = TextItems(texts, shingler, lengths)
@@ -186,7 +186,7 @@ def _one_array(chunked: Any) -> Any:
     return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
 
 
-def _check_unique(ids: Any, column: str | None) -> None:
+def check_unique(ids: Any, column: str | None) -> None:
     """Raise if two rows have the same id: no answer could name them."""
     if _is_unique(ids):
         return

@@ -91,8 +91,12 @@ def add_empty_pair(
     return left[order], right[order], np.append(similarity, 1.0)[order]
 
 
-def listed_pairs(matches: Matches, within: bool = True) -> tuple[Ints, Ints, NDArray[np.float64], dict[str, int]]:
+def listed_pairs(
+    matches: Matches, within: bool = True, same: float = 1.0
+) -> tuple[Ints, Ints, NDArray[np.float64], dict[str, int]]:
     """Write the pairs of groups out as pairs of rows, sorted; `within`: copies of one group are pairs too.
+
+    `same` is the similarity of copies.
 
     A group of g copies makes g(g-1)/2 pairs. While all pairs are at most a million, or ten an item, they are all
     listed.
@@ -121,14 +125,14 @@ def listed_pairs(matches: Matches, within: bool = True) -> tuple[Ints, Ints, NDA
         offsets = np.concatenate([[0], np.cumsum(listed)]).astype(np.int64)
     both_left = np.concatenate([left, whole])
     both_right = np.concatenate([right, whole])
-    both = np.concatenate([matches.similarity, np.ones(len(whole))])
+    both = np.concatenate([matches.similarity, np.full(len(whole), same)])
     spell_out(both_left, both_right, both, members, offsets, out_left, out_right, out_similarity)
     if len(stars):
         copies = np.flatnonzero(np.isin(groups.of, stars))
         copies = copies[groups.first[groups.of[copies]] != copies]
         out_left = np.concatenate([out_left, groups.first[groups.of[copies]]])
         out_right = np.concatenate([out_right, copies])
-        out_similarity = np.concatenate([out_similarity, np.ones(len(copies))])
+        out_similarity = np.concatenate([out_similarity, np.full(len(copies), same)])
     order = pair_order(out_left, out_right, max(2, len(groups.of)))
     abridged = {"groups": int(big.sum()), "items": int(sizes[big].sum())} if big.any() else {}
     return out_left[order], out_right[order], out_similarity[order], abridged

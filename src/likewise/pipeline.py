@@ -338,6 +338,9 @@ def pairs(
     source: Any,
     other: Any = None,
     *,
+    measure: str | None = None,
+    within: float | None = None,
+    vector: str = "vector",
     text: str = "text",
     id: str | None = None,
     shingle: str | Shingler = "words:5",
@@ -370,7 +373,24 @@ def pairs(
 
     >>> pairs(["a b c d e f", "x", "a b c d e f"]).to_pylist()
     [{'id_a': 0, 'id_b': 2, 'similarity': 1.0}]
+
+    Vectors: measure="angle" (degrees), "l2", "l1" or "hamming" and `within`, the largest distance; the table is
+    (id_a, id_b, distance). source: an array with one row a vector (floats or integers of any size, a memory map too;
+    for hamming, bool or packed bits in unsigned integers), a .npy file, or a table with a column `vector` of lists. A pair
+    at that distance is found with probability `recall` at least, or for certain with method="exact".
+
+    >>> pairs([[1, 0], [1, 0.1], [0, 1]], measure="angle", within=10).to_pylist()
+    [{'id_a': 0, 'id_b': 1, 'distance': 5.710593137499643}]
     """
+    if measure is not None or within is not None:
+        from likewise.vectors.joining import vector_pairs
+
+        if measure is None or within is None:
+            raise ParameterError("The 'measure' and 'within' parameters of pairs go together: vectors need both.")
+        return vector_pairs(
+            source, other, measure=measure, within=within, vector=vector, id=id, recall=recall, method=method, top=top,
+            threads=threads, seed=seed, memory=memory, spill=spill, progress=progress,
+        )  # fmt: skip
     if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
         raise ParameterError.of("pairs", "top", "a positive whole number", top)
     chosen = Settings(shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method)

@@ -14,6 +14,7 @@ COMMANDS = {
     "dedup": "likewise.cli.run",
     "pairs": "likewise.cli.run",
     "exact": "likewise.cli.exact",
+    "nearest": "likewise.cli.vectors",
     "rethreshold": "likewise.cli.run",
     "plan": "likewise.cli.plan",
     "tune": "likewise.cli.tune",
@@ -22,8 +23,9 @@ COMMANDS = {
 }
 SHORT = {
     "dedup": "Remove near-duplicates, and say for each removed document which one stands for it.",
-    "pairs": "List all similar pairs, within one collection or across two.",
+    "pairs": "List all similar pairs of documents, sets or vectors, within one collection or across two.",
     "exact": "Find all similar pairs of sets, none missed: baskets, tags, names; or show how.",
+    "nearest": "Find the nearest neighbours of every vector.",
     "rethreshold": "Take a finished run to a higher threshold or to other keepers, in seconds.",
     "plan": "Predict time, memory and disk of a run, here or on a cluster.",
     "tune": "Show the S-curve: bands and rows for a threshold and a recall.",
@@ -61,6 +63,7 @@ Examples:
   likewise dedup corpus.parquet --out clean/
   likewise dedup 'crawl/*.jsonl.gz' --text body --id url --keep longest --out clean/
   likewise pairs new.csv --with old.csv --threshold 0.7 --out pairs.csv
+  likewise pairs embeddings.npy --measure angle --within 15 --out pairs.parquet
   likewise tune --threshold 0.8 --recall 0.99
 
 Each command has its own --help with examples.""",

@@ -27,6 +27,10 @@ STAGES = {
     "certify": "measuring recall",
     "cluster": "choosing keepers",
     "tables": "making tables",
+    "look": "looking at vectors",
+    "plan": "measuring a sample",
+    "meet": "pairing buckets",
+    "compare": "comparing all",
     "write": "writing",
 }
 

@@ -21,7 +21,10 @@ def warmup() -> None:
 
 def compile_all() -> None:
     """Run every kernel once on a few small items."""
+    import numpy as np
+
     import likewise
+    from likewise.measures import batch
 
     words = [f"word{i}" for i in range(60)]
     texts = [" ".join(words), " ".join(words[1:]), " ".join(words) + " naïve 中文", "", ""]
@@ -36,3 +39,11 @@ def compile_all() -> None:
         likewise.exact.pairs([words, words[2:], words], 0.5, index, other=[words])
     likewise.exact.Index([words], 0.5).query_and_add([words[1:]])
     likewise.MinHash().signatures(likewise.Sets.from_lists([words, words], bag=True), 8)
+    for kind in (np.float32, np.float64):
+        table = np.arange(24, dtype=kind).reshape(8, 3) + 1
+        for measure in ("angle", "l2", "l1"):
+            likewise.pairs(table, measure=measure, within=1, method="lsh")
+            likewise.nearest(table, 1, measure=measure)
+    for method in ("lsh", "exact"):
+        likewise.pairs(np.arange(8, dtype=np.uint64), measure="hamming", within=1, method=method)
+    batch.jaccard(sets, sets)

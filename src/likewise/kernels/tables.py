@@ -1,0 +1,231 @@
+"""Hash tables over bits: rows that agree in some groups of bits meet in a bucket, and are compared by all their bits.
+
+A row is a few words of 64 bits. A group is a run of bits; a table is made for some groups, and two rows meet in it if
+they agree in all of them. A pair that meets in several tables is taken from the first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likewise.kernels import kernel
+from likewise.kernels.bits import ones
+
+ODD = np.uint64(0x9E3779B97F4A7C15)
+MIX = np.uint64(0xBF58476D1CE4E5B9)
+U0 = np.uint64(0)
+U1 = np.uint64(1)
+U64 = np.uint64(64)
+HELD = 256
+FEW = 6
+
+
+@kernel
+def pack_signs(values, words):
+    """Set bit j of a row where its value j is not negative."""
+    for i in range(values.shape[0]):
+        for w in range(words.shape[1]):
+            word = U0
+            for j in range(64):
+                word |= np.uint64(values[i, 64 * w + j] >= 0) << np.uint64(j)
+            words[i, w] = word
+
+
+@kernel
+def pack_parities(values, words):
+    """Set bit j of a row where the whole part of its value j is odd."""
+    for i in range(values.shape[0]):
+        for w in range(words.shape[1]):
+            word = U0
+            for j in range(64):
+                whole = np.int64(np.floor(values[i, 64 * w + j]))
+                word |= np.uint64(whole & 1) << np.uint64(j)
+            words[i, w] = word
+
+
+@kernel
+def pack_chosen(rows, places, words):
+    """Set bit j of a row as bit places[j] of the row given; places beyond the end are not written."""
+    for i in range(rows.shape[0]):
+        for w in range(words.shape[1]):
+            word = U0
+            for j in range(min(64, places.size - 64 * w)):
+                place = places[64 * w + j]
+                word |= ((rows[i, place >> 6] >> np.uint64(place & 63)) & U1) << np.uint64(j)
+            words[i, w] = word
+
+
+@kernel
+def piece(words, i, start, length):
+    """Return so many bits of row i, at most 64, from a place on."""
+    low = np.uint64(start & 63)
+    value = words[i, start >> 6] >> low
+    if (start & 63) + length > 64:
+        value |= words[i, (start >> 6) + 1] << (U64 - low)
+    if length < 64:
+        value &= (U1 << np.uint64(length)) - U1
+    return value
+
+
+@kernel
+def table_keys(words, starts, lengths, chosen, keys):
+    """Write the bits of the chosen groups of every row as one number; together they are at most 64."""
+    keys[:] = U0
+    for c in range(chosen.size):
+        word = starts[chosen[c]] >> 6
+        low = np.uint64(starts[chosen[c]] & 63)
+        length = np.uint64(lengths[chosen[c]])
+        mask = ~U0 >> (U64 - length)
+        up = length if c > 0 else U0
+        if low + length <= U64:
+            for i in range(keys.size):
+                keys[i] = (keys[i] << up) | ((words[i, word] >> low) & mask)
+        else:
+            for i in range(keys.size):
+                value = (words[i, word] >> low) | (words[i, word + 1] << (U64 - low))
+                keys[i] = (keys[i] << up) | (value & mask)
+
+
+@kernel
+def fill_buckets(keys, shift, ends, rows, ordered):
+    """Put rows in the buckets of a table of 2**(64 − shift), in ascending order; return how many pairs share a bucket.
+
+    `ends` has one place more than there are buckets; the first of them become the ends of the buckets.
+    """
+    move = np.uint64(shift)
+    ends[:] = 0
+    for i in range(keys.size):
+        ends[((keys[i] * ODD) >> move) + U1] += 1
+    pairs = np.int64(0)
+    for bucket in range(1, ends.size):
+        size = np.int64(ends[bucket])
+        pairs += size * (size - 1) // 2
+        ends[bucket] += ends[bucket - 1]
+    for i in range(keys.size):
+        bucket = (keys[i] * ODD) >> move
+        rows[ends[bucket]] = i
+        ordered[ends[bucket]] = keys[i]
+        ends[bucket] += 1
+    return pairs
+
+
+@kernel
+def is_first(words, i, j, starts, lengths, chosen):
+    """Tell whether the chosen groups are the first ones in which two rows agree."""
+    found = 0
+    group = 0
+    while found < chosen.size:
+        if piece(words, i, starts[group], lengths[group]) == piece(words, j, starts[group], lengths[group]):
+            if chosen[found] != group:
+                return False
+            found += 1
+        group += 1
+    return True
+
+
+@kernel
+def hold(seen, rows, first, end, held):
+    """Copy the bits of the rows of a bucket, word by word."""
+    for w in range(seen.shape[1]):
+        for x in range(first, end):
+            held[w, x - first] = seen[rows[x], w]
+
+
+@kernel
+def nearest_held(held, x, size, width, apart):
+    """Write in how many bits each later row of a bucket differs from row x; return the least of them."""
+    for y in range(x + 1, size):
+        apart[y] = ones(held[0, x] ^ held[0, y])
+    for w in range(1, width):
+        for y in range(x + 1, size):
+            apart[y] += ones(held[w, x] ^ held[w, y])
+    least = apart[x + 1]
+    for y in range(x + 2, size):
+        least = min(least, apart[y])
+    return least
+
+
+@kernel
+def meet(ends, rows, ordered, place, words, starts, lengths, chosen, seen, most, split, left, right):
+    """Write the pairs of rows that meet, differ in at most so many bits of `seen`, and met in no earlier table.
+
+    With a `split` above 0, one row is below it and the other is not. Goes on at place[0], a bucket, and place[1], a
+    row of it, and stops there when the room may not do for another row. Returns how many pairs were written.
+    Rows of a bucket whose keys differ are there by chance; they are few, so bits are compared first and keys after.
+    """
+    count = 0
+    width = seen.shape[1]
+    held = np.empty((width, HELD), np.uint64)
+    apart = np.empty(HELD, np.int64)
+    bucket = place[0]
+    at = place[1]
+    while bucket < ends.size - 1:
+        end = ends[bucket]
+        size = end - at
+        close = FEW <= size <= HELD
+        if close:
+            hold(seen, rows, at, end, held)
+        for x in range(size - 1):
+            if count + size - x > left.size:
+                place[0] = bucket
+                place[1] = at + x
+                return count
+            i = rows[at + x]
+            if close and nearest_held(held, x, size, width, apart) > most:
+                continue
+            for y in range(x + 1, size):
+                j = rows[at + y]
+                if close:
+                    far = apart[y]
+                else:
+                    far = 0
+                    for w in range(width):
+                        far += ones(seen[i, w] ^ seen[j, w])
+                if far > most or ordered[at + x] != ordered[at + y]:
+                    continue
+                if (split == 0 or (i < split) != (j < split)) and is_first(words, i, j, starts, lengths, chosen):
+                    left[count] = i
+                    right[count] = j
+                    count += 1
+        at = end
+        bucket += 1
+    place[0] = bucket
+    place[1] = at
+    return count
+
+
+@kernel
+def bits_apart(a, b, out):
+    """Write in how many bits every row of a differs from every row of b."""
+    for i in range(a.shape[0]):
+        for j in range(b.shape[0]):
+            apart = 0
+            for w in range(a.shape[1]):
+                apart += ones(a[i, w] ^ b[j, w])
+            out[i, j] = apart
+
+
+@kernel
+def sums_apart(a, b, out):
+    """Write the Manhattan distance of every row of a from every row of b."""
+    for i in range(a.shape[0]):
+        for j in range(b.shape[0]):
+            apart = 0.0
+            for w in range(a.shape[1]):
+                apart += abs(a[i, w] - b[j, w])
+            out[i, j] = apart
+
+
+@kernel
+def digest_rows(data, digests):
+    """Write a fingerprint of 128 bits for every row of words."""
+    for i in range(data.shape[0]):
+        a = ODD
+        b = MIX
+        for j in range(data.shape[1]):
+            a = (a ^ data[i, j]) * MIX
+            a ^= a >> np.uint64(29)
+            b = (b + data[i, j]) * ODD
+            b ^= b >> np.uint64(31)
+        digests[i, 0] = a ^ (a >> np.uint64(32))
+        digests[i, 1] = b ^ (b >> np.uint64(32))

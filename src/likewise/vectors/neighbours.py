@@ -1,0 +1,245 @@
+"""The nearest neighbours of every vector: pairs within a well-chosen distance, and all vectors for what is left over.
+
+A sample tells how far the k-th neighbour is for most vectors. Tables find the pairs within that distance; a vector with
+fewer than k of them is compared with all others. Where tables would cost more, all are compared with all.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from likewise.arrays import Ints
+from likewise.candidates import best_first
+from likewise.errors import ParameterError
+from likewise.families.minhash import check_seed
+from likewise.families.randomness import uniform
+from likewise.families.tuning import check_recall
+from likewise.groups import Groups
+from likewise.memory import Budget
+from likewise.parallel import check_threads, in_order
+from likewise.record import Observer, Record
+from likewise.vectors.given import space_of, vectors
+from likewise.vectors.joining import METHODS, PAIR_BYTES, SMALL, Aim, named_table
+from likewise.vectors.meeting import Most, Overrun, by_tables
+from likewise.vectors.planning import Plan, cost_of_all, plan, spread
+from likewise.vectors.spaces import Bits, Space, check_measure
+
+Floats = NDArray[np.float64]
+OWNER = "nearest"
+ASKED = 256
+SHARES = (0.5, 0.8, 0.95, 0.99)
+"""Parts of the vectors whose neighbours may be left to the tables."""
+SPARE = 8
+HIGH, WIDE = 256, 8192
+
+
+def nearest(
+    source: Any,
+    k: int = 10,
+    *,
+    queries: Any = None,
+    measure: str = "angle",
+    vector: str = "vector",
+    id: str | None = None,
+    recall: float = 0.99,
+    method: str = "auto",
+    threads: int | None = None,
+    seed: int = 1,
+    memory: str | int | None = None,
+    spill: str | Path | None = None,
+    progress: Observer | None = None,
+) -> Any:
+    """Return a table (id_a, id_b, distance): for every vector its k nearest others, the nearest first, ties by row.
+
+    With `queries`, for every vector of those its k nearest of `source`. Each of them is found with probability `recall`
+    at least; method="exact" compares all and misses none, and is what "auto" takes for small or spread-out collections.
+    The other parameters are those of `pairs` for vectors.
+
+    >>> nearest([[0, 0], [0, 1], [5, 5], [5, 6]], k=1, measure="l2").to_pylist()  # doctest: +NORMALIZE_WHITESPACE
+    [{'id_a': 0, 'id_b': 1, 'distance': 1.0}, {'id_a': 1, 'id_b': 0, 'distance': 1.0},
+     {'id_a': 2, 'id_b': 3, 'distance': 1.0}, {'id_a': 3, 'id_b': 2, 'distance': 1.0}]
+    """
+    check_measure(OWNER, measure)
+    check_seed(OWNER, seed)
+    check_recall(OWNER, recall)
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise ParameterError.of(OWNER, "k", "a positive whole number", k)
+    if method not in METHODS:
+        raise ParameterError.of(OWNER, "method", "'auto', 'lsh' or 'exact'", method)
+    budget, count = Budget.of(OWNER, memory), check_threads(OWNER, threads)
+    record = Record(progress) if progress else Record()
+    folder = Path(spill) if spill is not None else None
+    with record.stage("read"):
+        targets = vectors(source, vector, id, budget.texts, folder, OWNER)
+        asked = targets if queries is None else vectors(queries, vector, id, budget.texts, folder, OWNER)
+        parts = [targets] if queries is None else [asked, targets]
+        space = space_of(measure, parts)
+    split = 0 if queries is None else len(asked.table)
+    aim = Aim(0.0, recall, seed, method, count, budget.total)
+    with threadpool_limits(1, "blas"):
+        left, right, distance = neighbours(space, split, queries is not None, int(k), aim, record)
+    record.counts["pairs"] = len(left)
+    parameters = {
+        "measure": measure, "k": int(k), "recall": recall, "method": method, "seed": seed, "vector": vector, "id": id,
+        "threads": count, "memory": budget.total,
+    }  # fmt: skip
+    return named_table(parts, split, left, right, distance, record, parameters, "nearest")
+
+
+def neighbours(space: Space, split: int, across: bool, k: int, aim: Aim, record: Record) -> tuple[Ints, Ints, Floats]:
+    """Return for every row (below `split`, if across) its k nearest others (from `split` on), nearest first."""
+    with record.stage("look", len(space)):
+        groups = Groups.by_digest(space.look(aim.threads, split))
+    record.counts.update({"items": len(space), "different": len(groups)})
+    here = int(np.searchsorted(groups.first, split)) if across else 0
+    single = len(groups) == len(space)
+    one_each = space if single else space.chosen(groups.first)
+    nothing = np.zeros(0, np.int64)
+    if across and not 0 < here < len(groups):
+        return nothing, nothing, np.zeros(0)
+    left, right, distance = _of_different(one_each, here, across, k, aim, record)
+    return (left, right, distance) if single else _spelled(groups, left, right, distance, k, here, across)
+
+
+def _of_different(
+    space: Space, split: int, across: bool, k: int, aim: Aim, record: Record
+) -> tuple[Ints, Ints, Floats]:
+    """Find the neighbours of vectors that are all different."""
+    n = len(space)
+    rows = np.arange(split if across else n)
+    chosen = None
+    if aim.method != "exact" and (aim.method == "lsh" or n > SMALL):
+        with record.stage("plan"):
+            chosen, within = _planned(space, split, across, k, aim)
+    parts: list[tuple[Ints, Ints, Floats]] = []
+    if chosen is not None:
+        every = len(rows) * (n - split)
+        allowed = cost_of_all(space, every) if aim.method == "auto" else float("inf")
+        most = Most(aim.memory // PAIR_BYTES, space, within)
+        try:
+            with record.stage("meet", len(chosen.tables)) as tick:
+                found = by_tables(space, chosen, within, split, aim.threads, allowed, most, tick)
+            left, right, distance = found.left, found.right, found.distance
+            if not across:
+                left, right = np.concatenate([left, right]), np.concatenate([right, left])
+                distance = np.concatenate([distance, distance])
+            enough = np.bincount(left, minlength=n)[rows] >= k
+            kept = enough[left]
+            parts.append((left[kept], right[kept], distance[kept]))
+            rows = rows[~enough]
+            record.notes["method"] = {
+                "chosen": "lsh", "plan": str(chosen), "within": within, "recall": round(chosen.recall, 6),
+                "left_over": len(rows), "compared": found.compared,
+            }  # fmt: skip
+        except Overrun:
+            chosen = None
+    if chosen is None:
+        record.notes["method"] = {"chosen": "exact", "recall": 1.0}
+    if len(rows):
+        with record.stage("compare", len(rows)) as tick:
+            parts.append(against_all(space, rows, split, k, aim.threads, tick))
+    left, right, distance = (np.concatenate(column) for column in zip(*parts, strict=True))
+    left, right, closeness = best_first(left, right, -distance, k)
+    return left, right, -closeness
+
+
+def _planned(space: Space, split: int, across: bool, k: int, aim: Aim) -> tuple[Plan | None, float]:
+    """Return the cheapest plan and its distance; None if comparing all vectors is cheaper."""
+    every = np.arange(split if across else len(space))
+    some = np.sort(every[np.argsort(uniform(aim.seed, 8, 1, len(every))[0], kind="stable")[:ASKED]])
+    left, _, distance = against_all(space, some, split, k, aim.threads, lambda done: None)
+    farthest = np.array([distance[left == row].max(initial=0) for row in some])
+    total = cost_of_all(space, len(every) * (len(space) - split))
+    best, best_within, least = None, 0.0, float("inf") if aim.method == "lsh" else total
+    for share in SHARES:
+        within = float(np.quantile(farthest, share, method="higher"))
+        known = spread(space, within, split, aim.seed)
+        found = plan(space, within, aim.recall, known, aim.seed, aim.memory // 4, forced=True)
+        if found is not None and (cost := found.nanoseconds + (1 - share) * total) < least:
+            best, best_within, least = found, within, cost
+    return best, best_within
+
+
+def against_all(space: Space, rows: Ints, split: int, k: int, threads: int, tick: Any) -> tuple[Ints, Ints, Floats]:
+    """Compare rows with all vectors from `split` on, but not with themselves; return the k nearest of each, and ties.
+
+    Blocks are compared by quick scores, and a few more than k are looked at exactly. Where rounding could have hidden a
+    nearer one, the row is compared exactly with all.
+    """
+    n = len(space)
+    wanted = min(k + SPARE, n - split)
+
+    def work(start: int) -> tuple[Ints, Ints, Floats]:
+        some = rows[start : start + HIGH]
+        mine = space.part(some)
+        best = np.empty((len(some), 0))
+        columns = np.empty((len(some), 0), np.int64)
+        for first in range(split, n, WIDE):
+            last = min(first + WIDE, n)
+            scores = space.scores(mine, space.part(slice(first, last))).astype(np.float64)
+            own = (some >= first) & (some < last)
+            scores[own, some[own] - first] = np.inf
+            if isinstance(space, Bits):  # among equals the first rows are taken
+                scores += np.arange(first, last) / (2.0 * n)
+            near = np.argpartition(scores, min(wanted, last - first) - 1, axis=1)[:, :wanted]
+            best = np.concatenate([best, np.take_along_axis(scores, near, 1)], axis=1)
+            columns = np.concatenate([columns, near + first], axis=1)
+            if best.shape[1] > wanted:
+                near = np.argpartition(best, wanted - 1, axis=1)[:, :wanted]
+                best, columns = np.take_along_axis(best, near, 1), np.take_along_axis(columns, near, 1)
+        order = np.lexsort((columns, best))
+        best, columns = np.take_along_axis(best, order, 1), np.take_along_axis(columns, order, 1)
+        finite = np.isfinite(best)
+        left = np.broadcast_to(some[:, None], columns.shape)[finite]
+        right = columns[finite]
+        found = best_first(left, right, -space.distances(left, right), k)
+        doubtful = np.zeros(len(some), bool)
+        if wanted < n - split and wanted > k and not isinstance(space, Bits):
+            doubtful = best[:, wanted - 1] - best[:, k - 1] <= 2 * space.error()
+        parts = [tuple(column[~np.isin(found[0], some[doubtful])] for column in found)]
+        for row in some[doubtful]:
+            others = np.arange(split, n)
+            others = others[others != row]
+            alone = np.full(len(others), row)
+            parts.append(best_first(alone, others, -space.distances(alone, others), k))
+        tick(len(some))
+        left, right, closeness = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return left, right, -closeness
+
+    results = list(in_order(work, range(0, len(rows), HIGH), threads))
+    left, right, distance = (np.concatenate(column) for column in zip(*results, strict=True))
+    return left, right, distance
+
+
+def _spelled(
+    groups: Groups, left: Ints, right: Ints, distance: Floats, k: int, split: int, across: bool
+) -> tuple[Ints, Ints, Floats]:
+    """Turn neighbours of groups of copies into neighbours of rows: copies are each other's nearest."""
+    if not across:  # a group is near to itself, as far as it has several members
+        several = np.flatnonzero(groups.sizes > 1)
+        left, right = np.concatenate([left, several]), np.concatenate([right, several])
+        distance = np.concatenate([distance, np.zeros(len(several))])
+    taken = np.minimum(groups.sizes[right], k + 1)
+    members = np.repeat(groups.offsets[right], taken) + _counted(taken)
+    of, rows, distance = np.repeat(left, taken), groups.members[members], np.repeat(distance, taken)
+    of, rows, closeness = best_first(of, rows, -distance, k + 1)
+    counts = np.bincount(of, minlength=len(groups))
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    asked = np.arange(len(groups.of)) if not across else np.flatnonzero(groups.of < split)
+    sizes = counts[groups.of[asked]]
+    place = np.repeat(starts[groups.of[asked]], sizes) + _counted(sizes)
+    row = np.repeat(asked, sizes)
+    other = row != rows[place]
+    row, place = row[other], place[other]
+    final = best_first(row, rows[place], closeness[place], k)
+    return final[0], final[1], -final[2]
+
+
+def _counted(sizes: Ints) -> Ints:
+    """Return 0, 1, … for every size, one after the other."""
+    return np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)

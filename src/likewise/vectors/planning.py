@@ -1,0 +1,212 @@
+"""How many bits, in which groups, in how many tables: the cheapest plan that keeps the recall asked for (P2).
+
+Two vectors agree in a group of g bits with a probability q that is known. Of m groups they agree in a binomial number,
+and meet in one of the tables, one for every t of the groups, if they agree in at least t. So few bits make many tables.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.arrays import Ints
+from likewise.families.randomness import uniform
+from likewise.vectors.sketching import Samples, Sketcher, sketchers
+from likewise.vectors.spaces import Bits, Space
+
+Floats = NDArray[np.float64]
+
+# Nanoseconds on one core, measured by benchmarks/vectors.py --constants; only their ratios matter.
+PRODUCT = 0.11  # one product of a matrix product
+PACK = 0.8  # one bit
+TABLE = 50.0  # one vector in one table
+COMPARE = 12.0  # one pair that meets, by its bits
+VERIFY = 150.0  # one pair by its vectors, and for every component
+COMPONENT = 1.0
+SCORE = 1.5  # one pair of a block, beside the product
+SUM = 0.8  # one component of a pair of a block that is no product
+WORD = 1.2  # one word of a pair of bits
+
+SAMPLE = 1500
+BINS = 512
+MOST_BITS = 4096
+MOST_TABLES = 4000
+TOGETHER = (1, 2, 3)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far apart the pairs of a collection are: distances, and how many pairs are about that far apart."""
+
+    distances: Floats
+    pairs: Floats
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Groups of bits, how many of them a table takes, and how many bits of a pair that meets may differ."""
+
+    sketcher: Sketcher | None
+    bits: int
+    groups: int
+    together: int
+    words: int
+    most: int
+    recall: float
+    nanoseconds: float
+
+    @property
+    def tables(self) -> list[tuple[int, ...]]:
+        """The groups of every table."""
+        return list(combinations(range(self.groups), self.together))
+
+    def cuts(self, width: int) -> tuple[Ints, Ints]:
+        """Return where the groups begin, and how many bits they have."""
+        if self.bits:
+            return np.arange(self.groups) * self.bits, np.full(self.groups, self.bits)
+        edges = np.arange(self.groups + 1) * width // self.groups
+        return edges[:-1], np.diff(edges)
+
+    def __str__(self) -> str:
+        size = f"{self.groups} groups of {self.bits} bits" if self.bits else f"{self.groups} blocks of all bits"
+        return f"{math.comb(self.groups, self.together)} tables: {self.together} of {size}"
+
+
+def spread(space: Space, within: float, split: int, seed: int) -> Spread:
+    """Measure distances on a sample of vectors, and scale the counts up.
+
+    What the sample was too small to see may be anywhere between the distance sought and the nearest pair it saw: one
+    more pair is spread there.
+    """
+    n = len(space)
+    chosen = np.sort(np.argsort(uniform(seed, 7, 1, n)[0], kind="stable")[:SAMPLE])
+    rows = space.part(chosen)
+    scores = space.scores(rows, rows)
+    above = np.triu(np.ones(scores.shape, bool), 1)
+    if split:
+        above &= (chosen < split)[:, None] != (chosen < split)[None, :]
+    seen = space.unscored(scores[above])
+    every = float(split * (n - split)) if split else n * (n - 1) / 2
+    if not len(seen):
+        return Spread(np.array([within]), np.array([every]))
+    counts, edges = np.histogram(seen, BINS, (0.0, max(float(seen.max()), within) or 1.0))
+    values = (edges[:-1] + edges[1:]) / 2
+    pairs = counts.astype(float)
+    unseen = (values > within) & (values < seen.min())
+    pairs[unseen] += 1 / max(1, unseen.sum())
+    return Spread(values, pairs * every / len(seen))
+
+
+def cost_of_all(space: Space, pairs: float) -> float:
+    """Return the work of comparing all pairs, in nanoseconds on one core."""
+    if space.products:
+        return pairs * (PRODUCT * space.dimensions * (1 if space.measure == "angle" else 2) + SCORE)
+    return pairs * (SUM * space.dimensions if not isinstance(space, Bits) else WORD * space.dimensions / 64 + SCORE)
+
+
+def plan(
+    space: Space, within: float, recall: float, known: Spread, seed: int, most_bytes: int, forced: bool = False
+) -> Plan | None:
+    """Return the cheapest plan; None if comparing all pairs is cheaper (unless `forced`), or if there is none."""
+    best: Plan | None = None
+    least = math.inf if forced else cost_of_all(space, float(known.pairs.sum()))
+    most_bits = min(MOST_BITS, max(64, most_bytes // max(1, len(space)) * 8))
+    found = [one for way in sketchers(space, within, seed) for one in _plans(way, within, recall, known, most_bits)]
+    if isinstance(space, Bits):
+        found += _blocks(space, within, known)
+    for one in found:
+        if one.nanoseconds < least:
+            best, least = one, one.nanoseconds
+    return best
+
+
+def _plans(way: Sketcher, within: float, recall: float, known: Spread, most_bits: int) -> list[Plan]:
+    """Return plans of equal groups, one for every number of bits in a group and of groups in a table."""
+    found = []
+    n = len(way.space)
+    differ = way.differ(within)
+    loss = (1 - recall) / 10 if differ is not None else 0.0
+    for together in TOGETHER:
+        for bits in range(1, min(way.space.dimensions if isinstance(way, Samples) else 64, 64 // together) + 1):
+            q = float(way.agree(np.array([within]), bits)[0])
+            groups = _fewest(q, together, recall + loss, most_bits // bits)
+            if groups is None or math.comb(groups, together) > MOST_TABLES:
+                break
+            words = -(-groups * bits // 64)
+            most = int(within) if differ is None else _most_differing(64 * words, differ, loss)
+            alike = way.agree(known.distances, bits)
+            meet = math.comb(groups, together) * alike**together
+            passing = _passing(way, 64 * words, most, known.distances)
+            verified = float(known.pairs @ (np.minimum(meet, 1) * passing))
+            hashing = PACK + (PRODUCT * way.space.dimensions if differ is not None else 0)
+            cost = (
+                n * (64 * words * hashing + math.comb(groups, together) * TABLE)
+                + COMPARE * float(known.pairs @ meet)
+                + (VERIFY + COMPONENT * way.space.dimensions) * verified
+            )
+            reached = 1 - _fewer(q, together, groups) - loss
+            found.append(Plan(way, bits, groups, together, words, most, reached, cost))
+    return found
+
+
+def _blocks(space: Bits, within: float, known: Spread) -> list[Plan]:
+    """Return plans that miss nothing: d bits that differ leave t of d + t blocks alone."""
+    found = []
+    for together in TOGETHER:
+        groups = int(within) + together
+        tables = math.comb(groups, together)
+        if tables > MOST_TABLES or groups > space.dimensions or together * -(-space.dimensions // groups) > 64:
+            continue
+        bits = together * space.dimensions // groups
+        meet = Samples(space, 0).agree(known.distances, bits) * tables
+        cost = len(space) * tables * TABLE + COMPARE * float(known.pairs @ meet)
+        found.append(Plan(None, 0, groups, together, 0, int(within), 1.0, cost))
+    return found
+
+
+def _fewest(q: float, together: int, recall: float, most: int) -> int | None:
+    """Return the fewest groups of which at least `together` agree with this probability; None if more than `most`."""
+    if most < together or 1 - _fewer(q, together, most) < recall:
+        return None
+    low, high = together, most
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if 1 - _fewer(q, together, middle) >= recall else (middle + 1, high)
+    return low
+
+
+def _fewer(q: float, together: int, groups: int) -> float:
+    """Return the probability that fewer than `together` of the groups agree."""
+    return sum(math.comb(groups, i) * q**i * (1 - q) ** (groups - i) for i in range(together))
+
+
+def _most_differing(bits: int, p: float, loss: float) -> int:
+    """Return the least number that a binomial number of bits exceeds with probability at most `loss`."""
+    left, most = _tail(bits, p), 0
+    while left[most] > loss:
+        most += 1
+    return most
+
+
+def _tail(bits: int, p: float) -> Floats:
+    """Return the probabilities that a binomial number exceeds 0, 1, …, bits."""
+    if not 0 < p < 1:
+        return np.where(np.arange(bits + 1) < (bits if p >= 1 else 0), 1.0, 0.0)
+    k = np.arange(bits + 1)
+    logs = np.cumsum(np.log(np.concatenate([[1.0], (bits - k[:-1]) / (k[:-1] + 1)])))
+    mass = np.exp(logs + k * math.log(p) + (bits - k) * math.log1p(-p))
+    return np.concatenate([np.cumsum(mass[::-1])[::-1][1:], [0.0]])
+
+
+def _passing(way: Sketcher, bits: int, most: int, distances: Floats) -> Floats:
+    """Return the probability, about, that no more than so many bits differ."""
+    p = 1 - way.agree(distances, 1)
+    if isinstance(way, Samples):
+        return (distances <= most).astype(float)
+    deviation = np.sqrt(np.maximum(p * (1 - p) * bits, 1e-9))
+    away = (p * bits - most - 0.5) / (deviation * math.sqrt(2))
+    return np.array([0.5 * math.erfc(value) for value in away.tolist()])
