@@ -376,8 +376,8 @@ def pairs(
 
     Vectors: measure="angle" (degrees), "l2", "l1" or "hamming" and `within`, the largest distance; the table is
     (id_a, id_b, distance). source: an array with one row a vector (floats or integers of any size, a memory map too;
-    for hamming, bool or packed bits in unsigned integers), a .npy file, or a table with a column `vector` of lists. A pair
-    at that distance is found with probability `recall` at least, or for certain with method="exact".
+    for hamming, bool or packed bits in unsigned integers), a .npy file, or a table with a column `vector` of lists. A
+    pair at that distance is found with probability `recall` at least, or for certain with method="exact".
 
     >>> pairs([[1, 0], [1, 0.1], [0, 1]], measure="angle", within=10).to_pylist()
     [{'id_a': 0, 'id_b': 1, 'distance': 5.710593137499643}]

@@ -1,15 +1,18 @@
 """How alike two things are, and how far apart: sets, bags, points, directions, strings (Sections 3.1 and 3.5).
 
 Any iterable of hashable elements is a set here; a string is the set of its characters. Similarities: `jaccard`,
-`bag_jaccard`, `containment`, `dice`, `cosine`, `overlap`. Distances, which obey the four axioms of a metric: `lr`, `angle`,
-`edit`, `hamming`, and 1 − `jaccard`. For whole arrays of pairs there is `measures.batch`, with the same names.
+`bag_jaccard`, `containment`, `dice`, `cosine`, `overlap`. Distances, which obey the four axioms of a metric:
+`jaccard_distance`, `lr`, `angle`, `edit`, `hamming`. For whole arrays of pairs there is `measures.batch`, with the same
+names.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from importlib import import_module
 from math import atan2, degrees, inf, isfinite, sqrt
+from numbers import Real
 from typing import Any, Literal, TypeVar
 
 from likewise.errors import ParameterError
@@ -135,15 +138,29 @@ def lr(x: Sequence[float] | Any, y: Sequence[float] | Any, r: float = 2) -> floa
     >>> lr((2, 7), (6, 4)), lr((2, 7), (6, 4), 1), lr((2, 7), (6, 4), inf)
     (5.0, 7.0, 4.0)
     """
-    if isinstance(r, bool) or not isinstance(r, int | float) or not r >= 1:
-        raise ParameterError.of("lr", "r", "a number from 1 on, or inf (below 1 it is no distance)", r)
-    gaps = [abs(float(a) - float(b)) for a, b in _paired("lr", x, y)]
+    power = check_norm(r)
+    pairs = _numbers("lr", x, y)
+    if not all(isfinite(a) and isfinite(b) for a, b in pairs):
+        raise ParameterError("lr: a component is not finite, so the point is nowhere")
+    gaps = [abs(a - b) for a, b in pairs]
     largest = max(gaps, default=0.0)
-    if r == inf or largest == 0:
+    if largest in (0, inf) or power == inf:
         return largest
-    if r == 1:
+    if power == 1:
         return sum(gaps)
-    return largest * sum((gap / largest) ** r for gap in gaps) ** (1 / r)  # no power overflows
+    parts = sum((gap / largest) ** power for gap in gaps)  # of the largest, so that no power overflows
+    return float(largest * parts ** (1 / power))
+
+
+def check_norm(r: object) -> float:
+    """Return the r of an Lr norm, or raise: below 1 the way round a corner is shorter than the straight one.
+
+    >>> check_norm(2)
+    2.0
+    """
+    if isinstance(r, bool) or not isinstance(r, Real) or not float(r) >= 1:
+        raise ParameterError.of("lr", "r", "a number from 1 on, or inf (below 1 it is no distance)", r)
+    return float(r)
 
 
 def angle(x: Sequence[float] | Any, y: Sequence[float] | Any) -> float:
@@ -154,9 +171,9 @@ def angle(x: Sequence[float] | Any, y: Sequence[float] | Any) -> float:
     >>> round(angle((1, 2, -1), (2, 1, 1)), 9)
     60.0
     """
-    pairs = [(float(a), float(b)) for a, b in _paired("angle", x, y)]
+    pairs = _numbers("angle", x, y)
     lengths = [max((abs(pair[side]) for pair in pairs), default=0.0) for side in (0, 1)]
-    if not all(length > 0 and isfinite(length) for length in lengths):
+    if not all(lengths) or not all(isfinite(a) and isfinite(b) for a, b in pairs):
         raise ParameterError("angle: a vector of zeros, or one that is not finite, has no direction")
     scaled = [(a / lengths[0], b / lengths[1]) for a, b in pairs]
     norms = [sqrt(sum(pair[side] ** 2 for pair in scaled)) for side in (0, 1)]
@@ -166,33 +183,54 @@ def angle(x: Sequence[float] | Any, y: Sequence[float] | Any) -> float:
     return degrees(2 * atan2(apart, along))
 
 
-def edit(
-    x: Sequence[Hashable], y: Sequence[Hashable], mutations: bool = False, transpositions: bool = False
-) -> int:
-    """Return how many edits turn one string into the other (Section 3.5.5).
+def edit(x: Sequence[Hashable], y: Sequence[Hashable], mutations: bool = False, transpositions: bool = False) -> int:
+    """Return how many edits turn one string into the other (Section 3.5.5; the four kinds are of Exercise 3.5.8).
 
     An edit inserts or deletes a character; with `mutations` it may also change one, with `transpositions` swap two
-    neighbours. Without either it is |x| + |y| − 2·|longest common subsequence|.
+    neighbours. Without either it is |x| + |y| − 2·|longest common subsequence|. Any edits may follow each other: "ca"
+    becomes "abc" by a swap and an insertion between the two, hence 2. (The "optimal string alignment" of other
+    libraries, which never edits a place twice, says 3, and breaks the triangle inequality.)
+
+    Strings have characters; any other sequence has elements, which are equal or not.
 
     >>> edit("abcde", "acfdeg"), edit("abcde", "acfdeg", mutations=True)
     (3, 3)
     >>> edit("ab", "ba"), edit("ab", "ba", mutations=True), edit("ab", "ba", mutations=True, transpositions=True)
     (2, 2, 1)
     """
+    scorer = edit_scorer(mutations, transpositions)
+    if scorer is None:
+        return _swaps(x, y)
+    if not (isinstance(x, str) and isinstance(y, str)):
+        x, y = _numbered(x, y)
+    return int(scorer(x, y))
+
+
+def edit_scorer(mutations: bool, transpositions: bool) -> Any:
+    """Return rapidfuzz's function for these edits; None if it has none.
+
+    >>> edit_scorer(mutations=True, transpositions=False)("kitten", "sitting")
+    3
+    """
     from rapidfuzz import distance
 
-    if not transpositions:
-        kind = distance.Levenshtein if mutations else distance.Indel
-        return int(kind.distance(x, y))
-    if mutations:
-        return int(distance.DamerauLevenshtein.distance(x, y))
-    return _swaps(x, y)
+    if transpositions:
+        return distance.DamerauLevenshtein.distance if mutations else None
+    return distance.Levenshtein.distance if mutations else distance.Indel.distance
+
+
+def _numbered(x: Iterable[Hashable], y: Iterable[Hashable]) -> tuple[list[int], list[int]]:
+    """Give equal elements equal numbers: rapidfuzz would take 97 and "a" for the same."""
+    numbers: dict[Hashable, int] = {}
+    return [numbers.setdefault(a, len(numbers)) for a in x], [numbers.setdefault(b, len(numbers)) for b in y]
 
 
 def _swaps(x: Sequence[Hashable], y: Sequence[Hashable]) -> int:
     """Return the edit distance with transpositions and without mutations (Lowrance and Wagner, 1975).
 
-    A mutation is a deletion and an insertion here, and costs two.
+    A change is a deletion and an insertion, and costs two. What happens between two matches is at best this: delete
+    what stands between two characters of x, swap them, insert what stands between them in y. More swaps never pay, as
+    two of them cost no less than a deletion and an insertion.
     """
     far = len(x) + len(y)
     last_row: dict[Hashable, int] = {}
@@ -208,7 +246,7 @@ def _swaps(x: Sequence[Hashable], y: Sequence[Hashable]) -> int:
                 last_match = j
         table.append(row)
         last_row[a] = i
-    return table[-1][-1]
+    return int(table[-1][-1])
 
 
 def hamming(x: Sequence[Any], y: Sequence[Any]) -> int:
@@ -217,15 +255,26 @@ def hamming(x: Sequence[Any], y: Sequence[Any]) -> int:
     >>> hamming("10101", "11110")
     3
     """
-    return sum(a != b for a, b in _paired("hamming", x, y))
+    return int(sum(a != b for a, b in _paired("hamming", x, y)))
 
 
 def _paired(owner: str, x: Iterable[Any], y: Iterable[Any]) -> list[tuple[Any, Any]]:
     """Return the components of two vectors side by side."""
+    if max(getattr(x, "ndim", 1), getattr(y, "ndim", 1)) > 1:
+        raise ParameterError(
+            f"{owner}: x and y must be one vector each; for the rows of tables there is measures.batch.{owner}"
+        )
     a, b = list(x), list(y)
     if len(a) != len(b):
-        raise ParameterError(f"{owner}: the vectors have {len(a)} and {len(b)} components; they must be of equal length")
+        raise ParameterError(
+            f"{owner}: the vectors have {len(a)} and {len(b)} components; they must be of equal length"
+        )
     return list(zip(a, b, strict=True))
+
+
+def _numbers(owner: str, x: Iterable[Any], y: Iterable[Any]) -> list[tuple[float, float]]:
+    """Return the components as floats, before anything is subtracted: NumPy's small integers would wrap around."""
+    return [(float(a), float(b)) for a, b in _paired(owner, x, y)]
 
 
 def _counts(name: str, bag: Iterable[Element] | Mapping[Element, int]) -> Counter[Element]:
@@ -234,3 +283,9 @@ def _counts(name: str, bag: Iterable[Element] | Mapping[Element, int]) -> Counte
     if negative:
         raise ParameterError.of("bag_jaccard", name, "a bag whose counts are 0 or more", negative)
     return counts
+
+
+def __getattr__(name: str) -> Any:
+    if name == "batch":
+        return import_module("likewise.measures.batch")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,7 +14,7 @@ from likewise.arrays import Ints
 from likewise.errors import InputError
 from likewise.kernels.tables import fill_buckets, meet, table_keys
 from likewise.parallel import in_order
-from likewise.vectors.planning import COMPARE, Plan
+from likewise.vectors.planning import COMPARE, LOOK, Plan
 from likewise.vectors.spaces import Space
 
 Floats = NDArray[np.float64]
@@ -59,7 +59,8 @@ def by_tables(
 ) -> Found:
     """Find the pairs that meet in a table; raise Overrun when that costs more than `allowed` nanoseconds."""
     words = space.table if plan.sketcher is None else plan.sketcher.words(plan.groups, plan.bits, plan.words, threads)
-    seen = space.table if plan.sketcher is None or plan.sketcher.differ(0) is None else words
+    own = plan.sketcher is None or plan.sketcher.differ(0) is None
+    seen = space.table if own else np.ascontiguousarray(words[:, : plan.looked])
     starts, lengths = plan.cuts(space.dimensions)
     n = len(space)
     shift = 64 - max(1, (n - 1).bit_length())
@@ -76,7 +77,7 @@ def by_tables(
         table_keys(words, starts, lengths, chosen, store.keys)
         sharing = fill_buckets(store.keys, shift, store.ends, store.rows, store.ordered)
         with lock:
-            spent[0] += sharing * COMPARE
+            spent[0] += sharing * (COMPARE + LOOK * plan.looked)
             if spent[0] > allowed:
                 raise Overrun
         place, parts = np.zeros(2, np.int64), []
@@ -107,7 +108,7 @@ def all_pairs(space: Space, within: float, split: int, threads: int, most: Most,
         row, column = task
         high = min(row + HIGH, ends[0])
         scores = space.scores(space.part(slice(row, high)), space.part(slice(column, column + WIDE)))
-        left, right = np.nonzero(scores <= reach)
+        left, right = np.divmod(np.flatnonzero((scores <= reach).ravel()), scores.shape[1])
         left, right = left + row, right + column
         after = left < right
         left, right = left[after], right[after]

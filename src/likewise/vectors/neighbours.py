@@ -35,7 +35,7 @@ ASKED = 256
 SHARES = (0.5, 0.8, 0.95, 0.99)
 """Parts of the vectors whose neighbours may be left to the tables."""
 SPARE = 8
-HIGH, WIDE = 256, 8192
+HIGH, WIDE, FEW = 256, 8192, 512
 
 
 def nearest(
@@ -177,23 +177,24 @@ def against_all(space: Space, rows: Ints, split: int, k: int, threads: int, tick
     def work(start: int) -> tuple[Ints, Ints, Floats]:
         some = rows[start : start + HIGH]
         mine = space.part(some)
-        best = np.empty((len(some), 0))
-        columns = np.empty((len(some), 0), np.int64)
+        best = np.full((len(some), wanted), np.inf)
+        columns = np.full((len(some), wanted), n)
         for first in range(split, n, WIDE):
             last = min(first + WIDE, n)
-            scores = space.scores(mine, space.part(slice(first, last))).astype(np.float64)
-            own = (some >= first) & (some < last)
-            scores[own, some[own] - first] = np.inf
-            if isinstance(space, Bits):  # among equals the first rows are taken
-                scores += np.arange(first, last) / (2.0 * n)
-            near = np.argpartition(scores, min(wanted, last - first) - 1, axis=1)[:, :wanted]
-            best = np.concatenate([best, np.take_along_axis(scores, near, 1)], axis=1)
-            columns = np.concatenate([columns, near + first], axis=1)
-            if best.shape[1] > wanted:
-                near = np.argpartition(best, wanted - 1, axis=1)[:, :wanted]
-                best, columns = np.take_along_axis(best, near, 1), np.take_along_axis(columns, near, 1)
-        order = np.lexsort((columns, best))
-        best, columns = np.take_along_axis(best, order, 1), np.take_along_axis(columns, order, 1)
+            scores = space.scores(mine, space.part(slice(first, last)))
+            own = np.flatnonzero((some >= first) & (some < last))
+            bound = best[:, -1]
+            if first == split and last - first > wanted:  # what is not among the best of these few is of no interest
+                few = scores[:, : max(FEW, 2 * wanted)]
+                bound = np.partition(few, wanted, axis=1)[:, wanted].astype(np.float64)
+            place, column = np.divmod(np.flatnonzero((scores <= bound[:, None]).ravel()), last - first)
+            score = scores[place, column].astype(np.float64)
+            score[np.isin(place, own) & (column + first == some[place])] = np.inf
+            place = np.concatenate([np.repeat(np.arange(len(some)), wanted), place])
+            column = np.concatenate([columns.ravel(), column + first])
+            score = np.concatenate([best.ravel(), score])
+            _, column, score = best_first(place, column, -score, wanted)
+            best, columns = -score.reshape(len(some), wanted), column.reshape(len(some), wanted)
         finite = np.isfinite(best)
         left = np.broadcast_to(some[:, None], columns.shape)[finite]
         right = columns[finite]

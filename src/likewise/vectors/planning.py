@@ -24,7 +24,9 @@ Floats = NDArray[np.float64]
 PRODUCT = 0.11  # one product of a matrix product
 PACK = 0.8  # one bit
 TABLE = 50.0  # one vector in one table
-COMPARE = 12.0  # one pair that meets, by its bits
+COMPARE = 6.0  # one pair that meets, and for every word of its bits
+LOOK = 3.0
+GROUP = 3.0  # one group of a pair, to see whether it met before
 VERIFY = 150.0  # one pair by its vectors, and for every component
 COMPONENT = 1.0
 SCORE = 1.5  # one pair of a block, beside the product
@@ -32,10 +34,13 @@ SUM = 0.8  # one component of a pair of a block that is no product
 WORD = 1.2  # one word of a pair of bits
 
 SAMPLE = 1500
-BINS = 512
+BINS = 256
 MOST_BITS = 4096
 MOST_TABLES = 4000
 TOGETHER = (1, 2, 3)
+LOOKED = (1, 2, 4, 8)
+
+Sieve = tuple[int, Floats]
 
 
 @dataclass(frozen=True)
@@ -48,13 +53,17 @@ class Spread:
 
 @dataclass(frozen=True)
 class Plan:
-    """Groups of bits, how many of them a table takes, and how many bits of a pair that meets may differ."""
+    """Groups of bits, and how many of them a table takes; of a pair that meets, some words are looked at first.
+
+    In those at most so many bits may differ.
+    """
 
     sketcher: Sketcher | None
     bits: int
     groups: int
     together: int
     words: int
+    looked: int
     most: int
     recall: float
     nanoseconds: float
@@ -130,6 +139,7 @@ def _plans(way: Sketcher, within: float, recall: float, known: Spread, most_bits
     n = len(way.space)
     differ = way.differ(within)
     loss = (1 - recall) / 10 if differ is not None else 0.0
+    sieves: dict[int, Sieve] = {}
     for together in TOGETHER:
         for bits in range(1, min(way.space.dimensions if isinstance(way, Samples) else 64, 64 // together) + 1):
             q = float(way.agree(np.array([within]), bits)[0])
@@ -137,19 +147,22 @@ def _plans(way: Sketcher, within: float, recall: float, known: Spread, most_bits
             if groups is None or math.comb(groups, together) > MOST_TABLES:
                 break
             words = -(-groups * bits // 64)
-            most = int(within) if differ is None else _most_differing(64 * words, differ, loss)
             alike = way.agree(known.distances, bits)
             meet = math.comb(groups, together) * alike**together
-            passing = _passing(way, 64 * words, most, known.distances)
-            verified = float(known.pairs @ (np.minimum(meet, 1) * passing))
+            met = float(known.pairs @ meet)
             hashing = PACK + (PRODUCT * way.space.dimensions if differ is not None else 0)
-            cost = (
-                n * (64 * words * hashing + math.comb(groups, together) * TABLE)
-                + COMPARE * float(known.pairs @ meet)
-                + (VERIFY + COMPONENT * way.space.dimensions) * verified
-            )
+            tables = n * (64 * words * hashing + math.comb(groups, together) * TABLE)
             reached = 1 - _fewer(q, together, groups) - loss
-            found.append(Plan(way, bits, groups, together, words, most, reached, cost))
+            for looked in LOOKED if differ is not None else (-(-way.space.dimensions // 64),):
+                if looked > words and differ is not None:
+                    break
+                if looked not in sieves:
+                    sieves[looked] = _sieve(way, looked, within, differ, loss, known.distances)
+                most, passing = sieves[looked]
+                passed, verified = known.pairs @ (meet * passing), known.pairs @ (np.minimum(meet, 1) * passing)
+                work = (COMPARE + LOOK * looked) * met + GROUP * groups / 2 * float(passed)
+                work += (VERIFY + COMPONENT * way.space.dimensions) * float(verified)
+                found.append(Plan(way, bits, groups, together, words, looked, most, reached, tables + work))
     return found
 
 
@@ -163,8 +176,9 @@ def _blocks(space: Bits, within: float, known: Spread) -> list[Plan]:
             continue
         bits = together * space.dimensions // groups
         meet = Samples(space, 0).agree(known.distances, bits) * tables
-        cost = len(space) * tables * TABLE + COMPARE * float(known.pairs @ meet)
-        found.append(Plan(None, 0, groups, together, 0, int(within), 1.0, cost))
+        looked = -(-space.dimensions // 64)
+        cost = len(space) * tables * TABLE + (COMPARE + LOOK * looked) * float(known.pairs @ meet)
+        found.append(Plan(None, 0, groups, together, 0, looked, int(within), 1.0, cost))
     return found
 
 
@@ -202,11 +216,12 @@ def _tail(bits: int, p: float) -> Floats:
     return np.concatenate([np.cumsum(mass[::-1])[::-1][1:], [0.0]])
 
 
-def _passing(way: Sketcher, bits: int, most: int, distances: Floats) -> Floats:
-    """Return the probability, about, that no more than so many bits differ."""
+def _sieve(way: Sketcher, looked: int, within: float, differ: float | None, loss: float, distances: Floats) -> Sieve:
+    """Return how many bits of so many words may differ, and about how likely no more do at these distances."""
+    if differ is None:
+        return int(within), (distances <= within).astype(float)
+    bits = 64 * looked
+    most = _most_differing(bits, differ, loss)
     p = 1 - way.agree(distances, 1)
-    if isinstance(way, Samples):
-        return (distances <= most).astype(float)
-    deviation = np.sqrt(np.maximum(p * (1 - p) * bits, 1e-9))
-    away = (p * bits - most - 0.5) / (deviation * math.sqrt(2))
-    return np.array([0.5 * math.erfc(value) for value in away.tolist()])
+    away = (most + 0.5 - p * bits) / np.sqrt(np.maximum(p * (1 - p) * bits, 1e-9))
+    return most, 1 / (1 + np.exp(np.clip(-1.702 * away, -700, 700)))

@@ -1,0 +1,118 @@
+"""Records that agree in whole fields: the simplest hash functions there are, for entity resolution (Section 3.8.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.arrays import Sets
+from likewise.errors import InputError, ParameterError
+from likewise.families.algebra import Family, check_distance
+from likewise.families.minhash import check_functions, check_seed
+from likewise.families.randomness import Floats, Hashes, uniform
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SameField(Family):
+    """The value of a field: function i is that of field i, and after the last come fields drawn at random.
+
+    Records are mappings and `fields` their keys, or they are tuples and lists and `fields` places in them. Text is
+    compared without regard to case and blanks, unless normalize=False. A value that is missing (None, nothing but
+    blanks, not a number) says nothing: it is `absent`, and agrees with no other, not even a missing one.
+
+    The distance of two records is the part of the fields in which they do not agree, so a field chosen at random agrees
+    with probability 1 − d; a record with missing values is not at distance 0 from itself. To find the pairs that agree
+    in at least one of f fields, use `.any_of(f)`.
+
+    >>> same = SameField(["name", "phone"])
+    >>> records = [{"name": "Ann  Lee", "phone": "1"}, {"name": "ann lee", "phone": "2"}, {"name": "Bo"}]
+    >>> values = same.hashes(records, 2)
+    >>> bool(values[0, 0] == values[1, 0]), bool(values[0, 1] == values[1, 1]), int(values[2, 1])
+    (True, False, 0)
+    >>> same.distances(records, np.array([0, 2]), np.array([1, 2])).tolist()
+    [0.5, 0.5]
+    """
+
+    fields: Sequence[str | int]
+    seed: int = 1
+    normalize: bool = True
+
+    unit = "part of fields that differ"
+    absent = 0
+
+    def __post_init__(self) -> None:
+        check_seed("SameField", self.seed)
+        fields = () if isinstance(self.fields, str | bytes) or not isinstance(self.fields, Iterable) else self.fields
+        object.__setattr__(self, "fields", tuple(fields))
+        names = all(isinstance(field, str) for field in self.fields)
+        places = all(isinstance(field, int) and not isinstance(field, bool) for field in self.fields)
+        if not self.fields or len(set(self.fields)) < len(self.fields) or not (names or places):
+            raise ParameterError.of("SameField", "fields", "a list of different names, or of different places", fields)
+
+    def collision(self, d: Any) -> Any:
+        """Return 1 − d."""
+        return 1 - check_distance("SameField", d, 1)
+
+    def choices(self, n: int) -> Ints:
+        """Return which field each of the first n functions looks at."""
+        count = len(self.fields)
+        drawn = (uniform(self.seed, 13, 1, n)[0] * count).astype(np.int64)
+        return np.where(np.arange(n) < count, np.arange(n), drawn)
+
+    def hashes(self, items: Any, n: int) -> Hashes:
+        """Return a hash of the field's value for every record and function, 0 if it is missing."""
+        return self._values(items)[:, self.choices(check_functions("SameField", n))]
+
+    def distances(self, items: Any, left: Ints, right: Ints) -> Floats:
+        """Return the part of the fields in which records do not agree."""
+        values = self._values(items)
+        mine, yours = values[left], values[right]
+        return np.asarray(1 - ((mine == yours) & (mine != 0)).mean(axis=1), np.float64)
+
+    def _values(self, items: Any) -> Hashes:
+        """Return the hash of every field of every record."""
+        if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
+            raise ParameterError.of("SameField", "items", "a list of records: mappings, tuples or lists", items)
+        rows = [self._read(number, record) for number, record in enumerate(items)]
+        out = np.zeros((len(rows), len(self.fields)), np.uint64)
+        for place, column in enumerate(zip(*rows, strict=True)):
+            there = [number for number, value in enumerate(column) if value is not None]
+            hashed = Sets.from_lists([[column[number]] for number in there], threads=1).values
+            out[there, place] = np.maximum(hashed, np.uint64(1))
+        return out
+
+    def _read(self, number: int, record: Any) -> list[Any]:
+        """Return the values of the fields of one record; None for one that is missing."""
+        if isinstance(self.fields[0], str):
+            if not isinstance(record, Mapping):
+                raise InputError(f"SameField: record {number} is {record!r}; it must be a mapping with field names")
+            return [self._plain(record.get(field)) for field in self.fields]
+        if isinstance(record, str | bytes | Mapping) or not isinstance(record, Sequence):
+            raise InputError(f"SameField: record {number} is {record!r}; it must be a tuple or list of values")
+        try:
+            return [self._plain(record[field]) for field in self.fields if isinstance(field, int)]
+        except IndexError:
+            raise InputError(f"SameField: record {number} has only {len(record)} values") from None
+
+    def _plain(self, value: Any) -> Any:
+        """Return a value in the form in which it is compared; None if it is missing."""
+        if isinstance(value, str):
+            text = " ".join(value.casefold().split()) if self.normalize else value
+            return text if text.strip() else None
+        return None if value is None or _not_equal_to_itself(value) else value
+
+
+def _not_equal_to_itself(value: Any) -> bool:
+    """Tell whether a value is one of those that stand for none, such as NaN."""
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA does not say
+        return True
+    except ValueError:  # arrays compare one by one
+        return False

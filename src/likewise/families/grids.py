@@ -1,0 +1,118 @@
+"""Fingerprints as sets of grid squares, and the family that looks at three squares at a time (Section 3.8.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.arrays import Sets
+from likewise.errors import InputError, ParameterError
+from likewise.families.algebra import Family, check_distance
+from likewise.families.minhash import check_functions, check_seed
+from likewise.families.randomness import Floats, uniform
+
+Ints = NDArray[np.int64]
+BLOCK = 1 << 24
+
+
+@dataclass(frozen=True)
+class GridTriples(Family):
+    """Whether a fingerprint has minutiae in all three of three random grid squares.
+
+    An item is the squares that hold a minutia, as numbers from 0 to squares − 1. A function puts all prints with
+    minutiae in its three squares in one bucket, value 1; all others get the value 0, which is `absent`: they collide
+    with nothing, not even with themselves.
+
+    The distance d is 1 − the probability that a square with a minutia in one print has one in the other too, and
+    2·|a ∩ b|/(|a| + |b|) measures that probability. If a square holds a minutia with probability `density`,
+    p(d) = (density·(1 − d))³. In the chapter two prints of one finger are 0.2 apart, those of two fingers 1 − density:
+
+    >>> triples = GridTriples(squares=1000, density=0.2)
+    >>> round(triples.probability(0.2), 6), round(triples.probability(0.8), 6)
+    (0.004096, 6.4e-05)
+    >>> two = triples.any_of(1024).all_of(2)
+    >>> round(two.probability(0.2), 2), round(two.probability(0.8), 4)
+    (0.97, 0.004)
+    """
+
+    squares: int
+    density: float = 0.2
+    seed: int = 1
+
+    unit = "part of minutiae not shared"
+    absent = 0
+
+    def __post_init__(self) -> None:
+        check_seed("GridTriples", self.seed)
+        if isinstance(self.squares, bool) or not isinstance(self.squares, int | np.integer) or self.squares < 3:
+            raise ParameterError.of("GridTriples", "squares", "a whole number from 3 on", self.squares)
+        if isinstance(self.density, bool) or not isinstance(self.density, int | float) or not 0 < self.density <= 1:
+            raise ParameterError.of("GridTriples", "density", "in (0, 1]", self.density)
+
+    def collision(self, d: Any) -> Any:
+        """Return (density·(1 − d))³: the probability that both prints have all three minutiae."""
+        return (self.density * (1 - check_distance("GridTriples", d, 1))) ** 3
+
+    def triples(self, n: int) -> Ints:
+        """Return the three squares, all different, of the first n functions: one row a function."""
+        drawn = (uniform(self.seed, 7, n, 3) * (self.squares - np.arange(3))).astype(np.int64)
+        first, second, third = drawn.T
+        second = second + (second >= first)
+        low, high = np.minimum(first, second), np.maximum(first, second)
+        third = third + (third >= low)
+        return np.stack([first, second, third + (third >= high)], axis=1)
+
+    def hashes(self, items: Any, n: int) -> NDArray[np.uint8]:
+        """Return 1 if the print has minutiae in all three squares, else 0."""
+        prints, triples = self._prints(items), self.triples(check_functions("GridTriples", n))
+        out = np.empty((len(prints), n), np.uint8)
+        step = max(1, BLOCK // (self.squares + n))
+        for start in range(0, len(prints), step):
+            part = prints.take(np.arange(start, min(start + step, len(prints))))
+            there = np.zeros((len(part), self.squares), bool)
+            there[np.repeat(np.arange(len(part)), part.sizes), part.values] = True
+            out[start : start + step] = there[:, triples].all(axis=2)
+        return out
+
+    def distances(self, items: Any, left: Ints, right: Ints) -> Floats:
+        """Return 1 − 2·|a ∩ b|/(|a| + |b|), |a| and |b| being the numbers of squares with minutiae."""
+        from likewise.measures import batch
+
+        prints = self._prints(items)
+        return 1 - batch.dice(prints.take(left), prints.take(right))
+
+    def _prints(self, items: Any) -> Sets:
+        """Return the squares of every print, each once."""
+        if isinstance(items, Sets):
+            values, offsets = items.values, items.offsets
+        elif isinstance(items, str | bytes) or not isinstance(items, Iterable):
+            raise ParameterError.of("GridTriples", "items", "a list of sets of square numbers", items)
+        else:
+            values, offsets = self._listed(list(items))
+        row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        wrong = (values < 0) | (values >= self.squares)
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            last = self.squares - 1
+            raise InputError(f"GridTriples: print {row[place]} has the square {values[place]}, not from 0 to {last}")
+        cells = np.unique(row * self.squares + values.astype(np.int64))
+        sizes = np.bincount(cells // self.squares, minlength=len(offsets) - 1)
+        return Sets(cells % self.squares, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+
+    @staticmethod
+    def _listed(items: list[Any]) -> tuple[NDArray[Any], Ints]:
+        rows = []
+        for number, item in enumerate(items):
+            try:
+                row = np.asarray(item if isinstance(item, np.ndarray) else list(item))
+            except TypeError:
+                row = np.zeros(1, object)
+            if row.ndim != 1 or (len(row) and row.dtype.kind not in "iu"):
+                raise InputError(f"GridTriples: print {number} is {item!r}; it must be a set of square numbers")
+            rows.append(row.astype(np.int64))
+        offsets = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+        return np.concatenate([np.zeros(0, np.int64), *rows]), offsets

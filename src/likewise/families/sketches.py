@@ -1,0 +1,159 @@
+"""The algebra of minhash signatures: those of unions from those of parts, and signatures of a few bits a slot.
+
+A slot of a classic signature is a least value, and the least value of a union is the lesser of those of its parts. So a
+set whose elements are stored in several places can be sketched there, each part by itself, and merged (exercise 3.3.7).
+
+A signature of b bits a slot (Li and König, 2010) keeps b bits of a hash of each slot's value. Slots that agree still
+do, and of the others one in 2^b does by chance, so they agree with probability P = C + (1 − C)·J, C = 2^−b, and the
+estimate of J is (P̂ − C)/(1 − C): unbiased, with the standard error √(P(1 − P)/n)/(1 − C).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import IncompatibleError, ParameterError
+from likewise.families.randomness import mix
+
+__all__ = ["BitSignatures", "bbit", "estimate_bbit", "fast_parts", "merge", "standard_error"]
+
+ROUND = np.uint64(32)
+BLOCK = 1 << 23
+
+
+def merge(*signatures: NDArray[Any]) -> NDArray[Any]:
+    """Return the signatures of unions: row i is that of the union of the sets whose signatures are row i of each.
+
+    Only for signatures that are made of least values: `MinHash(method="classic").signatures`, and `MinHash.parts`.
+
+    >>> merge(np.array([[3, 8, 1]]), np.array([[5, 2, 1]])).tolist()
+    [[3, 2, 1]]
+    """
+    if not signatures:
+        raise ParameterError("merge: give at least one array of signatures")
+    first, *rest = map(np.asarray, signatures)
+    merged = first.copy()
+    for other in rest:
+        if other.shape != first.shape or other.dtype != first.dtype:
+            raise IncompatibleError(
+                f"signatures of {_size(other)} and of {_size(first)} were not made the same way and cannot be merged"
+            )
+        np.minimum(merged, other, out=merged)
+    return merged
+
+
+def fast_parts(
+    values: NDArray[Any], offsets: NDArray[np.int64], seeds: NDArray[np.uint64], n: int
+) -> NDArray[np.uint64]:
+    """Return the fast sketch of each set with the round in which a slot was filled above the value of the slot.
+
+    A slot keeps its least pair (round, value) over all rounds, and rounds that were left out could not have changed it;
+    so the least pair of a union is the lesser of those of its parts.
+    """
+    from likewise.kernels.sketch import fast
+
+    parts = np.full((len(offsets) - 1, n), np.iinfo(np.uint64).max)
+    signature = np.empty(n, np.uint32)
+    for row, part in enumerate(parts):
+        members = values[offsets[row] : offsets[row + 1]]
+        if len(members):
+            fast(members, len(members), seeds, part, signature)
+    # A slot filled in one of the last n rounds is written without its round, and looks as if filled in the first.
+    slot = (mix(values.astype(np.uint64) ^ seeds[0]) >> ROUND) * np.uint64(n) >> ROUND
+    first = np.zeros(parts.shape, bool)
+    first[np.repeat(np.arange(len(parts)), np.diff(offsets)), slot.astype(np.int64)] = True
+    late = (parts >> ROUND == 0) & ~first
+    return np.where(late, parts | np.arange(n, 2 * n, dtype=np.uint64) << ROUND, parts)
+
+
+@dataclass(frozen=True)
+class BitSignatures:
+    """Signatures of a few bits a slot, packed, one row a set; they know how they were made."""
+
+    packed: NDArray[np.uint8]
+    slots: int
+    bits: int
+    made_by: str = ""
+
+    def __len__(self) -> int:
+        return len(self.packed)
+
+    def take(self, rows: Any) -> BitSignatures:
+        """Return these rows, in this order."""
+        return replace(self, packed=self.packed[np.asarray(rows, np.int64)])
+
+    def standard_error(self, similarity: float) -> float:
+        """Return the standard error of an estimate from these signatures for sets of this Jaccard similarity."""
+        return standard_error(similarity, self.slots, self.bits)
+
+
+def bbit(signatures: NDArray[Any], b: int, made_by: str = "") -> BitSignatures:
+    """Keep b bits of each slot: the lowest of a hash of its value, which are random however large the sets are.
+
+    `made_by` names what made the signatures, so that others are not compared with them.
+
+    >>> few = bbit(np.arange(256, dtype=np.uint32).reshape(2, 128), 2)
+    >>> len(few), few.packed.nbytes
+    (2, 64)
+    """
+    table = np.asarray(signatures)
+    if table.ndim != 2 or table.dtype.kind != "u":
+        raise ParameterError.of("bbit", "signatures", "a table of unsigned numbers, one row a set", table.dtype)
+    if isinstance(b, bool) or not isinstance(b, (int, np.integer)) or not 1 <= b <= 32:
+        raise ParameterError.of("bbit", "b", "a whole number from 1 to 32", b)
+    n, width = table.shape[1], int(b)
+    packed = np.empty((len(table), -(-n * width // 8)), np.uint8)
+    step = max(1, BLOCK // max(1, n * width))
+    for start in range(0, len(table), step):
+        values = mix(table[start : start + step].astype(np.uint64))
+        planes = values[:, :, None] >> np.arange(width, dtype=np.uint64) & np.uint64(1)
+        packed[start : start + step] = np.packbits(planes.astype(np.uint8).reshape(len(values), -1), axis=1)
+    return BitSignatures(packed, n, width, made_by)
+
+
+def estimate_bbit(a: BitSignatures, b: BitSignatures) -> NDArray[np.float64]:
+    """Return the estimated Jaccard similarity of row i of one with row i of the other.
+
+    It is unbiased, and for that may be a little below 0 where the similarity is near 0.
+
+    >>> few = bbit(np.arange(256, dtype=np.uint32).reshape(2, 128), 2)
+    >>> estimate_bbit(few, few).tolist()
+    [1.0, 1.0]
+    """
+    if (a.slots, a.bits, a.made_by) != (b.slots, b.bits, b.made_by):
+        raise IncompatibleError(f"signatures of {_kind(a)} and of {_kind(b)} cannot be compared")
+    if len(a) != len(b):
+        raise IncompatibleError(f"{len(a)} signatures cannot be compared with {len(b)}, row by row")
+    agreed = np.empty(len(a), np.float64)
+    step = max(1, BLOCK // max(1, a.slots * a.bits))
+    for start in range(0, len(a), step):
+        part = slice(start, start + step)
+        differ = np.unpackbits(a.packed[part] ^ b.packed[part], axis=1, count=a.slots * a.bits)
+        agreed[part] = 1 - differ.reshape(len(differ), a.slots, a.bits).any(axis=2).mean(axis=1)
+    chance = 2.0**-a.bits
+    return (agreed - chance) / (1 - chance)
+
+
+def standard_error(similarity: float, n: int, b: int | None = None) -> float:
+    """Return the standard error of a similarity estimated from n slots, whole or of b bits.
+
+    >>> round(standard_error(0.5, 100), 3), round(standard_error(0.5, 100, b=1), 3)
+    (0.05, 0.087)
+    """
+    chance = 0.0 if b is None else 2.0**-b
+    agree = chance + (1 - chance) * similarity
+    return math.sqrt(agree * (1 - agree) / n) / (1 - chance)
+
+
+def _kind(signatures: BitSignatures) -> str:
+    made = f" made by {signatures.made_by}" if signatures.made_by else ""
+    return f"{signatures.slots} slots of {signatures.bits} bits{made}"
+
+
+def _size(table: NDArray[Any]) -> str:
+    return f"shape {table.shape} and {table.dtype}"

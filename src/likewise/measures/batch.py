@@ -1,0 +1,336 @@
+"""The measures over whole arrays of pairs: row i of one with row i of the other (Sections 3.1 and 3.5).
+
+The names and the values are those of `likewise.measures`. Vectors are the rows of a table; y may also be a single
+vector, which is compared with all rows of x. They are read in blocks, so a table may be a memory map. Sets come as
+`Sets`, or as lists of tokens, which are told apart by type and value, as in `Sets.from_lists`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import measures
+from likewise.errors import InputError, ParameterError
+
+__all__ = [
+    "angle",
+    "bag_jaccard",
+    "containment",
+    "cosine",
+    "dice",
+    "edit",
+    "hamming",
+    "jaccard",
+    "jaccard_distance",
+    "lr",
+    "overlap",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+BLOCK = 1 << 18
+"""So many numbers of a table are worked on at a time."""
+
+
+class Overlap(NamedTuple):
+    """How many elements each pair of sets shares, and how many the first and the second have."""
+
+    shared: Ints
+    a: Ints
+    b: Ints
+
+    @property
+    def union(self) -> Ints:
+        """How many elements are in one set or the other."""
+        return self.a + self.b - self.shared
+
+
+def jaccard(a: Any, b: Any) -> Floats:
+    """Return the Jaccard similarity of each pair of sets (Section 3.1.1).
+
+    >>> jaccard([[1, 2, 3, 4], []], [[2, 3, 5, 7], []]).round(3).tolist()
+    [0.333, 1.0]
+    """
+    pairs = _overlap("jaccard", a, b)
+    return _ratio(pairs.shared, pairs.union, 1.0)
+
+
+def jaccard_distance(a: Any, b: Any) -> Floats:
+    """Return the Jaccard distance of each pair of sets (Section 3.5.3).
+
+    >>> jaccard_distance([[1, 2, 3, 4]], [[2, 3, 4, 5]]).tolist()
+    [0.4]
+    """
+    pairs = _overlap("jaccard_distance", a, b)
+    return _ratio(pairs.union - pairs.shared, pairs.union, 0.0)
+
+
+def containment(a: Any, b: Any) -> Floats:
+    """Return the part of each set of `a` that is in its partner.
+
+    >>> containment([[1, 2, 3, 4]], [[2, 3, 4, 5, 6, 7]]).tolist()
+    [0.75]
+    """
+    pairs = _overlap("containment", a, b)
+    return _ratio(pairs.shared, pairs.a, 1.0)
+
+
+def dice(a: Any, b: Any) -> Floats:
+    """Return the Dice coefficient of each pair of sets.
+
+    >>> dice([[1, 2, 3, 4]], [[3, 4, 5, 6]]).tolist()
+    [0.5]
+    """
+    pairs = _overlap("dice", a, b)
+    return _ratio(2 * pairs.shared, pairs.a + pairs.b, 1.0)
+
+
+def cosine(a: Any, b: Any) -> Floats:
+    """Return the cosine similarity of each pair of sets. (The cosine distance of vectors is `angle`.)
+
+    >>> cosine([[1]], [[1, 2, 3, 4]]).tolist()
+    [0.5]
+    """
+    pairs = _overlap("cosine", a, b)
+    return _ratio(pairs.shared, np.sqrt(pairs.a * pairs.b), pairs.union == 0)
+
+
+def overlap(a: Any, b: Any) -> Floats:
+    """Return the overlap coefficient of each pair of sets.
+
+    >>> overlap([[1, 2]], [[2, 3, 4, 5]]).tolist()
+    [0.5]
+    """
+    pairs = _overlap("overlap", a, b)
+    return _ratio(pairs.shared, np.minimum(pairs.a, pairs.b), pairs.union == 0)
+
+
+def bag_jaccard(a: Any, b: Any, union: Literal["sum", "max"] = "sum") -> Floats:
+    """Return the Jaccard similarity of each pair of bags, one pair at a time in Python (Section 3.1.3).
+
+    For large numbers of bags, `jaccard` of `Sets.from_lists(bags, bag=True)` is that by the union "max", and fast.
+
+    >>> bag_jaccard(["aaab"], ["aabbc"], union="max").tolist()
+    [0.5]
+    """
+    return np.array(
+        [measures.bag_jaccard(p, q, union) for p, q in _partners("bag_jaccard", list(a), list(b))], np.float64
+    )
+
+
+def lr(x: Any, y: Any, r: float = 2) -> Floats:
+    """Return the distance of each pair of points by the Lr norm, r ≥ 1 or inf (Section 3.5.2).
+
+    >>> lr([[2, 7], [1, 1]], [[6, 4], [1, 1]]).tolist(), lr([[2, 7], [1, 1]], [6, 4], r=1).tolist()
+    ([5.0, 0.0], [7.0, 8.0])
+    """
+    from likewise.kernels.distances import norms
+
+    power = measures.check_norm(r)
+    return _distances("lr", x, y, lambda a, b, step, out: norms(a, b, step, power, out), _not_finite)
+
+
+def angle(x: Any, y: Any) -> Floats:
+    """Return the angle of each pair of vectors in degrees, from 0 to 180: the cosine distance (Section 3.5.4).
+
+    >>> angle([[1, 2, -1], [0, 3, 0]], [[2, 1, 1], [0, -1, 0]]).round(9).tolist()
+    [60.0, 180.0]
+    """
+    from likewise.kernels.distances import angles
+
+    return _distances("angle", x, y, angles, _no_direction)
+
+
+def hamming(x: Any, y: Any, packed: bool = False) -> Ints:
+    """Return in how many components each pair of vectors differs (Section 3.5.6).
+
+    With packed=True the components are bits, eight in each uint8, as `np.packbits` makes them, or 64 in each uint64.
+
+    >>> hamming([[1, 0, 1, 0, 1]], [[1, 1, 1, 1, 0]]).tolist()
+    [3]
+    >>> hamming(np.uint8([[0b10101]]), np.uint8([[0b11110]]), packed=True).tolist()
+    [3]
+    """
+    a, b, step = _tables("hamming", x, y)
+    if packed and not (a.dtype == b.dtype and a.dtype in (np.uint8, np.uint64)):
+        raise ParameterError(
+            f"hamming: packed rows must both be of uint8 or both of uint64; they are of {a.dtype} and {b.dtype}"
+        )
+    out = np.empty(len(a), np.int64)
+    for rows, others in _blocks(a, step):
+        if packed:
+            _count_bits(a[rows], b[others], step, out[rows])
+        else:
+            out[rows] = np.count_nonzero(a[rows] != b[others], axis=1)
+    return out
+
+
+def edit(x: Any, y: Any, mutations: bool = False, transpositions: bool = False, threads: int | None = 1) -> Ints:
+    """Return how many edits turn each string into its partner (Section 3.5.5).
+
+    Transpositions without mutations are counted in Python, the other three kinds in compiled code.
+
+    >>> edit(["abcde", "ab"], ["acfdeg", "ba"]).tolist()
+    [3, 2]
+    """
+    from rapidfuzz import process
+
+    from likewise.parallel import check_threads
+
+    workers = check_threads("edit", threads)
+    first, second = _listed(x), _listed(y)
+    pairs = list(_partners("edit", first, second))
+    for row, pair in enumerate(pairs):
+        if not all(isinstance(text, str) for text in pair):
+            wrong = next(text for text in pair if not isinstance(text, str))
+            raise InputError(f"edit: row {row} holds {wrong!r}, which is not a string")
+    scorer = measures.edit_scorer(mutations, transpositions)
+    if scorer is None:
+        return np.array([measures.edit(p, q, mutations, transpositions) for p, q in pairs], np.int64)
+    found: Ints = process.cpdist(first, second, scorer=scorer, dtype=np.int64, workers=workers)
+    return found
+
+
+def _overlap(owner: str, a: Any, b: Any) -> Overlap:
+    """Count what each pair of sets shares."""
+    from likewise.kernels.distances import overlaps
+
+    values_a, offsets_a = _ragged(owner, a)
+    values_b, offsets_b = _ragged(owner, b)
+    if len(offsets_a) != len(offsets_b):
+        raise ParameterError(
+            f"{owner}: there are {len(offsets_a) - 1} sets on one side and {len(offsets_b) - 1} on the other"
+        )
+    kind = np.uint32 if values_a.dtype == values_b.dtype == np.uint32 else np.uint64
+    out = np.empty(len(offsets_a) - 1, np.int64)
+    overlaps(_ready(values_a, kind), offsets_a, _ready(values_b, kind), offsets_b, out)
+    return Overlap(out, np.diff(offsets_a), np.diff(offsets_b))
+
+
+def _ragged(owner: str, sets: Any) -> tuple[NDArray[Any], Ints]:
+    """Return sets as (values, offsets): those of `Sets`, or what its `from_lists` makes of lists."""
+    if hasattr(sets, "values") and hasattr(sets, "offsets") and hasattr(sets, "sizes"):
+        values, offsets = np.asarray(sets.values), np.asarray(sets.offsets)
+        if values.dtype.kind not in "iu":
+            raise ParameterError(f"{owner}: the elements of the sets must be whole numbers, not {values.dtype}")
+        return values, _ready(offsets, np.int64)
+    from likewise.tokens import set_parts
+
+    parts = [work() for work in set_parts(sets, False, 1)]
+    sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(offsets) for _, offsets in parts)])
+    return np.concatenate([np.zeros(0, np.uint64), *(values for values, _ in parts)]), _ready(
+        np.cumsum(sizes), np.int64
+    )
+
+
+def _ratio(part: NDArray[Any], whole: NDArray[Any], otherwise: Any) -> Floats:
+    """Divide where there is something to divide by."""
+    out = np.empty(len(part), np.float64)
+    out[:] = otherwise
+    np.divide(part, whole, out=out, where=whole > 0)
+    return out
+
+
+def _distances(
+    owner: str, x: Any, y: Any, kernel: Callable[..., Any], fault: Callable[[NDArray[Any]], NDArray[np.bool_]]
+) -> Floats:
+    """Fill in the distances block by block; a result that is not finite is cause to look at the vectors for a fault."""
+    a, b, step = _tables(owner, x, y)
+    for name, table in (("x", a), ("y", b)):
+        if table.dtype.kind not in "fiub":
+            raise ParameterError(f"{owner}: {name} must be a table of numbers, not of {table.dtype}")
+    kind = np.float32 if np.result_type(a, b, np.float32) == np.float32 else np.float64
+    out = np.empty(len(a), np.float64)
+    for rows, others in _blocks(a, step):
+        left, right = _ready(a[rows], kind), _ready(b[others], kind)
+        kernel(left, right, step, out[rows])
+        if np.isfinite(out[rows]).all():
+            continue
+        for name, block, start in (("x", left, rows.start), ("y", right, others.start)):
+            wrong = fault(block)
+            if wrong.any():
+                row = int(np.argmax(wrong))
+                where = f"row {start + row} of {name}" if name == "x" or step else name
+                raise _fault(f"{owner}: {where}", block[row])
+    return out
+
+
+def _not_finite(block: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.asarray(~np.isfinite(block).all(axis=1))
+
+
+def _no_direction(block: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.asarray(_not_finite(block) | ~block.any(axis=1))
+
+
+def _fault(where: str, vector: NDArray[Any]) -> InputError:
+    """Return the error that says what is wrong with the vector."""
+    if np.isfinite(vector).all():
+        return InputError(f"{where} is a vector of zeros, which has no direction")
+    return InputError(f"{where} holds a number that is not finite")
+
+
+def _tables(owner: str, x: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any], int]:
+    """Return both tables, and 1; or x, y as a table of one row, and 0."""
+    try:
+        a, b = np.asarray(x), np.asarray(y)
+    except ValueError as error:
+        raise ParameterError(f"{owner}: the vectors are not all of equal length: {error}") from error
+    if a.ndim != 2:
+        raise ParameterError(f"{owner}: x must be a table, one row a vector; it has {a.ndim} dimensions, not 2")
+    if b.ndim == 1 and b.shape[0] == a.shape[1]:
+        return a, b[np.newaxis], 0
+    if a.shape != b.shape:
+        raise ParameterError(
+            f"{owner}: x is of shape {a.shape} and y of {b.shape}; "
+            "they must be equal, or y a vector as long as the rows of x"
+        )
+    return a, b, 1
+
+
+def _blocks(table: NDArray[Any], step: int) -> Iterator[tuple[slice, slice]]:
+    """Yield the rows of one block after another, and those of the other table that belong to it."""
+    size = max(1, BLOCK // max(1, table.shape[1]))
+    for start in range(0, len(table), size):
+        rows = slice(start, min(start + size, len(table)))
+        yield rows, rows if step else slice(0, 1)
+
+
+def _ready(array: NDArray[Any], kind: Any) -> NDArray[Any]:
+    """Return an array as kernels take it: contiguous, aligned, read-only; copied only if it must be."""
+    found = np.asarray(np.require(array, kind, ["C", "A"])).view()
+    found.flags.writeable = False
+    return found
+
+
+def _count_bits(a: NDArray[Any], b: NDArray[Any], step: int, out: Ints) -> None:
+    from likewise.kernels.distances import bit_distances
+
+    bit_distances(_words(a), _words(b), step, out)
+
+
+def _words(block: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return rows of bytes as rows of words, the last of them filled up with zeros."""
+    if block.dtype == np.uint8:
+        block = np.pad(np.ascontiguousarray(block), ((0, 0), (0, -block.shape[1] % 8))).view(np.uint64)
+    return _ready(block, np.uint64)
+
+
+def _partners(owner: str, a: list[Any], b: list[Any]) -> Iterator[tuple[Any, Any]]:
+    if len(a) != len(b):
+        raise ParameterError(f"{owner}: there are {len(a)} items on one side and {len(b)} on the other")
+    return zip(a, b, strict=True)
+
+
+def _listed(strings: Any) -> list[Any]:
+    """Return a column of strings as a list: of Arrow, NumPy, pandas, or any iterable."""
+    for name in ("to_pylist", "tolist"):
+        if hasattr(strings, name):
+            return list(getattr(strings, name)())
+    if isinstance(strings, str):
+        raise ParameterError.of("edit", "strings", "a list of strings", strings)
+    return list(strings)
