@@ -1,0 +1,263 @@
+"""The batch forms: each is the function of the same name for single pairs, row by row."""
+
+import math
+import re
+import tracemalloc
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from likewise import Sets, measures
+from likewise.errors import InputError, ParameterError
+from likewise.measures import batch
+
+OF_SETS = ["jaccard", "jaccard_distance", "containment", "dice", "cosine", "overlap"]
+OF_VECTORS = ["lr", "angle", "hamming"]
+TOKENS = st.integers(-3, 5) | st.sampled_from("abcd")
+LISTS = st.lists(TOKENS, max_size=8)
+KINDS = [bool, np.int8, np.uint8, np.int32, np.uint64, np.float16, np.float32, np.float64, ">f8", np.longdouble]
+
+
+def tables(kind, n=50, d=7, seed=1):
+    """Two tables of small whole numbers, which every type holds, and no row of which is all zeros."""
+    rng = np.random.default_rng(seed)
+    x, y = (rng.integers(0, 4, (n, d)) for _ in "xy")
+    x[:, 0] = y[:, 0] = 1
+    return x.astype(kind), y.astype(kind)
+
+
+def test_every_measure_has_its_batch_form():
+    assert set(batch.__all__) == set(measures.__all__)
+    assert set(batch.__all__) == {*OF_SETS, *OF_VECTORS, "bag_jaccard", "edit"}
+
+
+@given(pairs=st.lists(st.tuples(LISTS, LISTS), max_size=6))
+def test_sets(pairs):
+    left, right = [a for a, _ in pairs], [b for _, b in pairs]
+    sets = Sets.from_lists(left)
+    for name in OF_SETS:
+        expected = [getattr(measures, name)(a, b) for a, b in pairs]
+        found = getattr(batch, name)(sets, right)
+        assert found.dtype == np.float64
+        assert found.tolist() == expected, name
+    assert batch.jaccard(left, right).tolist() == batch.jaccard(sets, Sets.from_lists(right)).tolist()
+
+
+def test_sets_of_any_whole_numbers_and_an_arrow_column():
+    lists = [[1, 2, 3], [], [5, 2**31]], [[3, 1, 9], [], [2**31]]
+    ragged = [(np.array([x for row in part for x in row]), np.cumsum([0, *map(len, part)])) for part in lists]
+    for kind in (np.uint32, np.uint64, np.int64):
+        (a, offsets_a), (b, offsets_b) = ragged
+        for other in (kind, np.uint64):
+            found = batch.jaccard(Sets(a.astype(kind), offsets_a), Sets(b.astype(other), offsets_b))
+            assert found.tolist() == [0.5, 1.0, 0.5]
+    assert batch.jaccard(*map(pa.array, lists)).tolist() == [0.5, 1.0, 0.5]
+
+
+def test_many_lists_are_not_mixed_up():
+    """More than one portion of lists."""
+    lists = [[i, i + 1, i + 2] for i in range(20_000)]
+    assert (batch.jaccard(lists, lists) == 1).all()
+    assert (batch.jaccard(lists[:-1], lists[1:]) == 0.5).all()
+
+
+@given(st.lists(st.tuples(st.text("ab", max_size=6), st.text("abc", max_size=6)), max_size=5))
+def test_bags(pairs):
+    left, right = [a for a, _ in pairs], [Counter(b) for _, b in pairs]
+    for union in ("sum", "max"):
+        expected = [measures.bag_jaccard(a, b, union) for a, b in pairs]
+        assert batch.bag_jaccard(left, right, union=union).tolist() == expected
+    fast = batch.jaccard(*(Sets.from_lists([list(pair[side]) for pair in pairs], bag=True) for side in (0, 1)))
+    assert fast.tolist() == batch.bag_jaccard(left, right, union="max").tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("size", [1, 20, 1 << 18])
+def test_vectors_of_any_type_in_blocks_of_any_size(kind, size, monkeypatch):
+    monkeypatch.setattr(batch, "BLOCK", size)
+    x, y = tables(kind)
+    single = y[3]
+    for r in (1, 1.5, 2, 3, math.inf):
+        assert batch.lr(x, y, r).tolist() == pytest.approx([measures.lr(*row, r) for row in zip(x, y, strict=True)])
+        assert batch.lr(x, single, r).tolist() == pytest.approx([measures.lr(row, single, r) for row in x])
+    expected = [measures.angle(*row) for row in zip(x, y, strict=True)]
+    assert batch.angle(x, y).tolist() == pytest.approx(expected, abs=1e-9)
+    assert batch.angle(x, single).tolist() == pytest.approx([measures.angle(row, single) for row in x], abs=1e-9)
+    assert batch.hamming(x, y).tolist() == [measures.hamming(*row) for row in zip(x, y, strict=True)]
+    assert batch.hamming(x, single).tolist() == [measures.hamming(row, single) for row in x]
+    assert (batch.lr(x, y).dtype, batch.angle(x, y).dtype, batch.hamming(x, y).dtype) == (float, float, np.int64)
+
+
+@given(st.lists(st.tuples(*[st.floats(-1e300, 1e300)] * 4), min_size=1, max_size=5))
+def test_angles_of_doubles_of_any_size(rows):
+    table = np.array(rows)
+    table[:, [0, 2]] += table[:, [0, 2]] == 0
+    x, y = table[:, :2], table[:, 2:]
+    expected = [measures.angle(*row) for row in zip(x, y, strict=True)]
+    assert batch.angle(x, y).tolist() == pytest.approx(expected, abs=1e-9)
+
+
+def test_tables_of_two_types():
+    x, _ = tables(np.float32)
+    assert batch.lr(x, x + np.float64(1e-12), math.inf).tolist() == pytest.approx([1e-12] * len(x), rel=1e-3)
+    assert batch.lr(np.int8([[127]]), np.uint8([[255]])).tolist() == [128]
+    assert batch.lr(np.int32([[2**31 - 1]]), np.float32([[0]])).tolist() == [2**31 - 1]
+
+
+@pytest.mark.parametrize("view", [np.asfortranarray, lambda x: x[::-1], lambda x: np.hstack([x, x])[:, 7:]])
+def test_tables_of_any_layout(view):
+    x, y = tables(np.float64)
+    a, b = view(x), view(y)
+    for distance in (batch.lr, batch.angle, batch.hamming):
+        assert distance(a, b).tolist() == distance(a.copy(), b.copy()).tolist()
+    for kind in (np.uint8, np.uint64):
+        a, b = view(x.astype(kind)), view(y.astype(kind))
+        assert batch.hamming(a, b, packed=True).tolist() == batch.hamming(a.copy(), b.copy(), packed=True).tolist()
+
+
+def test_a_memory_map_is_never_copied_as_a_whole(tmp_path):
+    path = tmp_path / "vectors.npy"
+    np.save(path, np.random.default_rng(1).standard_normal((8000, 512)).astype(np.float16))
+    table = np.load(path, mmap_mode="r")
+    batch.lr(table[:2], table[:2])
+    tracemalloc.start()
+    try:
+        distances = batch.lr(table[:4000], table[4000:])
+        angles = batch.angle(table, table[0])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < table.nbytes, "two blocks of 1 MB as float32, and the results"
+    assert distances[17] == pytest.approx(measures.lr(table[17], table[4017]))
+    assert angles[5000] == pytest.approx(measures.angle(table[5000], table[0]))
+
+
+@pytest.mark.parametrize("bits", [0, 1, 8, 13, 64, 200])
+def test_packed_bits(bits):
+    rng = np.random.default_rng(bits)
+    x, y = (rng.integers(0, 2, (30, bits), np.uint8) for _ in "xy")
+    expected = (x != y).sum(axis=1).tolist()
+    a, b = np.packbits(x, axis=1), np.packbits(y, axis=1)
+    assert batch.hamming(a, b, packed=True).tolist() == expected
+    assert batch.hamming(a, b[0], packed=True).tolist() == (x != y[0]).sum(axis=1).tolist()
+    wide = [np.pad(table, ((0, 0), (0, -table.shape[1] % 8))).view(np.uint64) for table in (a, b)]
+    assert batch.hamming(*wide, packed=True).tolist() == expected
+
+
+def test_packed_words_must_be_bytes_or_words_of_64_bits():
+    words = np.ones((2, 2), np.uint64)
+    for other in (words.astype(np.uint8), words.astype(np.int64), words.astype(bool)):
+        with pytest.raises(ParameterError, match="packed rows must both be of uint8 or both of uint64"):
+            batch.hamming(words, other, packed=True)
+
+
+@pytest.mark.parametrize("mutations", [False, True])
+@pytest.mark.parametrize("transpositions", [False, True])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_edits(mutations, transpositions, threads):
+    rng = np.random.default_rng(1)
+    left, right = (["".join(rng.choice(list("abcé"), n)) for n in rng.integers(0, 12, 60)] for _ in "xy")
+    expected = [measures.edit(a, b, mutations, transpositions) for a, b in zip(left, right, strict=True)]
+    for column in (list, np.array, pa.array, iter):
+        found = batch.edit(column(left), column(right), mutations, transpositions, threads=threads)
+        assert found.dtype == np.int64
+        assert found.tolist() == expected
+    assert batch.edit([], [], mutations, transpositions).tolist() == []
+
+
+def test_what_edit_refuses():
+    with pytest.raises(InputError, match="edit: row 1 holds None, which is not a string"):
+        batch.edit(["a", "b"], ["a", None])
+    with pytest.raises(InputError, match="edit: row 0 holds 5"):
+        batch.edit([5], ["a"], transpositions=True)
+    with pytest.raises(ParameterError, match="'threads' parameter of edit"):
+        batch.edit(["a"], ["a"], threads=0)
+    with pytest.raises(ParameterError, match="a list of strings"):
+        batch.edit("ab", "cd")
+
+
+@pytest.mark.parametrize("name", [*OF_SETS, "bag_jaccard", "edit"])
+def test_both_sides_must_be_of_equal_length(name):
+    with pytest.raises(ParameterError, match=rf"{name}: there are 2 (sets|items) on one side and 1 on the other"):
+        getattr(batch, name)([["a"], ["b"]] if name != "edit" else ["a", "b"], [["a"]] if name != "edit" else ["a"])
+
+
+@pytest.mark.parametrize("name", OF_VECTORS)
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        (np.ones((3, 2)), np.ones((2, 2)), "x is of shape (3, 2) and y of (2, 2)"),
+        (np.ones((3, 2)), np.ones(3), "x is of shape (3, 2) and y of (3,)"),
+        (np.ones((3, 2)), np.ones((1, 2)), "x is of shape (3, 2) and y of (1, 2)"),
+        (np.ones(3), np.ones(3), "it has 1 dimensions, not 2"),
+        ([[1, 2], [3]], [[1, 2], [3, 4]], "the vectors are not all of equal length"),
+    ],
+)
+def test_shapes_that_do_not_fit(name, x, y, message):
+    with pytest.raises(ParameterError, match=re.escape(message)):
+        getattr(batch, name)(x, y)
+
+
+@pytest.mark.parametrize("name", ["lr", "angle"])
+def test_only_numbers_have_lengths_and_angles(name):
+    with pytest.raises(ParameterError, match="y must be a table of numbers, not of <U1"):
+        getattr(batch, name)([[1.0]], [["a"]])
+    assert batch.hamming([["a", "b"]], [["a", "c"]]).tolist() == [1]
+
+
+def test_an_r_below_1_is_refused():
+    with pytest.raises(ParameterError, match=r"'r' parameter of lr .* Got 0.5 instead"):
+        batch.lr([[1.0]], [[2.0]], r=0.5)
+
+
+def test_sets_of_fractions_are_refused():
+    with pytest.raises(ParameterError, match="the elements of the sets must be whole numbers, not float64"):
+        batch.jaccard(Sets(np.ones(2), np.array([0, 2])), [[1]])
+
+
+@pytest.mark.parametrize("name", ["lr", "angle"])
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("size", [6, 1 << 18])
+def test_the_row_that_is_not_finite_is_named(name, kind, bad, size, monkeypatch):
+    monkeypatch.setattr(batch, "BLOCK", size)
+    distance = getattr(batch, name)
+    good, wrong = np.ones((9, 3), kind), np.ones((9, 3), kind)
+    wrong[5, 1] = bad
+    with pytest.raises(InputError, match=f"{name}: row 5 of x holds a number that is not finite"):
+        distance(wrong, good)
+    with pytest.raises(InputError, match=f"{name}: row 5 of y holds a number that is not finite"):
+        distance(good, wrong)
+    with pytest.raises(InputError, match=f"{name}: y holds a number that is not finite"):
+        distance(good, wrong[5])
+
+
+@pytest.mark.parametrize("r", [1, 2, 3, math.inf])
+def test_infinite_minus_infinite_is_no_distance_either(r):
+    with pytest.raises(InputError, match="row 1 of x holds a number that is not finite"):
+        batch.lr([[1.0], [math.inf]], [[1.0], [math.inf]], r)
+    assert batch.lr([[1.5e308]], [[-1.5e308]], r).tolist() == [math.inf], "too far for a double"
+
+
+def test_the_vector_of_zeros_is_named():
+    good, wrong = np.ones((9, 3)), np.ones((9, 3))
+    wrong[7] = 0
+    with pytest.raises(InputError, match="angle: row 7 of x is a vector of zeros, which has no direction"):
+        batch.angle(wrong, good)
+    with pytest.raises(InputError, match="angle: row 7 of y is a vector of zeros"):
+        batch.angle(good, wrong)
+    with pytest.raises(InputError, match="angle: y is a vector of zeros"):
+        batch.angle(good, [0, 0, 0])
+    with pytest.raises(InputError, match="angle: row 0 of x is a vector of zeros"):
+        batch.angle(np.ones((2, 0)), np.ones((2, 0)))
+    assert batch.lr(wrong, good)[7] == pytest.approx(math.sqrt(3))
+
+
+@pytest.mark.parametrize("name", OF_VECTORS)
+def test_no_rows(name):
+    assert getattr(batch, name)(np.ones((0, 3)), np.ones((0, 3))).tolist() == []
+    assert getattr(batch, name)(np.ones((0, 3)), np.ones(3)).tolist() == []
