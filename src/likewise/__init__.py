@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from likewise.families.fields import SameField as SameField
     from likewise.families.grids import GridTriples as GridTriples
     from likewise.families.minhash import MinHash as MinHash
+    from likewise.families.stripes import Stripes as Stripes
     from likewise.families.terms import SimHash as SimHash
     from likewise.families.tuning import Similarities as Similarities
     from likewise.families.tuning import tune as tune
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from likewise.families.vectors import Hyperplanes as Hyperplanes
     from likewise.families.vectors import RandomLines as RandomLines
     from likewise.families.vectors import SignSketch as SignSketch
-    from likewise.families.vectors import Stripes as Stripes
     from likewise.families.vectors import UnaryCode as UnaryCode
     from likewise.families.weighted import WeightedMinHash as WeightedMinHash
     from likewise.forecast import plan as plan
@@ -62,7 +62,7 @@ _HOME = {
     "SameField": "likewise.families.fields",
     "SignSketch": "likewise.families.vectors",
     "SimHash": "likewise.families.terms",
-    "Stripes": "likewise.families.vectors",
+    "Stripes": "likewise.families.stripes",
     "UnaryCode": "likewise.families.vectors",
     "WeightedMinHash": "likewise.families.weighted",
     "Sets": "likewise.arrays",

@@ -19,6 +19,7 @@ from likewise.families.algebra import Family
 from likewise.families.fields import SameField
 from likewise.families.grids import GridTriples
 from likewise.families.minhash import MinHash
+from likewise.families.stripes import Stripes
 from likewise.families.terms import SimHash
 from likewise.families.vectors import (
     BitSampling,
@@ -26,7 +27,6 @@ from likewise.families.vectors import (
     Hyperplanes,
     RandomLines,
     SignSketch,
-    Stripes,
     UnaryCode,
 )
 from likewise.families.weighted import WeightedMinHash

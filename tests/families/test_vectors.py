@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise.errors import InputError, ParameterError
+from likewise.families.stripes import Stripes
 from likewise.families.vectors import (
     BitSampling,
     CauchyLines,
     Hyperplanes,
     RandomLines,
     SignSketch,
-    Stripes,
     UnaryCode,
 )
 

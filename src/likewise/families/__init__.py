@@ -7,7 +7,8 @@ probing     the buckets next to that of a query
 plotting    curves drawn
 minhash     sets: the real minhash, signatures of any length from a seed
 weighted    bags and weighted sets: consistent weighted sampling
-vectors     points and directions: hyperplanes, lines, stripes, sampled bits, unary code
+vectors     points and directions: hyperplanes, lines, sampled bits, unary code
+stripes     points with one bit a function
 terms       text as vectors of terms: SimHash
 grids       fingerprints as sets of grid squares: three squares at a time
 fields      records: identical field values

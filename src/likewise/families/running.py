@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from likewise.arrays import Sets
 from likewise.errors import InputError, ParameterError
 from likewise.families.algebra import MOST_PAIRS, Composable, Step
-from likewise.families.randomness import bits
+from likewise.families.randomness import bits, mix
 
 Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]
@@ -207,17 +207,11 @@ def folded(values: NDArray[Any], together: int, kind: np.dtype[Any], absent: int
     words = raw.view(np.uint64)
     keys = np.full((n, groups), np.uint64(0x9E3779B97F4A7C15))
     for place in range(words.shape[2]):
-        keys = _mixed(keys ^ words[:, :, place])
+        keys = mix(keys ^ words[:, :, place])
     keys[keys == ABSENT] -= np.uint64(1)
     if missing is not None:
         keys[missing.reshape(n, groups, together).any(axis=2)] = ABSENT
     return keys
-
-
-def _mixed(x: Keys) -> Keys:
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 def _meet(

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.families.randomness import cauchy, gaussian, uniform
-from likewise.families.vectors import Hyperplanes, Stripes
+from likewise.families.randomness import uniform
+from likewise.families.stripes import Stripes
+from likewise.families.vectors import Hyperplanes
 from likewise.kernels.tables import pack_chosen, pack_parities, pack_signs
 from likewise.parallel import in_order
 from likewise.vectors.spaces import ROWS, Angle, Bits, Euclid, Space
@@ -105,9 +106,7 @@ class Parities(_Projected):
         return np.asarray(self.family.collision(d) ** bits)
 
     def _directions(self, n: int) -> tuple[Floats, Floats]:
-        draw = gaussian if self.family.unit == "L2" else cauchy
-        seed = self.family.seed
-        return draw(seed, n, self.space.dimensions) / self.family.a, 2 * uniform(seed, 5, 1, n)[0]
+        return self.family.directions(n, self.space.dimensions) / self.family.a, self.family.begins(n)
 
     def _pack(self, lengths: NDArray[Any], words: Words) -> None:
         pack_parities(lengths, words)
