@@ -379,8 +379,8 @@ def pairs(
     for hamming, bool or packed bits in unsigned integers), a .npy file, or a table with a column `vector` of lists. A
     pair at that distance is found with probability `recall` at least, or for certain with method="exact".
 
-    >>> pairs([[1, 0], [1, 0.1], [0, 1]], measure="angle", within=10).to_pylist()
-    [{'id_a': 0, 'id_b': 1, 'distance': 5.710593137499643}]
+    >>> pairs([[0, 0], [3, 4], [9, 9]], measure="l2", within=5).to_pylist()
+    [{'id_a': 0, 'id_b': 1, 'distance': 5.0}]
     """
     if measure is not None or within is not None:
         from likewise.vectors.joining import vector_pairs

@@ -57,7 +57,8 @@ class Stripes(Family):
 
     def begins(self, n: int) -> Floats:
         """Return where the first stripe of each line begins, from 0 to 2 stripes on."""
-        return 2 * uniform(self.seed, 5, 1, n)[0]
+        begins: Floats = 2 * uniform(self.seed, 5, 1, n)[0]
+        return begins
 
     def hashes(self, items: Any, n: int) -> NDArray[np.uint8]:
         """Return 1 for points in a black stripe, 0 for those in a white one."""
