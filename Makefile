@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench soak format clean
+.PHONY: demo test warm lint bench soak format clean
 .DELETE_ON_ERROR:
 
 $(VENV)/core: requirements.lock pyproject.toml
@@ -19,9 +19,13 @@ $(VENV)/dev: $(VENV)/core requirements-dev.lock
 demo: $(VENV)/core          ## near-duplicates among the Python files on this machine
 	$(BIN)/likewise demo --out out/demo
 
-test: $(VENV)/dev lint      ## lint, types, layers, all tests
+test: $(VENV)/dev           ## lint, types, layers, all tests: on every core, up to four; last, alone, those that read the clock
+	$(MAKE) --no-print-directory --jobs=2 lint warm
+	$(BIN)/python -m pytest -q -m "not soak and not alone" --numprocesses=logical --maxprocesses=4 --dist=worksteal
+	$(BIN)/python -m pytest -q -m alone
+
+warm: $(VENV)/dev
 	$(BIN)/likewise warmup
-	$(BIN)/python -m pytest -q -m "not soak"
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check src tests benchmarks tools

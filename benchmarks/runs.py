@@ -19,6 +19,7 @@ REQUIREMENTS: dict[str, list[str]] = {
     "datasketch": ["datasketch==2.0.0", "numpy==2.4.6", "xxhash==4.1.0", "pyarrow==26.0.1"],
     "text-dedup": ["text-dedup==0.4.0", "datasets==5.2.0", "numpy==2.4.6", "pyarrow==26.0.1"],
     "datatrove": ["datatrove[io,processing]==0.10.1", "spacy==3.8.18", "pyarrow==26.0.1"],
+    "faiss": ["faiss-cpu==1.15.1", "numpy==2.4.6"],
     "SetSimilaritySearch": ["SetSimilaritySearch==1.0.1", "numpy==2.4.6"],
     "py_stringsimjoin": [
         "setuptools==68.2.2",

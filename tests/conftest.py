@@ -1,7 +1,11 @@
-"""What all tests share: how much hypothesis tries, and the folder of oracles.py on the path."""
+"""What all tests share: how much hypothesis tries, which tests begin, and the command line in this process."""
 
 import os
+import subprocess
+import sys
+from collections.abc import Callable
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 KERNEL_MODE = os.environ.get("LIKEWISE_KERNEL_MODE", "compiled")  # see tests/kernels/test_kernel_modes.py
@@ -14,3 +18,36 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("likewise")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "alone: reads the clock; `make test` runs nothing else beside it")
+
+
+LONGEST = ("test_kernel_modes.py", "test_resume.py")
+"""Where the tests stand of which one alone takes as long as hundreds of others."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest tests: of two workers, none is left with one when the other has nothing more to do."""
+    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+
+
+@pytest.fixture
+def typed(tmp_path, monkeypatch, capfd) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run what a user types, in a fresh folder: in this process, as a new one takes a second to import everything.
+
+    A test in test_cli.py makes sure that a process of its own says the same.
+    """
+    from likewise.cli import main
+
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["likewise", *words])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        output, errors = capfd.readouterr()
+        return subprocess.CompletedProcess(words, ended.value.code, output, errors)
+
+    return call

@@ -26,9 +26,20 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Run the command in a fresh folder that holds docs.parquet."""
+def docs(tmp_path: Path) -> None:
+    """A folder that holds docs.parquet."""
     pq.write_table(pa.table({"text": TEXTS, "key": list("abcde"), "stars": [1, 5, 2, 3, 4]}), tmp_path / "docs.parquet")
+
+
+@pytest.fixture
+def run(docs: None, typed: Run) -> Run:
+    """Run the command in that folder."""
+    return typed
+
+
+@pytest.fixture
+def start(docs: None, tmp_path: Path) -> Run:
+    """Run the command in that folder as the shell does, in a process of its own."""
 
     def call(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", "from likewise.cli import main; main()", *words]
@@ -37,18 +48,46 @@ def run(tmp_path: Path) -> Run:
     return call
 
 
-def test_help_is_quick_and_has_examples(run: Run) -> None:
-    seconds = []
-    for _ in range(3):
+def quickest(start: Run, limit: float, *words: str) -> float:
+    """The least time that a command takes, as other work may get in the way: of three runs, or up to ten if need be."""
+    seconds: list[float] = []
+    while len(seconds) < 3 or (min(seconds) >= limit and len(seconds) < 10):
         begun = time.perf_counter()
-        done = run("--help")
+        assert start(*words).returncode == 0
         seconds.append(time.perf_counter() - begun)
-        assert done.returncode == 0
-    assert min(seconds) < 0.3
+    return min(seconds)
+
+
+@pytest.mark.alone
+def test_help_is_quick_and_has_examples(start: Run, run: Run) -> None:
+    assert quickest(start, 0.3, "--help") < 0.3
+    done = start("--help")
     for command in ("dedup", "pairs", "tune", "demo", "warmup"):
         assert command in done.stdout
         assert run(command, "--help").returncode == 0
-    assert "Examples:" in run("dedup", "--help").stdout
+    assert "Examples:" in start("dedup", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (0, "dedup docs.parquet --out clean --id key"),
+        (0, "pairs docs.parquet --out pairs.csv --threads 2"),
+        (1, "dedup missing.parquet --out clean"),
+        (1, "dedup docs.parquet --out clean --text body"),
+        (2, "dedup docs.parquet --out clean --threshold 1.4"),
+        (2, "dedup docs.parquet"),
+        (2, "nothing"),
+    ],
+)
+def test_a_process_of_its_own_says_the_same(start: Run, run: Run, code: int, words: str) -> None:
+    """So that the tests below can do without. Time and memory are in the last line, and the usage names the program."""
+    there, here = start(*words.split()), run(*words.split())
+    assert there.returncode == here.returncode == code
+    assert there.stdout.splitlines()[:-1] == here.stdout.splitlines()[:-1]
+    assert there.stderr.splitlines()[-1:] == here.stderr.splitlines()[-1:]
+    assert len(there.stderr.splitlines()) == len(here.stderr.splitlines())
+    assert bool(here.stdout) != bool(here.stderr)
 
 
 def test_dedup(run: Run, tmp_path: Path) -> None:
@@ -64,15 +103,11 @@ def test_dedup(run: Run, tmp_path: Path) -> None:
     assert kept.column_names == ["text", "key", "stars"]
 
 
-def test_a_warm_run_on_ten_documents_is_quick(run: Run, tmp_path: Path) -> None:
+@pytest.mark.alone
+def test_a_warm_run_on_ten_documents_is_quick(start: Run, tmp_path: Path) -> None:
     (tmp_path / "ten.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS * 2))
-    run("dedup", "ten.jsonl", "--out", "out")
-    seconds = []
-    for _ in range(3):
-        begun = time.perf_counter()
-        assert run("dedup", "ten.jsonl", "--out", "out").returncode == 0
-        seconds.append(time.perf_counter() - begun)
-    assert min(seconds) < 2.0
+    start("dedup", "ten.jsonl", "--out", "out")
+    assert quickest(start, 2.0, "dedup", "ten.jsonl", "--out", "out") < 2.0
 
 
 def test_json_is_json(run: Run, tmp_path: Path) -> None:

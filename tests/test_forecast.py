@@ -382,7 +382,14 @@ def test_a_start_that_fails_is_taken_to_be_usual(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path: Path, typed: Run) -> Run:
+    make(tmp_path, "a.parquet", documents(300))
+    return lambda *words: typed("plan", *words)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Run:
+    """Run the command in a process of its own, which knows of no made-up machine."""
     make(tmp_path, "a.parquet", documents(300))
 
     def call(*words: str) -> subprocess.CompletedProcess[str]:
@@ -392,8 +399,8 @@ def run(tmp_path: Path) -> Run:
     return call
 
 
-def test_the_command_for_an_input(run: Run) -> None:
-    done = run("a.parquet", "--id", "id")
+def test_the_command_for_an_input(start: Run, run: Run) -> None:
+    done = start("a.parquet", "--id", "id")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].startswith("documents        300, ")
@@ -407,9 +414,9 @@ def test_the_command_for_an_input(run: Run) -> None:
     assert found["spill_bytes"] == 0
 
 
-def test_the_command_for_a_cluster(run: Run) -> None:
+def test_the_command_for_a_cluster(start: Run, run: Run) -> None:
     words = ["--documents", "1e10", "--mean-bytes", "5000", "--machines", "1000", "--bands", "20", "--rows", "5"]
-    done = run(*words)
+    done = start(*words)
     assert done.returncode == 0, done.stderr
     assert "10,000,000,000 of 5.0 kB: 50.0 TB of text" in done.stdout
     assert "shuffle: keys" in done.stdout
@@ -443,8 +450,8 @@ def test_exit_codes(run: Run, tmp_path: Path) -> None:
     assert "Examples:" in run("--help").stdout
 
 
-def test_measuring_again_is_told(run: Run) -> None:
-    done = run("a.parquet", "--calibrate", "--json")
+def test_measuring_again_is_told(start: Run) -> None:
+    done = start("a.parquet", "--calibrate", "--json")
     assert "measuring this machine" in done.stderr
     assert json.loads(done.stdout)["documents"] == 300
 

@@ -47,16 +47,21 @@ def corpus(seed: int = 0, originals: int = 60) -> list[str]:
     return texts
 
 
-def exact(a: str, b: str, shingler: Any) -> Fraction:
-    """Jaccard similarity by definition, on the shingles as text."""
-    x, y = set(shingler.shingles(a)), set(shingler.shingles(b))
-    return Fraction(len(x & y), len(x | y)) if x | y else Fraction(1)
+def shingle_sets(texts: list[str], shingler: Any) -> list[set[str]]:
+    """The shingles of each document, as text."""
+    return [set(shingler.shingles(text)) for text in texts]
+
+
+def exact(a: set[str], b: set[str]) -> Fraction:
+    """Jaccard similarity by definition."""
+    return Fraction(len(a & b), len(a | b)) if a | b else Fraction(1)
 
 
 def truth(texts: list[str], threshold: float, shingler: Any) -> dict[tuple[int, int], float]:
     found = {}
+    sets = shingle_sets(texts, shingler)
     for i, j in combinations(range(len(texts)), 2):
-        similarity = float(exact(texts[i], texts[j], shingler))
+        similarity = float(exact(sets[i], sets[j]))
         if similarity >= threshold:
             found[i, j] = similarity
     return found
@@ -221,11 +226,9 @@ def test_keep_by_a_column(policy: str, kept: int) -> None:
 def test_join_of_two_collections(texts: list[str]) -> None:
     here, there = texts[:70], texts[70:]
     shingler = Words(2)
+    left, right = shingle_sets(here, shingler), shingle_sets(there, shingler)
     expected = {
-        (i, j): float(exact(a, b, shingler))
-        for i, a in enumerate(here)
-        for j, b in enumerate(there)
-        if exact(a, b, shingler) >= 0.6
+        (i, j): float(exact(a, b)) for i, a in enumerate(left) for j, b in enumerate(right) if exact(a, b) >= 0.6
     }
     assert as_dict(likewise.pairs(here, there, shingle=shingler, threshold=0.6, recall=0.9999)) == expected
     assert likewise.pairs(here, [], shingle=shingler).num_rows == 0

@@ -33,7 +33,7 @@ def some(measure, rows, width, rng):
 @every_measure
 @pytest.mark.parametrize("method", ["exact", "lsh"])
 @given(rows=st.integers(1, 25), k=st.integers(1, 6), copies=st.integers(0, 8), seed=st.integers(0, 999))
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_against_the_plain_truth(measure, method, rows, k, copies, seed):
     rng = np.random.default_rng(seed)
     table = some(measure, rows, 6, rng)

@@ -163,10 +163,10 @@ def test_copies_cost_nothing():
 def test_many_near_copies_are_compared_as_blocks():
     """A crowd that fills every bucket is compared without tables, and the run says so."""
     rng = np.random.default_rng(4)
-    table = (1 + 1e-3 * rng.standard_normal((3500, 16))).astype(np.float32)
-    answer = likewise.pairs(table, measure="angle", within=0.05)
+    table = (1 + 1e-3 * rng.standard_normal((3100, 16))).astype(np.float32)
+    answer = likewise.pairs(table, measure="angle", within=0.04)
     assert stats(answer)["method"]["chosen"] == "exact"
-    assert naive.listed(answer) == found(table, measure="angle", within=0.05, method="exact")
+    assert naive.listed(answer) == found(table, measure="angle", within=0.04, method="exact")
 
 
 def test_too_many_pairs_are_refused():

@@ -34,6 +34,7 @@ SUM = 0.8  # one component of a pair of a block that is no product
 WORD = 1.2  # one word of a pair of bits
 
 SAMPLE = 1500
+SAMPLE_COST = 1e8
 BINS = 256
 MOST_BITS = 4096
 MOST_TABLES = 4000
@@ -92,7 +93,8 @@ def spread(space: Space, within: float, split: int, seed: int) -> Spread:
     more pair is spread there.
     """
     n = len(space)
-    chosen = np.sort(np.argsort(uniform(seed, 7, 1, n)[0], kind="stable")[:SAMPLE])
+    size = SAMPLE if space.products else min(SAMPLE, max(200, int(math.sqrt(SAMPLE_COST / cost_of_all(space, 1)))))
+    chosen = np.sort(np.argsort(uniform(seed, 7, 1, n)[0], kind="stable")[:size])
     rows = space.part(chosen)
     scores = space.scores(rows, rows)
     above = np.triu(np.ones(scores.shape, bool), 1)
@@ -102,9 +104,9 @@ def spread(space: Space, within: float, split: int, seed: int) -> Spread:
     every = float(split * (n - split)) if split else n * (n - 1) / 2
     if not len(seen):
         return Spread(np.array([within]), np.array([every]))
-    counts, edges = np.histogram(seen, BINS, (0.0, max(float(seen.max()), within) or 1.0))
-    values = (edges[:-1] + edges[1:]) / 2
-    pairs = counts.astype(float)
+    step = (max(float(seen.max()), within) or 1.0) / BINS
+    pairs = np.bincount(np.minimum(seen / step, BINS - 1).astype(np.int64), minlength=BINS).astype(float)
+    values: Floats = (np.arange(BINS) + 0.5) * float(step)
     unseen = (values > within) & (values < seen.min())
     pairs[unseen] += 1 / max(1, unseen.sum())
     return Spread(values, pairs * every / len(seen))
@@ -140,14 +142,15 @@ def _plans(way: Sketcher, within: float, recall: float, known: Spread, most_bits
     differ = way.differ(within)
     loss = (1 - recall) / 10 if differ is not None else 0.0
     sieves: dict[int, Sieve] = {}
+    here, single = np.array([within]), way.agree(known.distances)
     for together in TOGETHER:
         for bits in range(1, min(way.space.dimensions if isinstance(way, Samples) else 64, 64 // together) + 1):
-            q = float(way.agree(np.array([within]), bits)[0])
+            q = float(way.group(here, way.agree(here), bits)[0])
             groups = _fewest(q, together, recall + loss, most_bits // bits)
             if groups is None or math.comb(groups, together) > MOST_TABLES:
                 break
             words = -(-groups * bits // 64)
-            alike = way.agree(known.distances, bits)
+            alike = way.group(known.distances, single, bits)
             meet = math.comb(groups, together) * alike**together
             met = float(known.pairs @ meet)
             hashing = PACK + (PRODUCT * way.space.dimensions if differ is not None else 0)
@@ -175,7 +178,7 @@ def _blocks(space: Bits, within: float, known: Spread) -> list[Plan]:
         if tables > MOST_TABLES or groups > space.dimensions or together * -(-space.dimensions // groups) > 64:
             continue
         bits = together * space.dimensions // groups
-        meet = Samples(space, 0).agree(known.distances, bits) * tables
+        meet = Samples(space, 0).group(known.distances, known.distances, bits) * tables
         looked = -(-space.dimensions // 64)
         cost = len(space) * tables * TABLE + (COMPARE + LOOK * looked) * float(known.pairs @ meet)
         found.append(Plan(None, 0, groups, together, 0, looked, int(within), 1.0, cost))
@@ -222,6 +225,6 @@ def _sieve(way: Sketcher, looked: int, within: float, differ: float | None, loss
         return int(within), (distances <= within).astype(float)
     bits = 64 * looked
     most = _most_differing(bits, differ, loss)
-    p = 1 - way.agree(distances, 1)
+    p = 1 - way.agree(distances)
     away = (most + 0.5 - p * bits) / np.sqrt(np.maximum(p * (1 - p) * bits, 1e-9))
     return most, 1 / (1 + np.exp(np.clip(-1.702 * away, -700, 700)))

@@ -33,8 +33,12 @@ class Sketcher(ABC):
         self.space = space
 
     @abstractmethod
-    def agree(self, d: Floats, bits: int) -> Floats:
-        """Return the probability that vectors at distance d agree in a whole group of so many bits."""
+    def agree(self, d: Floats) -> Floats:
+        """Return the probability that vectors at distance d agree in a bit."""
+
+    def group(self, d: Floats, agree: Floats, bits: int) -> Floats:
+        """Return the probability that they agree in a whole group of bits, if in one they do with this probability."""
+        return np.asarray(agree**bits)
 
     @abstractmethod
     def words(self, groups: int, bits: int, count: int, threads: int) -> Words:
@@ -42,7 +46,7 @@ class Sketcher(ABC):
 
     def differ(self, d: float) -> float | None:
         """Return the probability that a bit differs at distance d; None if the bits given are compared themselves."""
-        return 1 - float(self.agree(np.array([d]), 1)[0])
+        return 1 - float(self.agree(np.array([d]))[0])
 
 
 class _Projected(Sketcher):
@@ -82,9 +86,9 @@ class Signs(_Projected):
         super().__init__(space)
         self.family = Hyperplanes(seed)
 
-    def agree(self, d: Floats, bits: int) -> Floats:
-        """Return (1 − d/180)^bits."""
-        return np.asarray(self.family.collision(d) ** bits)
+    def agree(self, d: Floats) -> Floats:
+        """Return 1 − d/180."""
+        return np.asarray(self.family.collision(d))
 
     def _directions(self, n: int) -> tuple[Floats, Floats]:
         return self.family.directions(n, self.space.dimensions), np.zeros(n)
@@ -101,9 +105,9 @@ class Parities(_Projected):
         self.family = Stripes(width, "L2" if isinstance(space, Euclid) else "L1", seed)
         self.wide = self.family.unit == "L1" or space.largest * space.dimensions**0.5 > FINE * width
 
-    def agree(self, d: Floats, bits: int) -> Floats:
-        """Return the probability of one bit, to the power of so many."""
-        return np.asarray(self.family.collision(d) ** bits)
+    def agree(self, d: Floats) -> Floats:
+        """Return the series of `Stripes`."""
+        return np.asarray(self.family.collision(d))
 
     def _directions(self, n: int) -> tuple[Floats, Floats]:
         return self.family.directions(n, self.space.dimensions) / self.family.a, self.family.begins(n)
@@ -119,7 +123,11 @@ class Samples(Sketcher):
         super().__init__(space)
         self.seed = seed
 
-    def agree(self, d: Floats, bits: int) -> Floats:
+    def agree(self, d: Floats) -> Floats:
+        """Return 1 − d/n."""
+        return np.asarray(1 - d / self.space.dimensions)
+
+    def group(self, d: Floats, agree: Floats, bits: int) -> Floats:
         """Return the probability that none of `bits` different places, of all there are, is one of d."""
         left = np.arange(bits)[:, None]
         width = self.space.dimensions
