@@ -106,7 +106,7 @@ def spread(space: Space, within: float, split: int, seed: int) -> Spread:
         return Spread(np.array([within]), np.array([every]))
     step = (max(float(seen.max()), within) or 1.0) / BINS
     pairs = np.bincount(np.minimum(seen / step, BINS - 1).astype(np.int64), minlength=BINS).astype(float)
-    values: Floats = (np.arange(BINS) + 0.5) * float(step)
+    values = (np.arange(BINS, dtype=np.float64) + 0.5) * step
     unseen = (values > within) & (values < seen.min())
     pairs[unseen] += 1 / max(1, unseen.sum())
     return Spread(values, pairs * every / len(seen))
