@@ -56,18 +56,6 @@ def pack_chosen(rows, places, words):
 
 
 @kernel
-def piece(words, i, start, length):
-    """Return so many bits of row i, at most 64, from a place on."""
-    low = np.uint64(start & 63)
-    value = words[i, start >> 6] >> low
-    if (start & 63) + length > 64:
-        value |= words[i, (start >> 6) + 1] << (U64 - low)
-    if length < 64:
-        value &= (U1 << np.uint64(length)) - U1
-    return value
-
-
-@kernel
 def table_keys(words, starts, lengths, chosen, keys):
     """Write the bits of the chosen groups of every row as one number; together they are at most 64."""
     keys[:] = U0
@@ -115,7 +103,13 @@ def is_first(words, i, j, starts, lengths, chosen):
     found = 0
     group = 0
     while found < chosen.size:
-        if piece(words, i, starts[group], lengths[group]) == piece(words, j, starts[group], lengths[group]):
+        word = starts[group] >> 6
+        low = np.uint64(starts[group] & 63)
+        length = np.uint64(lengths[group])
+        differ = (words[i, word] ^ words[j, word]) >> low
+        if low + length > U64:
+            differ |= (words[i, word + 1] ^ words[j, word + 1]) << (U64 - low)
+        if differ << (U64 - length) == U0:
             if chosen[found] != group:
                 return False
             found += 1

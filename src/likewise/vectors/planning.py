@@ -21,17 +21,17 @@ from likewise.vectors.spaces import Bits, Space
 Floats = NDArray[np.float64]
 
 # Nanoseconds on one core, measured by benchmarks/vectors.py --constants; only their ratios matter.
-PRODUCT = 0.11  # one product of a matrix product
-PACK = 0.8  # one bit
-TABLE = 50.0  # one vector in one table
-COMPARE = 6.0  # one pair that meets, and for every word of its bits
-LOOK = 3.0
-GROUP = 3.0  # one group of a pair, to see whether it met before
-VERIFY = 150.0  # one pair by its vectors, and for every component
-COMPONENT = 1.0
-SCORE = 1.5  # one pair of a block, beside the product
-SUM = 0.8  # one component of a pair of a block that is no product
-WORD = 1.2  # one word of a pair of bits
+PRODUCT = 0.06  # one product of a matrix product
+PACK = 0.5  # one bit
+TABLE = 32.0  # one vector in one table
+COMPARE = 9.0  # one pair that meets, and for every word of its bits
+LOOK = 4.5
+GROUP = 2.5  # one group of a pair, to see whether it met before
+VERIFY = 290.0  # one pair by its vectors, and for every component
+COMPONENT = 4.7
+SCORE = 0.6  # one pair of a block, beside the product
+SUM = 0.75  # one component of a pair of a block that is no product
+WORD = 0.45  # one word of a pair of bits
 
 SAMPLE = 1500
 SAMPLE_COST = 1e8

@@ -122,6 +122,7 @@ class Samples(Sketcher):
     def __init__(self, space: Bits, seed: int) -> None:
         super().__init__(space)
         self.seed = seed
+        self._known: tuple[Floats | None, Floats] = None, np.zeros((0, 0))
 
     def agree(self, d: Floats) -> Floats:
         """Return 1 − d/n."""
@@ -129,9 +130,12 @@ class Samples(Sketcher):
 
     def group(self, d: Floats, agree: Floats, bits: int) -> Floats:
         """Return the probability that none of `bits` different places, of all there are, is one of d."""
-        left = np.arange(bits)[:, None]
-        width = self.space.dimensions
-        return np.asarray((np.maximum(width - np.asarray(d)[None, :] - left, 0) / (width - left)).prod(axis=0))
+        if self._known[0] is not d:
+            width = self.space.dimensions
+            left = np.arange(min(64, width))[:, None]
+            self._known = d, np.cumprod(np.maximum(width - d[None, :] - left, 0) / (width - left), axis=0)
+        found: Floats = self._known[1][bits - 1]
+        return found
 
     def differ(self, d: float) -> None:
         """Return None."""
