@@ -78,17 +78,26 @@ def test_tables_give_true_pairs_only_and_each_once(measure, rows, seed):
 @every_measure
 @pytest.mark.parametrize("recall", [0.9, 0.99])
 def test_recall_on_target(measure, recall):
-    """P2: of pairs at the very distance, at least this part is found; less 4.4 standard errors of so many pairs."""
-    count, width = 4000, 64
-    table = naive.planted(measure, count, WITHIN[measure] * (1 if measure == "hamming" else 1 - 1e-6), width, seed=3)
-    answer = likewise.pairs(table, measure=measure, within=WITHIN[measure], recall=recall, method="lsh")
-    told = stats(answer)["method"]
-    assert told["chosen"] == "lsh"
-    hits = np.asarray(answer["id_b"]) - np.asarray(answer["id_a"]) == count
-    error = 4.4 * math.sqrt(recall * (1 - recall) / count)
-    assert hits.sum() / count >= recall - error
-    if told["recall"] < 1:  # what is told is what happens, not only a bound; the filter loses a tenth of the rest
-        assert hits.sum() / count <= told["recall"] + (1 - told["recall"]) / 5 + error
+    """P2: of pairs at the very distance, this part is found, over seeds.
+
+    All pairs of a run share its functions, so runs are what is independent, and the error is that of their mean.
+    """
+    count, seeds = 500, 20
+    distance = WITHIN[measure] * (1 if measure == "hamming" else 1 - 1e-6)
+    table = naive.planted(measure, count, distance, 64, seed=3)
+    shares, promised = [], []
+    for seed in range(seeds):
+        answer = likewise.pairs(table, measure=measure, within=WITHIN[measure], recall=recall, method="lsh", seed=seed)
+        told = stats(answer)["method"]
+        assert told["chosen"] == "lsh"
+        promised.append(told["recall"])
+        shares.append((np.asarray(answer["id_b"]) - np.asarray(answer["id_a"]) == count).sum() / count)
+    assert min(promised) >= recall
+    error = 4.4 * (np.std(shares) + 1 / count) / math.sqrt(seeds)
+    assert np.mean(shares) >= recall - error
+    assert (
+        abs(np.mean(shares) - np.mean(promised)) <= (1 - recall) / 10 + error
+    )  # what the filter may lose is set aside
 
 
 @every_measure

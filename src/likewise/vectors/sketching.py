@@ -133,7 +133,8 @@ class Samples(Sketcher):
         if self._known[0] is not d:
             width = self.space.dimensions
             left = np.arange(min(64, width))[:, None]
-            self._known = d, np.cumprod(np.maximum(width - d[None, :] - left, 0) / (width - left), axis=0)
+            free = np.maximum(width - d[None, :] - left, 0) / (width - left)
+            self._known = d, np.cumprod(free, axis=0, dtype=np.float64)
         found: Floats = self._known[1][bits - 1]
         return found
 
