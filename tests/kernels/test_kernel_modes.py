@@ -20,6 +20,7 @@ MODES = {
 
 
 @pytest.mark.skipif("LIKEWISE_KERNEL_MODE" in os.environ, reason="this is such a run")
+@pytest.mark.timeout(600)  # hundreds of tests, and nothing is compiled yet
 @pytest.mark.parametrize("mode", MODES)
 def test_kernels(mode):
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(HERE)]
