@@ -28,11 +28,13 @@ def compile_all() -> None:
 
     words = [f"word{i}" for i in range(60)]
     texts = [" ".join(words), " ".join(words[1:]), " ".join(words) + " naïve 中文", "", ""]
-    likewise.dedup(texts, keep="longest")
-    likewise.dedup(texts, shingle=likewise.Chars(4, bag=True), sketch="classic")
-    likewise.pairs(texts, texts[:2], top=1)
+    likewise.dedup(texts, keep="longest", method="lsh", ignore_common=0.9)
+    likewise.dedup(texts, shingle=likewise.Chars(4, bag=True), sketch="classic", method="lsh")
+    likewise.pairs(texts, texts[:2], top=1, method="lsh")
     sets = likewise.Sets.from_lists([words, words[1:], [1, 2], []])
-    likewise.dedup(sets)
+    likewise.dedup(sets, method="lsh")
+    alike = likewise.Sets.from_lists([[*range(90), *range(100 + 8 * i, 108 + 8 * i)] for i in range(5000)])
+    likewise.dedup(alike, method="lsh")  # so many that are alike are compared as a crowd
     likewise.dedup(texts, method="exact")
     likewise.pairs(["a b c", "a b"], shingle="tokens", threshold=0.5, method="exact")
     for index in ("auto", "prefix"):
