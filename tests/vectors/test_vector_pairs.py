@@ -101,13 +101,15 @@ def test_recall_on_target(measure, recall):
 
 
 @every_measure
-def test_the_answer_is_the_same_for_any_threads_and_memory(measure):
+def test_the_answer_is_the_same_for_any_threads_and_memory(measure, monkeypatch, tmp_path):
     table = naive.planted(measure, 2500, WITHIN[measure] * 0.8, 40, seed=5)
     options = {"measure": measure, "within": WITHIN[measure], "method": "lsh", "recall": 0.8}
     one = likewise.pairs(table, threads=1, **options)
     assert one.equals(likewise.pairs(table, threads=3, **options))
     assert one.equals(likewise.pairs(table, threads=2, memory="64MiB", **options))
     assert not one.equals(likewise.pairs(table, seed=2, **options)) or len(one) == 2500
+    monkeypatch.setattr("likewise.vectors.joining.Aim.room", (0, tmp_path))
+    assert one.equals(likewise.pairs(table, **options)), "the bits are in a file"
 
 
 def test_the_same_vectors_in_other_clothes(tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from likewise.arrays import Ints, to_arrow
 from likewise.collection import check_unique
 from likewise.errors import ColumnError, FormatError, InputError, ParameterError
 from likewise.read.find import Files, Found, find
-from likewise.vectors.spaces import SPACES, Bits, Space
+from likewise.vectors.spaces import SPACES, Bits, Space, empty_table
 
 KINDS = (
     "an array of numbers with one row a vector, a path of a .npy, Parquet, Arrow or JSON lines file, a list of paths, "
@@ -169,7 +168,7 @@ def _from_files(files: list[Found], column: str, id: str | None, room: int, spil
     if len(shapes) > 1:
         told = ", ".join(f"{one.name} {table.shape}" for one, table in zip(arrays, tables, strict=True))
         raise InputError(f"the arrays are of different widths: {told}")
-    out = _room((sum(map(len, tables)), *tables[0].shape[1:]), np.result_type(*tables), room, spill)
+    out = empty_table((sum(map(len, tables)), *tables[0].shape[1:]), np.result_type(*tables), room, spill)
     start = 0
     for table in tables:
         for first in range(0, len(table), BATCH):
@@ -256,7 +255,7 @@ def _gathered(parts: list[_Part], column: str, id: str | None, room: int, spill:
             for batch in part.batches():
                 rows = _numbers(batch.column(batch.schema.get_field_index(column)), part.name, first, column)
                 if out is None:
-                    out = _room((total, rows.shape[1]), rows.dtype, room, spill)
+                    out = empty_table((total, rows.shape[1]), rows.dtype, room, spill)
                 if rows.shape[1] != out.shape[1]:
                     raise InputError(
                         f"{part.name}: row {first} has a vector of {rows.shape[1]} components; those before it have "
@@ -308,12 +307,3 @@ def _numbers(array: Any, where: str, first: int, column: str) -> NDArray[Any]:
     if not width:
         raise InputError(f"{where}: row {first} has a vector of no components")
     return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(-1, width)
-
-
-def _room(shape: tuple[int, ...], kind: Any, room: int, spill: Path | None) -> NDArray[Any]:
-    """Return an empty table, in memory or in a file that vanishes with it."""
-    size = int(np.prod(shape)) * np.dtype(kind).itemsize
-    if size <= room or not size:
-        return np.empty(shape, kind)
-    with tempfile.TemporaryFile(dir=spill) as file:
-        return np.memmap(file, kind, "w+", shape=shape)

@@ -44,6 +44,12 @@ class Aim:
     method: str
     threads: int
     memory: int
+    spill: Path | None
+
+    @property
+    def room(self) -> tuple[int, Path | None]:
+        """How much the bits of vectors may take in memory, and where to put them if they are more."""
+        return self.memory // 4, self.spill
 
 
 def vector_pairs(
@@ -81,7 +87,7 @@ def vector_pairs(
             parts.append(vectors(other, vector, id, budget.texts, folder))
         space = space_of(measure, parts)
     split = len(parts[0].table) if other is not None else 0
-    aim = Aim(check_within(OWNER, space, within), recall, seed, method, count, budget.total)
+    aim = Aim(check_within(OWNER, space, within), recall, seed, method, count, budget.total, folder)
     with threadpool_limits(1, "blas"):
         left, right, distance = joined(space, split, other is not None, aim, record)
     if top is not None:
@@ -128,7 +134,7 @@ def found_pairs(space: Space, split: int, aim: Aim, record: Record) -> Found:
         most = Most(aim.memory // PAIR_BYTES, space, aim.within)
         try:
             with record.stage("meet", len(chosen.tables)) as tick:
-                found = by_tables(space, chosen, aim.within, split, aim.threads, allowed, most, tick)
+                found = by_tables(space, chosen, aim.within, split, aim.threads, allowed, most, aim.room, tick)
             record.notes["method"] = {
                 "chosen": "lsh", "plan": str(chosen), "recall": round(chosen.recall, 6), "compared": found.compared
             }  # fmt: skip
@@ -151,7 +157,7 @@ def planned(space: Space, split: int, aim: Aim, record: Record) -> tuple[Plan | 
         return None, 0.0
     with record.stage("plan"):
         known = spread(space, aim.within, split, aim.seed)
-        chosen = plan(space, aim.within, aim.recall, known, aim.seed, aim.memory // 4, forced=aim.method == "lsh")
+        chosen = plan(space, aim.within, aim.recall, known, aim.seed, forced=aim.method == "lsh")
     if chosen is None and aim.method == "lsh" and aim.within > 0:
         raise ParameterError(
             f"no tables of moderate size find pairs within {aim.within:g} ({space.measure}) with recall {aim.recall:g};"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,13 @@ from likewise.errors import InputError
 from likewise.kernels.tables import fill_buckets, meet, table_keys
 from likewise.parallel import in_order
 from likewise.vectors.planning import COMPARE, LOOK, Plan
-from likewise.vectors.spaces import Space
+from likewise.vectors.spaces import Space, empty_table
 
 Floats = NDArray[np.float64]
 Tick = Callable[[int], None]
-ROOM = 1 << 17
+Room = tuple[int, Path | None]
+"""Bytes that may stay in memory, and where to put what does not."""
+PAIRS = 1 << 17
 WIDE, HIGH = 4096, 1024
 
 
@@ -55,16 +58,27 @@ class Most:
 
 
 def by_tables(
-    space: Space, plan: Plan, within: float, split: int, threads: int, allowed: float, most: Most, tick: Tick
+    space: Space,
+    plan: Plan,
+    within: float,
+    split: int,
+    threads: int,
+    allowed: float,
+    most: Most,
+    room: Room,
+    tick: Tick,
 ) -> Found:
     """Find the pairs that meet in a table; raise Overrun when that costs more than `allowed` nanoseconds."""
-    words = space.table if plan.sketcher is None else plan.sketcher.words(plan.groups, plan.bits, plan.words, threads)
+    words = space.table
+    if plan.sketcher is not None:
+        words = empty_table((len(space), plan.words), np.uint64, *room)
+        plan.sketcher.fill(plan.groups, plan.bits, words, threads)
     own = plan.sketcher is None or plan.sketcher.differ(0) is None
     seen = space.table if own else np.ascontiguousarray(words[:, : plan.looked])
     starts, lengths = plan.cuts(space.dimensions)
     n = len(space)
     shift = 64 - max(1, (n - 1).bit_length())
-    room = max(ROOM, n)
+    pairs = max(PAIRS, n)
     lock, spent = threading.Lock(), [0.0]
     store = threading.local()
 
@@ -72,7 +86,7 @@ def by_tables(
         if not hasattr(store, "keys"):
             store.keys, store.ordered = np.empty(n, np.uint64), np.empty(n, np.uint64)
             store.rows, store.ends = np.empty(n, np.int32), np.empty((1 << (64 - shift)) + 1, np.int32)
-            store.left, store.right = np.empty(room, np.int32), np.empty(room, np.int32)
+            store.left, store.right = np.empty(pairs, np.int32), np.empty(pairs, np.int32)
         chosen = np.array(groups)
         table_keys(words, starts, lengths, chosen, store.keys)
         sharing = fill_buckets(store.keys, shift, store.ends, store.rows, store.ordered)

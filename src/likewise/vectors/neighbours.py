@@ -80,7 +80,7 @@ def nearest(
         parts = [targets] if queries is None else [asked, targets]
         space = space_of(measure, parts)
     split = 0 if queries is None else len(asked.table)
-    aim = Aim(0.0, recall, seed, method, count, budget.total)
+    aim = Aim(0.0, recall, seed, method, count, budget.total, folder)
     with threadpool_limits(1, "blas"):
         left, right, distance = neighbours(space, split, queries is not None, int(k), aim, record)
     record.counts["pairs"] = len(left)
@@ -123,7 +123,7 @@ def _of_different(
         most = Most(aim.memory // PAIR_BYTES, space, within)
         try:
             with record.stage("meet", len(chosen.tables)) as tick:
-                found = by_tables(space, chosen, within, split, aim.threads, allowed, most, tick)
+                found = by_tables(space, chosen, within, split, aim.threads, allowed, most, aim.room, tick)
             left, right, distance = found.left, found.right, found.distance
             if not across:
                 left, right = np.concatenate([left, right]), np.concatenate([right, left])
@@ -159,7 +159,7 @@ def _planned(space: Space, split: int, across: bool, k: int, aim: Aim) -> tuple[
     for share in SHARES:
         within = float(np.quantile(farthest, share, method="higher"))
         known = spread(space, within, split, aim.seed)
-        found = plan(space, within, aim.recall, known, aim.seed, aim.memory // 4, forced=True)
+        found = plan(space, within, aim.recall, known, aim.seed, forced=True)
         if found is not None and (cost := found.nanoseconds + (1 - share) * total) < least:
             best, best_within, least = found, within, cost
     return best, best_within

@@ -119,14 +119,11 @@ def cost_of_all(space: Space, pairs: float) -> float:
     return pairs * (SUM * space.dimensions if not isinstance(space, Bits) else WORD * space.dimensions / 64 + SCORE)
 
 
-def plan(
-    space: Space, within: float, recall: float, known: Spread, seed: int, most_bytes: int, forced: bool = False
-) -> Plan | None:
+def plan(space: Space, within: float, recall: float, known: Spread, seed: int, forced: bool = False) -> Plan | None:
     """Return the cheapest plan; None if comparing all pairs is cheaper (unless `forced`), or if there is none."""
     best: Plan | None = None
     least = math.inf if forced else cost_of_all(space, float(known.pairs.sum()))
-    most_bits = min(MOST_BITS, max(64, most_bytes // max(1, len(space)) * 8))
-    found = [one for way in sketchers(space, within, seed) for one in _plans(way, within, recall, known, most_bits)]
+    found = [one for way in sketchers(space, within, seed) for one in _plans(way, within, recall, known)]
     if isinstance(space, Bits):
         found += _blocks(space, within, known)
     for one in found:
@@ -135,7 +132,7 @@ def plan(
     return best
 
 
-def _plans(way: Sketcher, within: float, recall: float, known: Spread, most_bits: int) -> list[Plan]:
+def _plans(way: Sketcher, within: float, recall: float, known: Spread) -> list[Plan]:
     """Return plans of equal groups, one for every number of bits in a group and of groups in a table."""
     found = []
     n = len(way.space)
@@ -146,7 +143,7 @@ def _plans(way: Sketcher, within: float, recall: float, known: Spread, most_bits
     for together in TOGETHER:
         for bits in range(1, min(way.space.dimensions if isinstance(way, Samples) else 64, 64 // together) + 1):
             q = float(way.group(here, way.agree(here), bits)[0])
-            groups = _fewest(q, together, recall + loss, most_bits // bits)
+            groups = _fewest(q, together, recall + loss, MOST_BITS // bits)
             if groups is None or math.comb(groups, together) > MOST_TABLES:
                 break
             words = -(-groups * bits // 64)

@@ -41,8 +41,8 @@ class Sketcher(ABC):
         return np.asarray(agree**bits)
 
     @abstractmethod
-    def words(self, groups: int, bits: int, count: int, threads: int) -> Words:
-        """Return so many words of 64 bits for every vector; the first bits are the groups, one after the other."""
+    def fill(self, groups: int, bits: int, out: Words, threads: int) -> None:
+        """Write words of 64 bits for every vector; the first bits are the groups, one after the other."""
 
     def differ(self, d: float) -> float | None:
         """Return the probability that a bit differs at distance d; None if the bits given are compared themselves."""
@@ -62,12 +62,11 @@ class _Projected(Sketcher):
     def _pack(self, lengths: NDArray[Any], words: Words) -> None:
         """Turn lengths into bits."""
 
-    def words(self, groups: int, bits: int, count: int, threads: int) -> Words:
-        """Return the bits, by products of matrices."""
+    def fill(self, groups: int, bits: int, out: Words, threads: int) -> None:
+        """Write the bits, by products of matrices."""
         kind: Any = np.float64 if self.wide else np.float32
-        directions, added = self._directions(64 * count)
+        directions, added = self._directions(64 * out.shape[1])
         across, added = np.ascontiguousarray(directions.T, kind), added.astype(kind)
-        out = np.empty((len(self.space), count), np.uint64)
 
         def work(start: int) -> None:
             lengths = self.space.part(slice(start, start + ROWS)).astype(kind, copy=False) @ across
@@ -76,7 +75,6 @@ class _Projected(Sketcher):
 
         for _ in in_order(work, range(0, len(self.space), ROWS), threads):
             pass
-        return out
 
 
 class Signs(_Projected):
@@ -141,18 +139,16 @@ class Samples(Sketcher):
     def differ(self, d: float) -> None:
         """Return None."""
 
-    def words(self, groups: int, bits: int, count: int, threads: int) -> Words:
-        """Return the chosen bits."""
+    def fill(self, groups: int, bits: int, out: Words, threads: int) -> None:
+        """Write the chosen bits."""
         order = np.argsort(uniform(self.seed, 6, groups, self.space.dimensions), axis=1, kind="stable")
         places = order[:, :bits].ravel().astype(np.int64)
-        out = np.empty((len(self.space), count), np.uint64)
 
         def work(start: int) -> None:
             pack_chosen(self.space.part(slice(start, start + ROWS)), places, out[start : start + ROWS])
 
         for _ in in_order(work, range(0, len(self.space), ROWS), threads):
             pass
-        return out
 
 
 def sketchers(space: Space, within: float, seed: int) -> list[Sketcher]:

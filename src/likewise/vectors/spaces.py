@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -302,3 +304,12 @@ def check_within(owner: str, space: Space, within: object) -> float:
     if not math.isfinite(float(within)):
         raise ParameterError.of(owner, "within", "finite", within)
     return float(within)
+
+
+def empty_table(shape: tuple[int, ...], kind: Any, room: int, spill: Path | None) -> NDArray[Any]:
+    """Return an empty table: in memory up to so many bytes, else in a file that vanishes with it."""
+    size = math.prod(shape) * np.dtype(kind).itemsize
+    if size <= room or not size:
+        return np.empty(shape, kind)
+    with tempfile.TemporaryFile(dir=spill) as file:
+        return np.memmap(file, kind, "w+", shape=shape)
