@@ -391,6 +391,8 @@ def pairs(
             source, other, measure=measure, within=within, vector=vector, id=id, recall=recall, method=method, top=top,
             threads=threads, seed=seed, memory=memory, spill=spill, progress=progress,
         )  # fmt: skip
+    if isinstance(source, np.ndarray) or str(source).endswith(".npy"):
+        raise ParameterError("Vectors are compared by a measure: pairs(vectors, measure='angle', within=15).")
     if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
         raise ParameterError.of("pairs", "top", "a positive whole number", top)
     chosen = Settings(shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method)

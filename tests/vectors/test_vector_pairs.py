@@ -222,6 +222,10 @@ def test_bad_input(source, options, words):
 
 
 def test_measure_and_within_go_together():
+    with pytest.raises(ParameterError, match="Vectors are compared by a measure"):
+        likewise.pairs(np.ones((2, 2)))
+    with pytest.raises(ParameterError, match="Vectors are compared by a measure"):
+        likewise.pairs("some.npy")
     with pytest.raises(ParameterError, match="go together"):
         likewise.pairs(np.ones((2, 2)), measure="angle")
     with pytest.raises(ParameterError, match="components"):
