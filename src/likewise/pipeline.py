@@ -30,7 +30,7 @@ from likewise.matching import Search
 from likewise.memory import Budget
 from likewise.parallel import check_threads
 from likewise.preparing import METHODS
-from likewise.read import ReadOptions, Source, open_source
+from likewise.read import Files, ReadOptions, Source, open_source
 from likewise.record import Observer, Record
 from likewise.shingle import Shingler, Tokens, parse_shingler
 from likewise.store import Workspace, changed_files, checksum
@@ -391,7 +391,10 @@ def pairs(
             source, other, measure=measure, within=within, vector=vector, id=id, recall=recall, method=method, top=top,
             threads=threads, seed=seed, memory=memory, spill=spill, progress=progress,
         )  # fmt: skip
-    if isinstance(source, np.ndarray) or str(source).endswith(".npy"):
+    paths = source.paths if isinstance(source, Files) else [source]
+    if isinstance(source, np.ndarray) or any(
+        str(path).endswith(".npy") for path in paths if isinstance(path, str | Path)
+    ):
         raise ParameterError("Vectors are compared by a measure: pairs(vectors, measure='angle', within=15).")
     if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
         raise ParameterError.of("pairs", "top", "a positive whole number", top)

@@ -63,6 +63,7 @@ def test_nearest(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
+        ([], 2, "Vectors are compared by a measure"),
         (["--measure", "angle"], 2, "'measure' and 'within' parameters of pairs go together"),
         (["--measure", "angle", "--within", "190"], 2, "from 0 to 180"),
         (["--measure", "angle", "--within", "1", "--threshold", "0.9"], 2, "--threshold is for documents and sets"),
