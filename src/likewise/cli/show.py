@@ -27,6 +27,8 @@ STAGES = {
     "certify": "measuring recall",
     "cluster": "choosing keepers",
     "tables": "making tables",
+    "index": "indexing sources",
+    "passages": "finding passages",
     "look": "looking at vectors",
     "plan": "measuring a sample",
     "meet": "pairing buckets",

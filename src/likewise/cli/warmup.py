@@ -24,6 +24,7 @@ def compile_all() -> None:
     import numpy as np
 
     import likewise
+    from likewise.apps.passages import find
     from likewise.measures import batch
 
     words = [f"word{i}" for i in range(60)]
@@ -49,3 +50,4 @@ def compile_all() -> None:
     for method in ("lsh", "exact"):
         likewise.pairs(np.arange(8, dtype=np.uint64), measure="hamming", within=1, method=method)
     batch.jaccard(sets, sets)
+    find(texts, texts)

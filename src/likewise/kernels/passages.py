@@ -1,0 +1,402 @@
+"""Passages that two documents share: fingerprints chosen by winnowing, runs of equal words, and runs put together.
+
+Documents are words as kernels/text.py hashes them. A run is (i, j, size): `size` words from word i of the suspect on
+equal those from word j of the source on, and neither the words before them nor those behind them are equal.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from likewise.kernels import kernel
+from likewise.kernels.documents import document_units
+from likewise.kernels.hashing import U1, mix
+from likewise.kernels.sets import TABLE_ODD, table_bits
+from likewise.kernels.text import shingles, word_from
+
+WORK = 1 << 26
+CONTINUES, TOP_TWO = np.uint8(0x80), np.uint8(0xC0)
+
+
+class Index(NamedTuple):
+    """The sources: their words end to end, where each source begins, and fingerprints, sorted, with their places."""
+
+    words: Any
+    offsets: Any
+    values: Any
+    places: Any
+
+
+class Rules(NamedTuple):
+    """What a passage is. `every`: compare each suspect with each source, not only with those it shares a print with.
+
+    k and window choose the fingerprints; a run has `least` words or more; runs at most `gap` words apart in both
+    documents make one passage; a passage has `length` equal words or more; of the sources with one and the same
+    fingerprint, the first `common` are looked at.
+    """
+
+    k: int
+    window: int
+    length: int
+    gap: int
+    least: int
+    common: int
+    every: bool
+
+
+@kernel
+def placed_words(data, start, stop, kinds, folds, expansions, hashes, starts, ends):
+    """Write every word's hash, and the characters at which it starts and ends; return how many words there are."""
+    i = np.uint64(start)
+    stop = np.uint64(stop)
+    n = 0
+    place = 0
+    while i < stop:
+        value, found, after = word_from(data, i, stop, kinds, folds, expansions)
+        size = 0
+        while i < after:
+            if (data[i] & TOP_TWO) != CONTINUES:
+                size += 1
+            i += U1
+        if found:
+            hashes[n] = value
+            starts[n] = place
+            ends[n] = place + size
+            n += 1
+        place += size
+    return n
+
+
+@kernel
+def winnow(units, n, k, window, grams, values, places):
+    """Choose the least of each `window` hashes of k words in a row; return how many different ones that makes.
+
+    Two documents that share a run of k + window - 1 words have a whole window in common, and so its least hash. Of
+    equal ones the last is taken, but one that was taken stays while it is in the window.
+    """
+    count = n - k + 1
+    if count < window:
+        return 0
+    shingles(units, n, k, grams)
+    for i in range(count):
+        grams[i] = mix(grams[i])
+    chosen = 0
+    best = -1
+    for last in range(window - 1, count):
+        first = last - window + 1
+        if best < first:
+            best = first
+            for i in range(first + 1, last + 1):
+                if grams[i] <= grams[best]:
+                    best = i
+        elif grams[last] < grams[best]:
+            best = last
+        else:
+            continue
+        values[chosen] = grams[best]
+        places[chosen] = best
+        chosen += 1
+    return chosen
+
+
+@kernel
+def longest_text(offsets):
+    """Return the largest number of words that any of these documents can have."""
+    largest = 0
+    for i in range(offsets.size - 1):
+        largest = max(largest, offsets[i + 1] - offsets[i])
+    return largest // 2 + 1
+
+
+@kernel
+def fingerprint_documents(data, offsets, recipe, window, words, word_offsets, values, places):
+    """Write the words of documents, and their fingerprints with their places among all these words; count them."""
+    largest = longest_text(offsets)
+    room = np.empty(2 * largest + largest // 4 + 32, np.uint64)
+    grams = np.empty(largest, np.uint64)
+    at = 0
+    count = 0
+    word_offsets[0] = 0
+    for row in range(offsets.size - 1):
+        n = document_units(data, offsets[row], offsets[row + 1], recipe, room, words[at:])
+        more = winnow(words[at:], n, recipe.k, window, grams, values[count:], places[count:])
+        for i in range(count, count + more):
+            places[i] += at
+        count += more
+        at += n
+        word_offsets[row + 1] = at
+    return count
+
+
+@kernel
+def enter_grams(grams, count, bits, heads, nexts):
+    """Put the suspect's runs of words in a hash table: heads[slot] is the first with its hash, nexts leads on."""
+    down = np.uint64(64 - bits)
+    mask = np.uint64((1 << bits) - 1)
+    heads[: 1 << bits] = -1
+    for i in range(count - 1, -1, -1):
+        slot = (grams[i] * TABLE_ODD) >> down
+        while heads[slot] >= 0 and grams[heads[slot]] != grams[i]:
+            slot = (slot + U1) & mask
+        nexts[i] = heads[slot]
+        heads[slot] = i
+
+
+@kernel
+def shared_runs(units, n, grams, bits, heads, nexts, other, m, least, room, limit, runs):
+    """Write the runs of at least `least` words; return how many there are, and whether the work came to the limit.
+
+    A run is found from its first words, so once. Those that find no space in `runs` are counted only.
+    """
+    count = 0
+    if n < least or m < least:
+        return count, False
+    shingles(other, m, least, room)
+    down = np.uint64(64 - bits)
+    mask = np.uint64((1 << bits) - 1)
+    work = 0
+    for j in range(m - least + 1):
+        slot = (room[j] * TABLE_ODD) >> down
+        while heads[slot] >= 0 and grams[heads[slot]] != room[j]:
+            slot = (slot + U1) & mask
+        i = heads[slot]
+        while i >= 0:
+            work += 1
+            if i == 0 or j == 0 or units[i - 1] != other[j - 1]:
+                size = 0
+                while i + size < n and j + size < m and units[i + size] == other[j + size]:
+                    size += 1
+                work += size
+                if size >= least:
+                    if count < runs.shape[0]:
+                        runs[count, 0] = i
+                        runs[count, 1] = j
+                        runs[count, 2] = size
+                    count += 1
+            i = nexts[i]
+        if work > limit:
+            return count, True
+    return count, False
+
+
+@kernel
+def is_within(a, b):
+    """Tell whether passage a lies within passage b in both documents."""
+    return a[0] >= b[0] and a[1] <= b[1] and a[2] >= b[2] and a[3] <= b[3]
+
+
+@kernel
+def nearest_run(low, high, order, starts, others, sizes, used, now, gap, forward):
+    """Return the run that goes on with a passage, forward or backward: the nearest within the gap; -1: there is none.
+
+    `now` is the edge of the passage and of its outermost run, in both documents. Runs may overlap a little, but each
+    must bring words on both sides.
+    """
+    best = -1
+    least = 2 * gap + 1
+    for place in range(low, high):
+        b = order[place]
+        if used[b]:
+            continue
+        i = starts[b] if forward else -(starts[b] + sizes[b])
+        j = others[b] if forward else -(others[b] + sizes[b])
+        if i <= now[2] or j <= now[3] or i + sizes[b] <= now[0] or j + sizes[b] <= now[1]:
+            continue
+        if abs(i - now[0]) <= gap and abs(j - now[1]) <= gap and abs(i - now[0]) + abs(j - now[1]) < least:
+            least = abs(i - now[0]) + abs(j - now[1])
+            best = b
+    return best
+
+
+@kernel
+def join_runs(runs, n, m, length, gap, passages):
+    """Put runs together that are close in both documents and in the same order; return how many passages that makes.
+
+    The longest run comes first and takes the nearest ones on either side, as long as there are any. Each passage is
+    (start, end, start, end, equal words of the suspect); those with fewer equal words than `length` are dropped, and
+    so are those that lie within another in both documents: a text that repeats itself has many.
+    """
+    count = runs.shape[0]
+    starts = runs[:, 0].copy()
+    others = runs[:, 1].copy()
+    sizes = runs[:, 2].copy()
+    by_start = np.argsort(starts * (m + 1) + others)
+    by_end = np.argsort((starts + sizes) * (m + 1) + others + sizes)
+    ranks = np.empty(count, np.int64)
+    for place in range(count):
+        ranks[by_start[place]] = place
+    by_size = np.argsort((n - sizes) * count + ranks)
+    ordered_starts = starts[by_start]
+    ordered_ends = (starts + sizes)[by_end]
+    used = np.zeros(count, np.bool_)
+    now = np.empty(4, np.int64)
+    made = 0
+    for seed in by_size:
+        if used[seed]:
+            continue
+        used[seed] = True
+        found = passages[made]
+        found[0] = starts[seed]
+        found[1] = starts[seed] + sizes[seed]
+        found[2] = others[seed]
+        found[3] = others[seed] + sizes[seed]
+        found[4] = sizes[seed]
+        covered = False
+        for p in range(made):
+            covered |= is_within(found, passages[p])
+        if covered:
+            continue
+        run = seed
+        while run >= 0:
+            now[0] = found[1]
+            now[1] = found[3]
+            now[2] = starts[run]
+            now[3] = others[run]
+            low = np.searchsorted(ordered_starts, found[1] - gap)
+            high = np.searchsorted(ordered_starts, found[1] + gap + 1)
+            run = nearest_run(low, high, by_start, starts, others, sizes, used, now, gap, True)
+            if run >= 0:
+                used[run] = True
+                found[4] += starts[run] + sizes[run] - max(starts[run], found[1])
+                found[1] = starts[run] + sizes[run]
+                found[3] = others[run] + sizes[run]
+        run = seed
+        while run >= 0:
+            now[0] = -found[0]
+            now[1] = -found[2]
+            now[2] = -(starts[run] + sizes[run])
+            now[3] = -(others[run] + sizes[run])
+            low = np.searchsorted(ordered_ends, found[0] - gap)
+            high = np.searchsorted(ordered_ends, found[0] + gap + 1)
+            run = nearest_run(low, high, by_end, starts, others, sizes, used, now, gap, False)
+            if run >= 0:
+                used[run] = True
+                found[4] += min(starts[run] + sizes[run], found[0]) - starts[run]
+                found[0] = starts[run]
+                found[2] = others[run]
+        if found[4] >= length:
+            made += 1
+    kept = 0
+    for p in range(made):
+        covered = False
+        for q in range(made):
+            same = is_within(passages[p], passages[q]) and is_within(passages[q], passages[p])
+            if q != p and is_within(passages[p], passages[q]) and (q < p or not same):
+                covered = True
+                break
+        used[p] = covered
+    for p in range(made):
+        if not used[p]:
+            passages[kept] = passages[p]
+            kept += 1
+    return kept
+
+
+@kernel
+def sources_with(prints, index, common, used, seen, stamp, candidates):
+    """Write the sources that have one of these fingerprints, in order; return how many, and how many are common.
+
+    used[f] counts the sources with fingerprint f that were looked at so far; common + 1 stands for: there are more.
+    """
+    count = 0
+    capped = 0
+    for f in range(prints.size):
+        at = np.searchsorted(index.values, prints[f])
+        last = np.int64(-1)
+        while at < index.values.size and index.values[at] == prints[f] and used[f] <= common:
+            source = np.searchsorted(index.offsets, np.int64(index.places[at]), side="right") - 1
+            at += 1
+            if source == last:
+                continue
+            last = source
+            used[f] += 1
+            if used[f] > common:
+                capped += 1
+            elif seen[source] != stamp:
+                seen[source] = stamp
+                candidates[count] = source
+                count += 1
+    candidates[:count].sort()
+    return count, capped
+
+
+@kernel
+def find_passages(data, offsets, first, recipe, index, rules, used, cursor, out, counts):
+    """Write the passages of suspects, from number `first` on: suspect, source, start, end, start, end, equal words.
+
+    Stops before the suspect whose passages find no space. Returns the next suspect, the next place in `used`, and how
+    many passages there are. counts: pairs compared, common fingerprints, pairs too repetitive to be compared to the
+    end.
+    """
+    sources = index.offsets.size - 1
+    largest = longest_text(offsets)
+    longest = 0
+    for source in range(sources):
+        longest = max(longest, index.offsets[source + 1] - index.offsets[source])
+    room = np.empty(max(2 * largest + largest // 4 + 32, longest), np.uint64)
+    units = np.empty(largest, np.uint64)
+    grams = np.empty(largest, np.uint64)
+    values = np.empty(largest, np.uint64)
+    places = np.empty(largest, np.int64)
+    nexts = np.empty(largest, np.int64)
+    heads = np.empty(1 << table_bits(largest), np.int64)
+    seen = np.full(sources, -1, np.int64)
+    candidates = np.arange(sources)
+    runs = np.empty((256, 3), np.int64)
+    passages = np.empty((256, 5), np.int64)
+    written = 0
+    for row in range(first, offsets.size - 1):
+        n = document_units(data, offsets[row], offsets[row + 1], recipe, room, units)
+        if n < rules.length:
+            continue
+        mark = written
+        capped = 0
+        tally = used[cursor:cursor]
+        if rules.every:
+            count = sources
+        else:
+            chosen = winnow(units, n, rules.k, rules.window, grams, values, places)
+            values[:chosen].sort()
+            different = 0
+            for f in range(chosen):
+                if f == 0 or values[f] != values[f - 1]:
+                    values[different] = values[f]
+                    different += 1
+            tally = used[cursor : cursor + different].copy()
+            count, capped = sources_with(values[:different], index, rules.common, tally, seen, row, candidates)
+        bits = table_bits(n - rules.least + 1)
+        shingles(units, n, rules.least, grams)
+        enter_grams(grams, n - rules.least + 1, bits, heads, nexts)
+        repetitive = 0
+        for c in range(count):
+            source = candidates[c]
+            m = index.offsets[source + 1] - index.offsets[source]
+            other = index.words[index.offsets[source] : index.offsets[source + 1]]
+            total, stopped = shared_runs(units, n, grams, bits, heads, nexts, other, m, rules.least, room, WORK, runs)
+            if total > runs.shape[0]:
+                runs = np.empty((2 * total, 3), np.int64)
+                passages = np.empty((2 * total, 5), np.int64)
+                shared_runs(units, n, grams, bits, heads, nexts, other, m, rules.least, room, WORK, runs)
+            if stopped:
+                repetitive += 1
+            equal = 0
+            for i in range(total):
+                equal += runs[i, 2]
+            if equal < rules.length:
+                continue
+            made = join_runs(runs[:total], n, m, rules.length, rules.gap, passages)
+            if written + made > out.shape[0]:
+                return row, cursor, mark
+            for p in range(made):
+                out[written, 0] = row
+                out[written, 1] = source
+                out[written, 2:] = passages[p]
+                written += 1
+        used[cursor : cursor + tally.size] = tally
+        cursor += tally.size
+        counts[0] += count
+        counts[1] += capped
+        counts[2] += repetitive
+    return offsets.size - 1, cursor, written
