@@ -100,9 +100,9 @@ def listed_pairs(
 
     A group of g copies makes g(g-1)/2 pairs. While all pairs are at most a million, or ten an item, they are all
     listed.
-    Beyond that the largest groups are abridged: each copy is listed with the first of its group only, and only the
-    first
-    stands for the group in other pairs. What was abridged is in the dictionary returned.
+    Beyond that the largest groups are abridged: each copy is listed with the first of its group only (of two
+    collections, with the first of the group most like it), and only the first stands for the group in other pairs.
+    What was abridged is in the dictionary returned.
     """
     groups = matches.groups
     sizes = groups.sizes
@@ -133,9 +133,30 @@ def listed_pairs(
         out_left = np.concatenate([out_left, groups.first[groups.of[copies]]])
         out_right = np.concatenate([out_right, copies])
         out_similarity = np.concatenate([out_similarity, np.full(len(copies), same)])
+    if not within and big.any():
+        more = _best_partners(matches, big, same)
+        out_left, out_right = np.concatenate([out_left, more[0]]), np.concatenate([out_right, more[1]])
+        out_similarity = np.concatenate([out_similarity, more[2]])
     order = pair_order(out_left, out_right, max(2, len(groups.of)))
     abridged = {"groups": int(big.sum()), "items": int(sizes[big].sum())} if big.any() else {}
     return out_left[order], out_right[order], out_similarity[order], abridged
+
+
+def _best_partners(matches: Matches, big: NDArray[np.bool_], same: float) -> tuple[Ints, Ints, NDArray[np.float64]]:
+    """Pair every further copy of an abridged group with the first of the group that is most like its own."""
+    groups = matches.groups
+    of = np.concatenate([matches.left, matches.right])
+    partner = np.concatenate([matches.right, matches.left])
+    similarity = np.concatenate([matches.similarity, matches.similarity])
+    order = np.lexsort((partner, np.abs(similarity - same), of))
+    first = order[np.concatenate([[True], of[order][1:] != of[order][:-1]])[: len(order)]]
+    best = np.full(len(groups), -1)
+    best[of[first]] = first
+    rows = np.arange(len(groups.of))
+    copies = rows[big[groups.of] & (groups.first[groups.of] != rows) & (best[groups.of] >= 0)]
+    chosen = best[groups.of[copies]]
+    others = groups.first[partner[chosen]]
+    return np.minimum(copies, others), np.maximum(copies, others), similarity[chosen]
 
 
 def _largest_listed(matches: Matches, within: bool, budget: int) -> int:

@@ -387,6 +387,8 @@ def pairs(
 
         if measure is None or within is None:
             raise ParameterError("The 'measure' and 'within' parameters of pairs go together: vectors need both.")
+        if threshold != 0.8:
+            raise ParameterError("The 'threshold' parameter of pairs is for documents and sets; vectors take 'within'.")
         return vector_pairs(
             source, other, measure=measure, within=within, vector=vector, id=id, recall=recall, method=method, top=top,
             threads=threads, seed=seed, memory=memory, spill=spill, progress=progress,

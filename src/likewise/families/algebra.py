@@ -344,7 +344,10 @@ def _count(owner: str, name: str, k: object) -> int:
 
 def check_distance(owner: str, d: Any, most: float) -> Floats:
     """Return distances as an array; raise unless they are from 0 to `most`."""
-    value = np.asarray(d, np.float64)
+    try:
+        value = np.asarray(d, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ParameterError.of(f"{owner}.probability", "d", "a number or an array of numbers", d) from error
     if not ((value >= 0) & (value <= most)).all():
         raise ParameterError.of(f"{owner}.probability", "d", f"from 0 to {most:g}", d)
     return value

@@ -36,11 +36,13 @@ from likewise.families.running import (
     Keys,
     batch_of_one,
     batches,
+    check_width,
     folded,
     keyed,
     looked_up,
     ranges,
     sort_tables,
+    width_of,
 )
 from likewise.memory import parse_size
 
@@ -140,6 +142,7 @@ class NearIndex:
 
     def query_many(self, items: Any, limit: Limit = "2L") -> tuple[Ints, Floats]:
         """Return the same for many queries: rows, −1 where nothing is near, and distances, infinite there."""
+        check_width(items, width_of(self.items))
         most = self.limit if limit == "2L" else np.iinfo(np.int64).max if limit is None else _whole("limit", limit)
         rows, distances = np.full(len(items), -1, np.int64), np.full(len(items), np.inf)
         start = 0

@@ -144,6 +144,8 @@ def keyed(
     family: Composable, items: Any, together: int, keep: bool = False, kind: np.dtype[Any] | None = None
 ) -> Keyed:
     """Return the keys of items; with `kind`, of items to be looked up among others whose values are of that type."""
+    if not hasattr(items, "__len__"):
+        raise ParameterError.of(type(family.base).__name__, "items", "a collection", type(items).__name__)
     keys, kept = [], []
     for part in batches(items, max(1 << 12, BLOCK // family.functions)):
         values = _plain(family.base.hashes(part, family.functions))
@@ -173,6 +175,18 @@ def batches(items: Any, size: int, lists: bool = False) -> Iterator[Any]:
 def batch_of_one(item: Any) -> Any:
     """Return a collection of one item: an array becomes a table of one row, anything else a list of one."""
     return item[None] if isinstance(item, np.ndarray) else [item]
+
+
+def width_of(items: Any) -> int | None:
+    """Return how many components the vectors of a table have; None of other collections."""
+    return int(items.shape[1]) if isinstance(items, np.ndarray) and items.ndim == 2 else None
+
+
+def check_width(items: Any, width: int | None) -> None:
+    """Raise unless vectors to be looked up have as many components as those of the index."""
+    asked = width_of(items)
+    if width is not None and asked is not None and asked != width:
+        raise ParameterError(f"query: a vector has {asked} components, and those of the index have {width}")
 
 
 def _filters(steps: tuple[Step, ...]) -> bool:
@@ -321,6 +335,7 @@ class FamilyIndex:
 
     def __init__(self, family: Composable, items: Any) -> None:
         self.family = family
+        self._width = width_of(items)
         self._together, self._steps = grouped(family.steps)
         found = keyed(family, items, self._together, _filters(self._steps))
         self._keys, self._values, self._kind = found.keys, found.values, found.kind
@@ -341,6 +356,7 @@ class FamilyIndex:
 
     def query_many(self, items: Any, most: int = MOST_PAIRS) -> tuple[Ints, Ints]:
         """Return two arrays, the numbers of queries and of the items that collide with them, sorted."""
+        check_width(items, self._width)
         asked = keyed(self.family, items, self._together, _filters(self._steps), self._kind)
         n = len(self)
 

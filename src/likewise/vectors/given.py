@@ -44,6 +44,8 @@ def vectors(source: Any, column: str, id: str | None, room: int, spill: Path | N
     ):
         paths = source.paths if isinstance(source, Files) else source if isinstance(source, list | tuple) else [source]
         return _from_files(find(Files(paths)), column, id, room, spill)
+    if isinstance(source, np.ma.MaskedArray):
+        raise ParameterError("an array with a mask hides some numbers: fill them, or leave such vectors out")
     if isinstance(source, np.ndarray):
         _no_columns(id, "an array")
         return Vectors(_checked(source, "the array"), None)
@@ -52,7 +54,7 @@ def vectors(source: Any, column: str, id: str | None, room: int, spill: Path | N
         return Vectors(_listed(source), None)
     if isinstance(source, pa.Array | pa.ChunkedArray):
         source = pa.table({column: source})
-    table = _as_table(source)
+    table = _as_table(source, column)
     if table is None:
         raise ParameterError.of(owner, "source", KINDS, type(source).__name__)
     where = type(source).__name__
@@ -60,21 +62,26 @@ def vectors(source: Any, column: str, id: str | None, room: int, spill: Path | N
     return _gathered(parts, column, id, room, spill)
 
 
-def space_of(measure: str, parts: list[Vectors]) -> Space:
+def space_of(measure: str, parts: list[Vectors], room: int, spill: Path | None) -> Space:
     """Return the vectors of one or two collections, one after the other, with their distance."""
     tables = [part.table for part in parts]
+    filled = [table for table in tables if len(table)]
+    if len(filled) < len(tables):  # what has no rows has no width, either
+        bits = measure == "hamming"
+        like = filled[0] if filled else np.zeros((0, 1), np.uint8 if bits else np.float32)
+        tables = [table if len(table) else np.zeros((0, *like.shape[1:]), like.dtype) for table in tables]
     if measure == "hamming":
         packed = [_packed(table) for table in tables]
         widths = {width for _, width in packed}
         _same_width(widths)
-        return Bits(_joined([words for words, _ in packed]), widths.pop())
+        return Bits(_joined([words for words, _ in packed], room, spill), widths.pop())
     _same_width({1 if table.ndim == 1 else table.shape[1] for table in tables})
     for table in tables:
         if table.ndim == 1:
             raise ParameterError(f"vectors of one component are a table too: give an array of shape ({len(table)}, 1)")
         if table.dtype.kind == "b":
             raise ParameterError("an array of bool is compared with measure='hamming'; convert it for other measures")
-    made: Space = SPACES[measure](_joined(tables))
+    made: Space = SPACES[measure](_joined(tables, room, spill))
     return made
 
 
@@ -83,8 +90,18 @@ def _same_width(widths: set[int]) -> None:
         raise ParameterError(f"the two collections have vectors of {min(widths)} and of {max(widths)} components")
 
 
-def _joined(tables: list[NDArray[Any]]) -> NDArray[Any]:
-    return tables[0] if len(tables) == 1 else np.concatenate(tables)
+def _joined(tables: list[NDArray[Any]], room: int, spill: Path | None) -> NDArray[Any]:
+    """Put tables of equal width one after the other."""
+    if len(tables) == 1:
+        return tables[0]
+    out = empty_table((sum(map(len, tables)), *tables[0].shape[1:]), np.result_type(*tables), room, spill)
+    start = 0
+    for table in tables:
+        for first in range(0, len(table), BATCH):
+            part = table[first : first + BATCH]
+            out[start : start + len(part)] = part
+            start += len(part)
+    return out
 
 
 def _packed(table: NDArray[Any]) -> tuple[NDArray[np.uint64], int]:
@@ -168,14 +185,7 @@ def _from_files(files: list[Found], column: str, id: str | None, room: int, spil
     if len(shapes) > 1:
         told = ", ".join(f"{one.name} {table.shape}" for one, table in zip(arrays, tables, strict=True))
         raise InputError(f"the arrays are of different widths: {told}")
-    out = empty_table((sum(map(len, tables)), *tables[0].shape[1:]), np.result_type(*tables), room, spill)
-    start = 0
-    for table in tables:
-        for first in range(0, len(table), BATCH):
-            part = table[first : first + BATCH]
-            out[start : start + len(part)] = part
-            start += len(part)
-    return Vectors(out, None)
+    return Vectors(_joined(tables, room, spill), None)
 
 
 def _opened(one: Found, column: str, id: str | None) -> _Part:
@@ -223,7 +233,7 @@ def _json_lines(one: Found, wanted: list[str]) -> pa.Table:
         raise FormatError(f"{one.name}: the columns {', '.join(wanted)} do not hold one type each: {error}") from error
 
 
-def _as_table(source: Any) -> pa.Table | None:
+def _as_table(source: Any, column: str) -> pa.Table | None:
     """Return a table object as an Arrow table."""
     if isinstance(source, pa.Table):
         return source
@@ -232,8 +242,10 @@ def _as_table(source: Any) -> pa.Table | None:
     if hasattr(source, "with_format") and hasattr(source, "features"):
         return source.with_format("arrow")[:]
     try:
+        if hasattr(source, "to_frame"):  # a series of pandas or polars
+            source = source.to_frame(column)
         if type(source).__module__.startswith("pandas."):
-            return pa.Table.from_pandas(source.to_frame("vector") if hasattr(source, "to_frame") else source)
+            return pa.Table.from_pandas(source)
         if hasattr(source, "__arrow_c_stream__"):
             return pa.table(source)
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -253,6 +265,8 @@ def _gathered(parts: list[_Part], column: str, id: str | None, room: int, spill:
         try:
             first = 0
             for batch in part.batches():
+                if not batch.num_rows:
+                    continue
                 rows = _numbers(batch.column(batch.schema.get_field_index(column)), part.name, first, column)
                 if out is None:
                     out = empty_table((total, rows.shape[1]), rows.dtype, room, spill)
@@ -271,11 +285,24 @@ def _gathered(parts: list[_Part], column: str, id: str | None, room: int, spill:
             raise FormatError(f"{part.name}: cannot be read: {error}") from error
     named = None
     if id is not None:
-        named = pa.concat_arrays(ids) if ids else pa.array([], pa.string())
-        if named.null_count:
-            raise InputError(f"{parts[0].name}: an id of column '{id}' is null; ids must be there")
-        check_unique(named, id)
+        named = _names(ids, id, parts[0].name)
     return Vectors(np.zeros((0, 1), np.float32) if out is None else out, named)
+
+
+def _names(ids: list[Any], column: str, where: str) -> Any:
+    """Return the ids of all batches as one array of different values."""
+    kinds = {one.type.value_type if pa.types.is_dictionary(one.type) else one.type for one in ids}
+    if any(pa.types.is_nested(kind) for kind in kinds):
+        raise ColumnError(f"{where}: the id column '{column}' is {kinds.pop()}; numbers, strings or times are needed")
+    if len(kinds) > 1:
+        told = ", ".join(sorted(map(str, kinds)))
+        raise InputError(f"the id column '{column}' is of different types in different files: {told}")
+    named = pa.concat_arrays([one.cast(next(iter(kinds))) for one in ids]) if ids else pa.array([], pa.string())
+    if named.null_count:
+        row = int(np.argmax(np.asarray(named.is_null())))
+        raise InputError(f"{where}: row {row} (counted from 0): the id of column '{column}' is null")
+    check_unique(named, column)
+    return named
 
 
 def _numbers(array: Any, where: str, first: int, column: str) -> NDArray[Any]:

@@ -13,7 +13,6 @@ import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from likewise.arrays import Ints, to_arrow
-from likewise.candidates import best_first
 from likewise.errors import InputError, ParameterError
 from likewise.families.minhash import check_seed
 from likewise.families.tuning import check_recall
@@ -22,6 +21,7 @@ from likewise.matches import Matches, listed_pairs
 from likewise.memory import Budget, peak_memory
 from likewise.parallel import check_threads
 from likewise.record import Observer, Record
+from likewise.vectors.copies import nearest_rows
 from likewise.vectors.given import Vectors, space_of, vectors
 from likewise.vectors.meeting import Found, Most, Overrun, all_pairs, by_tables
 from likewise.vectors.planning import Plan, cost_of_all, plan, spread
@@ -85,17 +85,11 @@ def vector_pairs(
         parts = [vectors(source, vector, id, budget.texts, folder)]
         if other is not None:
             parts.append(vectors(other, vector, id, budget.texts, folder))
-        space = space_of(measure, parts)
+        space = space_of(measure, parts, budget.texts, folder)
     split = len(parts[0].table) if other is not None else 0
     aim = Aim(check_within(OWNER, space, within), recall, seed, method, count, budget.total, folder)
     with threadpool_limits(1, "blas"):
-        left, right, distance = joined(space, split, other is not None, aim, record)
-    if top is not None:
-        if other is None:
-            left, right = np.concatenate([left, right]), np.concatenate([right, left])
-            distance = np.concatenate([distance, distance])
-        left, right, closeness = best_first(left, right, -distance, top)
-        distance = -closeness
+        left, right, distance = joined(space, split, other is not None, aim, record, top)
     record.counts["pairs"] = len(left)
     parameters = {
         "measure": measure, "within": aim.within, "recall": recall, "method": method, "seed": seed, "top": top,
@@ -104,7 +98,9 @@ def vector_pairs(
     return named_table(parts, split, left, right, distance, record, parameters, "pairs")
 
 
-def joined(space: Space, split: int, across: bool, aim: Aim, record: Record) -> tuple[Ints, Ints, Any]:
+def joined(
+    space: Space, split: int, across: bool, aim: Aim, record: Record, top: int | None = None
+) -> tuple[Ints, Ints, Any]:
     """Return the pairs of rows within the distance, left < right, sorted, and their distances.
 
     Copies of a vector are looked for once; of pairs of two collections, one row is from each.
@@ -118,8 +114,10 @@ def joined(space: Space, split: int, across: bool, aim: Aim, record: Record) -> 
     found = Found(nothing, nothing, np.zeros(0), 0)
     here = int(np.searchsorted(groups.first, split)) if across else 0
     if len(groups) > 1 and (not across or 0 < here < len(groups)):
-        one_each = space if len(groups) == len(space) else space.chosen(groups.first)
+        one_each = space if len(groups) == len(space) else space.chosen(groups.first, *aim.room)
         found = found_pairs(one_each, here, aim, record)
+    if top is not None:
+        return nearest_rows(groups, found.left, found.right, found.distance, top, here, across, both=not across)
     matches = Matches(groups, groups.of, found.left, found.right, found.distance)
     left, right, distance, abridged = listed_pairs(matches, within=not across, same=0.0)
     if abridged:

@@ -23,6 +23,7 @@ from likewise.groups import Groups
 from likewise.memory import Budget
 from likewise.parallel import check_threads, in_order
 from likewise.record import Observer, Record
+from likewise.vectors.copies import nearest_rows
 from likewise.vectors.given import space_of, vectors
 from likewise.vectors.joining import METHODS, PAIR_BYTES, SMALL, Aim, named_table
 from likewise.vectors.meeting import Most, Overrun, by_tables
@@ -78,7 +79,8 @@ def nearest(
         targets = vectors(source, vector, id, budget.texts, folder, OWNER)
         asked = targets if queries is None else vectors(queries, vector, id, budget.texts, folder, OWNER)
         parts = [targets] if queries is None else [asked, targets]
-        space = space_of(measure, parts)
+        space = space_of(measure, parts, budget.texts, folder)
+        space.titles = ("vector {}" if queries is None else "vector {} of the queries", "vector {}")
     split = 0 if queries is None else len(asked.table)
     aim = Aim(0.0, recall, seed, method, count, budget.total, folder)
     with threadpool_limits(1, "blas"):
@@ -98,12 +100,12 @@ def neighbours(space: Space, split: int, across: bool, k: int, aim: Aim, record:
     record.counts.update({"items": len(space), "different": len(groups)})
     here = int(np.searchsorted(groups.first, split)) if across else 0
     single = len(groups) == len(space)
-    one_each = space if single else space.chosen(groups.first)
+    one_each = space if single else space.chosen(groups.first, *aim.room)
     nothing = np.zeros(0, np.int64)
-    if across and not 0 < here < len(groups):
+    if not len(groups) or (across and not 0 < here < len(groups)):
         return nothing, nothing, np.zeros(0)
     left, right, distance = _of_different(one_each, here, across, k, aim, record)
-    return (left, right, distance) if single else _spelled(groups, left, right, distance, k, here, across)
+    return (left, right, distance) if single else nearest_rows(groups, left, right, distance, k, here, across)
 
 
 def _of_different(
@@ -169,9 +171,12 @@ def against_all(space: Space, rows: Ints, split: int, k: int, threads: int, tick
     """Compare rows with all vectors from `split` on, but not with themselves; return the k nearest of each, and ties.
 
     Blocks are compared by quick scores, and a few more than k are looked at exactly. Where rounding could have hidden a
-    nearer one, the row is compared exactly with all.
+    nearer one, all whose scores are near enough are looked at.
     """
     n = len(space)
+    nothing = np.zeros(0, np.int64)
+    if not len(rows) or n == split:
+        return nothing, nothing, np.zeros(0)
     wanted = min(k + SPARE, n - split)
 
     def work(start: int) -> tuple[Ints, Ints, Floats]:
@@ -202,14 +207,12 @@ def against_all(space: Space, rows: Ints, split: int, k: int, threads: int, tick
         doubtful = np.zeros(len(some), bool)
         if wanted < n - split and wanted > k and not isinstance(space, Bits):
             doubtful = best[:, wanted - 1] - best[:, k - 1] <= 2 * space.error()
-        parts = [tuple(column[~np.isin(found[0], some[doubtful])] for column in found)]
-        for row in some[doubtful]:
-            others = np.arange(split, n)
-            others = others[others != row]
-            alone = np.full(len(others), row)
-            parts.append(best_first(alone, others, -space.distances(alone, others), k))
+        if doubtful.any():
+            sure = ~np.isin(found[0], some[doubtful])
+            again = _settled(space, some[doubtful], best[doubtful, k - 1] + 2 * space.error(), split, k)
+            found = _together(tuple(column[sure] for column in found), again)
         tick(len(some))
-        left, right, closeness = (np.concatenate(column) for column in zip(*parts, strict=True))
+        left, right, closeness = found
         return left, right, -closeness
 
     results = list(in_order(work, range(0, len(rows), HIGH), threads))
@@ -217,30 +220,20 @@ def against_all(space: Space, rows: Ints, split: int, k: int, threads: int, tick
     return left, right, distance
 
 
-def _spelled(
-    groups: Groups, left: Ints, right: Ints, distance: Floats, k: int, split: int, across: bool
-) -> tuple[Ints, Ints, Floats]:
-    """Turn neighbours of groups of copies into neighbours of rows: copies are each other's nearest."""
-    if not across:  # a group is near to itself, as far as it has several members
-        several = np.flatnonzero(groups.sizes > 1)
-        left, right = np.concatenate([left, several]), np.concatenate([right, several])
-        distance = np.concatenate([distance, np.zeros(len(several))])
-    taken = np.minimum(groups.sizes[right], k + 1)
-    members = np.repeat(groups.offsets[right], taken) + _counted(taken)
-    of, rows, distance = np.repeat(left, taken), groups.members[members], np.repeat(distance, taken)
-    of, rows, closeness = best_first(of, rows, -distance, k + 1)
-    counts = np.bincount(of, minlength=len(groups))
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    asked = np.arange(len(groups.of)) if not across else np.flatnonzero(groups.of < split)
-    sizes = counts[groups.of[asked]]
-    place = np.repeat(starts[groups.of[asked]], sizes) + _counted(sizes)
-    row = np.repeat(asked, sizes)
-    other = row != rows[place]
-    row, place = row[other], place[other]
-    final = best_first(row, rows[place], closeness[place], k)
-    return final[0], final[1], -final[2]
+def _settled(space: Space, rows: Ints, bounds: Floats, split: int, k: int) -> tuple[Ints, Ints, Floats]:
+    """Return the k nearest of rows, and how close they are, of all vectors whose scores are within these bounds."""
+    mine = space.part(rows)
+    found = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    for first in range(split, len(space), WIDE):
+        scores = space.scores(mine, space.part(slice(first, first + WIDE)))
+        place, column = np.divmod(np.flatnonzero((scores <= bounds[:, None]).ravel()), scores.shape[1])
+        left, right = rows[place], column + first
+        left, right = left[left != right], right[left != right]
+        left, right, closeness = _together(found, (left, right, -space.distances(left, right)))
+        found = best_first(left, right, closeness, k)
+    return found
 
 
-def _counted(sizes: Ints) -> Ints:
-    """Return 0, 1, … for every size, one after the other."""
-    return np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+def _together(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Ints, Ints, Floats]:
+    left, right, closeness = (np.concatenate(columns) for columns in zip(a, b, strict=True))
+    return left, right, closeness

@@ -18,9 +18,10 @@ from likewise.measures import batch
 from likewise.parallel import in_order
 
 Floats = NDArray[np.float64]
+HUGE = 1e100
 ROWS = 4096
 """Rows that are read, hashed or compared in one go."""
-LARGE = 1e15
+LARGE = 1e12
 """Up to here squares of components and their sums stay well inside single precision."""
 
 
@@ -33,7 +34,9 @@ class Space(ABC):
 
     def __init__(self, table: NDArray[Any]) -> None:
         self.table = table
-        self.largest = 0.0
+        self.largest = self.smallest = 1.0
+        self.split = 0
+        self.titles = ("vector {}", "vector {} of the other collection")
 
     def __len__(self) -> int:
         return len(self.table)
@@ -47,11 +50,21 @@ class Space(ABC):
         """Return the largest distance there is."""
         return math.inf
 
-    def chosen(self, rows: Ints) -> Space:
+    def chosen(self, rows: Ints, room: int, spill: Path | None) -> Space:
         """Return some of the vectors."""
-        some = type(self)(self.table[rows])
-        some.largest = self.largest
+        some = self._of(empty_table((len(rows), *self.table.shape[1:]), self.table.dtype, room, spill))
+        for start in range(0, len(rows), ROWS):
+            some.table[start : start + ROWS] = self.table[rows[start : start + ROWS]]
+        some.largest, some.smallest = self.largest, self.smallest
         return some
+
+    def _of(self, table: NDArray[Any]) -> Space:
+        return type(self)(table)
+
+    def title(self, row: int) -> str:
+        """Name a row as the user counts them."""
+        here = row < self.split or not self.split
+        return self.titles[not here].format(f"{row if here else row - self.split} (counted from 0)")
 
     def part(self, place: slice | Ints) -> NDArray[Any]:
         """Return some vectors as single or double precision numbers."""
@@ -66,34 +79,37 @@ class Space(ABC):
         """
         digests = np.empty((len(self), 2), np.uint64)
 
-        def work(start: int) -> float:
+        def work(start: int) -> tuple[float, float]:
             rows = np.ascontiguousarray(self.table[start : start + ROWS])
             if rows.dtype.kind == "f":
                 rows = rows + rows.dtype.type(0)  # -0 and 0 are one number
-            largest = self._checked(rows, start)
+            sizes = self._checked(rows, start)
             size = rows.shape[1] * rows.itemsize
             data = rows.view(np.uint8).reshape(len(rows), size)
             if size % 8:
                 data = np.pad(data, ((0, 0), (0, 8 - size % 8)))
             digest_rows(data.view(np.uint64), digests[start : start + ROWS])
-            return largest
+            return sizes
 
-        self.largest = max(in_order(work, range(0, len(self), ROWS), threads), default=0.0)
+        self.split = split
+        found = list(in_order(work, range(0, len(self), ROWS), threads))
+        self.smallest, self.largest = (
+            (min(low for low, _ in found), max(high for _, high in found)) if found else (1, 1)
+        )
         if split:
             digests[split:] ^= np.uint64(0x9E3779B97F4A7C15)
         return digests
 
-    def _checked(self, rows: NDArray[Any], start: int) -> float:
-        """Raise if a component is not finite; return the largest, without its sign."""
-        if not rows.size:
-            return 0.0
-        largest = float(np.abs(rows).max()) if rows.dtype.kind == "f" else float(max(-float(rows.min()), rows.max()))
-        if not math.isfinite(largest):
-            row = start + int(np.argmin(np.isfinite(rows).all(axis=1)))
-            raise InputError(
-                f"vector {row} (counted from 0) holds a number that is not finite; leave it out or mend it"
-            )
-        return largest
+    def _checked(self, rows: NDArray[Any], start: int) -> tuple[float, float]:
+        """Raise if a component is not finite; return the least and the greatest of the rows' largest components."""
+        if rows.dtype.kind == "f":
+            largest = np.abs(rows).max(axis=1)
+        else:
+            largest = np.maximum(-rows.min(axis=1).astype(np.float64), rows.max(axis=1))
+        if not np.isfinite(largest).all():
+            title = self.title(start + int(np.argmin(np.isfinite(rows).all(axis=1))))
+            raise InputError(f"{title} holds a number that is not finite; leave it out or mend it")
+        return float(largest.min()), float(largest.max())
 
     @abstractmethod
     def exact(self, left: NDArray[Any], right: NDArray[Any]) -> Floats:
@@ -136,18 +152,16 @@ class Angle(Space):
     def part(self, place: slice | Ints) -> NDArray[Any]:
         """Return some vectors, of moderate length."""
         rows = super().part(place)
-        if self.largest > LARGE or self.largest < 1:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                rows = (rows / np.abs(rows).max(axis=1, keepdims=True)).astype(np.float32)
+        if self.largest > LARGE or self.smallest < 1 / LARGE:
+            rows = np.ldexp(rows, -np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1])
         return rows
 
-    def _checked(self, rows: NDArray[Any], start: int) -> float:
-        largest = super()._checked(rows, start)
-        filled = rows.any(axis=1)
-        if not filled.all():
-            row = start + int(np.argmin(filled))
-            raise InputError(f"vector {row} (counted from 0) is all zeros and has no direction; leave it out")
-        return largest
+    def _checked(self, rows: NDArray[Any], start: int) -> tuple[float, float]:
+        sizes = super()._checked(rows, start)
+        if sizes[0] == 0:
+            title = self.title(start + int(np.argmin(rows.any(axis=1))))
+            raise InputError(f"{title} is all zeros and has no direction; leave it out")
+        return sizes
 
     def exact(self, left: NDArray[Any], right: NDArray[Any]) -> Floats:
         """Return the angles."""
@@ -178,6 +192,13 @@ class Euclid(Space):
 
     measure = "l2"
 
+    def _checked(self, rows: NDArray[Any], start: int) -> tuple[float, float]:
+        sizes = super()._checked(rows, start)
+        if sizes[1] > HUGE:
+            title = self.title(start + int(np.argmax(np.abs(rows.astype(np.float64)).max(axis=1))))
+            raise InputError(f"{title} holds a number above {HUGE:g}, whose square is out of reach; scale the vectors")
+        return sizes
+
     def exact(self, left: NDArray[Any], right: NDArray[Any]) -> Floats:
         """Return the distances."""
         return batch.lr(left, right, 2)
@@ -192,7 +213,7 @@ class Euclid(Space):
 
     def score(self, distance: float) -> float:
         """Return the square."""
-        return distance**2
+        return float(min(distance, HUGE**1.5) ** 2)
 
     def unscored(self, scores: NDArray[Any]) -> Floats:
         """Return the roots."""
@@ -242,9 +263,8 @@ class Bits(Space):
         super().__init__(table)
         self.width = width
 
-    def chosen(self, rows: Ints) -> Bits:
-        """Return some of the rows."""
-        return Bits(self.table[rows], self.width)
+    def _of(self, table: NDArray[Any]) -> Bits:
+        return Bits(table, self.width)
 
     @property
     def dimensions(self) -> int:
@@ -259,8 +279,8 @@ class Bits(Space):
         """Return some rows."""
         return np.ascontiguousarray(self.table[place])
 
-    def _checked(self, rows: NDArray[Any], start: int) -> float:
-        return 1.0
+    def _checked(self, rows: NDArray[Any], start: int) -> tuple[float, float]:
+        return 1.0, 1.0
 
     def exact(self, left: NDArray[Any], right: NDArray[Any]) -> Floats:
         """Return how many bits differ."""
@@ -298,11 +318,13 @@ def check_measure(owner: str, measure: object) -> str:
 def check_within(owner: str, space: Space, within: object) -> float:
     """Raise unless the distance is a number from 0 to the largest there is."""
     far = space.farthest()
-    if isinstance(within, bool) or not isinstance(within, int | float | np.number) or not 0 <= float(within) <= far:
-        rule = "a number, 0 or more" if far == math.inf else f"a number from 0 to {far:g}"
+    if (
+        isinstance(within, bool)
+        or not isinstance(within, int | float | np.number)
+        or not 0 <= within <= min(far, 1e300)
+    ):
+        rule = "a number from 0 to 1e300" if far == math.inf else f"a number from 0 to {far:g}"
         raise ParameterError.of(owner, "within", f"{rule} ({space.measure})", within)
-    if not math.isfinite(float(within)):
-        raise ParameterError.of(owner, "within", "finite", within)
     return float(within)
 
 
