@@ -205,7 +205,7 @@ def test_top():
         (np.ones((2, 2)), {"within": 181}, "'within' parameter of pairs must be a number from 0 to 180"),
         (np.ones((2, 2)), {"within": -1}, "from 0 to 180"),
         (np.ones((2, 2)), {"within": "near"}, "from 0 to 180"),
-        (np.ones((2, 2)), {"measure": "l2", "within": math.inf}, "finite"),
+        (np.ones((2, 2)), {"measure": "l2", "within": math.inf}, "from 0 to 1e300"),
         (np.ones((2, 2)), {"measure": "hamming"}, "compares bits"),
         (np.ones((2, 2)), {"recall": 1.0}, "recall"),
         (np.ones((2, 2)), {"method": "magic"}, "'method'"),
