@@ -8,8 +8,6 @@ Only their ratios matter: a machine twice as fast in everything chooses the same
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
 
 import numpy as np
 
@@ -22,19 +20,10 @@ from likewise.keys import HeldKeys
 from likewise.shingle import Words
 from likewise.sketch import key_sets
 from likewise.verify import similarities
+from runs import nanoseconds
 
 ITEMS, SIZE, SLOTS = 20_000, 300, 128
 random = np.random.default_rng(1)
-
-
-def nanoseconds(work: Callable[[], object], repeat: int = 5) -> float:
-    """Return the shortest of several times, the first of which may compile."""
-    times = []
-    for _ in range(repeat + 1):
-        start = time.process_time_ns()
-        work()
-        times.append(time.process_time_ns() - start)
-    return float(min(times[1:]))
 
 
 def random_sets(items: int, size: int) -> Sets:

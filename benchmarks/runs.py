@@ -6,8 +6,9 @@ import json
 import subprocess
 import sys
 import threading
+import time
 import venv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -163,3 +164,13 @@ def last_line(text: str) -> str:
     """The last line of what a program said."""
     lines = text.strip().splitlines()
     return lines[-1].strip() if lines else "no message"
+
+
+def nanoseconds(work: Callable[[], object], repeat: int = 5) -> float:
+    """Return the shortest of several times, the first of which may compile."""
+    times = []
+    for _ in range(repeat + 1):
+        start = time.process_time_ns()
+        work()
+        times.append(time.process_time_ns() - start)
+    return float(min(times[1:]))

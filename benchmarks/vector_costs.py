@@ -5,8 +5,7 @@ Only their ratios matter: a machine twice as fast in everything makes the same p
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from likewise.kernels.tables import bits_apart, fill_buckets, meet, pack_signs, 
 from likewise.vectors import planning
 from likewise.vectors.meeting import HIGH, WIDE, kept
 from likewise.vectors.spaces import Angle
+from runs import nanoseconds
 
 Words = npt.NDArray[np.uint64]
 ROWS = 1 << 17
@@ -25,16 +25,6 @@ MANY = 1 << 20
 BUCKET = 4
 """Rows that share a bucket, on average: about as many as in the tables of a good plan."""
 chance = np.random.default_rng(1)
-
-
-def nanoseconds(work: Callable[[], object], repeat: int = 5) -> float:
-    """Return the shortest of several times, the first of which may compile."""
-    times = []
-    for _ in range(repeat + 1):
-        start = time.process_time_ns()
-        work()
-        times.append(time.process_time_ns() - start)
-    return float(min(times[1:]))
 
 
 def slope(low: tuple[float, float], high: tuple[float, float]) -> tuple[float, float]:
@@ -136,7 +126,7 @@ def verify() -> tuple[float, float]:
     for width in (32, 512):
         space = Angle(chance.standard_normal((ROWS // 4, width)).astype(np.float32))
         left, right = (chance.integers(0, len(space), 20_000) for _ in range(2))
-        spent = nanoseconds(lambda space=space, left=left, right=right: kept(space, 20.0, left, right))  # type: ignore[misc]
+        spent = nanoseconds(partial(kept, space, 20.0, left, right))
         points.append((float(width), spent / len(left)))
     return slope(points[0], points[1])
 
@@ -166,7 +156,7 @@ def word() -> float:
     for words in (1, 8):
         a, b = random_words(512, words), random_words(2048, words)
         out = np.empty((512, 2048), np.int32)
-        spent = nanoseconds(lambda a=a, b=b, out=out: bits_apart(a, b, out))  # type: ignore[misc]
+        spent = nanoseconds(partial(bits_apart, a, b, out))
         points.append((float(words), spent / out.size))
     return slope(points[0], points[1])[1]
 

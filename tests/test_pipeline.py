@@ -448,3 +448,14 @@ def test_rows_set_aside_are_counted() -> None:
     result = likewise.dedup(pa.array(["same words", None, "same words", None, "other words"]), on_error="skip")
     assert [row["id"] for row in result.removed.to_pylist()] == [2]
     assert result.clusters["id"].to_pylist() == [0, 2, 4]
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_every_copy_has_its_best_partners(other: bool) -> None:
+    """So many copies are not listed pair by pair, but the best partners of each are all there."""
+    texts = ["one two three four five six"] * 1500
+    table = likewise.pairs(texts, texts if other else None, top=2)
+    assert table.num_rows == 3000
+    assert set(table["similarity"].to_pylist()) == {1.0}
+    assert set(table["id_a"].to_pylist()) == set(range(1500))
+    assert other or all(a != b for a, b in zip(table["id_a"].to_pylist(), table["id_b"].to_pylist(), strict=True))

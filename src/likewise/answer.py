@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from likewise.against import Against
 from likewise.arrays import Ints, strings, to_arrow
-from likewise.candidates import best_first
 from likewise.cluster import Removal, components
 from likewise.collection import Collection
 from likewise.matches import Matches, listed_pairs
@@ -261,13 +260,3 @@ class Dedup:
 def pair_table(names_a: Any, names_b: Any, similarity: NDArray[np.float64]) -> Any:
     """Return a table of pairs."""
     return pa.table({"id_a": names_a, "id_b": names_b, "similarity": to_arrow(similarity)})
-
-
-def best_partners(
-    left: Ints, right: Ints, similarity: NDArray[np.float64], top: int, *, both_ways: bool
-) -> tuple[Ints, Ints, NDArray[np.float64]]:
-    """Keep for every item its `top` most similar partners, best first, ties by row (L7)."""
-    if both_ways:
-        left, right = np.concatenate([left, right]), np.concatenate([right, left])
-        similarity = np.concatenate([similarity, similarity])
-    return best_first(left, right, similarity, top)

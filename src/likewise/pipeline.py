@@ -6,32 +6,29 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from likewise.against import Against, Joined
-from likewise.answer import Dedup, best_partners, pair_table, statistics
+from likewise.answer import Dedup, pair_table, statistics
 from likewise.arrays import Sets
-from likewise.certificate import check_sample
 from likewise.cluster import Keep, Removal, removals
 from likewise.collection import collect, joined
-from likewise.common import check_fraction
+from likewise.copies import nearest_rows
 from likewise.errors import IncompatibleError, InputError, ParameterError
-from likewise.families.banding import Banding
-from likewise.families.minhash import MinHash, check_seed
-from likewise.families.tuning import DEFAULT_MAX_SLOTS, check_recall, check_threshold
+from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.items import Items, TextItems
 from likewise.kernels.hashing import mix
 from likewise.matches import Sides, listed_pairs
 from likewise.matching import Search
 from likewise.memory import Budget
 from likewise.parallel import check_threads
-from likewise.preparing import METHODS
 from likewise.read import Files, ReadOptions, Source, open_source
 from likewise.record import Observer, Record
+from likewise.settings import Settings
 from likewise.shingle import Shingler, Tokens, parse_shingler
 from likewise.store import Workspace, changed_files, checksum
 from likewise.write import MANIFEST, check_directory
@@ -40,70 +37,6 @@ FORECAST_FROM = 200_000_000
 """Bytes of input from which a run is forecast."""
 
 mix(np.uint64(0))  # the first call of a kernel takes Numba a third of a second: let it be part of the import
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Everything the user can set that changes the answer, validated; `run.json` holds it."""
-
-    shingle: str | Shingler = "words:5"
-    threshold: float = 0.8
-    recall: float = 0.99
-    seed: int = 1
-    sketch: str = "fast"
-    bands: int | None = None
-    rows: int | None = None
-    max_slots: int = DEFAULT_MAX_SLOTS
-    ignore_common: float | None = None
-    certify: int | None = None
-    method: str = "auto"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "threshold", check_threshold("dedup", self.threshold))
-        object.__setattr__(self, "recall", check_recall("dedup", self.recall))
-        check_seed("dedup", self.seed)
-        object.__setattr__(self, "ignore_common", check_fraction("dedup", self.ignore_common))
-        check_sample("dedup", self.certify)
-        parse_shingler(self.shingle)
-        if self.method not in METHODS:
-            raise ParameterError.of("dedup", "method", "'auto', 'exact' or 'lsh'", self.method)
-        if self.method == "exact" and self.bands is not None:
-            raise ParameterError("The 'bands' and 'rows' parameters of dedup are not for method 'exact'.")
-        if (self.bands is None) != (self.rows is None):
-            raise ParameterError("The 'bands' and 'rows' parameters of dedup go together: give both or neither.")
-
-    def search(self, threads: int, budget: Budget) -> Search:
-        """Return the search these settings describe."""
-        banding = Banding(self.bands, self.rows) if self.bands is not None and self.rows is not None else None
-        minhash = MinHash(self.seed, self.sketch)
-        return Search(
-            self.threshold,
-            self.recall,
-            minhash,
-            banding,
-            self.max_slots,
-            threads,
-            budget,
-            self.ignore_common,
-            certify=self.certify,
-            method=self.method,
-        )
-
-    def to_dict(self, shingler: Shingler | None) -> dict[str, Any]:
-        """Return all parameters, for run.json."""
-        return {
-            **(shingler.to_dict() if shingler else {"shingle": None}),
-            "threshold": self.threshold,
-            "recall": self.recall,
-            "seed": self.seed,
-            "sketch": self.sketch,
-            "bands": self.bands,
-            "rows": self.rows,
-            "max_slots": self.max_slots,
-            "ignore_common": self.ignore_common,
-            "certify": self.certify,
-            "method": self.method,
-        }
 
 
 def dedup(
@@ -422,9 +355,15 @@ def pairs(
         abridged: dict[str, int] = {}
     else:
         matches = search.find(items, record, space, None if other is None else Sides(split, across=True))
-        left, right, similarity, abridged = listed_pairs(matches, within=other is None)
-    if top is not None:
-        left, right, similarity = best_partners(left, right, similarity, top, both_ways=other is None)
+        if top is None:
+            left, right, similarity, abridged = listed_pairs(matches, within=other is None)
+        else:
+            within_one, abridged = other is None, {}
+            here_groups = int(np.searchsorted(matches.groups.first, split))
+            left, right, similarity = nearest_rows(
+                matches.groups, matches.left, matches.right, matches.similarity, top, here_groups,
+                across=not within_one, same=1.0, both=within_one,
+            )  # fmt: skip
     table = pair_table(here.name(left), there.name(right - split), similarity)
     record.counts["pairs"] = len(left)
     if abridged:

@@ -5,20 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.kernels import kernel
-from likewise.kernels.hashing import U0, U1, U32, U56, hash_separated, mix, mix_all, unpack_numbers
+from likewise.kernels.bits import ones
+from likewise.kernels.hashing import U0, U1, U32, hash_separated, mix, mix_all, unpack_numbers
 
 TABLE_ODD = np.uint64(0x9E3779B97F4A7C15)
 NOBODY = np.int32(-1)
 HUGE = 1 << 22
 STRIDE = 16
-U2 = np.uint64(2)
-U4 = np.uint64(4)
 U6 = np.uint64(6)
 U63 = np.uint64(63)
-ONES = np.uint64(0x0101010101010101)
-FIVES = np.uint64(0x5555555555555555)
-THREES = np.uint64(0x3333333333333333)
-FIFTEENS = np.uint64(0x0F0F0F0F0F0F0F0F)
 
 
 @kernel
@@ -117,14 +112,10 @@ def bitmaps(values, offsets, out):
 @kernel
 def differing_bits(a, b):
     """Count the bits in which two bitmaps differ; LLVM knows the idiom and takes the instruction for it."""
-    total = U0
+    total = 0
     for i in range(a.size):
-        x = a[i] ^ b[i]
-        x = x - ((x >> U1) & FIVES)
-        x = (x & THREES) + ((x >> U2) & THREES)
-        x = (x + (x >> U4)) & FIFTEENS
-        total += (x * ONES) >> U56
-    return np.int64(total)
+        total += ones(a[i] ^ b[i])
+    return total
 
 
 @kernel

@@ -13,6 +13,7 @@ import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from likewise.arrays import Ints, to_arrow
+from likewise.copies import nearest_rows
 from likewise.errors import InputError, ParameterError
 from likewise.families.minhash import check_seed
 from likewise.families.tuning import check_recall
@@ -20,8 +21,8 @@ from likewise.groups import Groups
 from likewise.matches import Matches, listed_pairs
 from likewise.memory import Budget, peak_memory
 from likewise.parallel import check_threads
+from likewise.preparing import METHODS
 from likewise.record import Observer, Record
-from likewise.vectors.copies import nearest_rows
 from likewise.vectors.given import Vectors, space_of, vectors
 from likewise.vectors.meeting import Found, Most, Overrun, all_pairs, by_tables
 from likewise.vectors.planning import Plan, cost_of_all, plan, spread
@@ -29,7 +30,6 @@ from likewise.vectors.spaces import Space, check_measure, check_within
 
 OWNER = "pairs"
 PAIR_BYTES = 64
-METHODS = ("auto", "lsh", "exact")
 SMALL = 3000
 """Up to so many vectors all pairs are compared: that takes less time than to think about it."""
 
@@ -117,7 +117,10 @@ def joined(
         one_each = space if len(groups) == len(space) else space.chosen(groups.first, *aim.room)
         found = found_pairs(one_each, here, aim, record)
     if top is not None:
-        return nearest_rows(groups, found.left, found.right, found.distance, top, here, across, both=not across)
+        left, right, closeness = nearest_rows(
+            groups, found.left, found.right, -found.distance, top, here, across, same=0.0, both=not across
+        )
+        return left, right, 0 - closeness
     matches = Matches(groups, groups.of, found.left, found.right, found.distance)
     left, right, distance, abridged = listed_pairs(matches, within=not across, same=0.0)
     if abridged:

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from likewise.arrays import Ints
 from likewise.candidates import best_first
+from likewise.copies import nearest_rows
 from likewise.errors import ParameterError
 from likewise.families.minhash import check_seed
 from likewise.families.randomness import uniform
@@ -22,10 +23,10 @@ from likewise.families.tuning import check_recall
 from likewise.groups import Groups
 from likewise.memory import Budget
 from likewise.parallel import check_threads, in_order
+from likewise.preparing import METHODS
 from likewise.record import Observer, Record
-from likewise.vectors.copies import nearest_rows
 from likewise.vectors.given import space_of, vectors
-from likewise.vectors.joining import METHODS, PAIR_BYTES, SMALL, Aim, named_table
+from likewise.vectors.joining import PAIR_BYTES, SMALL, Aim, named_table
 from likewise.vectors.meeting import Most, Overrun, by_tables
 from likewise.vectors.planning import Plan, cost_of_all, plan, spread
 from likewise.vectors.spaces import Bits, Space, check_measure
@@ -105,7 +106,10 @@ def neighbours(space: Space, split: int, across: bool, k: int, aim: Aim, record:
     if not len(groups) or (across and not 0 < here < len(groups)):
         return nothing, nothing, np.zeros(0)
     left, right, distance = _of_different(one_each, here, across, k, aim, record)
-    return (left, right, distance) if single else nearest_rows(groups, left, right, distance, k, here, across)
+    if single:
+        return left, right, distance
+    left, right, closeness = nearest_rows(groups, left, right, -distance, k, here, across, same=0.0)
+    return left, right, 0 - closeness
 
 
 def _of_different(
