@@ -1,0 +1,257 @@
+"""Deciding: which pairs are matches. A threshold, the best one-to-one assignment, clusters with keepers (§3.8.3)."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.apps.entities.fields import Floats, Ints
+from likewise.apps.entities.learning import chance, rising
+from likewise.kernels import linking as kernels
+from likewise.kernels.graph import components
+
+STEP = 1e-3
+RANGES = 40
+CLIP = 6.0
+ABSENT = -3.0
+"""What a pair of one cluster that was never compared counts: probably not a match, or it would be a candidate."""
+
+RIVALS = 0.1
+"""A table is dirty if more than this part of its matched partners have a second match as good as most first ones."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The places of the matches among the candidates, the threshold used, and how it came about."""
+
+    chosen: Ints
+    threshold: float
+    expected_f1: float | None
+    rule: str
+
+
+def assign(left: Ints, right: Ints, gain: Floats, one_left: bool = True, one_right: bool = True) -> Ints:
+    """Return the places of the pairs in the best assignment: no left or right twice, the sum of gains greatest.
+
+    Only pairs of positive gain count. With one side free, each record of the other takes its best partner.
+
+    >>> assign(np.array([0, 0, 1]), np.array([5, 6, 5]), np.array([3.0, 2.0, 2.5])).tolist()
+    [1, 2]
+    """
+    places = np.flatnonzero(gain > 0)
+    if not one_left and not one_right:
+        return places
+    if not (one_left and one_right):
+        side = left if one_left else right
+        order = places[np.lexsort((places, -gain[places], side[places]))]
+        first = np.append(True, side[order][1:] != side[order][:-1]) if len(order) else np.zeros(0, bool)
+        return np.sort(order[first])
+    rows, row = np.unique(left[places], return_inverse=True)
+    columns, column = np.unique(right[places], return_inverse=True)
+    order = np.argsort(row, kind="stable")
+    starts = np.searchsorted(row[order], np.arange(len(rows) + 1)).astype(np.int64)
+    won = kernels.auction(starts, column[order].astype(np.int64), gain[places][order], len(columns), STEP)
+    return np.sort(places[order[won[won >= 0]]])
+
+
+def second_best(
+    left: Ints, right: Ints, scores: Floats, chosen: Ints, records: int, sides: tuple[bool, bool]
+) -> tuple[Floats, Floats]:
+    """Return for each chosen pair the two best scores of rivals: other pairs of its left (or right) record."""
+    rest = np.ones(len(left), bool)
+    rest[chosen] = False
+    lowest = float(scores.min()) if len(scores) else 0.0
+    found = np.full((len(chosen), 2), lowest)
+    for side, counts in ((left, sides[0]), (right, sides[1])):
+        if counts:
+            order = np.lexsort((-scores[rest], side[rest]))
+            owner, value = side[rest][order], scores[rest][order]
+            first = np.append(True, owner[1:] != owner[:-1]) if len(owner) else np.zeros(0, bool)
+            second = np.append(False, first[:-1]) & ~first if len(owner) else first
+            best = np.full((records, 2), lowest)
+            best[owner[first], 0] = value[first]
+            best[owner[second], 1] = value[second]
+            found = -np.sort(-np.concatenate([found, best[side[chosen]]], axis=1), axis=1)[:, :2]
+    return found[:, 0], found[:, 1]
+
+
+def with_lead(first: Floats, second: Floats, third: Floats) -> tuple[Floats, Floats]:
+    """Return the scores of best pairs and of their rivals, each with its lead on the next best added.
+
+    A match stands out from the record's other pairs, the best of those does not.
+    """
+    second = np.minimum(first, second)
+    return 2 * first - second, 2 * second - np.minimum(second, third)
+
+
+def split(first: Floats, second: Floats) -> tuple[Floats, float]:
+    """Return the probability that each record's best pair is a match, and the part of the records that have one.
+
+    A record with a match has its best non-match among its rivals; one without has it as its best. So both follow one
+    law, which is estimated from both, in turns with the law of matches; their ratio rises with the score. Half of the
+    best non-matches are below their median, and matches hardly ever: who is there tells how many have no match.
+    """
+    second = np.minimum(first, second)
+    ranges = int(np.clip(len(first) // 20, RANGES, 10 * RANGES))
+    edges = np.unique(np.quantile(np.concatenate([first, second]), np.linspace(0, 1, ranges + 1)[1:-1]))
+    size = len(edges) + 1
+    one, two = np.searchsorted(edges, first), np.searchsorted(edges, second)
+    both = np.bincount(one, minlength=size) + np.bincount(two, minlength=size)
+    matches = chance(first - np.median(second))
+    for _ in range(200):
+        true = np.bincount(one, matches, size) + 0.5 / size
+        false = np.bincount(one, 1 - matches, size) + np.bincount(two, matches, size) + 0.5 / size
+        below = np.cumsum(false) / false.sum()
+        middle = int(np.searchsorted(below, 0.5))
+        alone = (np.count_nonzero(one <= middle) + 0.5) / (len(one) * below[middle])
+        share = min(max(1 - alone, 1e-6), 1 - 1e-6)
+        ratio = rising(np.log(true / true.sum() * false.sum() / false), both + 1e-9)
+        after = chance(ratio[one] + np.log(share / (1 - share)))
+        moved = float(np.abs(after - matches).max())
+        matches = after
+        if moved < 1e-5:
+            break
+    return matches, share
+
+
+def best_cut(probabilities: Floats, scores: Floats) -> tuple[float, float]:
+    """Return the score from which on pairs are taken so that the expected F1 is greatest, and that F1."""
+    order = np.lexsort((-scores, -probabilities))
+    right = np.cumsum(probabilities[order])
+    f1 = 2 * right / (np.arange(1, len(order) + 1) + probabilities.sum())
+    last = int(np.argmax(f1))
+    return float(scores[order[: last + 1]].min()), float(f1[last])
+
+
+def clean_sides(
+    left: Ints, right: Ints, scores: Floats, chosen: Ints, sure: NDArray[np.bool_], records: int
+) -> tuple[bool, bool]:
+    """Tell for each table whether it is clean: whether a matched record of the other has no second match in it."""
+    found = []
+    for sides in ((False, True), (True, False)):
+        rivals, _ = second_best(left, right, scores, chosen, records, sides)
+        typical = float(np.median(scores[chosen][sure])) if sure.any() else np.inf
+        found.append(not sure.any() or float((rivals[sure] >= typical).mean()) <= RIVALS)
+    return found[0], found[1]
+
+
+def decide_pairs(
+    left: Ints,
+    right: Ints,
+    scores: Floats,
+    usable: NDArray[np.bool_],
+    records: int,
+    threshold: float | None = None,
+    one_to_one: bool | None = None,
+    lowest: float = -np.inf,
+) -> Decision:
+    """Return the matches between two tables.
+
+    One to one, unless told otherwise or the scores tell that a table has duplicates of its own: then its records may
+    share a partner. Without a threshold, pairs are taken by their score and their lead on rivals so that the expected
+    F1 is greatest, but none below `lowest`; the threshold is then the lowest score taken.
+    """
+    places = np.flatnonzero(usable)
+    if not len(places):
+        return Decision(places, threshold or 0.0, None, "no pair has enough evidence")
+    a, b, value = left[places], right[places], scores[places]
+    lift = 1e-9 - float(value.min())
+    if one_to_one is False:
+        cut = 0.0 if threshold is None else threshold
+        return Decision(places[value >= cut], cut, None, "every pair above the threshold")
+    chosen = assign(a, b, value + lift)
+    best, rival = with_lead(value[chosen], *second_best(a, b, value, chosen, records, (True, True)))
+    matches, _ = split(best, rival)
+    clean_a, clean_b = True, True
+    if one_to_one is None:
+        clean_a, clean_b = clean_sides(a, b, value, chosen, matches > 0.5, records)
+    rule = "one to one"
+    if not clean_a and not clean_b:
+        cut = 0.0 if threshold is None else threshold
+        return Decision(places[value >= cut], cut, None, "both tables have duplicates: every pair above the threshold")
+    if not (clean_a and clean_b):
+        rule = f"the {'first' if clean_b else 'second'} table has duplicates: one partner for each of its records"
+        chosen = assign(a, b, value + lift, one_left=clean_b, one_right=clean_a)
+        best, rival = with_lead(value[chosen], *second_best(a, b, value, chosen, records, (clean_b, clean_a)))
+        matches, _ = split(best, rival)
+    if threshold is not None:
+        return Decision(places[chosen[value[chosen] >= threshold]], threshold, None, rule)
+    cut, expected = best_cut(matches, best)
+    taken = chosen[(best >= cut) & (value[chosen] >= lowest)]
+    return Decision(places[taken], float(value[taken].min()) if len(taken) else 0.0, expected, rule)
+
+
+def cluster(records: int, left: Ints, right: Ints, scores: Floats, threshold: float = 0.0) -> Ints:
+    """Return a label for every record, the lowest record of its cluster: average linkage of the scores.
+
+    Two clusters become one if the pairs between them score more than the threshold on average, the best first; so one
+    false match does not join what all other pairs keep apart. Pairs never compared count as `ABSENT`.
+
+    >>> cluster(4, np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([5.0, 1.0, -4.0])).tolist()
+    [0, 0, 2, 3]
+    """
+    value = np.clip(scores - threshold, -CLIP, CLIP)
+    joined = value > 0
+    labels = np.asarray(components(records, left[joined], right[joined]))
+    sizes = np.bincount(labels, minlength=records)
+    inside = np.flatnonzero((labels[left] == labels[right]) & (sizes[labels[left]] > 2))
+    inside = inside[np.argsort(labels[left[inside]], kind="stable")]
+    home = labels[left[inside]]
+    borders = np.flatnonzero(np.append(True, home[1:] != home[:-1])) if len(home) else np.zeros(0, np.int64)
+    for start, stop in zip(borders, np.append(borders, len(home))[1:], strict=True):
+        part = inside[start:stop]
+        nodes, ends = np.unique(np.concatenate([left[part], right[part]]), return_inverse=True)
+        half = len(part)
+        labels[nodes] = nodes[_average_linkage(len(nodes), ends[:half], ends[half:], value[part])]
+    return labels
+
+
+def _average_linkage(n: int, left: Ints, right: Ints, value: Floats) -> Ints:
+    near: list[dict[int, tuple[float, int]]] = [{} for _ in range(n)]
+    for a, b, score in zip(left.tolist(), right.tolist(), value.tolist(), strict=True):
+        near[a][b] = near[b][a] = (score, 1)
+    members = [[node] for node in range(n)]
+    version = [0] * n
+    heap = [(-s, a, b, 0, 0) for a, b, s in zip(left.tolist(), right.tolist(), value.tolist(), strict=True) if s > 0]
+    heapq.heapify(heap)
+    while heap:
+        _, a, b, seen_a, seen_b = heapq.heappop(heap)
+        if version[a] != seen_a or version[b] != seen_b:
+            continue
+        if len(near[a]) < len(near[b]):
+            a, b = b, a
+        version[a] += 1
+        version[b] = -1
+        del near[a][b], near[b][a]
+        for other, (score, pairs) in near[b].items():
+            more, count = near[a].get(other, (0.0, 0))
+            near[a][other] = near[other][a] = (score + more, pairs + count)
+            del near[other][b]
+        members[a] += members[b]
+        members[b], near[b] = [], {}
+        for other, (score, pairs) in near[a].items():
+            whole = len(members[a]) * len(members[other])
+            mean = (score + ABSENT * (whole - pairs)) / whole
+            if mean > 0:
+                heapq.heappush(heap, (-mean, a, other, version[a], version[other]))
+    labels = np.empty(n, np.int64)
+    for group in members:
+        if group:
+            labels[group] = min(group)
+    return labels
+
+
+def keepers(labels: Ints, completeness: Ints) -> Ints:
+    """Return the keeper of every record's cluster: the record with the most values, the first of those.
+
+    >>> keepers(np.array([0, 0, 2]), np.array([3, 5, 1])).tolist()
+    [1, 1, 2]
+    """
+    order = np.lexsort((np.arange(len(labels)), -completeness, labels))
+    first = np.append(True, labels[order][1:] != labels[order][:-1]) if len(order) else np.zeros(0, bool)
+    keeper = np.empty(len(labels), np.int64)
+    keeper[labels[order[first]]] = order[first]
+    return keeper[labels]

@@ -1,0 +1,350 @@
+"""Record linkage: the terms of field values, nearest records by shared terms, blocks, and the best assignment."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likewise.kernels import kernel
+from likewise.kernels.hashing import mix
+
+FNV = np.uint64(0xCBF29CE484222325)
+FNV_PRIME = np.uint64(0x100000001B3)
+TOKEN = np.uint64(0x51)
+GRAM = np.uint64(0x52)
+EDGE = np.uint64(0x5F)
+SPACE = np.uint8(32)
+NINE = np.uint8(57)
+U0 = np.uint64(0)
+U1 = np.uint64(1)
+
+
+@kernel
+def is_word(byte):
+    """Tell whether a byte of folded text belongs to a word: a digit, a small letter, or part of another script."""
+    return (48 <= byte <= NINE) or (97 <= byte <= 122) or byte >= 128
+
+
+@kernel
+def terms(data, offsets, grams, starts, out, write):
+    """Hash the words of every value and, with grams, the three-letter pieces of its words; count or write them.
+
+    Words joined by punctuation without a blank and with a digit among them ("ps-lx350h") are also hashed as one. If
+    `write`, the terms of value i go to out[starts[i]:]; the counts are returned either way.
+    """
+    counts = np.zeros(offsets.size - 1, np.int64)
+    for i in range(offsets.size - 1):
+        at = starts[i] if write else 0
+        n = 0
+        p = offsets[i]
+        stop = offsets[i + 1]
+        while p < stop:
+            while p < stop and data[p] <= SPACE:
+                p += 1
+            whole = FNV
+            parts = 0
+            digit = False
+            while p < stop and data[p] > SPACE:
+                if not is_word(data[p]):
+                    p += 1
+                    continue
+                first = p
+                h = FNV
+                while p < stop and is_word(data[p]):
+                    byte = np.uint64(data[p])
+                    h = (h ^ byte) * FNV_PRIME
+                    whole = (whole ^ byte) * FNV_PRIME
+                    digit = digit or data[p] <= NINE
+                    p += 1
+                parts += 1
+                if write:
+                    out[at + n] = mix(h ^ TOKEN)
+                n += 1
+                if grams:
+                    for q in range(first, p):
+                        if write:
+                            g = (FNV ^ (np.uint64(data[q - 1]) if q > first else EDGE)) * FNV_PRIME
+                            g = (g ^ np.uint64(data[q])) * FNV_PRIME
+                            g = (g ^ (np.uint64(data[q + 1]) if q + 1 < p else EDGE)) * FNV_PRIME
+                            out[at + n] = mix(g ^ GRAM)
+                        n += 1
+            if parts > 1 and digit:
+                if write:
+                    out[at + n] = mix(whole ^ TOKEN)
+                n += 1
+        counts[i] = n
+    return counts
+
+
+@kernel
+def gather(codes, value_offsets, value_terms, row_offsets, out):
+    """Write the terms of all values of each record one after another; codes are values, -1 for a missing one."""
+    for i in range(codes.shape[0]):
+        at = row_offsets[i]
+        for f in range(codes.shape[1]):
+            v = codes[i, f]
+            if v >= 0:
+                for t in range(value_offsets[v], value_offsets[v + 1]):
+                    out[at] = value_terms[t]
+                    at += 1
+
+
+@kernel
+def bag(offsets, terms_, out_terms, out_counts, out_offsets):
+    """Sort the terms of every row, in place, and write each once with its count; return how many were written."""
+    n = 0
+    out_offsets[0] = 0
+    for i in range(offsets.size - 1):
+        row = terms_[offsets[i] : offsets[i + 1]]
+        row.sort()
+        for t in range(row.size):
+            if t and row[t] == row[t - 1]:
+                out_counts[n - 1] += 1
+            else:
+                out_terms[n] = row[t]
+                out_counts[n] = 1
+                n += 1
+        out_offsets[i + 1] = n
+    return n
+
+
+@kernel
+def cut_of(scores, touched, n, k, cap, enough):
+    """Return the score above which a row's candidates are taken: its k best, and all from `enough` up to `cap`."""
+    plenty = 0
+    for t in range(n):
+        if scores[touched[t]] >= enough:
+            plenty += 1
+    size = min(max(k, min(plenty, cap)), n)
+    heap = np.full(size, -1.0)
+    for t in range(n):
+        s = scores[touched[t]]
+        if s > heap[0]:
+            at = 0
+            while True:
+                child = 2 * at + 1
+                if child >= size:
+                    break
+                if child + 1 < size and heap[child + 1] < heap[child]:
+                    child += 1
+                if heap[child] >= s:
+                    break
+                heap[at] = heap[child]
+                at = child
+            heap[at] = s
+    return heap[0]
+
+
+@kernel
+def nearest(
+    rows, row_offsets, row_terms, row_weights, starts, posted, posted_weights, size, first, k, cap, enough, visits
+):
+    """Return pairs (row, other) of each row and the records nearest to it by the products of shared terms' weights.
+
+    Terms are numbered from the rarest on, and no more than `visits` records are looked at for a row. `first` is added
+    to a posted number to make it a record's number; a record is not paired with itself.
+    """
+    scores = np.zeros(size, np.float64)
+    touched = np.empty(size, np.int64)
+    left = np.empty(rows.size * (k + 2) + 16, np.int64)
+    right = np.empty(rows.size * (k + 2) + 16, np.int64)
+    count = 0
+    for r in range(rows.size):
+        row = rows[r]
+        n = 0
+        seen = 0
+        for t in range(row_offsets[row], row_offsets[row + 1]):
+            term = row_terms[t]
+            length = starts[term + 1] - starts[term]
+            if seen and seen + length > visits:
+                break
+            seen += length
+            for p in range(starts[term], starts[term + 1]):
+                other = posted[p]
+                if other + first == row:
+                    continue
+                if scores[other] == 0.0:
+                    touched[n] = other
+                    n += 1
+                scores[other] += row_weights[t] * posted_weights[p]
+        if n:
+            cut = cut_of(scores, touched, n, k, cap, enough)
+            if count + n > left.size:
+                left = np.concatenate((left, np.empty(left.size + n, np.int64)))
+                right = np.concatenate((right, np.empty(right.size + n, np.int64)))
+            taken = 0
+            for t in range(n):
+                if scores[touched[t]] >= cut and taken < cap + k:
+                    left[count] = row
+                    right[count] = touched[t] + first
+                    count += 1
+                    taken += 1
+                scores[touched[t]] = 0.0
+    return left[:count], right[:count]
+
+
+@kernel
+def cosines(offsets, terms_, weights, left, right):
+    """Return the sum of products of the weights of shared terms, for pairs of rows sorted by term."""
+    out = np.zeros(left.size, np.float64)
+    for p in range(left.size):
+        a = offsets[left[p]]
+        b = offsets[right[p]]
+        end_a = offsets[left[p] + 1]
+        end_b = offsets[right[p] + 1]
+        total = 0.0
+        while a < end_a and b < end_b:
+            if terms_[a] == terms_[b]:
+                total += weights[a] * weights[b]
+                a += 1
+                b += 1
+            elif terms_[a] < terms_[b]:
+                a += 1
+            else:
+                b += 1
+        out[p] = total
+    return out
+
+
+@kernel
+def found_part(value, other, codes, offsets, tokens, rarity):
+    """Return how much of a value's tokens, by rarity, occur in any field of another record, and how much there is."""
+    found = 0.0
+    whole = 0.0
+    for t in range(offsets[value], offsets[value + 1]):
+        whole += rarity[tokens[t]]
+        there = False
+        for f in range(codes.shape[1]):
+            v = codes[other, f]
+            if v >= 0:
+                for u in range(offsets[v], offsets[v + 1]):
+                    if tokens[u] == tokens[t]:
+                        there = True
+                        break
+            if there:
+                break
+        if there:
+            found += rarity[tokens[t]]
+    return found, whole
+
+
+@kernel
+def found_elsewhere(field, codes, offsets, tokens, rarity, left, right):
+    """Return for pairs of records how much of the field's tokens on either side occur anywhere on the other."""
+    out = np.full(left.size, np.nan)
+    for p in range(left.size):
+        found = 0.0
+        whole = 0.0
+        a = codes[left[p], field]
+        b = codes[right[p], field]
+        if a >= 0:
+            some, of = found_part(a, right[p], codes, offsets, tokens, rarity)
+            found += some
+            whole += of
+        if b >= 0:
+            some, of = found_part(b, left[p], codes, offsets, tokens, rarity)
+            found += some
+            whole += of
+        if whole > 0.0:
+            out[p] = found / whole
+    return out
+
+
+@kernel
+def band_keys(codes, offsets, terms_, bands, rows, seed):
+    """Return a key for every record and band: `rows` minima of its terms, each of a bin of its own (0: none)."""
+    bins = np.uint64(bands * rows)
+    out = np.zeros((codes.shape[0], bands), np.uint64)
+    low = np.empty(bands * rows, np.uint64)
+    high = np.uint64(0xFFFFFFFFFFFFFFFF)
+    for i in range(codes.shape[0]):
+        low[:] = high
+        for f in range(codes.shape[1]):
+            v = codes[i, f]
+            if v >= 0:
+                for t in range(offsets[v], offsets[v + 1]):
+                    h = mix(terms_[t] ^ seed)
+                    place = (h >> np.uint64(40)) % bins
+                    if h < low[place]:
+                        low[place] = h
+        for b in range(bands):
+            key = np.uint64(b + 1)
+            for r in range(rows):
+                h = low[b * rows + r]
+                if h == high:
+                    key = U0
+                    break
+                key = mix(key ^ h)
+            out[i, b] = key
+    return out
+
+
+@kernel
+def block_pairs(order, keys, border, limit, left, right, write):
+    """Pair the records of every block of equal keys (sorted; key 0 is none) with at most `limit` records.
+
+    `border` is the number of the second table's first record, or 0 for one table. Return how many pairs there are,
+    and how many records stand in blocks that were too large.
+    """
+    count = 0
+    crowded = 0
+    n = order.size
+    start = 0
+    while start < n:
+        stop = start + 1
+        while stop < n and keys[stop] == keys[start]:
+            stop += 1
+        if keys[start] != U0 and stop - start > 1:
+            if stop - start > limit:
+                crowded += stop - start
+            else:
+                for x in range(start, stop):
+                    for y in range(x + 1, stop):
+                        a = min(order[x], order[y])
+                        b = max(order[x], order[y])
+                        if border == 0 or (a < border <= b):
+                            if write:
+                                left[count] = a
+                                right[count] = b
+                            count += 1
+        start = stop
+    return count, crowded
+
+
+@kernel
+def auction(starts, columns, values, wide, step):
+    """Return for each row the place of its pair in the best assignment, or -1: rows bid for columns (Bertsekas 1979).
+
+    A row may stay alone at value 0. The total is within `step` times the number of rows of the greatest possible.
+    """
+    n = starts.size - 1
+    price = np.zeros(wide, np.float64)
+    owner = np.full(wide, -1, np.int64)
+    chosen = np.full(n, -1, np.int64)
+    queue = np.arange(n)
+    waiting = n
+    while waiting:
+        waiting -= 1
+        row = queue[waiting]
+        best = 0.0
+        second = 0.0
+        place = -1
+        for t in range(starts[row], starts[row + 1]):
+            gain = values[t] - price[columns[t]]
+            if gain > best:
+                second = best
+                best = gain
+                place = t
+            elif gain > second:
+                second = gain
+        if place < 0:
+            continue
+        column = columns[place]
+        price[column] += best - second + step
+        previous = owner[column]
+        if previous >= 0:
+            chosen[previous] = -1
+            queue[waiting] = previous
+            waiting += 1
+        owner[column] = row
+        chosen[row] = place
+    return chosen

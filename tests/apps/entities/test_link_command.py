@@ -1,0 +1,148 @@
+"""`likewise link` as a user types it: what it prints, what it writes, one-line errors."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+NAMES = "ann bob carl dora emil fay gus hal ida jon kay lee mia ned ola pam quin ray sue tom una vic wes xena yan zoe"
+TAILS = "adams brown clark davis evans flood green hills irwin jones keller lopez moore nash owens price"
+STREETS = "oak elm pine birch cedar maple ash willow"
+
+
+@pytest.fixture
+def run(tmp_path: Path, typed: Run) -> Run:
+    """The command, in a folder with a.csv and b.csv, of which 120 people are in both, some a little changed."""
+    chance = random.Random(3)
+    people = []
+    for number in range(200):
+        name = f"{chance.choice(NAMES.split())}{chance.choice('aeiou')}n {chance.choice(TAILS.split())}"
+        address = f"{chance.randrange(1, 300)} {chance.choice(STREETS.split())} street"
+        phone = f"{chance.randrange(200, 999)}-{chance.randrange(10**6, 10**7)}"
+        people.append([f"p{number}", name, address, phone, f"2024-{1 + number % 12:02}-{1 + number % 28:02}"])
+    head = ["id", "name", "address", "phone", "created"]
+    others = []
+    for number, (_, name, address, phone, created) in enumerate(people[:120]):
+        name = name[:3] + name[4:] if number % 5 == 0 else name
+        address = address.replace("street", "st") if number % 3 == 0 else address
+        others.append([f"q{number}", name, address, "" if number % 7 == 0 else phone, created])
+    for file, rows in (("a.csv", people), ("b.csv", others)):
+        with (tmp_path / file).open("w", newline="") as out:
+            csv.writer(out).writerows([head, *rows])
+    pairs = [[f"p{number}", f"q{number}"] for number in range(120)]
+    with (tmp_path / "truth.csv").open("w", newline="") as out:
+        csv.writer(out).writerows([["id_a", "id_b"], *pairs])
+    return typed
+
+
+def test_two_tables(run: Run, tmp_path: Path) -> None:
+    done = run("link", "a.csv", "b.csv", "--truth", "truth.csv", "--out", "linked")
+    assert done.returncode == 0, done.stderr
+    for words in ("200 and 120 records", "name (name)", "candidates", "against the truth: precision", "→ linked"):
+        assert words in done.stdout
+    matches = pq.read_table(tmp_path / "linked" / "matches.parquet")
+    assert matches.column_names[:3] == ["id_a", "id_b", "score"]
+    assert "points_phone" in matches.column_names
+    right = sum(a[1:] == b[1:] for a, b in zip(matches["id_a"].to_pylist(), matches["id_b"].to_pylist(), strict=True))
+    assert right >= 114, "19 of 20 at least"
+    assert json.loads((tmp_path / "linked" / "link.json").read_text())["matches"] == matches.num_rows
+    assert not (tmp_path / "linked" / "clusters.parquet").exists()
+    again = run("link", "a.csv", "b.csv", "--out", "linked")
+    assert again.returncode == 0, again.stderr
+
+
+def test_one_table(run: Run, tmp_path: Path) -> None:
+    rows = (tmp_path / "a.csv").read_text().splitlines() + (tmp_path / "b.csv").read_text().splitlines()[1:]
+    (tmp_path / "all.csv").write_text("\n".join(rows) + "\n")
+    done = run("link", "all.csv", "--id", "id", "--out", "linked")
+    assert done.returncode == 0, done.stderr
+    assert "320 records" in done.stdout
+    clusters = pq.read_table(tmp_path / "linked" / "clusters.parquet").to_pydict()
+    assert {"id", "cluster"} <= clusters.keys()
+    assert len(clusters["id"]) >= 200
+
+
+def test_points_and_weights(run: Run, tmp_path: Path) -> None:
+    fields = ["--field", "name:name", "--field", "address:address", "--field", "phone:phone"]
+    weights = ["--weight", "name=2", "--weight", "address=1", "--weight", "phone=1"]
+    done = run("link", "a.csv", "b.csv", *fields, *weights, "--threshold", "250", "--many", "--json", "--out", "linked")
+    assert done.returncode == 0, done.stderr
+    stats = json.loads(done.stdout)
+    assert stats["method"] == "points"
+    assert stats["fields"] == {"name": "name", "address": "address", "phone": "phone"}
+    scores = pq.read_table(tmp_path / "linked" / "matches.parquet")["score"].to_pylist()
+    assert min(scores) >= 250
+    assert max(scores) == 400
+
+
+def test_validation(run: Run, tmp_path: Path) -> None:
+    done = run("link", "a.csv", "b.csv", "--validate", "created", "--out", "linked")
+    assert done.returncode == 0, done.stderr
+    assert "true matches by score, from created" in done.stdout
+    assert "created (date)" not in done.stdout, "it is not compared"
+    table = pq.read_table(tmp_path / "linked" / "validation.parquet").to_pydict()
+    assert table["fraction"][-1] == pytest.approx(1, abs=0.05)
+    assert sum(table["pairs"]) >= 100
+    assert (tmp_path / "linked" / "validation.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_nicknames_of_a_file(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("zork,blip\n")
+    for file, name in (("c.csv", "zork"), ("d.csv", "blip")):
+        rows = (tmp_path / f"{'a' if file == 'c.csv' else 'b'}.csv").read_text()
+        (tmp_path / file).write_text(rows + f"x1,{name} young,77 rose street,555-1234567,2024-05-05\n")
+    fields = ["--field", "name:name", "--weight", "name=1", "--threshold", "90"]
+    without = run("link", "c.csv", "d.csv", *fields, "--field", "phone:phone", "--out", "linked")
+    assert without.returncode == 0, without.stderr
+    plain = pq.read_table(tmp_path / "linked" / "matches.parquet").to_pylist()
+    done = run(
+        "link", "c.csv", "d.csv", *fields, "--field", "phone:phone", "--nicknames", "mine.csv", "--out", "linked"
+    )
+    assert done.returncode == 0, done.stderr
+    helped = pq.read_table(tmp_path / "linked" / "matches.parquet").to_pylist()
+
+    def points(rows: list[dict[str, object]]) -> object:
+        return next(row["points_name"] for row in rows if row["id_a"] == "x1" == row["id_b"])
+
+    assert points(helped) > 95 > points(plain)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "told"),
+    [
+        (1, "a.csv missing.csv --out linked", "missing.csv"),
+        (1, "a.csv b.csv --out linked --field colour", "no column 'colour'"),
+        (1, "a.csv b.csv --out linked --validate height", "no column 'height'"),
+        (1, "a.csv b.csv --out linked --nicknames truth.txt", "truth.txt: there is no such file"),
+        (1, "a.csv b.csv --out a.csv", "a.csv: this is a file"),
+        (2, "a.csv b.csv --out linked --field name:colour", "text, tokens, name"),
+        (2, "a.csv b.csv --out linked --weight name", "NAME=NUMBER"),
+        (2, "a.csv b.csv --out linked --weight name=much", "NAME=NUMBER"),
+        (2, "a.csv b.csv --out linked --field name --validate name", "a field that is not compared"),
+        (2, "a.csv --one-to-one --out linked", "one_to_one"),
+        (2, "a.csv b.csv", "--out"),
+        (2, "--out linked", "'A'"),
+    ],
+)
+def test_errors_take_one_line(run: Run, code: int, words: str, told: str) -> None:
+    done = run("link", *words.split())
+    assert done.returncode == code
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    if not done.stderr.startswith("Usage"):
+        assert done.stderr.count("\n") == 1, done.stderr
+
+
+def test_help_has_examples(run: Run) -> None:
+    done = run("link", "--help")
+    assert done.returncode == 0
+    assert "Examples:" in done.stdout
+    assert "matches.parquet" in done.stdout
