@@ -16,7 +16,7 @@ from itertools import combinations
 import numpy as np
 
 from likewise.apps.entities.fields import Field, Ints
-from likewise.apps.entities.terms import Hashed, Hashes, Weighted, of_records, weighted
+from likewise.apps.entities.terms import Hashed, Hashes, Weighted, all_codes, hashed, joined, of_records, weighted
 from likewise.kernels import linking as kernels
 
 LIMIT = 12
@@ -43,13 +43,13 @@ class Candidates:
         return len(self.left)
 
 
-def block(
-    fields: list[Field], border: int, codes: Ints, values: Hashed, seed: int = 1
-) -> tuple[Candidates, Weighted | None]:
+def block(fields: list[Field], border: int, seed: int = 1, threads: int = 1) -> tuple[Candidates, Weighted | None]:
     """Return the candidate pairs, and the weighted terms of records where the tables are small enough for them.
 
     `border` is the number of the second table's first record, 0 for one table.
     """
+    codes = all_codes(fields)
+    values = joined([hashed(one.folded, True) for one in fields])
     records = len(codes)
     sizes = np.append(np.diff(values.offsets), 0)
     whole = int(sizes[codes].sum())

@@ -26,6 +26,7 @@ YEAR_FIRST = re.compile(r"(\d{4})\D?(\d{1,2})\D?(\d{1,2})(?:[t ].*)?")
 YEAR_LAST = re.compile(r"(\d{1,2})\D(\d{1,2})\D(\d{4})")
 PHONE_NAME = re.compile(r"phone|fax|mobile|\btel", re.I)
 PLACE_NAME = re.compile(r"addr|street", re.I)
+AREA_NAME = re.compile(r"city|town|suburb|village|county|state|province|region|country|nation|district", re.I)
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,11 @@ def guess(name: str, values: Sequence[str]) -> str:
     words = sum(len(value.split()) for value in sample) / len(sample)
     if PLACE_NAME.search(name):
         return "address"
-    if words <= 2.2 and sum(a > 0 and d == 0 for d, a in zip(digits, letters, strict=True)) >= most:
+    if (
+        words <= 2.2
+        and not AREA_NAME.search(name)
+        and sum(a > 0 and d == 0 for d, a in zip(digits, letters, strict=True)) >= most
+    ):
         return "name"
     return "text"
 

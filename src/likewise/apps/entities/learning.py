@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.entities.comparing import ALL_TEXT, LEVELS, STEPS, Compared
+from likewise.apps.entities.comparing import ALL_TEXT, EQUAL, LEVELS, STEPS, Compared
 from likewise.apps.entities.fields import Floats, Ints
 
 ROUNDS = 30
@@ -42,12 +42,12 @@ class Model:
 
     def of(self, compared: Compared) -> Floats:
         """Return what one field says about each pair, in natural logarithms."""
-        known = compared.level >= 0
-        found = np.where(known, self.weights[compared.name][np.maximum(compared.level, 0)], 0.0)
-        adjusted = FREQUENCY * (compared.rarity - self.rarity.get(compared.name, 0.0))
-        found += np.where(np.isnan(adjusted), 0.0, adjusted)
         share = self.shares.get(compared.name, DAMPING_ALL if compared.name == ALL_TEXT else DAMPING)
-        return share * found
+        worth = np.append(self.weights[compared.name], 0.0) * share
+        found: Floats = worth[compared.level]
+        equal = np.flatnonzero(compared.level == EQUAL)
+        found[equal] += share * FREQUENCY * (compared.rarity[equal] - self.rarity.get(compared.name, 0.0))
+        return found
 
     def scores(self, compared: list[Compared]) -> Floats:
         """Return the logarithms of the odds that pairs match."""
@@ -118,27 +118,25 @@ def counted(compared: list[Compared], matches: Floats) -> Model:
     return Model(weights, typical, float(np.log(share / (1 - share))), 0)
 
 
-def learn(compared: list[Compared], start: Floats, seed: int = 1) -> Model:
-    """Return the model that EM finds from where it starts; of very many pairs, those of a random sample are used."""
+def learn(compared: list[Compared], start: Floats, never: NDArray[np.bool_], seed: int = 1) -> Model:
+    """Return the model that EM finds from where it starts; pairs of `never` are no matches.
+
+    Of very many pairs, those of a random sample are used.
+    """
     if len(start) > SAMPLE:
         chosen = np.sort(np.random.default_rng(seed).choice(len(start), SAMPLE, replace=False))
-        compared = [part(one, chosen) for one in compared]
-        start = start[chosen]
-    matches = start
+        compared = [one.part(chosen) for one in compared]
+        start, never = start[chosen], never[chosen]
+    matches = np.where(never, 0.0, start)
     model = counted(compared, matches)
     rounds, moved = 0, 1.0
     while moved >= 1e-4 and rounds < ROUNDS:
         rounds += 1
-        after = chance(model.scores(compared))
+        after = np.where(never, 0.0, chance(model.scores(compared)))
         moved = float(np.abs(after - matches).max())
         matches = after
         model = counted(compared, matches)
     return Model(model.weights, model.rarity, model.prior, rounds)
-
-
-def part(one: Compared, chosen: Ints | NDArray[np.bool_]) -> Compared:
-    """Return the comparison of some of the pairs."""
-    return Compared(one.name, one.similarity[chosen], one.level[chosen], one.rarity[chosen])
 
 
 def train(
@@ -148,7 +146,7 @@ def train(
 
     The weights of levels are counted from the labelled pairs and, as one more observation each, from `start`.
     """
-    picked = [part(one, chosen) for one in compared]
+    picked = [one.part(chosen) for one in compared]
     columns = np.stack([start.of(one) for one in picked] + [np.ones(len(chosen))], axis=1)
     pull = np.array([1.0] * len(picked) + [0.0])
     beta = np.append(np.ones(len(picked)), start.prior)

@@ -13,20 +13,20 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.apps.entities.blocking import Candidates, block, completeness
-from likewise.apps.entities.comparing import Compared, compare
+from likewise.apps.entities.comparing import Comparing
 from likewise.apps.entities.deciding import Decision, cluster, decide_pairs, keepers
-from likewise.apps.entities.fields import Field, Floats, Ints, wanted
-from likewise.apps.entities.learning import Model, chance, learn, nearest_first, train, weights_of
-from likewise.apps.entities.points import Tables, score_pairs
+from likewise.apps.entities.fields import Floats, Ints, wanted
+from likewise.apps.entities.learning import weights_of
+from likewise.apps.entities.points import Tables
 from likewise.apps.entities.records import Records, labelled_pairs, records_of
-from likewise.apps.entities.terms import Hashed, Weighted, all_codes, hashed, joined
+from likewise.apps.entities.scoring import POINTS, Learning, Scored, Scorer, Weighing
 from likewise.arrays import to_arrow
 from likewise.errors import ParameterError
 from likewise.parallel import check_threads
 from likewise.write import write_json, write_table
 
-POINTS = 10 / np.log(10)
-"""Points for each unit of log-odds: ten points make the odds ten times as good."""
+GOOD = 0.6
+"""Part of the points of identical records from which on two of one table are a match, if nothing else is said."""
 
 LOWEST = -10.0
 """No pair of less is a match: odds of one to ten."""
@@ -137,40 +137,42 @@ def link(
     clock.lap("reading")
 
     tell("blocking")
-    codes = all_codes(records.fields)
-    grams = joined([hashed(one.folded, True) for one in records.fields])
-    words = joined([hashed(one.folded, False) for one in records.fields])
-    candidates, rows = block(records.fields, records.border, codes, grams, seed)
+    candidates, rows = block(records.fields, records.border, seed, threads)
     if labels is not None:
-        candidates = _with(candidates, labels[0], len(codes))
+        candidates = _with(candidates, labels[0], records.count)
     clock.lap("blocking")
 
     tell("comparing")
-    space = _Space(records, codes, words, rows, threads, tables)
-    scored = _scored(space, candidates, weights, labels, seed)
+    scorer: Scorer
+    if weights is None:
+        scorer = Learning(records, Comparing(records.fields, rows, threads, tables), labels, seed)
+        usual, lowest = 0.0, LOWEST / POINTS
+    else:
+        scorer = Weighing(records.fields, weights, tables)
+        usual, lowest = GOOD * scorer.most, -np.inf
+    scored = scorer.first(candidates.left, candidates.right)
     clock.lap("comparing and learning")
 
     tell("deciding")
     cut = None if threshold is None else threshold / scored.unit
+    left, right, groups = candidates.left, candidates.right, None
     if records.border:
-        lowest = -np.inf if scored.model is None else LOWEST / POINTS
-        decision = decide_pairs(
-            candidates.left, candidates.right, scored.value, scored.usable, len(codes), cut, one_to_one, lowest
-        )
-        pairs, groups = candidates.left[decision.chosen], None
-        pairs = np.stack([pairs, candidates.right[decision.chosen]], axis=1)
-        parts = {name: points[decision.chosen] for name, points in scored.points.items()}
-        totals = scored.value[decision.chosen]
+        decision = decide_pairs(left, right, scored.value, scored.usable, records.count, cut, one_to_one, lowest)
+        matches = _chosen(candidates, scored, decision.chosen)
     else:
-        decision, groups = _one_table(records, candidates, scored, cut)
-        pairs, totals, parts = _within(space, candidates, scored, groups)
+        cut = usual if cut is None else cut
+        value = np.where(scored.usable, scored.value, np.minimum(scored.value, cut - 1))
+        groups = cluster(records.count, left, right, value, cut)
+        chosen = np.flatnonzero(groups[left] == groups[right])
+        decision = Decision(chosen, cut, None, "clusters by average linkage")
+        matches = _within(candidates, scored, scorer, groups)
     clock.lap("deciding")
 
-    stats = _stats(records, candidates, scored, decision, pairs, known, clock)
-    matches = _matches(records, pairs, totals * scored.unit, parts)
+    stats = _stats(records, candidates, scored, decision, matches.pairs, known, clock)
     clusters = None if groups is None else _clusters(records, groups)
-    compared = (candidates.left, candidates.right, scored.value * scored.unit)
-    return Linked(matches, clusters, stats, _near(candidates, scored, decision), records, compared)
+    compared = (left, right, scored.value * scored.unit)
+    near = _near(candidates, scored, decision)
+    return Linked(_table(records, matches, scored.unit), clusters, stats, near, records, compared)
 
 
 def _check(threshold: object, one_to_one: object, b: object, weights: object, training: object) -> None:
@@ -197,131 +199,54 @@ class _Clock:
         self.last = now
 
 
-@dataclass(frozen=True)
-class _Space:
-    """All that comparing pairs needs."""
-
-    records: Records
-    codes: Ints
-    words: Hashed
-    rows: Weighted | None
-    threads: int
-    tables: Tables
-
-    def compare(self, left: Ints, right: Ints) -> tuple[list[Compared], Floats]:
-        return compare(self.records.fields, self.codes, self.words, self.rows, left, right, self.threads, self.tables)
-
-
-@dataclass(frozen=True)
-class _Scored:
-    """Scores of the candidates in natural logarithms (with a model) or in points (with weights), and of each field."""
-
-    value: Floats
-    usable: Any
-    points: dict[str, Floats]
-    unit: float
-    model: Model | None
-    compared: list[Compared]
-    weights: Mapping[str, float] | None
-
-
-def _scored(
-    space: _Space, candidates: Candidates, weights: Mapping[str, float] | None, labels: Any, seed: int
-) -> _Scored:
-    left, right = candidates.left, candidates.right
-    if weights is not None:
-        value, points = _pointed(space.records.fields, left, right, weights, space.tables)
-        return _Scored(value, np.ones(len(left), bool), points, 1.0, None, [], weights)
-    compared, evidence = space.compare(left, right)
-    model = learn(compared, nearest_first(compared, left, right, len(space.codes)), seed)
-    if labels is not None:
-        keys = left * len(space.codes) + right
-        chosen = np.searchsorted(keys, labels[0][:, 0] * len(space.codes) + labels[0][:, 1])
-        model = train(compared, model, chosen, labels[1])
-    value = model.scores(compared)
-    usable = _enough(space.records, value, evidence)
-    points = {one.name: model.of(one) * POINTS for one in compared}
-    return _Scored(value, usable, points, POINTS, model, compared, None)
-
-
-def _enough(records: Records, value: Floats, evidence: Floats) -> Any:
-    """Tell which pairs could be matches at all: what they have in common is rarer than matches are among all pairs."""
-    if len(records.fields) == 1:
-        return np.ones(len(value), bool)
-    n, border = records.count, records.border
-    pairs = border * (n - border) if border else n * (n - 1) / 2
-    matches = float(chance(value).sum())
-    matches = max(1.0, min(matches, min(border, n - border)) if border else matches)
-    return evidence - np.log(pairs / matches) >= 0
-
-
-def _pointed(
-    fields: list[Field], left: Ints, right: Ints, weights: Mapping[str, float], tables: Tables
-) -> tuple[Floats, dict[str, Floats]]:
-    def side(one: Field, rows: Ints) -> Any:
-        values = np.array([*one.values, None], object)
-        return values[one.codes[rows]]
-
-    kinds = {one.name: "text" if one.kind == "tokens" else one.kind for one in fields}
-    columns = [{one.name: side(one, rows) for one in fields} for rows in (left, right)]
-    total, points = score_pairs(columns[0], columns[1], kinds, weights, tables=tables)
-    scaled = {name: np.nan_to_num(some) * weights.get(name, 1.0) for name, some in points.items()}
-    return total, scaled
-
-
 def _with(candidates: Candidates, pairs: Ints, records: int) -> Candidates:
     keys = np.concatenate([candidates.left * records + candidates.right, pairs[:, 0] * records + pairs[:, 1]])
     keys = np.unique(keys)
     return Candidates(keys // records, keys % records, candidates.ways, candidates.notes)
 
 
-def _one_table(records: Records, candidates: Candidates, scored: _Scored, cut: float | None) -> tuple[Decision, Ints]:
-    if cut is None:
-        cut = (
-            0.0
-            if scored.model is not None
-            else 100 * sum((scored.weights or {}).get(f.name, 1) for f in records.fields) * 0.6
-        )
-    value = np.where(scored.usable, scored.value, np.minimum(scored.value, cut - 1))
-    labels = cluster(records.count, candidates.left, candidates.right, value, cut)
-    chosen = np.flatnonzero(labels[candidates.left] == labels[candidates.right])
-    return Decision(chosen, cut, None, "clusters by average linkage"), labels
+@dataclass(frozen=True)
+class _Matches:
+    pairs: Ints
+    scores: Floats
+    points: dict[str, Floats]
 
 
-def _within(
-    space: _Space, candidates: Candidates, scored: _Scored, labels: Ints
-) -> tuple[Ints, Floats, dict[str, Floats]]:
+def _chosen(candidates: Candidates, scored: Scored, chosen: Ints) -> _Matches:
+    pairs = np.stack([candidates.left[chosen], candidates.right[chosen]], axis=1)
+    return _Matches(pairs, scored.value[chosen], scored.points(chosen))
+
+
+def _within(candidates: Candidates, scored: Scored, scorer: Scorer, groups: Ints) -> _Matches:
     """Return all pairs inside clusters, with scores; those that were no candidates are compared now."""
-    left, right = candidates.left, candidates.right
-    same = np.flatnonzero(labels[left] == labels[right])
-    pairs = np.stack([left[same], right[same]], axis=1)
-    order = np.argsort(labels, kind="stable")
-    sizes = np.bincount(labels, minlength=len(labels))
-    expected = int((sizes * (sizes - 1) // 2).sum())
-    parts = {name: points[same] for name, points in scored.points.items()}
-    if expected == len(same):
-        return pairs, scored.value[same], parts
-    starts = np.cumsum(sizes) - sizes
-    every = [order[s : s + n] for s, n in zip(starts[sizes > 1], sizes[sizes > 1], strict=True)]
-    all_pairs = np.concatenate([np.stack([g[i] for i in np.triu_indices(len(g), 1)], axis=1) for g in every])
-    n = space.records.count
-    missed = np.setdiff1d(all_pairs[:, 0] * n + all_pairs[:, 1], pairs[:, 0] * n + pairs[:, 1])
-    more = np.stack([missed // n, missed % n], axis=1)
-    if scored.model is None:
-        value, points = _pointed(space.records.fields, more[:, 0], more[:, 1], scored.weights or {}, space.tables)
-    else:
-        compared, _ = space.compare(more[:, 0], more[:, 1])
-        value = scored.model.scores(compared)
-        points = {one.name: scored.model.of(one) * POINTS for one in compared}
-    joined_parts = {name: np.concatenate([parts[name], points[name]]) for name in parts}
-    return np.concatenate([pairs, more]), np.concatenate([scored.value[same], value]), joined_parts
+    same = np.flatnonzero(groups[candidates.left] == groups[candidates.right])
+    known = _chosen(candidates, scored, same)
+    order = np.argsort(groups, kind="stable")
+    sizes = np.bincount(groups, minlength=len(groups))
+    starts = (np.cumsum(sizes) - sizes)[sizes > 2]
+    inside = [order[start : start + size] for start, size in zip(starts, sizes[sizes > 2], strict=True)]
+    if not inside:
+        return known
+    every = np.concatenate([np.stack([one[i] for i in np.triu_indices(len(one), 1)], axis=1) for one in inside])
+    n = len(groups)
+    missed = np.setdiff1d(every[:, 0] * n + every[:, 1], known.pairs[:, 0] * n + known.pairs[:, 1])
+    if not len(missed):
+        return known
+    others = scorer.others(missed // n, missed % n, scored)
+    points = others.points(np.arange(len(missed)))
+    return _Matches(
+        np.concatenate([known.pairs, np.stack([missed // n, missed % n], axis=1)]),
+        np.concatenate([known.scores, others.value]),
+        {name: np.concatenate([some, points[name]]) for name, some in known.points.items()},
+    )
 
 
-def _matches(records: Records, pairs: Ints, scores: Floats, parts: dict[str, Floats]) -> pa.Table:
-    order = np.lexsort((pairs[:, 1], pairs[:, 0], -scores))
-    columns = {"id_a": records.names(pairs[order, 0]), "id_b": records.names(pairs[order, 1])}
-    columns["score"] = to_arrow(np.round(scores[order], 4))
-    for name, points in parts.items():
+def _table(records: Records, matches: _Matches, unit: float) -> pa.Table:
+    first, second = matches.pairs[:, 0], matches.pairs[:, 1]
+    order = np.lexsort((second, first, -matches.scores))
+    columns = {"id_a": records.names(first[order]), "id_b": records.names(second[order])}
+    columns["score"] = to_arrow(np.round(matches.scores[order] * unit, 4))
+    for name, points in matches.points.items():
         columns[f"points_{name.replace(' ', '_')}"] = to_arrow(np.round(points[order], 4))
     return pa.table(columns)
 
@@ -341,7 +266,7 @@ def _clusters(records: Records, labels: Ints) -> pa.Table:
     )
 
 
-def _near(candidates: Candidates, scored: _Scored, decision: Decision) -> list[tuple[float, bool, int, int]]:
+def _near(candidates: Candidates, scored: Scored, decision: Decision) -> list[tuple[float, bool, int, int]]:
     chosen = np.zeros(len(candidates), bool)
     chosen[decision.chosen] = True
     above = decision.chosen[np.argsort(scored.value[decision.chosen], kind="stable")[:20]]
@@ -355,7 +280,7 @@ def _near(candidates: Candidates, scored: _Scored, decision: Decision) -> list[t
 def _stats(
     records: Records,
     candidates: Candidates,
-    scored: _Scored,
+    scored: Scored,
     decision: Decision,
     pairs: Ints,
     known: Any,
