@@ -19,8 +19,11 @@ CLIP = 6.0
 ABSENT = -3.0
 """What a pair of one cluster that was never compared counts: probably not a match, or it would be a candidate."""
 
+TIED = 0.1
+"""Two partners of a record are equally good if their scores differ by no more than this."""
+
 RIVALS = 0.1
-"""A table is dirty if more than this part of its matched partners have a second match as good as most first ones."""
+"""A table is dirty if more than this part of the matched records have a second partner in it, as good as the first."""
 
 
 @dataclass(frozen=True)
@@ -78,21 +81,16 @@ def second_best(
     return found[:, 0], found[:, 1]
 
 
-def with_lead(first: Floats, second: Floats, third: Floats) -> tuple[Floats, Floats]:
-    """Return the scores of best pairs and of their rivals, each with its lead on the next best added.
-
-    A match stands out from the record's other pairs, the best of those does not.
-    """
-    second = np.minimum(first, second)
-    return 2 * first - second, 2 * second - np.minimum(second, third)
+def with_lead(first: Floats, second: Floats) -> Floats:
+    """Return scores with their lead on the next best added: a match stands out, the best of the others does not."""
+    return 2 * first - np.minimum(first, second)
 
 
 def split(first: Floats, second: Floats) -> tuple[Floats, float]:
     """Return the probability that each record's best pair is a match, and the part of the records that have one.
 
-    A record with a match has its best non-match among its rivals; one without has it as its best. So both follow one
-    law, which is estimated from both, in turns with the law of matches; their ratio rises with the score. Half of the
-    best non-matches are below their median, and matches hardly ever: who is there tells how many have no match.
+    A record with a match has its best non-match in second place; one without has it in first place. So both follow one
+    law, which is estimated from both, in turns with the law of matches; their ratio rises with the score.
     """
     second = np.minimum(first, second)
     ranges = int(np.clip(len(first) // 20, RANGES, 10 * RANGES))
@@ -101,13 +99,11 @@ def split(first: Floats, second: Floats) -> tuple[Floats, float]:
     one, two = np.searchsorted(edges, first), np.searchsorted(edges, second)
     both = np.bincount(one, minlength=size) + np.bincount(two, minlength=size)
     matches = chance(first - np.median(second))
+    share = 0.5
     for _ in range(200):
         true = np.bincount(one, matches, size) + 0.5 / size
         false = np.bincount(one, 1 - matches, size) + np.bincount(two, matches, size) + 0.5 / size
-        below = np.cumsum(false) / false.sum()
-        middle = int(np.searchsorted(below, 0.5))
-        alone = (np.count_nonzero(one <= middle) + 0.5) / (len(one) * below[middle])
-        share = min(max(1 - alone, 1e-6), 1 - 1e-6)
+        share = min(max(float(matches.mean()), 1e-6), 1 - 1e-6)
         ratio = rising(np.log(true / true.sum() * false.sum() / false), both + 1e-9)
         after = chance(ratio[one] + np.log(share / (1 - share)))
         moved = float(np.abs(after - matches).max())
@@ -133,9 +129,40 @@ def clean_sides(
     found = []
     for sides in ((False, True), (True, False)):
         rivals, _ = second_best(left, right, scores, chosen, records, sides)
-        typical = float(np.median(scores[chosen][sure])) if sure.any() else np.inf
-        found.append(not sure.any() or float((rivals[sure] >= typical).mean()) <= RIVALS)
+        tied = rivals[sure] >= scores[chosen][sure] - TIED
+        found.append(not sure.any() or float(tied.mean()) <= RIVALS)
     return found[0], found[1]
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """Pairs in first place, each with its score and lead, and the same of what would be there if it were not."""
+
+    chosen: Ints
+    first: Floats
+    second: Floats
+
+
+def _one_to_one(left: Ints, right: Ints, scores: Floats, records: int) -> _Ranked:
+    """Return the best assignment, and for each of its pairs the one in the best assignment of all other pairs."""
+    lift = 1e-9 - float(scores.min())
+    chosen = assign(left, right, scores + lift)
+    rest = np.delete(np.arange(len(left)), chosen)
+    again = assign(left[rest], right[rest], scores[rest] + lift)
+    rivals, _ = second_best(left, right, scores, chosen, records, (True, True))
+    others, _ = second_best(left[rest], right[rest], scores[rest], again, records, (True, True))
+    side = left if len(np.unique(left)) <= len(np.unique(right)) else right
+    second = np.full(records, float(scores.min()))
+    second[side[rest[again]]] = with_lead(scores[rest[again]], others)
+    return _Ranked(chosen, with_lead(scores[chosen], rivals), second[side[chosen]])
+
+
+def _one_each(left: Ints, right: Ints, scores: Floats, records: int, sides: tuple[bool, bool]) -> _Ranked:
+    """Return the best partner of each record of one table, and the second best."""
+    lift = 1e-9 - float(scores.min())
+    chosen = assign(left, right, scores + lift, *sides)
+    second, third = second_best(left, right, scores, chosen, records, sides)
+    return _Ranked(chosen, with_lead(scores[chosen], second), with_lead(second, third))
 
 
 def decide_pairs(
@@ -158,29 +185,26 @@ def decide_pairs(
     if not len(places):
         return Decision(places, threshold or 0.0, None, "no pair has enough evidence")
     a, b, value = left[places], right[places], scores[places]
-    lift = 1e-9 - float(value.min())
     if one_to_one is False:
         cut = 0.0 if threshold is None else threshold
         return Decision(places[value >= cut], cut, None, "every pair above the threshold")
-    chosen = assign(a, b, value + lift)
-    best, rival = with_lead(value[chosen], *second_best(a, b, value, chosen, records, (True, True)))
-    matches, _ = split(best, rival)
-    clean_a, clean_b = True, True
+    ranked = _one_to_one(a, b, value, records)
+    matches, _ = split(ranked.first, ranked.second)
+    rule, clean = "one to one", (True, True)
     if one_to_one is None:
-        clean_a, clean_b = clean_sides(a, b, value, chosen, matches > 0.5, records)
-    rule = "one to one"
-    if not clean_a and not clean_b:
+        clean = clean_sides(a, b, value, ranked.chosen, matches > 0.5, records)
+    if clean == (False, False):
         cut = 0.0 if threshold is None else threshold
         return Decision(places[value >= cut], cut, None, "both tables have duplicates: every pair above the threshold")
-    if not (clean_a and clean_b):
-        rule = f"the {'first' if clean_b else 'second'} table has duplicates: one partner for each of its records"
-        chosen = assign(a, b, value + lift, one_left=clean_b, one_right=clean_a)
-        best, rival = with_lead(value[chosen], *second_best(a, b, value, chosen, records, (clean_b, clean_a)))
-        matches, _ = split(best, rival)
+    if clean != (True, True):
+        rule = f"the {'first' if clean[1] else 'second'} table has duplicates: one partner for each of its records"
+        ranked = _one_each(a, b, value, records, (clean[1], clean[0]))
+        matches, _ = split(ranked.first, ranked.second)
+    chosen = ranked.chosen
     if threshold is not None:
         return Decision(places[chosen[value[chosen] >= threshold]], threshold, None, rule)
-    cut, expected = best_cut(matches, best)
-    taken = chosen[(best >= cut) & (value[chosen] >= lowest)]
+    cut, expected = best_cut(matches, ranked.first)
+    taken = chosen[(ranked.first >= cut) & (value[chosen] >= lowest)]
     return Decision(places[taken], float(value[taken].min()) if len(taken) else 0.0, expected, rule)
 
 
