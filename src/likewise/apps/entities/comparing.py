@@ -27,9 +27,6 @@ LEVELS = STEPS + 1 + PARTS
 """Levels 0 to 19 are similarities, 20 identical values, 21 to 25 how much is found elsewhere in the other record."""
 
 ALL_TEXT = "all text"
-WORDS_TOGETHER = 3
-"""The words of one value come together: they count as if every third were by itself."""
-
 Levels = NDArray[np.int8]
 Halves = NDArray[np.float32]
 
@@ -51,12 +48,11 @@ class Compared:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """What the comparison of one field needs: likeness of values, what equal ones and each one at most are worth."""
+    """What the comparison of one field needs: likeness of values, and what equal ones are worth."""
 
     field: Field
     alike: Likeness
     rarity: Floats
-    most: Floats
 
 
 class Comparing:
@@ -75,17 +71,8 @@ class Comparing:
         self._threads = threads
         counts = np.concatenate([field.counts for field in fields])
         self._numbers, self._rare = tokens(self._words, counts, len(self._codes))
-        owner = np.repeat(np.arange(len(counts)), np.diff(self._words.offsets))
-        information = np.bincount(owner, self._rare[self._numbers], len(counts)) / WORDS_TOGETHER
-        starts = np.cumsum([0, *(len(field.values) for field in fields)])
-
-        def prepare(place: int) -> _Prepared:
-            field = fields[place]
-            worth = rarity(field)
-            most = np.maximum(worth, information[starts[place] : starts[place + 1]])
-            return _Prepared(field, likeness(field, tables), worth, most)
-
-        self._fields = list(in_order(prepare, range(len(fields)), threads))
+        prepared = in_order(lambda field: _Prepared(field, likeness(field, tables), rarity(field)), fields, threads)
+        self._fields = list(prepared)
 
     def compare(self, left: Ints, right: Ints) -> tuple[list[Compared], Floats]:
         """Return the comparison of every field, that of all text, and how much evidence the fields could give."""
@@ -127,7 +114,7 @@ class Comparing:
                 level[doubtful[taken]] = (STEPS + 1 + np.minimum(part[taken] * PARTS, PARTS - 1)).astype(np.int8)
             worth = np.where(equal, one.rarity[a], np.nan).astype(np.float32)
             found.append(Compared(one.field.name, one.field.kind, similarity.astype(np.float32), level, worth))
-            evidence += np.where(missing, 0.0, np.minimum(one.most[a], one.most[b]))
+            evidence += np.where(missing, 0.0, np.minimum(one.rarity[a], one.rarity[b]))
         if self._rows is not None:
             rows = self._rows
             similarity = np.minimum(kernels.cosines(rows.offsets, rows.terms, rows.weights, left, right), 1.0)
