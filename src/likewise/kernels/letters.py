@@ -55,10 +55,10 @@ def common_letters(text, a, end_a, b, end_b, places, row):
 @kernel
 def ends_alike(text, a, end_a, b, end_b):
     """Tell whether the shorter of two texts is the end of the longer."""
+    alike = True
     for back in range(1, min(end_a - a, end_b - b) + 1):
-        if text[end_a - back] != text[end_b - back]:
-            return False
-    return True
+        alike = alike and text[end_a - back] == text[end_b - back]
+    return alike
 
 
 @kernel

@@ -250,10 +250,12 @@ def found_elsewhere(field, codes, offsets, tokens, rarity, left, right):
 
 
 @kernel
-def band_keys(codes, offsets, terms_, bands, rows, seed):
-    """Return a key for every record and band: `rows` minima of its terms, each of a bin of its own (0: none)."""
+def band_keys(codes, offsets, terms_, bands, rows, seed, keys, marks, at):
+    """Write for every record a key for each band, made of `rows` minima of its terms, each of a bin of its own.
+
+    A band with an empty bin has key 0. `marks` gets a byte of every minimum (0: none), from column `at` on.
+    """
     bins = np.uint64(bands * rows)
-    out = np.zeros((codes.shape[0], bands), np.uint64)
     low = np.empty(bands * rows, np.uint64)
     high = np.uint64(0xFFFFFFFFFFFFFFFF)
     for i in range(codes.shape[0]):
@@ -263,19 +265,66 @@ def band_keys(codes, offsets, terms_, bands, rows, seed):
             if v >= 0:
                 for t in range(offsets[v], offsets[v + 1]):
                     h = mix(terms_[t] ^ seed)
-                    place = (h >> np.uint64(40)) % bins
+                    place = ((h >> np.uint64(40)) * bins) >> np.uint64(24)
                     if h < low[place]:
                         low[place] = h
         for b in range(bands):
             key = np.uint64(b + 1)
+            whole = True
             for r in range(rows):
                 h = low[b * rows + r]
                 if h == high:
-                    key = U0
-                    break
+                    whole = False
+                else:
+                    marks[i, at + b * rows + r] = h % np.uint64(255) + U1
                 key = mix(key ^ h)
-            out[i, b] = key
+            keys[i, b] = (key >> np.uint64(33)) + U1 if whole else U0
+
+
+@kernel
+def agreement(marks, left, right):
+    """Return for pairs of records the part of their marks that agree, of those that one of them has."""
+    out = np.empty(left.size, np.float32)
+    for p in range(left.size):
+        same = 0
+        there = 0
+        for m in range(marks.shape[1]):
+            a = marks[left[p], m]
+            b = marks[right[p], m]
+            there += (a | b) != 0
+            same += a == b and a != 0
+        out[p] = same / max(1, there)
     return out
+
+
+@kernel
+def equal_worth(codes, rarity, keys, records):
+    """Return for pairs of records, given as keys, how many fields are identical, and how rare that is in all."""
+    count = np.empty(keys.size, np.int8)
+    worth = np.empty(keys.size, np.float32)
+    for p in range(keys.size):
+        left = keys[p] // records
+        right = keys[p] - left * records
+        n = 0
+        total = 0.0
+        for f in range(codes.shape[1]):
+            v = codes[left, f]
+            if v >= 0 and v == codes[right, f]:
+                n += 1
+                total += rarity[v]
+        count[p] = n
+        worth[p] = total
+    return count, worth
+
+
+@kernel
+def best_partners(left, right, scores, records):
+    """Return for every record the greatest score of its pairs, -1 without any."""
+    best = np.full(records, -1.0, np.float64)
+    for p in range(left.size):
+        best[left[p]] = max(best[left[p]], scores[p])
+        best[right[p]] = max(best[right[p]], scores[p])
+    return best
 
 
 @kernel

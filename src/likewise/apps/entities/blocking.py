@@ -5,21 +5,27 @@ Three ways, and their pairs together:
   sorted again by that field together with each other field.
 - the nearest records by all their text: the NEAREST best of every record, and those beyond them that share ENOUGH.
 - in tables too large for that, bands of MinHash over the three-letter pieces of all fields. A pair then must meet in
-  two bands, or in one and in an identical field, or in two identical fields.
+  two bands; or in one, and be identical in a field; or in two fields that are rarer together than chance allows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from likewise.apps.entities.fields import Field, Ints
-from likewise.apps.entities.terms import Hashed, Hashes, Weighted, all_codes, hashed, joined, of_records, weighted
+from likewise.apps.entities.fields import Field, Floats, Ints, rarity
+from likewise.apps.entities.hashing import Hashed
+from likewise.apps.entities.terms import Weighted, all_codes, joined, of_records, weighted
 from likewise.kernels import linking as kernels
+from likewise.kernels.pairs import radix_sort32
+from likewise.parallel import in_order
 
 LIMIT = 12
+ALIKE = 0.2
 NEAREST = 10
 ENOUGH = 0.2
 MOST = 300
@@ -27,6 +33,8 @@ PAIRS = 6_000_000
 VISITS = 300_000_000
 TERMS = 6_000_000
 BANDS, ROWS, ROUNDS = 6, 3, 4
+PART = 1 << 19
+ROWS_AT_ONCE = 2_000
 MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -49,7 +57,7 @@ def block(fields: list[Field], border: int, seed: int = 1, threads: int = 1) -> 
     `border` is the number of the second table's first record, 0 for one table.
     """
     codes = all_codes(fields)
-    values = joined([hashed(one.folded, True) for one in fields])
+    values = joined([one.grams for one in fields])
     records = len(codes)
     sizes = np.append(np.diff(values.offsets), 0)
     whole = int(sizes[codes].sum())
@@ -58,12 +66,10 @@ def block(fields: list[Field], border: int, seed: int = 1, threads: int = 1) -> 
     rows: Weighted | None = None
     if whole <= TERMS:
         rows = weighted(of_records(codes, values))
-        kinds["all text"] = _keys(*_nearest(rows, records, border), records)
-        kinds["identical fields"] = _identical(fields, border, notes)
+        kinds["all text"] = _keys(*_nearest(rows, records, border, threads), records)
+        kinds["identical fields"] = _identical(fields, border, notes, threads)
     else:
-        banded, twice = _banded(codes, values, border, seed)
-        kinds["bands of all text"] = np.sort(np.concatenate([twice, _equal_in(fields, banded, records, 1)]))
-        kinds["identical fields"] = _equal_in(fields, _identical(fields, border, notes), records, 2)
+        kinds = _many(fields, codes, values, border, seed, threads, notes)
         notes.append(f"{whole:,} terms: records are not ranked by all their text but put in bands of MinHash")
     merged = sorted_unique(np.concatenate(list(kinds.values())))
     ways = {way: len(keys) for way, keys in kinds.items()}
@@ -80,40 +86,71 @@ def _keys(left: Ints, right: Ints, records: int) -> Ints:
     return sorted_unique(np.minimum(left, right) * records + np.maximum(left, right))
 
 
-def _nearest(rows: Weighted, records: int, border: int) -> tuple[Ints, Ints]:
+def _nearest(rows: Weighted, records: int, border: int, threads: int) -> tuple[Ints, Ints]:
+    """Return pairs of records nearest by all text, of each record of a table with those of the other."""
     cap = max(NEAREST, min(MOST, PAIRS // max(1, records)))
+    visits = max(3_000, VISITS // records)
     sides = [(0, records, 0, records)] if not border else [(0, border, border, records), (border, records, 0, border)]
-    found = []
+    found: list[tuple[Ints, Ints]] = []
     for start, stop, first, last in sides:
         span = slice(rows.offsets[first], rows.offsets[last])
         order = np.argsort(rows.terms[span], kind="stable")
         starts = np.searchsorted(rows.terms[span][order], np.arange(rows.size + 1)).astype(np.int64)
         owners = np.repeat(np.arange(last - first), np.diff(rows.offsets[first : last + 1]))[order]
-        found.append(
-            kernels.nearest(
-                np.arange(start, stop),
-                rows.offsets,
-                rows.terms,
-                rows.weights,
-                starts,
-                owners,
-                rows.weights[span][order],
-                last - first,
-                first,
-                NEAREST,
-                cap,
-                ENOUGH,
-                max(3_000, VISITS // records),
+        weights = rows.weights[span][order]
+
+        def near(
+            some: Ints,
+            posted: tuple[Ints, Ints, Floats] = (starts, owners, weights),
+            size: int = last - first,
+            shift: int = first,
+        ) -> tuple[Ints, Ints]:
+            pairs: tuple[Ints, Ints] = kernels.nearest(
+                some, rows.offsets, rows.terms, rows.weights, *posted, size, shift, NEAREST, cap, ENOUGH, visits
             )
-        )
+            return pairs
+
+        some = np.arange(start, stop)
+        found += in_order(near, [some[at : at + ROWS_AT_ONCE] for at in range(0, len(some), ROWS_AT_ONCE)], threads)
     return np.concatenate([left for left, _ in found]), np.concatenate([right for _, right in found])
 
 
-def _paired(keys: Hashes, border: int, records: int) -> tuple[Ints, int]:
+def _many(
+    fields: list[Field], codes: Ints, values: Hashed, border: int, seed: int, threads: int, notes: list[str]
+) -> dict[str, Ints]:
+    """Return the pairs of large tables, by the way they were found."""
+    records = len(codes)
+    once, twice, marks = _banded(codes, values, border, seed, threads)
+    rare = np.concatenate([rarity(field) for field in fields])
+
+    def in_parts(function: Callable[[Ints], Ints], keys: Ints) -> Ints:
+        parts = [keys[at : at + PART] for at in range(0, len(keys), PART)]
+        return np.concatenate([np.zeros(0, np.int64), *in_order(function, parts, threads)])
+
+    def alike(keys: Ints) -> Ints:
+        near: NDArray[np.bool_] = kernels.agreement(marks, keys // records, keys % records) >= ALIKE
+        return keys[near]
+
+    def half_met(keys: Ints) -> Ints:
+        if len(fields) >= 3:
+            keys = keys[kernels.equal_worth(codes, rare, keys, records)[0] >= 1]
+        return alike(keys)
+
+    def rarely_equal(keys: Ints) -> Ints:
+        count, worth = kernels.equal_worth(codes, rare, keys, records)
+        chosen: NDArray[np.bool_] = (count >= min(2, len(fields) - 1)) & (worth >= np.log(records / 2))
+        return keys[chosen]
+
+    met = np.sort(np.concatenate([in_parts(alike, twice), in_parts(half_met, once)]))
+    return {
+        "bands of all text": met,
+        "identical fields": in_parts(rarely_equal, _identical(fields, border, notes, threads)),
+    }
+
+
+def _paired(keys: NDArray[np.uint32], border: int, records: int) -> tuple[Ints, int]:
     """Return the pairs of records with equal keys (0 is none), and how many records stand in blocks too large."""
-    rows = np.flatnonzero(keys)
-    order = rows[np.argsort(keys[rows], kind="stable")]
-    ordered = keys[order]
+    order, ordered = radix_sort32(keys)
     none = np.zeros(0, np.int64)
     count, crowded = kernels.block_pairs(order, ordered, border, LIMIT, none, none, False)
     left, right = np.empty(count, np.int64), np.empty(count, np.int64)
@@ -121,49 +158,45 @@ def _paired(keys: Hashes, border: int, records: int) -> tuple[Ints, int]:
     return left * records + right, crowded
 
 
-def _banded(codes: Ints, values: Hashed, border: int, seed: int) -> tuple[Ints, Ints]:
-    """Return the pairs that meet in one band, and those that meet in several."""
-    found = []
-    for turn in range(ROUNDS):
-        salt = np.uint64((seed * ROUNDS + turn + 1) * 0x9E3779B97F4A7C15 % 2**64)
-        keys = kernels.band_keys(codes, values.offsets, values.terms, BANDS, ROWS, salt)
-        found += [_paired(np.ascontiguousarray(keys[:, band]), border, len(codes))[0] for band in range(BANDS)]
-    keys = np.sort(np.concatenate(found))
+def _banded(codes: Ints, values: Hashed, border: int, seed: int, threads: int) -> tuple[Ints, Ints, NDArray[np.uint8]]:
+    """Return the pairs that meet in one band, those that meet in several, and a byte of every minimum."""
+    marks = np.zeros((len(codes), ROUNDS * BANDS * ROWS), np.uint8)
+
+    def turn(number: int) -> list[Ints]:
+        salt = np.uint64((seed * ROUNDS + number + 1) * 0x9E3779B97F4A7C15 % 2**64)
+        keys = np.zeros((len(codes), BANDS), np.uint32)
+        place = number * BANDS * ROWS
+        kernels.band_keys(codes, values.offsets, values.terms, BANDS, ROWS, salt, keys, marks, place)
+        return [_paired(np.ascontiguousarray(keys[:, band]), border, len(codes))[0] for band in range(BANDS)]
+
+    keys = np.sort(np.concatenate([found for part in in_order(turn, range(ROUNDS), threads) for found in part]))
     again = np.append(False, keys[1:] == keys[:-1]) if len(keys) else np.zeros(0, bool)
     twice = sorted_unique(keys[again])
     once = ~again & ~np.append(again[1:], False) if len(keys) else again
-    return keys[once], twice
+    return keys[once], twice, marks
 
 
-def _identical(fields: list[Field], border: int, notes: list[str]) -> Ints:
+def _identical(fields: list[Field], border: int, notes: list[str], threads: int = 1) -> Ints:
     records = len(fields[0].codes)
     found, crowded = [], []
-    for field in fields:
-        pairs, many = _paired((field.codes + 1).astype(np.uint64), border, records)
+    singles = in_order(lambda field: _paired((field.codes + 1).astype(np.uint32), border, records), fields, threads)
+    for field, (pairs, many) in zip(fields, singles, strict=True):
         found.append(pairs)
         if many:
             crowded.append(field)
             notes.append(
                 f"{field.name}: {many:,} records in blocks of more than {LIMIT}; sorted with another field too"
             )
-    for one, other in combinations(fields, 2):
-        if one in crowded and other in crowded:
-            both = (one.codes >= 0) & (other.codes >= 0)
-            key = one.codes.astype(np.uint64) * MIX + other.codes.astype(np.uint64) + np.uint64(1)
-            found.append(_paired(np.where(both, key, np.uint64(0)), border, records)[0])
+
+    def by_both(two: tuple[Field, Field]) -> Ints:
+        one, other = two
+        key = one.codes.astype(np.uint64) * MIX + other.codes.astype(np.uint64)
+        key = ((key * MIX) >> np.uint64(33)) + np.uint64(1)
+        there = (one.codes >= 0) & (other.codes >= 0)
+        return _paired(np.where(there, key, np.uint64(0)).astype(np.uint32), border, records)[0]
+
+    found += in_order(by_both, combinations(crowded, 2), threads)
     return sorted_unique(np.concatenate(found))
-
-
-def _equal_in(fields: list[Field], keys: Ints, records: int, least: int) -> Ints:
-    """Return the pairs with so many identical fields or more, if there are three fields."""
-    if len(fields) < 3:
-        return keys
-    left, right = keys // records, keys % records
-    equal = np.zeros(len(keys), np.int8)
-    for field in fields:
-        codes = field.codes[left]
-        equal += (codes >= 0) & (codes == field.codes[right])
-    return keys[equal >= least]
 
 
 def completeness(candidates: Candidates, truth: Ints, records: int) -> float:

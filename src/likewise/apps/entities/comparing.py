@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.apps.entities.fields import Field, Floats, Ints, rarity
+from likewise.apps.entities.hashing import Hashed, hashed
 from likewise.apps.entities.likeness import Likeness, likeness
 from likewise.apps.entities.points import Tables
-from likewise.apps.entities.terms import Hashed, Weighted, all_codes, hashed, joined, tokens
+from likewise.apps.entities.terms import Weighted, all_codes, joined, tokens
 from likewise.kernels import linking as kernels
 from likewise.parallel import in_order
 
@@ -18,7 +19,8 @@ BATCH = 1 << 17
 """Pairs compared at a time."""
 
 MANY = 300_000
-"""Of more pairs than these, only those with two identical fields are searched for values in the wrong field."""
+"""Of more pairs than these, only those with two identical fields are searched for values in the wrong field, and only
+for values that the other record has another one of."""
 
 STEPS = 20
 EQUAL = STEPS
@@ -99,7 +101,8 @@ class Comparing:
             level[equal] = EQUAL
             level[missing] = -1
             if len(self._fields) > 1:
-                doubtful = np.flatnonzero(likely & (missing & ((a >= 0) | (b >= 0)) | (~missing & (similarity < 0.5))))
+                absent = missing & ((a >= 0) | (b >= 0)) & (not strict)
+                doubtful = np.flatnonzero(likely & (absent | (~missing & (similarity < 0.5))))
                 part = kernels.found_elsewhere(
                     place,
                     self._codes,

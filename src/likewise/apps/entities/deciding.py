@@ -221,7 +221,9 @@ def cluster(records: int, left: Ints, right: Ints, scores: Floats, threshold: fl
     joined = value > 0
     labels = np.asarray(components(records, left[joined], right[joined]))
     sizes = np.bincount(labels, minlength=records)
-    inside = np.flatnonzero((labels[left] == labels[right]) & (sizes[labels[left]] > 2))
+    held = np.bincount(labels[left[joined]], minlength=records)
+    doubtful = (sizes > 2) & (held < sizes * (sizes - 1) // 2)
+    inside = np.flatnonzero((labels[left] == labels[right]) & doubtful[labels[left]])
     inside = inside[np.argsort(labels[left[inside]], kind="stable")]
     home = labels[left[inside]]
     borders = np.flatnonzero(np.append(True, home[1:] != home[:-1])) if len(home) else np.zeros(0, np.int64)

@@ -7,12 +7,14 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from likewise.apps.entities.hashing import Hashed, hashed
 from likewise.errors import ParameterError
 
 Ints = NDArray[np.int64]
@@ -48,6 +50,11 @@ class Field:
     def long(self) -> bool:
         """True if values are compared by the terms they share, not by the edits between them."""
         return self.kind == "tokens" or (self.kind in ("text", "address") and self.words > 1.3)
+
+    @cached_property
+    def grams(self) -> Hashed:
+        """The hashed words and three-letter pieces of every value."""
+        return hashed(self.folded, True)
 
     @property
     def present(self) -> int:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from likewise.apps.entities.comparing import ALL_TEXT, EQUAL, LEVELS, STEPS, Compared
 from likewise.apps.entities.fields import Floats, Ints
+from likewise.kernels import linking as kernels
 
 ROUNDS = 30
 SAMPLE = 400_000
@@ -86,12 +87,10 @@ def nearest_first(compared: list[Compared], left: Ints, right: Ints, records: in
     if texts:
         alike = texts[0].similarity
     else:
-        known = [~np.isnan(one.similarity) for one in compared]
-        parts = [np.where(k, one.similarity, 0.0) for k, one in zip(known, compared, strict=True)]
-        alike = np.mean(parts, axis=0)
-    best = np.full(records, -1.0)
-    np.maximum.at(best, left, alike)
-    np.maximum.at(best, right, alike)
+        alike = np.zeros(len(left), np.float32)
+        for one in compared:
+            alike += np.nan_to_num(one.similarity)
+    best = kernels.best_partners(left, right, alike, records)
     return np.where((alike >= best[left]) & (alike >= best[right]), 0.9, 0.01)
 
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from likewise.apps.entities.fields import Field, Floats, Ints, as_numbers
 from likewise.apps.entities.names import table_for
 from likewise.apps.entities.points import INITIAL, Tables, pair_points, penalised
-from likewise.apps.entities.terms import hashed
 from likewise.kernels import letters as kernels
 from likewise.kernels import linking
 
@@ -42,10 +41,10 @@ def likeness(field: Field, tables: Tables = None) -> Likeness:
 
 
 def _by_terms(field: Field) -> Likeness:
-    values = hashed(field.folded, True)
+    values = field.grams
     terms, counts = np.empty_like(values.terms), np.empty(len(values.terms), np.int64)
     offsets = np.zeros(len(values.offsets), np.int64)
-    n = linking.bag(values.offsets, values.terms, terms, counts, offsets)
+    n = linking.bag(values.offsets, values.terms.copy(), terms, counts, offsets)
     terms, counts = terms[:n].copy(), counts[:n].copy()
     slots = np.zeros(min(SLOTS, 1 << int(8 * max(1, n)).bit_length()), np.int64)
     rows = np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))

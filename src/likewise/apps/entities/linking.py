@@ -131,7 +131,7 @@ def link(
     clock = _Clock()
 
     tell("reading")
-    records = records_of(a, b, id, wanted(fields))
+    records = records_of(a, b, id, wanted(fields), threads)
     known = None if truth is None else labelled_pairs(truth, records, "truth")
     labels = None if training is None else labelled_pairs(training, records, "training")
     clock.lap("reading")

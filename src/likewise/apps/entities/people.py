@@ -1,7 +1,7 @@
 """People who live together: their records share surname, address and phone, but not given name and day of birth.
 
-To EM such pairs look like a class of matches of its own, and often the larger one. What sets them apart are the names and
-dates that are a person's own.
+To EM such pairs look like a class of matches of its own, and often the larger one. What sets them apart are the names
+and dates that are a person's own.
 """
 
 from __future__ import annotations

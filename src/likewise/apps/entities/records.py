@@ -17,6 +17,7 @@ from likewise.apps.entities.fields import Field, Ints, as_strings, make_field
 from likewise.apps.entities.tables import read_table
 from likewise.arrays import to_arrow
 from likewise.errors import ColumnError, InputError, ParameterError
+from likewise.parallel import in_order
 
 ID_NAME = re.compile(r"(.*[ _-])?id", re.I)
 
@@ -46,7 +47,7 @@ class Records:
         return dict(self.tables[0].slice(record, 1).to_pylist()[0])
 
 
-def records_of(a: Any, b: Any, id: str | None, fields: Mapping[str, str | None] | None) -> Records:
+def records_of(a: Any, b: Any, id: str | None, fields: Mapping[str, str | None] | None, threads: int = 1) -> Records:
     """Read the tables, find the ids, and make the fields; a field that says nothing is left out with a note."""
     sources = [a] if b is None else [a, b]
     read = [read_table(source) for source in sources]
@@ -57,18 +58,19 @@ def records_of(a: Any, b: Any, id: str | None, fields: Mapping[str, str | None] 
     ids = [_ids(table, name, where) for table, where in zip(tables, wheres, strict=True)]
     notes: list[str] = []
     chosen = _chosen(tables, wheres, name, fields, notes)
-    made = []
-    for column, kind in chosen.items():
+
+    def make(column: str) -> Field:
         parts = [_plain(table.column(column)) for table in tables]
         if len(parts) > 1 and parts[0].type != parts[1].type:
             parts = [as_strings(part) for part in parts]
-        one = make_field(
-            column, pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type), kind
-        )
+        chunks = [chunk for part in parts for chunk in part.chunks]
+        return make_field(column, pa.chunked_array(chunks, parts[0].type), chosen[column])
+
+    made = []
+    for one in in_order(make, chosen, threads):
         if len(one.values) < 2:
-            notes.append(
-                f"{column}: {'all values are missing' if not one.values else 'all values are the same'}; left out"
-            )
+            what = "the same" if one.values else "missing"
+            notes.append(f"{one.name}: all values are {what}; left out")
         else:
             made.append(one)
     if not made:
