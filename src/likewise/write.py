@@ -6,7 +6,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -95,6 +95,55 @@ def check_directory(path: str | os.PathLike[str], inputs: Iterable[str | os.Path
         raise OutputError(f"{path}: cannot be prepared: {error.strerror or error}; choose another folder") from error
     if not os.access(there, os.W_OK | os.X_OK):
         raise OutputError(f"{path}: you may not write to the folder {there}; choose another")
+
+
+def check_answer(
+    folder: str | os.PathLike[str], command: str, names: Iterable[str], inputs: Iterable[str | os.PathLike[str]] = ()
+) -> None:
+    """Raise now what `write_answer` would raise later: other files there, another command's answer, an input."""
+    folder = Path(folder)
+    inputs = list(inputs)
+    check_directory(folder, inputs)
+    try:
+        content = json.loads((folder / MANIFEST).read_bytes())
+        there = content.get("command") if isinstance(content, dict) else None
+    except (OSError, ValueError):
+        there = None
+    if there not in (None, command):
+        raise OutputError(f"{folder}: the answer of likewise {there} is there; choose another folder")
+    replaced = [(folder / name).resolve() for name in names]
+    for place in inputs:
+        if Path(place).resolve() in replaced:
+            raise OutputError(f"{folder}: this run would replace its own input {place}; choose another folder")
+
+
+def write_answer(
+    folder: str | os.PathLike[str], tables: Mapping[str, pa.Table | None], stats: Mapping[str, Any]
+) -> None:
+    """Write the tables of a command's answer and its manifest, all or nothing; a table that is None is not there.
+
+    `stats["command"]` names the command. A folder without a manifest is not finished.
+    """
+    folder = Path(folder)
+    check_answer(folder, stats["command"], tables)
+    staged = folder / WORK
+    with told(folder):
+        if staged.exists():
+            shutil.rmtree(staged)
+        staged.mkdir(parents=True)
+        for name, table in tables.items():
+            if table is not None:
+                write_table(table, staged / name)
+        write_json(stats, staged / MANIFEST)
+        (folder / MANIFEST).unlink(missing_ok=True)
+        for name, table in tables.items():
+            if table is None:
+                (folder / name).unlink(missing_ok=True)
+            else:
+                os.replace(staged / name, folder / name)
+        os.replace(staged / MANIFEST, folder / MANIFEST)
+        sync(folder)
+        staged.rmdir()
 
 
 def _is_ours(folder: Path) -> bool:

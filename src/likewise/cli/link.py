@@ -12,6 +12,7 @@ import click
 from likewise.cli import show
 
 KINDS = ("text", "tokens", "name", "address", "phone", "date", "number", "exact")
+OUTPUTS = ("matches.parquet", "clusters.parquet", "validation.parquet", "validation.png")
 EXAMPLES = 3
 WIDEST = 100
 
@@ -31,7 +32,7 @@ DIR will hold:
   matches.parquet      id_a, id_b, score, and the points of every field
   clusters.parquet     for one table: id, cluster, size
   validation.parquet   with --validate: the fraction of true matches at every score; validation.png: its picture
-  link.json            what was found out and used, counts, seconds"""
+  run.json             what was found out and used, counts, seconds"""
 )
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="[B]", required=False)
@@ -95,11 +96,9 @@ def link(
     A, B: Parquet, Arrow, JSONL, CSV or TSV files. Without B, duplicates within A.
     """
     from likewise.apps.entities import link as linked_by
-    from likewise.errors import OutputError
-    from likewise.write import write_table
+    from likewise.write import check_answer, write_table
 
-    if out.exists() and not out.is_dir():
-        raise OutputError(f"{out}: this is a file; name a folder")
+    check_answer(out, "link", OUTPUTS, [a] if b is None else [a, b])
     if tables:
         options["tables"] = _tables(tables)
     chosen: list[str] | None = list(fields) or None

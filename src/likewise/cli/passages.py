@@ -93,12 +93,13 @@ def passages(suspects: tuple[str, ...], sources: tuple[str, ...], out: Path, as_
     SUSPECT and SOURCE: Parquet, Arrow, JSONL, CSV, TSV or text files, compressed or not, folders, globs.
     """
     from likewise.apps.passages import find as find_passages
-    from likewise.apps.passages.answer import check_folder
+    from likewise.apps.passages.answer import TABLES
     from likewise.read import Files
     from likewise.read.find import find
+    from likewise.write import check_answer
 
     inputs = [file.path for given in (suspects, sources) for file in find(Files(list(given)))]
-    check_folder(out, inputs)
+    check_answer(out, "passages", TABLES, inputs)
     show.announce_compilation()
     with show.progress(as_json) as observer:
         answer = find_passages(Files(list(suspects)), Files(list(sources)), progress=observer, **options)

@@ -8,7 +8,6 @@ from made_people import two_tables
 from likewise.apps.entities import blocking
 from likewise.apps.entities.blocking import Candidates, block, completeness
 from likewise.apps.entities.fields import make_field
-from likewise.apps.entities.terms import all_codes, hashed, joined
 
 
 def blocked(tables, monkeypatch=None, large=False):
@@ -18,8 +17,7 @@ def blocked(tables, monkeypatch=None, large=False):
     if large:
         monkeypatch.setattr(blocking, "TERMS", 0)
     border = len(tables[0]) if len(tables) > 1 else 0
-    grams = joined([hashed(field.folded, True) for field in fields])
-    return block(fields, border, all_codes(fields), grams)
+    return block(fields, border)
 
 
 def pairs_of(candidates):

@@ -53,7 +53,7 @@ def test_two_tables(run: Run, tmp_path: Path) -> None:
     assert "points_phone" in matches.column_names
     right = sum(a[1:] == b[1:] for a, b in zip(matches["id_a"].to_pylist(), matches["id_b"].to_pylist(), strict=True))
     assert right >= 114, "19 of 20 at least"
-    assert json.loads((tmp_path / "linked" / "link.json").read_text())["matches"] == matches.num_rows
+    assert json.loads((tmp_path / "linked" / "run.json").read_text())["matches"] == matches.num_rows
     assert not (tmp_path / "linked" / "clusters.parquet").exists()
     again = run("link", "a.csv", "b.csv", "--out", "linked")
     assert again.returncode == 0, again.stderr

@@ -96,11 +96,12 @@ def test_one_dirty_table(tmp_path):
     assert all(len(members) == members[0]["size"] > 1 for members in sizes.values())
     assert all(keeper in [row["id"] for row in members] for keeper, members in sizes.items())
     assert linked.matches.num_rows == sum(len(m) * (len(m) - 1) // 2 for m in sizes.values())
-    paths = linked.save(tmp_path / "out")
-    assert [path.name for path in paths] == ["matches.parquet", "clusters.parquet", "link.json"]
-    assert pq.read_table(paths[0]).equals(linked.matches)
-    assert pq.read_table(paths[1]).equals(linked.clusters)
-    assert json.loads(paths[2].read_text())["matches"] == linked.matches.num_rows
+    out = tmp_path / "out"
+    linked.save(out)
+    assert sorted(path.name for path in out.iterdir()) == ["clusters.parquet", "matches.parquet", "run.json"]
+    assert pq.read_table(out / "matches.parquet").equals(linked.matches)
+    assert pq.read_table(out / "clusters.parquet").equals(linked.clusters)
+    assert json.loads((out / "run.json").read_text())["matches"] == linked.matches.num_rows
 
 
 def test_weights_score_by_the_points_of_the_chapter(tables):

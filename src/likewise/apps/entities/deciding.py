@@ -15,6 +15,9 @@ from likewise.kernels.graph import components
 
 STEP = 1e-3
 RANGES = 40
+HIGH = 0.9
+"""Who scores higher than so many non-matches is taken to have a match, to begin with."""
+
 CLIP = 6.0
 ABSENT = -3.0
 """What a pair of one cluster that was never compared counts: probably not a match, or it would be a candidate."""
@@ -86,24 +89,32 @@ def with_lead(first: Floats, second: Floats) -> Floats:
     return 2 * first - np.minimum(first, second)
 
 
-def split(first: Floats, second: Floats) -> tuple[Floats, float]:
+def split(first: Floats, second: Floats, third: Floats, seed: int = 1) -> tuple[Floats, float]:
     """Return the probability that each record's best pair is a match, and the part of the records that have one.
 
-    A record with a match has its best non-match in second place; one without has it in first place. So both follow one
-    law, which is estimated from both, in turns with the law of matches; their ratio rises with the score.
+    `first` are the best scores with their lead, `second` and `third` the next best as they are. What the best non-match
+    of a record scores is known either way: with a match, it stands in second place. Without, it is ahead of the second
+    by as much as twice the second of the third (gaps between the highest of many scores shrink like 1, 1/2, 1/3, ...).
+    Which records have a match is estimated in turns with both laws, whose ratio rises with the score. How many have
+    one follows from those below the median of non-matches, where matches are rare, and those above nine tenths of
+    them, where non-matches are.
     """
     second = np.minimum(first, second)
+    third = np.minimum(second, third)
+    mixed = np.random.default_rng(seed).permutation(len(first))
+    alone = second + 2 * (2 * (second - third))[mixed]
+    second = with_lead(second, third)
     ranges = int(np.clip(len(first) // 20, RANGES, 10 * RANGES))
     edges = np.unique(np.quantile(np.concatenate([first, second]), np.linspace(0, 1, ranges + 1)[1:-1]))
     size = len(edges) + 1
-    one, two = np.searchsorted(edges, first), np.searchsorted(edges, second)
+    one, two, none = (np.searchsorted(edges, scores) for scores in (first, second, alone))
     both = np.bincount(one, minlength=size) + np.bincount(two, minlength=size)
-    matches = chance(first - np.median(second))
+    matches = np.where(first > np.quantile(alone, HIGH), 0.99, 0.01)
     share = 0.5
-    for _ in range(200):
+    for _ in range(300):
         true = np.bincount(one, matches, size) + 0.5 / size
-        false = np.bincount(one, 1 - matches, size) + np.bincount(two, matches, size) + 0.5 / size
-        share = min(max(float(matches.mean()), 1e-6), 1 - 1e-6)
+        false = np.bincount(two, matches, size) + np.bincount(none, 1 - matches, size) + 0.5 / size
+        share = _share(one, np.cumsum(false) / false.sum(), float(matches.mean()))
         ratio = rising(np.log(true / true.sum() * false.sum() / false), both + 1e-9)
         after = chance(ratio[one] + np.log(share / (1 - share)))
         moved = float(np.abs(after - matches).max())
@@ -111,6 +122,14 @@ def split(first: Floats, second: Floats) -> tuple[Floats, float]:
         if moved < 1e-5:
             break
     return matches, share
+
+
+def _share(places: Ints, below: Floats, mean: float) -> float:
+    """Return the part of the records that have a match: `below` is the law of non-matches at the ranges of scores."""
+    middle, high = (int(np.searchsorted(below, part)) for part in (0.5, HIGH))
+    low_half = 1 - (np.count_nonzero(places <= middle) + 0.5) / (len(places) * below[middle])
+    above = (float((places > high).mean()) - (1 - below[high])) / below[high]
+    return float(np.clip(max((low_half + mean) / 2, above), 1e-6, 1 - 1e-6))
 
 
 def best_cut(probabilities: Floats, scores: Floats) -> tuple[float, float]:
@@ -136,33 +155,38 @@ def clean_sides(
 
 @dataclass(frozen=True)
 class _Ranked:
-    """Pairs in first place, each with its score and lead, and the same of what would be there if it were not."""
+    """Pairs in first place, their scores with lead, and the scores of what comes second and third."""
 
     chosen: Ints
     first: Floats
     second: Floats
+    third: Floats
+
+    def matches(self) -> Floats:
+        """Return how probably the pairs in first place are matches."""
+        return split(self.first, self.second, self.third)[0]
 
 
 def _one_to_one(left: Ints, right: Ints, scores: Floats, records: int) -> _Ranked:
     """Return the best assignment, and for each of its pairs the one in the best assignment of all other pairs."""
-    lift = 1e-9 - float(scores.min())
-    chosen = assign(left, right, scores + lift)
+    lowest = float(scores.min())
+    chosen = assign(left, right, scores + 1e-9 - lowest)
     rest = np.delete(np.arange(len(left)), chosen)
-    again = assign(left[rest], right[rest], scores[rest] + lift)
+    again = assign(left[rest], right[rest], scores[rest] + 1e-9 - lowest)
     rivals, _ = second_best(left, right, scores, chosen, records, (True, True))
     others, _ = second_best(left[rest], right[rest], scores[rest], again, records, (True, True))
     side = left if len(np.unique(left)) <= len(np.unique(right)) else right
-    second = np.full(records, float(scores.min()))
-    second[side[rest[again]]] = with_lead(scores[rest[again]], others)
-    return _Ranked(chosen, with_lead(scores[chosen], rivals), second[side[chosen]])
+    second, third = np.full(records, lowest), np.full(records, lowest)
+    second[side[rest[again]]], third[side[rest[again]]] = scores[rest[again]], others
+    first = with_lead(scores[chosen], rivals)
+    return _Ranked(chosen, first, np.minimum(scores[chosen], second[side[chosen]]), third[side[chosen]])
 
 
 def _one_each(left: Ints, right: Ints, scores: Floats, records: int, sides: tuple[bool, bool]) -> _Ranked:
-    """Return the best partner of each record of one table, and the second best."""
-    lift = 1e-9 - float(scores.min())
-    chosen = assign(left, right, scores + lift, *sides)
+    """Return the best partner of each record of one table, and the next best."""
+    chosen = assign(left, right, scores + 1e-9 - float(scores.min()), *sides)
     second, third = second_best(left, right, scores, chosen, records, sides)
-    return _Ranked(chosen, with_lead(scores[chosen], second), with_lead(second, third))
+    return _Ranked(chosen, with_lead(scores[chosen], second), second, third)
 
 
 def decide_pairs(
@@ -189,21 +213,20 @@ def decide_pairs(
         cut = 0.0 if threshold is None else threshold
         return Decision(places[value >= cut], cut, None, "every pair above the threshold")
     ranked = _one_to_one(a, b, value, records)
-    matches, _ = split(ranked.first, ranked.second)
     rule, clean = "one to one", (True, True)
     if one_to_one is None:
-        clean = clean_sides(a, b, value, ranked.chosen, matches > 0.5, records)
+        best = value[ranked.chosen]
+        clean = clean_sides(a, b, value, ranked.chosen, best >= np.quantile(best, HIGH), records)
     if clean == (False, False):
         cut = 0.0 if threshold is None else threshold
         return Decision(places[value >= cut], cut, None, "both tables have duplicates: every pair above the threshold")
     if clean != (True, True):
         rule = f"the {'first' if clean[1] else 'second'} table has duplicates: one partner for each of its records"
         ranked = _one_each(a, b, value, records, (clean[1], clean[0]))
-        matches, _ = split(ranked.first, ranked.second)
     chosen = ranked.chosen
     if threshold is not None:
         return Decision(places[chosen[value[chosen] >= threshold]], threshold, None, rule)
-    cut, expected = best_cut(matches, ranked.first)
+    cut, expected = best_cut(ranked.matches(), ranked.first)
     taken = chosen[(ranked.first >= cut) & (value[chosen] >= lowest)]
     return Decision(places[taken], float(value[taken].min()) if len(taken) else 0.0, expected, rule)
 

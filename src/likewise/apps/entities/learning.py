@@ -47,7 +47,8 @@ class Model:
         worth = np.append(self.weights[compared.name], 0.0) * share
         found: Floats = worth[compared.level]
         equal = np.flatnonzero(compared.level == EQUAL)
-        found[equal] += share * FREQUENCY * (compared.rarity[equal] - self.rarity.get(compared.name, 0.0))
+        rarer = compared.rarity[equal] - self.rarity.get(compared.name, 0.0)
+        found[equal] += share * FREQUENCY * np.nan_to_num(rarer)
         return found
 
     def scores(self, compared: list[Compared]) -> Floats:

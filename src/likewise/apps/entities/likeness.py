@@ -17,8 +17,8 @@ from likewise.kernels import linking
 HELPED = 50_000
 """So many pairs of values of several words are looked up in tables at a time, the most alike first."""
 
-SLOTS = 1 << 24
-"""Terms are counted in no more slots than these; two that fall into one count as equally frequent."""
+SLOTS = 1 << 16, 1 << 24
+"""Terms are counted in so many slots at least and at most; two that fall into one count as equally frequent."""
 
 Likeness = Callable[[Ints, Ints], Floats]
 Letters = NDArray[np.uint8] | NDArray[np.uint32]
@@ -46,7 +46,7 @@ def _by_terms(field: Field) -> Likeness:
     offsets = np.zeros(len(values.offsets), np.int64)
     n = linking.bag(values.offsets, values.terms.copy(), terms, counts, offsets)
     terms, counts = terms[:n].copy(), counts[:n].copy()
-    slots = np.zeros(min(SLOTS, 1 << int(8 * max(1, n)).bit_length()), np.int64)
+    slots = np.zeros(min(max(SLOTS[0], 1 << int(8 * n).bit_length()), SLOTS[1]), np.int64)
     rows = np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
     kernels.frequencies(terms, rows, field.counts, slots)
     weights = kernels.weigh(offsets, terms, counts, slots, float(max(1, field.present)))

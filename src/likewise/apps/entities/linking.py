@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from likewise.apps.entities.scoring import POINTS, Learning, Scored, Scorer, Wei
 from likewise.arrays import to_arrow
 from likewise.errors import ParameterError
 from likewise.parallel import check_threads
-from likewise.write import write_json, write_table
+from likewise.write import write_answer
 
 GOOD = 0.6
 """Part of the points of identical records from which on two of one table are a match, if nothing else is said."""
@@ -74,18 +74,9 @@ class Linked:
         rows = [*above[::-1], *below]
         return [Example(s, match, self._records.row(i), self._records.row(j)) for s, match, i, j in rows]
 
-    def save(self, directory: str | os.PathLike[str]) -> list[Path]:
-        """Write matches.parquet, clusters.parquet (for one table) and link.json; return their paths."""
-        folder = Path(directory)
-        folder.mkdir(parents=True, exist_ok=True)
-        paths = [folder / "matches.parquet"]
-        write_table(self.matches, paths[0])
-        if self.clusters is not None:
-            paths.append(folder / "clusters.parquet")
-            write_table(self.clusters, paths[-1])
-        paths.append(folder / "link.json")
-        write_json(self.stats, paths[-1])
-        return paths
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Write matches.parquet, clusters.parquet (for one table) and run.json, all or nothing."""
+        write_answer(directory, {"matches.parquet": self.matches, "clusters.parquet": self.clusters}, self.stats)
 
 
 def link(
@@ -288,6 +279,8 @@ def _stats(
 ) -> dict[str, Any]:
     border, n = records.border, records.count
     stats: dict[str, Any] = {
+        "likewise": version("likewise"),
+        "command": "link",
         "records": [border, n - border] if border else [n],
         "id": records.id,
         "fields": {one.name: one.kind for one in records.fields},
