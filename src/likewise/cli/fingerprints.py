@@ -43,7 +43,7 @@ DIR will hold:
     default=1.0,
     show_default=True,
     metavar="PAIRS",
-    help="How many false matches may be expected in the whole run.",
+    help="How many false matches may be expected in the whole run; of a thousand pairs never more than one.",
 )
 @click.option("--id", metavar="COL", help="Column that names the print.  [default: print, impression, image or id]")
 @click.option("--x", default="x", show_default=True, metavar="COL", help="Column with the place across.")
@@ -130,7 +130,7 @@ def _told(stats: dict[str, Any], finger: str | None) -> Iterator[str]:
     if "repeated_minutiae" in stats:
         yield f"{show.count(stats['repeated_minutiae'], 'row')} with a minutia that was there already left out"
     expected = line["expected_false"]
-    told = f"; {expected:.2g} false matches are to be expected" if expected is not None else ""
+    told = f"; false matches to be expected: {expected:.2g}" if expected is not None else ""
     yield {
         "given": f"threshold {line['value']:.3f}, as given{told}",
         "few": f"threshold {line['value']:.3f}: too few prints to find one; look at the scores",
@@ -139,7 +139,7 @@ def _told(stats: dict[str, Any], finger: str | None) -> Iterator[str]:
     yield f"{counts['matches']:,} {'match' if counts['matches'] == 1 else 'matches'}{grouped}"
     if "identical" in stats:
         first = ", ".join(" = ".join(pair) for pair in stats["identical"]["first"])
-        yield f"{show.count(stats['identical']['pairs'], 'pair')} of prints with the very same minutiae: {first}"
+        yield f"{show.count(stats['identical']['prints'], 'print')} with the very minutiae of another: {first}"
     if finger is not None:
         yield from _rates(stats.get("rates"), finger)
 

@@ -41,74 +41,97 @@ def propose(first, last, maybe, counts, width, slots, keys, minutiae, owner, aft
     while (1 << (32 - np.int64(shift))) > slots.size - 1:
         shift += np.uint32(1)
     prints = least.size
-    sizes = np.zeros(prints + 1, np.int64)
-    for turn in range(2):
-        if turn == 1:
-            for p in range(prints):
-                sizes[p + 1] += sizes[p]
-            total = sizes[prints]
-            hit_query = np.empty(total, np.int64)
-            hit_other = np.empty(total, np.int64)
-            place = sizes[:prints].copy()
-        for f in range(first, last):
-            for a in range(maybe.shape[1]):
-                for b in range(a + 1, maybe.shape[1]):
-                    for u in range(counts[f, a]):
-                        for v in range(counts[f, b]):
-                            low, high = maybe[f, a, u], maybe[f, b, v]
-                            if low > high:
-                                low, high = high, low
-                            key = np.int64(low) * width + np.int64(high)
-                            h = np.int64(np.uint32(np.uint32(key) * ODD) >> shift)
-                            for e in range(slots[h], slots[h + 1]):
-                                if keys[e] != key:
-                                    continue
-                                g = minutiae[e]
-                                p = owner[g]
-                                if p <= after:
-                                    continue
-                                if turn == 0:
-                                    sizes[p + 1] += 1
-                                else:
-                                    hit_query[place[p]] = f
-                                    hit_other[place[p]] = g
-                                    place[p] += 1
+    room = 1 << 12
+    hits = np.empty((room, 2), np.int32)
+    total = 0
+    starts = np.zeros(prints + 1, np.int64)
+    for f in range(first, last):
+        for a in range(maybe.shape[1]):
+            for b in range(a + 1, maybe.shape[1]):
+                for u in range(counts[f, a]):
+                    for v in range(counts[f, b]):
+                        low, high = maybe[f, a, u], maybe[f, b, v]
+                        if low > high:
+                            low, high = high, low
+                        key = np.int64(low) * width + np.int64(high)
+                        h = np.int64(np.uint32(np.uint32(key) * ODD) >> shift)
+                        for e in range(slots[h], slots[h + 1]):
+                            if keys[e] != key:
+                                continue
+                            p = owner[minutiae[e]]
+                            if p <= after:
+                                continue
+                            if total == room:
+                                room *= 2
+                                larger = np.empty((room, 2), np.int32)
+                                larger[:total] = hits
+                                hits = larger
+                            hits[total, 0] = f
+                            hits[total, 1] = minutiae[e]
+                            total += 1
+                            starts[p + 1] += 1
+    for p in range(prints):
+        starts[p + 1] += starts[p]
+    place = starts[:prints].copy()
+    sorted_hits = np.empty((total, 2), np.int32)
+    for h in range(total):
+        p = owner[hits[h, 1]]
+        sorted_hits[place[p]] = hits[h]
+        place[p] += 1
     votes = np.zeros((8, TURNS, SHIFTS, SHIFTS), np.int32)
     written = 0
     for p in range(prints):
-        begin, end = sizes[p], sizes[p + 1]
-        if end == begin or end - begin < least[p]:
+        some = sorted_hits[starts[p] : starts[p + 1]]
+        if some.shape[0] == 0 or some.shape[0] < least[p] or most_turned_alike(poses, some) < least[p]:
             continue
-        most, at, gh, gi, gj = 0, 0, 0, 0, 0
-        for erase in range(2):
-            for h in range(begin, end):
-                rotation, x, y = lies(poses, hit_query[h], hit_other[h])
-                for grid in range(8):
-                    r, i, j = vote_cell(rotation, x, y, cell, grid)
-                    if erase == 1:
-                        votes[grid, r, i, j] = 0
-                        continue
-                    votes[grid, r, i, j] += 1
-                    if votes[grid, r, i, j] > most:
-                        most, at, gh, gi, gj = votes[grid, r, i, j], grid, r, i, j
-        if most < least[p]:
-            continue
-        sine, cosine, sx, sy = 0.0, 0.0, 0.0, 0.0
-        for h in range(begin, end):
-            rotation, x, y = lies(poses, hit_query[h], hit_other[h])
-            r, i, j = vote_cell(rotation, x, y, cell, at)
-            if r == gh and i == gi and j == gj:
-                sine += np.sin(rotation)
-                cosine += np.cos(rotation)
-                sx += x
-                sy += y
-        found[written] = p
-        best[written, 0] = most
-        best[written, 1] = np.arctan2(sine, cosine)
-        best[written, 2] = sx / most
-        best[written, 3] = sy / most
-        written += 1
+        count, rotation, x, y = elect(poses, some, cell, votes)
+        if count >= least[p]:
+            found[written] = p
+            best[written, 0], best[written, 1], best[written, 2], best[written, 3] = count, rotation, x, y
+            written += 1
     return written
+
+
+@kernel
+def most_turned_alike(poses, hits):
+    """Return how many votes there are at most in a cell of rotation, whatever their shift."""
+    bins = np.zeros(2 * TURNS, np.int32)
+    for h in range(hits.shape[0]):
+        rotation = poses[hits[h, 1], 2] - poses[hits[h, 0], 2]
+        bins[int(np.floor((rotation / TURN + 2) * 2 * TURNS)) % (2 * TURNS)] += 1
+    most = 0
+    for i in range(2 * TURNS):
+        most = max(most, bins[i] + bins[i - 1])
+    return most
+
+
+@kernel
+def elect(poses, hits, cell, votes):
+    """Return the votes in the fullest cell, and the mean rotation and shift of these; `votes` is all 0 and stays so."""
+    n = hits.shape[0]
+    lying = np.empty((n, 3))
+    cells = np.empty((n, 8), np.int64)
+    flat = votes.reshape(-1)
+    most, winner = 0, np.int64(0)
+    for h in range(n):
+        lying[h, 0], lying[h, 1], lying[h, 2] = lies(poses, hits[h, 0], hits[h, 1])
+        for grid in range(8):
+            at = vote_cell(lying[h, 0], lying[h, 1], lying[h, 2], cell, grid)
+            cells[h, grid] = at
+            flat[at] += 1
+            if flat[at] > most:
+                most, winner = flat[at], at
+    grid = winner // (TURNS * SHIFTS * SHIFTS)
+    sine, cosine, x, y = 0.0, 0.0, 0.0, 0.0
+    for h in range(n):
+        for g in range(8):
+            flat[cells[h, g]] = 0
+        if cells[h, grid] == winner:
+            sine += np.sin(lying[h, 0])
+            cosine += np.cos(lying[h, 0])
+            x += lying[h, 1]
+            y += lying[h, 2]
+    return most, np.arctan2(sine, cosine), x / most, y / most
 
 
 @kernel
@@ -127,7 +150,8 @@ def vote_cell(rotation, x, y, cell, grid):
     r = int(np.floor((rotation / TURN + 2) * TURNS + 0.5 * (grid & 1))) % TURNS
     i = int(np.floor(x / cell + 0.5 * ((grid >> 1) & 1))) + SHIFTS // 2
     j = int(np.floor(y / cell + 0.5 * ((grid >> 2) & 1))) + SHIFTS // 2
-    return r, min(max(i, 0), SHIFTS - 1), min(max(j, 0), SHIFTS - 1)
+    i, j = min(max(i, 0), SHIFTS - 1), min(max(j, 0), SHIFTS - 1)
+    return ((grid * TURNS + r) * SHIFTS + i) * SHIFTS + j
 
 
 @kernel
@@ -149,12 +173,11 @@ def verify(left, right, tries, poses, offsets, corners, corner_offsets, near, tu
         for turn in range(rounds + 1):
             move(a, rotation, x, y, moved)
             count = partners(moved, b, near, turned, partner)
-            if count > best:
-                best = count
-                out[i, 0] = count
-                out[i, 3], out[i, 4], out[i, 5] = wrapped(rotation), x, y
-            elif turn > 0:
+            if count < best:
                 break
+            best = count
+            out[i, 0] = count
+            out[i, 3], out[i, 4], out[i, 5] = wrapped(rotation), x, y
             if count < 2:
                 break
             rotation, x, y = fitted(a, b, partner, near / turned)

@@ -47,7 +47,7 @@ class Compared:
 
     @property
     def score(self) -> Floats:
-        """2·agreed/(own + other + 10): the part of the minutiae in the overlap that agree, less if they are few."""
+        """2·agreed/(own + other + 20): the part of the minutiae in the overlap that agree, less if they are few."""
         return 2 * self.agreed / (self.own + self.other + DOUBT)
 
     def take(self, rows: NDArray[np.generic]) -> Compared:

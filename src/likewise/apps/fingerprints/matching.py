@@ -24,9 +24,9 @@ from likewise.record import Observer, Record
 
 Floats = NDArray[np.float64]
 
-MIRRORS = 50
+MIRRORS = 200
 """Mirrored prints that are compared at least, if there are so many."""
-COMPARISONS = 20_000
+COMPARISONS = 200_000
 """Comparisons with mirrored prints that are made at least, if there are so many."""
 SHOWN = 5
 
@@ -66,17 +66,17 @@ def match(
     Candidates are pairs of prints with triples of minutiae that agree on a rotation and a shift. Each is verified: one
     print is laid on the other, and minutiae count that agree within `near` pixels and `turned` degrees. The score is
     the part of minutiae in the overlap that agree, less if these are few; a match has at least `threshold`. Without
-    one, it is chosen such that `false` pairs of different fingers are to be expected among all, judged by prints in a
-    mirror, which match nothing but by chance.
+    one, it is chosen such that `false` pairs of different fingers are to be expected among all, and no more than one in a
+    thousand of them, judged by prints in a mirror, which match nothing but by chance.
 
     as_they_lie: prints lie alike, as the chapter assumes, and its functions find the candidates: see `Settings`.
     finger: what the true and false match rates are measured against; it has no influence on the matches.
 
     >>> one = {"x": [0, 40, 10, 70, 30], "y": [0, 10, 50, 60, 90], "angle": [10, 80, 200, 300, 120]}
     >>> other = {"x": [100 - y for y in one["y"]], "y": one["x"], "angle": [a + 90 - 360 * (a > 270) for a in one["angle"]]}
-    >>> found = match({"print": ["p"] * 5, **one}, {"print": ["q"] * 5, **other})
+    >>> found = match({"print": ["p"] * 5, **one}, {"print": ["q"] * 5, **other}, threshold=0.3)
     >>> found.matches.select(["id_a", "id_b", "score", "minutiae", "rotation"]).to_pylist()
-    [{'id_a': 'p', 'id_b': 'q', 'score': 0.5, 'minutiae': 5, 'rotation': 90.0}]
+    [{'id_a': 'p', 'id_b': 'q', 'score': 0.333333, 'minutiae': 5, 'rotation': 90.0}]
     """
     settings = Settings(near, turned, votes, as_they_lie, functions, groups, side, border, seed)
     check_numbers(threshold, false)
@@ -115,7 +115,7 @@ def match(
     if grouped is not None:
         sizes = np.bincount(np.unique(grouped["group"].to_pylist(), return_inverse=True)[1])
         record.counts |= {"groups": int((sizes > 1).sum()), "in_groups": int(sizes[sizes > 1].sum())}
-    notes = _notes(given, every, found, matched, line)
+    notes = _notes(given, every, found, line)
     if every.fingers is not None:
         notes["rates"] = rates(every, queries, begin, later or only is not None, found, line.value)
     stats = {
@@ -194,7 +194,22 @@ def _pairs(queries: int, database: int, within: bool, some: bool) -> int:
     return queries * (database - queries) + queries * (queries - 1) // 2 if some else database * (database - 1) // 2
 
 
-def _notes(given: list[Prints], every: Prints, found: Compared, matched: Compared, line: Threshold) -> dict[str, Any]:
+def _copies(every: Prints) -> list[list[str]]:
+    """Return the prints that have the very same minutiae as one before, and that one."""
+    first: dict[bytes, str] = {}
+    copies = []
+    columns = [every.x, every.y] if every.angle is None else [every.x, every.y, every.angle]
+    table = np.column_stack(columns)
+    for number, name in enumerate(every.names):
+        some = table[every.offsets[number] : every.offsets[number + 1]]
+        if len(some):
+            known = first.setdefault(some[np.lexsort(some.T)].tobytes(), name)
+            if known is not name:
+                copies.append([known, name])
+    return copies
+
+
+def _notes(given: list[Prints], every: Prints, found: Compared, line: Threshold) -> dict[str, Any]:
     notes: dict[str, Any] = {}
     empty = [name for one in given for name in one.notes.get("empty", [])]
     if empty:
@@ -202,12 +217,9 @@ def _notes(given: list[Prints], every: Prints, found: Compared, matched: Compare
     repeated = sum(one.notes.get("repeated", 0) for one in given)
     if repeated:
         notes["repeated_minutiae"] = repeated
-    same = (matched.agreed == every.sizes[matched.left]) & (matched.agreed == every.sizes[matched.right])
-    same &= (np.abs(matched.rotation) < 1e-6) & (np.abs(matched.shift).max(axis=1, initial=0) < 1e-6)
-    if same.any():
-        pairs = zip(matched.left[same].tolist(), matched.right[same].tolist(), strict=True)
-        first = [[every.names[a], every.names[b]] for a, b in pairs][:SHOWN]
-        notes["identical"] = {"pairs": int(same.sum()), "first": first}
+    copies = _copies(every)
+    if copies:
+        notes["identical"] = {"prints": len(copies), "first": copies[:SHOWN]}
     below = np.flatnonzero(found.score < line.value)
     below = below[np.argsort(-found.score[below], kind="stable")[:SHOWN]]
     rows = zip(found.left[below].tolist(), found.right[below].tolist(), found.score[below].tolist(), strict=True)

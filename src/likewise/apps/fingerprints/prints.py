@@ -22,6 +22,8 @@ DPI = 500.0
 """The resolution that all distances here are meant for: the usual one of scanners."""
 LARGEST = 1500.0
 """No finger is wider or longer, in pixels: three inches."""
+MANY = 30
+"""So many directions are not all within 2π degrees."""
 UNITS = ("auto", "degrees", "radians")
 
 
@@ -186,17 +188,13 @@ def _numbers(column: Any) -> Floats:
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         trimmed = pc.utf8_trim_whitespace(column)
         try:
-            return np.asarray(pc.if_else(_equal_nothing(trimmed), None, trimmed).cast(pa.float64()), np.float64)
+            return np.asarray(pc.if_else(pc.equal(trimmed, ""), None, trimmed).cast(pa.float64()), np.float64)
         except pa.ArrowInvalid:
             return np.array([_number(value) for value in trimmed.to_pylist()], np.float64)
     try:
         return np.asarray(column.cast(pa.float64()), np.float64)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return np.full(len(column), np.nan)
-
-
-def _equal_nothing(column: Any) -> Any:
-    return pc.equal(column, "")
 
 
 def _number(value: str | None) -> float:
@@ -218,6 +216,11 @@ def _row(parts: list[_Part], place: int) -> str:
 def _in_degrees(angle: Floats, angles: str, parts: list[_Part]) -> bool:
     sizes = np.nan_to_num(np.abs(angle))
     degrees = angles == "degrees" or (angles == "auto" and bool((sizes > 2 * np.pi + 1e-3).any()))
+    if angles == "degrees" and len(sizes) >= MANY and not (sizes > 2 * np.pi + 1e-3).any():
+        raise InputError(
+            f"{_row(parts, 0)}: no '{parts[0].angle}' in this table is beyond 2π, so they cannot be degrees of so many "
+            "minutiae; say --angles radians"
+        )
     beyond = sizes > (360.5 if degrees else 2 * np.pi + 1e-3)
     if beyond.any():
         place = int(np.argmax(beyond))

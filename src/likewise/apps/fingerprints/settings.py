@@ -10,7 +10,7 @@ from likewise.apps.fingerprints.prints import OWNER
 from likewise.errors import ParameterError
 from likewise.families.minhash import check_seed
 
-DOUBT = 10.0
+DOUBT = 20.0
 """Minutiae without a partner that are added to every comparison: a large part of a small overlap proves little."""
 SLACK = 10.0
 """A print reaches so many pixels beyond the polygon around its minutiae."""

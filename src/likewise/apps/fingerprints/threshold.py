@@ -18,11 +18,14 @@ from likewise.errors import ParameterError
 
 Floats = NDArray[np.float64]
 
-FALLBACK = 0.5
+FALLBACK = 0.45
 """The threshold where there are too few comparisons with mirrored prints to find one."""
 ENOUGH = 200
-TAIL = 0.02
+TAIL = 30
+"""How many of the highest scores make the slope that is continued."""
 COUNTED = 5
+HIGHEST = 0.001
+"""The largest part of false pairs that may pass where the user has not given a threshold, however few pairs there are."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Threshold:
     """A score from which on pairs count as matches, and how many pairs of different fingers may be expected there.
 
     how: "mirrors", counted among the comparisons with mirrored prints; "mirrors, continued", beyond the highest of
-    them along the slope of the highest fiftieth; "given"; or "few", where there are not even 200 such comparisons.
+    them along the slope of the thirty highest; "given"; or "few", where there are not even 200 such comparisons.
     """
 
     value: float
@@ -40,13 +43,13 @@ class Threshold:
 
 
 def choose(scores: Floats, comparisons: int, pairs: int, false: float, given: float | None) -> Threshold:
-    """Return the threshold at which `false` false matches are to be expected among so many pairs.
+    """Return the threshold at which `false` false matches are to be expected among so many pairs, or one in a thousand.
 
     scores: those of mirrored prints that were candidates; the other comparisons have the score 0.
 
     >>> scores = np.arange(1000) / 1000
-    >>> choose(scores, 1000, pairs=1000, false=100, given=None)
-    Threshold(value=0.9, how='mirrors', mirrored=1000, expected_false=100.0)
+    >>> choose(scores, 10_000, pairs=5000, false=5, given=None)
+    Threshold(value=0.99, how='mirrors', mirrored=10000, expected_false=5.0)
     """
     ordered = np.sort(scores)[::-1]
     if given is not None:
@@ -54,7 +57,7 @@ def choose(scores: Floats, comparisons: int, pairs: int, false: float, given: fl
         return Threshold(given, "given", comparisons, expected)
     if comparisons < ENOUGH:
         return Threshold(FALLBACK, "few", comparisons, None)
-    rate = min(1.0, false / max(1, pairs))
+    rate = min(HIGHEST, false / max(1, pairs))
     count = rate * comparisons
     if count >= COUNTED:
         at = int(count + 1e-9)
@@ -68,11 +71,10 @@ def choose(scores: Floats, comparisons: int, pairs: int, false: float, given: fl
 
 
 def _tail(ordered: Floats, comparisons: int) -> tuple[float, float, float]:
-    """Return where the highest fiftieth of the scores begins, its mean excess, and its share of all comparisons."""
-    count = max(10, int(TAIL * comparisons))
-    padded = np.concatenate([ordered, np.zeros(max(0, count + 1 - len(ordered)))])
-    start = float(padded[count])
-    return start, max(1e-3, float((padded[:count] - start).mean())), count / comparisons
+    """Return where the highest scores begin, their mean excess, and their share of all comparisons."""
+    padded = np.concatenate([ordered, np.zeros(max(0, TAIL + 1 - len(ordered)))])
+    start = float(padded[TAIL])
+    return start, max(1e-3, float((padded[:TAIL] - start).mean())), TAIL / comparisons
 
 
 def _expected(ordered: Floats, comparisons: int, value: float) -> float:
