@@ -50,9 +50,9 @@ def pattern(random: np.random.Generator) -> tuple[Floats, Floats]:
         return core, np.array([[side * 110.0, 130.0]]) + random.normal(0, 25, (1, 2))
     if kind == "arch":
         return core, core + np.array([[0.0, 60.0]])
-    return np.concatenate([core, core + [[0.0, 45.0]]]), np.array([[-120.0, 130.0], [120.0, 130.0]]) + random.normal(
-        0, 25, (2, 2)
-    )
+    lower = core + np.array([[0.0, 45.0]])
+    deltas = np.array([[-120.0, 130.0], [120.0, 130.0]]) + random.normal(0, 25, (2, 2))
+    return np.concatenate([core, lower]), deltas
 
 
 def scattered(random: np.random.Generator, count: int) -> Floats:

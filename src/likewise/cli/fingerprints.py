@@ -135,7 +135,9 @@ def _told(stats: dict[str, Any], finger: str | None) -> Iterator[str]:
         "given": f"threshold {line['value']:.3f}, as given{told}",
         "few": f"threshold {line['value']:.3f}: too few prints to find one; look at the scores",
     }.get(line["how"], f"threshold {line['value']:.3f}, by {line['mirrored']:,} comparisons in a mirror{told}")
-    grouped = f"; {counts['in_groups']:,} prints in {show.count(counts['groups'], 'group')}" if "groups" in counts else ""
+    grouped = (
+        f"; {counts['in_groups']:,} prints in {show.count(counts['groups'], 'group')}" if "groups" in counts else ""
+    )
     yield f"{counts['matches']:,} {'match' if counts['matches'] == 1 else 'matches'}{grouped}"
     if "identical" in stats:
         first = ", ".join(" = ".join(pair) for pair in stats["identical"]["first"])

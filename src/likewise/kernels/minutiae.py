@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from likewise.kernels import kernel
 
-ODD = np.uint32(0x9E3779B1)
+ODD = np.uint64(0x9E3779B1)
+LOW = np.uint64(2**32 - 1)
 
 TURN = 2 * np.pi
 TURNS = 12
@@ -21,9 +24,9 @@ def wrapped(angle):
     return angle - TURN * np.round(angle / TURN)
 
 
-def slot(keys, size):
-    """Return the slots of keys in a table of this size, a power of two; for arrays of int32 outside kernels."""
-    return ((keys.astype(np.uint32) * ODD) >> np.uint32(33 - int(size).bit_length())).astype(np.int64)
+def slot(keys: Any, size: int) -> Any:
+    """Return the slots of keys, none negative, in a table of this size, a power of two; for arrays, outside kernels."""
+    return (((keys.astype(np.uint64) * ODD) & LOW) >> np.uint64(33 - int(size).bit_length())).astype(np.int64)
 
 
 @kernel
@@ -37,9 +40,10 @@ def propose(first, last, maybe, counts, width, slots, keys, minutiae, owner, aft
     `found` gets the number, and `best` the votes, the rotation, and where the middle of the print comes to lie.
     Returns how many prints these are.
     """
-    shift = np.uint32(0)
-    while (1 << (32 - np.int64(shift))) > slots.size - 1:
-        shift += np.uint32(1)
+    bits = 0
+    while (1 << bits) < slots.size - 1:
+        bits += 1
+    shift = np.uint64(32 - bits)
     prints = least.size
     room = 1 << 12
     hits = np.empty((room, 2), np.int32)
@@ -54,8 +58,8 @@ def propose(first, last, maybe, counts, width, slots, keys, minutiae, owner, aft
                         if low > high:
                             low, high = high, low
                         key = np.int64(low) * width + np.int64(high)
-                        h = np.int64(np.uint32(np.uint32(key) * ODD) >> shift)
-                        for e in range(slots[h], slots[h + 1]):
+                        here = np.int64(((np.uint64(key) * ODD) & LOW) >> shift)
+                        for e in range(slots[here], slots[here + 1]):
                             if keys[e] != key:
                                 continue
                             p = owner[minutiae[e]]
@@ -121,12 +125,12 @@ def elect(poses, hits, cell, votes):
             flat[at] += 1
             if flat[at] > most:
                 most, winner = flat[at], at
-    grid = winner // (TURNS * SHIFTS * SHIFTS)
+    won = winner // (TURNS * SHIFTS * SHIFTS)
     sine, cosine, x, y = 0.0, 0.0, 0.0, 0.0
     for h in range(n):
         for g in range(8):
             flat[cells[h, g]] = 0
-        if cells[h, grid] == winner:
+        if cells[h, won] == winner:
             sine += np.sin(lying[h, 0])
             cosine += np.cos(lying[h, 0])
             x += lying[h, 1]
@@ -170,7 +174,7 @@ def verify(left, right, tries, poses, offsets, corners, corner_offsets, near, tu
         partner = np.empty(a1 - a0, np.int64)
         best = -1
         rotation, x, y = tries[i, 0], tries[i, 1], tries[i, 2]
-        for turn in range(rounds + 1):
+        for _ in range(rounds + 1):
             move(a, rotation, x, y, moved)
             count = partners(moved, b, near, turned, partner)
             if count < best:

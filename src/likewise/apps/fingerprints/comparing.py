@@ -22,7 +22,8 @@ Floats = NDArray[np.float64]
 CELL = 48.0
 """Pixels of shift within which votes count together."""
 FEWEST = 2
-BATCH = 8
+BATCH, GRID_BATCH = 8, 1024
+"""Queries that one thread takes at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +62,7 @@ class Compared:
 
 
 class Comparison:
-    """All prints, and an index of those from `begin` to `end`, the database: whatever is asked for is looked up there."""
+    """All prints, and an index of those from `begin` to `end`, the database, where others are looked up."""
 
     def __init__(self, prints: Prints, begin: int, end: int, settings: Settings) -> None:
         self.prints, self.settings = prints, settings
@@ -81,16 +82,18 @@ class Comparison:
             density = min(1.0, max(1e-9, self.grid.density(self.squares)))
             self.base = GridTriples(len(self.grid), density, settings.seed)
             self.family = self.base.any_of(settings.functions).all_of(settings.groups)
+            self._values = self.base.hashes(self.squares, self.family.functions)
             self._lookup = self.family.index(self.squares.take(np.arange(begin, end)))
         else:
             self._frames = frames(prints, self.centres)
             self._poses = self._frames.poses
             self._index = TripleIndex.of(self._frames.squares, int(prints.offsets[begin]), int(prints.offsets[end]))
 
-    def compare(self, queries: Ints, later: bool, threads: int) -> Iterator[Compared]:
-        """Yield what was compared, a few queries at a time; `later`: only with prints of a higher number."""
-        tasks = [queries[start : start + BATCH] for start in range(0, len(queries), BATCH)]
-        return in_order(lambda some: self._some(some, later), tasks, threads)
+    def compare(self, queries: Ints, later: bool, threads: int) -> Iterator[tuple[int, Compared]]:
+        """Yield how many queries are done, and what was compared for them; `later`: only with higher numbers."""
+        size = GRID_BATCH if self.settings.as_they_lie else BATCH
+        tasks = [queries[start : start + size] for start in range(0, len(queries), size)]
+        return in_order(lambda some: (len(some), self._some(some, later)), tasks, threads)
 
     def _some(self, queries: Ints, later: bool) -> Compared:
         left, right, triples, tries = (self._by_grid if self.settings.as_they_lie else self._by_triples)(queries, later)
@@ -131,14 +134,17 @@ class Comparison:
         left, right = queries[at], right + self.begin
         keep = right > left if later else right != left
         left, right = left[keep], right[keep]
-        n = self.base.hashes(self.squares.take(np.concatenate([left, right])), self.family.functions)
-        both = (n[: len(left)] & n[len(left) :]).sum(axis=1).astype(np.int64)
+        both = np.zeros(len(left), np.int64)
+        for start in range(0, len(left), GRID_BATCH):
+            some = slice(start, start + GRID_BATCH)
+            both[some] = (self._values[left[some]] & self._values[right[some]]).sum(axis=1)
         tries = np.column_stack([np.zeros(len(left)), self.centres[left] - self.centres[right]])
         return left, right, both, np.ascontiguousarray(tries)
 
     def _points(self, number: int) -> Floats:
         begin, end = self.prints.offsets[number], self.prints.offsets[number + 1]
-        return np.column_stack([self.prints.x[begin:end], self.prints.y[begin:end]]) - self.centres[number]
+        points: Floats = np.column_stack([self.prints.x[begin:end], self.prints.y[begin:end]]) - self.centres[number]
+        return points
 
 
 def _middle(prints: Prints, number: int) -> tuple[float, float]:

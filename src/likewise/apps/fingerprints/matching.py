@@ -24,7 +24,7 @@ from likewise.record import Observer, Record
 
 Floats = NDArray[np.float64]
 
-MIRRORS = 200
+MIRRORS = 100
 """Mirrored prints that are compared at least, if there are so many."""
 COMPARISONS = 200_000
 """Comparisons with mirrored prints that are made at least, if there are so many."""
@@ -60,20 +60,20 @@ def match(
 ) -> Matches:
     """Find prints of one finger, however they lie: among all prints, or between prints and others (A7).
 
-    prints, others: tables of minutiae, as files or in memory; see `read` for id, x, y, angle, finger, angles, flip, dpi;
-    or what `read` returned. only: look for these prints alone.
+    prints, others: tables of minutiae, as files or in memory, or what `read` returned; see there for id, x, y, angle,
+    finger, angles, flip, dpi. only: look for these prints alone.
 
     Candidates are pairs of prints with triples of minutiae that agree on a rotation and a shift. Each is verified: one
     print is laid on the other, and minutiae count that agree within `near` pixels and `turned` degrees. The score is
     the part of minutiae in the overlap that agree, less if these are few; a match has at least `threshold`. Without
-    one, it is chosen such that `false` pairs of different fingers are to be expected among all, and no more than one in a
-    thousand of them, judged by prints in a mirror, which match nothing but by chance.
+    one, it is chosen such that `false` pairs of different fingers are to be expected among all, and no more than one
+    in a thousand of them, judged by prints in a mirror, which match nothing but by chance.
 
     as_they_lie: prints lie alike, as the chapter assumes, and its functions find the candidates: see `Settings`.
     finger: what the true and false match rates are measured against; it has no influence on the matches.
 
     >>> one = {"x": [0, 40, 10, 70, 30], "y": [0, 10, 50, 60, 90], "angle": [10, 80, 200, 300, 120]}
-    >>> other = {"x": [100 - y for y in one["y"]], "y": one["x"], "angle": [a + 90 - 360 * (a > 270) for a in one["angle"]]}
+    >>> other = {"x": [100 - y for y in one["y"]], "y": one["x"], "angle": [(a + 90) % 360 for a in one["angle"]]}
     >>> found = match({"print": ["p"] * 5, **one}, {"print": ["q"] * 5, **other}, threshold=0.3)
     >>> found.matches.select(["id_a", "id_b", "score", "minutiae", "rotation"]).to_pylist()
     [{'id_a': 'p', 'id_b': 'q', 'score': 0.333333, 'minutiae': 5, 'rotation': 90.0}]
@@ -134,13 +134,12 @@ def match(
 
 
 def _read(source: Any, settings: Settings, angle: str | None, reading: dict[str, Any]) -> Prints:
-    if not isinstance(source, Prints):
-        if settings.as_they_lie and not _has(source, angle):
-            angle = None
-        source = read(source, angle=angle, **reading)
-    if source.angle is None and not settings.as_they_lie:
+    if not isinstance(source, Prints) and settings.as_they_lie and not _has(source, angle):
+        angle = None
+    prints = source if isinstance(source, Prints) else read(source, angle=angle, **reading)
+    if prints.angle is None and not settings.as_they_lie:
         raise InputError("the directions of the minutiae are not known, so prints can only be compared as_they_lie")
-    return source
+    return prints
 
 
 def _has(source: Any, column: str | None) -> bool:
@@ -171,14 +170,11 @@ def _mirrored(every: Prints, database: int, settings: Settings) -> tuple[Ints, P
 
 
 def _all(comparison: Comparison, queries: Ints, later: bool, threads: int, tick: Any) -> Compared:
-    done, parts = 0, []
     empty = np.zeros(0, np.int64)
     parts = [Compared(empty, empty, empty, empty, empty, empty, np.zeros(0), np.zeros((0, 2)))]
-    for part in comparison.compare(queries, later, threads):
+    for done, part in comparison.compare(queries, later, threads):
         parts.append(part)
-        more = min(8, len(queries) - done)
-        done += more
-        tick(more)
+        tick(done)
     return Compared.joined(parts)
 
 
@@ -230,7 +226,7 @@ def _notes(given: list[Prints], every: Prints, found: Compared, line: Threshold)
 def rates(
     every: Prints, queries: Ints, begin: int, within: bool, found: Compared, threshold: float
 ) -> dict[str, Any] | None:
-    """Return how good the scores and the matches are, where the fingers are known; None if there is nothing to judge."""
+    """Return how good the scores and the matches are, where the fingers are known; None if that cannot be said."""
     codes = np.unique(np.array(every.fingers), return_inverse=True)[1]
     n = len(every)
     wanted = np.zeros(n, bool)

@@ -79,7 +79,7 @@ class Prints:
             self.names + others.names,
             np.concatenate([self.x, others.x]),
             np.concatenate([self.y, others.y]),
-            np.concatenate([self.angle, others.angle]) if turned else None,  # type: ignore[list-item]
+            np.concatenate([self.angle, others.angle]) if turned else None,
             np.concatenate([self.offsets, self.offsets[-1] + others.offsets[1:]]),
             (self.fingers or []) + (others.fingers or []) if known else None,
         )
@@ -152,8 +152,10 @@ def _part(
     wanted = [name for name in (id, x, y, finger) if name is not None]
     for name in wanted:
         if there.count(name) != 1:
-            raise ColumnError.of(place, name, there) if name not in there else ColumnError(
-                f"{place}: two columns are called '{name}'; rename one of them"
+            raise (
+                ColumnError.of(place, name, there)
+                if name not in there
+                else ColumnError(f"{place}: two columns are called '{name}'; rename one of them")
             )
     if angle is not None and angle not in there:
         raise ColumnError(
@@ -166,8 +168,8 @@ def _part(
         raise InputError(f"{where(int(np.argmax(blank)))}: the column '{id}' is empty; it must name the print")
     columns = [x, y] if angle is None else [x, y, angle]
     values = np.stack([_numbers(table[name]) for name in columns], axis=1)
-    empty = np.stack([_missing(table[name]) for name in columns], axis=1)
-    some = np.isnan(values) & ~empty.all(axis=1)[:, None]
+    empty = np.stack([_missing(table[name]) for name in columns], axis=1).all(axis=1, keepdims=True)
+    some = np.isnan(values) & ~empty
     wrong = some | np.isinf(values)
     if wrong.any():
         row, column = (int(i) for i in np.argwhere(wrong)[0])
@@ -252,7 +254,7 @@ def _grouped(
         place = order[int(np.argmax(far > LARGEST / 2))]
         raise InputError(
             f"{_row(parts, int(place))}: this minutia of print '{names[place]}' lies {far.max():,.0f} pixels from the "
-            f"middle of its print; a finger is {LARGEST:g} pixels long at most, at 500 dpi; say --dpi if these are others"
+            f"middle of its print; a finger is {LARGEST:g} pixels long at most, at 500 dpi; say --dpi if it is another"
         )
     notes: dict[str, Any] = {"minutiae": len(order)}
     if twice:

@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 class Grid:
     """Squares of `side` pixels over the area from (left, top), so many columns and rows, numbered row by row.
 
-    A minutia no farther than `border` from the border of its square counts in the square beyond as well; near a corner
+    A minutia within `border` of the border of its square counts in the square beyond as well; near a corner
     that makes four. So two prints of which one has a minutia a little to this side of a border, and the other a little
     to that side, still have a square in common.
 
@@ -60,27 +60,27 @@ class Grid:
         """Return the squares of a print's minutiae, ascending."""
         at = np.asarray(x, np.float64), np.asarray(y, np.float64)
         one = Prints([""], at[0], at[1], None, np.array([0, len(at[0])]))
-        return self.squares(one).values.tolist()
+        found: list[int] = self.squares(one).values.tolist()
+        return found
 
     def squares(self, prints: Prints) -> Sets:
         """Return the squares of every print: its set."""
-        u, v = (prints.x - self.left) / self.side, (prints.y - self.top) / self.side
-        outside = (u < 0) | (v < 0) | (u > self.columns) | (v > self.rows)
+        x, y = prints.x - self.left, prints.y - self.top
+        outside = (x < 0) | (y < 0) | (x > self.columns * self.side) | (y > self.rows * self.side)
         if outside.any():
             place = int(np.argmax(outside))
             name = prints.names[int(np.searchsorted(prints.offsets, place, side="right")) - 1]
             raise InputError(
-                f"a minutia of print '{name}' at ({prints.x[place]:g}, {prints.y[place]:g}) lies outside the grid, which "
-                f"reaches from ({self.left:g}, {self.top:g}) to "
+                f"a minutia of print '{name}' at ({prints.x[place]:g}, {prints.y[place]:g}) lies outside the grid, "
+                f"which reaches from ({self.left:g}, {self.top:g}) to "
                 f"({self.left + self.side * self.columns:g}, {self.top + self.side * self.rows:g})"
             )
-        share = self.border / self.side
         owner = np.repeat(np.arange(len(prints)), prints.sizes)
         found = []
-        for across in (-share, share):
-            for down in (-share, share):
-                column = np.clip(np.floor(u + across), 0, self.columns - 1).astype(np.int64)
-                row = np.clip(np.floor(v + down), 0, self.rows - 1).astype(np.int64)
+        for across in (-self.border, self.border):
+            for down in (-self.border, self.border):
+                column = np.clip((x + across) // self.side, 0, self.columns - 1).astype(np.int64)
+                row = np.clip((y + down) // self.side, 0, self.rows - 1).astype(np.int64)
                 found.append((owner * self.rows + row) * self.columns + column)
         codes = np.unique(np.concatenate(found))
         sizes = np.bincount(codes // len(self), minlength=len(prints))

@@ -113,8 +113,7 @@ def _of_delimited(file: Found, data: bytes) -> tuple[pa.Table, Where]:
     )
     if ragged:
         row = ragged[0]
-        line = f":{row.number}" if row.number is not None else ""
-        raise FormatError(
-            f"{file.name}{line}: {row.actual_columns} fields where {row.expected_columns} are expected: {row.text[:60]!r}"
-        )
+        place = file.name if row.number is None else f"{file.name}:{row.number}"
+        widths = f"{row.actual_columns} fields where {row.expected_columns} are expected"
+        raise FormatError(f"{place}: {widths}: {row.text[:60]!r}")
     return table, lambda row: f"{file.name}:{line_of(row)}"

@@ -25,7 +25,7 @@ TAIL = 30
 """How many of the highest scores make the slope that is continued."""
 COUNTED = 5
 HIGHEST = 0.001
-"""The largest part of false pairs that may pass where the user has not given a threshold, however few pairs there are."""
+"""The largest part of false pairs that may pass where no threshold is given, however few pairs there are."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 The chapter's functions look at three squares of a grid that lies on all prints alike (Section 3.8.5). Prints as they
 come lie anywhere, turned and shifted. So every minutia gets a grid of its own, with itself in the middle and its
 direction along the x axis; a triple is that minutia and two of its nearest neighbours, as squares of its grid. Where
-the chapter draws a thousand functions at random, here each triple that is there counts: a sort puts equal ones together.
+the chapter draws a thousand functions at random, here each triple that is there counts: a sort puts equal ones
+together.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ class TripleIndex:
         there = low >= 0
         keys = (low * np.int32(SQUARES) + high)[there]
         minutiae = (np.nonzero(there)[0] + begin).astype(np.int32)
-        size = 1 << max(4, int(len(keys)).bit_length())
+        size = 1 << max(4, len(keys).bit_length())
         hashed = slot(keys, size)
         order = np.argsort(hashed, kind="stable")
         slots = np.concatenate([[0], np.cumsum(np.bincount(hashed, minlength=size))]).astype(np.int64)
