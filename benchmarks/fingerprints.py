@@ -270,7 +270,8 @@ def main() -> None:
         true, false = (Rate(rates[kind]["count"], rates[kind]["of"]) for kind in ("true_match", "false_match"))
         print(f"made, {name}: {summary['made'][name]['seconds']:.1f} s; true {true}; false {false}", flush=True)
     asked.out.write_text(json.dumps(summary, indent=2) + "\n")
-    print(json.dumps(summary.get("real", {}), indent=1))
+    if asked.data is not None:
+        print(json.dumps(summary["real"], indent=1))
 
 
 if __name__ == "__main__":

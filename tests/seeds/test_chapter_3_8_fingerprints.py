@@ -22,9 +22,9 @@ ERRORS = 4.4  # one false alarm in 100,000
 
 def pair_of_prints(random, shape, same):
     """Squares with minutiae of two prints each."""
-    one = random.random(shape) < MINUTIA
-    chance = np.where(one, AGAIN, BY_CHANCE) if same else MINUTIA
-    return one, random.random(shape) < chance
+    one = random.random(shape, np.float32) < MINUTIA
+    chance = np.where(one, np.float32(AGAIN), np.float32(BY_CHANCE)) if same else np.float32(MINUTIA)
+    return one, random.random(shape, np.float32) < chance
 
 
 def met(same, functions, squares=3, pairs=4000):

@@ -81,10 +81,10 @@ def test_prints_that_lie_alike_need_no_directions():
     """The chapter's way: squares, 1024 functions in two groups; turned prints are lost to it."""
     table = database(turn=0.0, shift=(0, 0), jitter=1.0, missing=0.05)
     bare = {name: values for name, values in table.items() if name != "angle"}
-    found = match(bare, as_they_lie=True, functions=4096, threads=1)
+    found = match(bare, as_they_lie=True, functions=2048, threads=1)
     assert pairs(found) == planted(12)
     assert min(found.matches["triples"].to_pylist()) >= 2, "one in each group at least"
-    lost = match(database(), as_they_lie=True, functions=4096, threads=1)
+    lost = match(database(), as_they_lie=True, threads=1)
     assert not pairs(lost) & planted(12)
     with pytest.raises(InputError, match="as_they_lie"):
         match(read(bare, angle=None))

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 MIRRORS = 100
 """Mirrored prints that are compared at least, if there are so many."""
-COMPARISONS = 200_000
+COMPARISONS = 100_000
 """Comparisons with mirrored prints that are made at least, if there are so many."""
 SHOWN = 5
 
