@@ -33,6 +33,7 @@ STAGES = {
     "plan": "measuring a sample",
     "meet": "pairing buckets",
     "compare": "comparing all",
+    "mirror": "comparing mirrored prints",
     "write": "writing",
 }
 

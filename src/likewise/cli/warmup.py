@@ -38,6 +38,7 @@ def compile_all() -> None:
     import numpy as np
 
     import likewise
+    from likewise.apps.fingerprints import match
     from likewise.apps.passages import find
     from likewise.measures import batch
 
@@ -66,3 +67,5 @@ def compile_all() -> None:
     batch.jaccard(sets, sets)
     find(texts, texts)
     link_some()
+    spots = {"x": [0, 30, 60, 5], "y": [0, 40, 10, 70], "angle": [10, 100, 200, 300]}
+    match({"print": ["a"] * 4 + ["b"] * 4, **{name: values * 2 for name, values in spots.items()}})

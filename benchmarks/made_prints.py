@@ -1,0 +1,121 @@
+"""Prints of made-up fingers, any number of them: minutiae along ridges that flow as in loops, whorls and arches.
+
+    python benchmarks/made_prints.py prints.parquet --fingers 100 --impressions 5
+
+The ridges of a finger follow Sherlock and Monro's zero-pole model. Each impression shows a part of the finger, turned
+and shifted; its minutiae have moved a little, some are missing, and some are there that the finger does not have.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+WIDTH, HEIGHT = 190.0, 240.0
+"""Half the width and half the height of a finger, in pixels."""
+SEEN = 0.62
+"""An impression shows a disc of so much of that."""
+DENSITY = (70, 190)
+"""Minutiae on a whole finger."""
+APART = 8.0
+MOVED, TURNED = 2.5, 6.0
+"""Standard deviations: pixels, degrees."""
+MISSING, SPURIOUS = 0.2, 0.15
+SHIFT, ROTATION = 40.0, 15.0
+STRETCH = 0.02
+
+
+def flow(x: Floats, y: Floats, cores: Floats, deltas: Floats) -> Floats:
+    """The direction of the ridges: it turns by π about every core, and by −π about every delta."""
+    angle = np.full(len(x), np.pi / 2)
+    for points, sign in ((cores, 1), (deltas, -1)):
+        for px, py in points:
+            angle += sign * np.arctan2(y - py, x - px) / 2
+    return angle
+
+
+def pattern(random: np.random.Generator) -> tuple[Floats, Floats]:
+    """Cores and deltas of a left or right loop, a whorl or an arch."""
+    kind = random.choice(["left", "right", "whorl", "arch"], p=[0.32, 0.32, 0.3, 0.06])
+    side = {"left": -1, "right": 1}.get(str(kind), 0)
+    core = np.array([[0.0, -20.0]]) + random.normal(0, 15, (1, 2))
+    if side:
+        return core, np.array([[side * 110.0, 130.0]]) + random.normal(0, 25, (1, 2))
+    if kind == "arch":
+        return core, core + np.array([[0.0, 60.0]])
+    lower = core + np.array([[0.0, 45.0]])
+    deltas = np.array([[-120.0, 130.0], [120.0, 130.0]]) + random.normal(0, 25, (2, 2))
+    return np.concatenate([core, lower]), deltas
+
+
+def scattered(random: np.random.Generator, count: int) -> Floats:
+    """Points within the finger, no two of them nearer than APART."""
+    points: list[Floats] = []
+    while len(points) < count:
+        point = random.uniform(-1, 1, 2)
+        if point @ point <= 1:
+            point = point * (WIDTH, HEIGHT)
+            if all((point - other) @ (point - other) >= APART**2 for other in points):
+                points.append(point)
+    return np.array(points)
+
+
+def directions(random: np.random.Generator, points: Floats, cores: Floats, deltas: Floats) -> Floats:
+    """Along the ridge, this way or that."""
+    either = np.pi * random.integers(0, 2, len(points))
+    return flow(points[:, 0], points[:, 1], cores, deltas) + either + random.normal(0, np.radians(4), len(points))
+
+
+def impression(random: np.random.Generator, points: Floats, angle: Floats, cores: Floats, deltas: Floats) -> Floats:
+    """One impression: x, y, angle."""
+    window = random.normal(0, SHIFT, 2) * (0.8, 1.0)
+    seen = (((points - window) / (SEEN * WIDTH, SEEN * HEIGHT)) ** 2).sum(axis=1) <= 1
+    seen &= random.random(len(points)) > MISSING
+    false = scattered(random, random.binomial(int(seen.sum()), SPURIOUS) or 1) * SEEN + window
+    every = np.concatenate([points[seen] + random.normal(0, MOVED, (int(seen.sum()), 2)), false])
+    headed = np.concatenate([angle[seen], directions(random, false, cores, deltas)])
+    headed += random.normal(0, np.radians(TURNED), len(headed))
+    every = every @ (np.eye(2) + random.normal(0, STRETCH, (2, 2)))
+    turn = random.normal(0, np.radians(ROTATION))
+    cosine, sine = np.cos(turn), np.sin(turn)
+    every = every @ np.array([[cosine, sine], [-sine, cosine]]) + (194, 187) - window + random.normal(0, 10, 2)
+    return np.column_stack([np.round(every), np.mod(headed + turn, 2 * np.pi)])
+
+
+def made(fingers: int, impressions: int, seed: int = 1) -> pa.Table:
+    """A table of minutiae: finger, impression, x, y, angle."""
+    random = np.random.default_rng(seed)
+    rows, owner, name = [], [], []
+    for finger in range(fingers):
+        cores, deltas = pattern(random)
+        points = scattered(random, int(random.integers(*DENSITY)))
+        angle = directions(random, points, cores, deltas)
+        for number in range(impressions):
+            part = impression(random, points, angle, cores, deltas)
+            rows.append(part)
+            owner += [f"f{finger}"] * len(part)
+            name += [f"f{finger}_{number}"] * len(part)
+    whole = np.concatenate(rows)
+    columns = {"finger": owner, "impression": name, "x": whole[:, 0], "y": whole[:, 1], "angle": whole[:, 2]}
+    return pa.table(columns)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--fingers", type=int, default=100)
+    parser.add_argument("--impressions", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    pq.write_table(made(asked.fingers, asked.impressions, asked.seed), asked.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""Planted fingers are found however their prints lie; nothing else is; the same answer however it is asked."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_fingers import columns, database, finger, impression
+
+from likewise.apps.fingerprints import match, read
+from likewise.apps.fingerprints.grouping import groups
+from likewise.apps.fingerprints.rates import Rate, curve
+from likewise.apps.fingerprints.threshold import choose
+from likewise.errors import InputError, ParameterError
+
+
+def pairs(found):
+    return {frozenset(pair) for pair in zip(*(found.matches[c].to_pylist() for c in ("id_a", "id_b")), strict=True)}
+
+
+def planted(fingers):
+    return {frozenset((f"f{number}_0", f"f{number}_1")) for number in range(fingers)}
+
+
+def test_all_against_all():
+    found = match(database(), finger="finger", threads=1)
+    assert pairs(found) == planted(12)
+    assert found.stats["rates"]["true_match"]["count"] == 12
+    assert found.stats["rates"]["false_match"]["count"] == 0
+    assert found.stats["rates"]["equal_error"] == 0
+    assert found.fingers is not None
+    assert {row["id"][:-2] for row in found.fingers.to_pylist() if row["group"] == "f3_0"} == {"f3"}
+    assert found.fingers["size"].to_pylist() == [2] * 24
+
+
+def test_the_way_a_print_lies_is_found():
+    random = np.random.default_rng(1)
+    one = finger(random)
+    turn, shift = 2.0, np.array([300.0, -40.0])
+    prints = {name: impression(random, one, t, s) for name, t, s in (("a", 0, (0, 0)), ("b", turn, shift))}
+    row = match(columns(prints), threads=1, threshold=0.3).matches.to_pylist()[0]
+    assert row["rotation"] == pytest.approx(np.degrees(turn), abs=1.5)
+    assert (row["shift_x"], row["shift_y"]) == pytest.approx(shift, abs=6)
+    assert row["score"] == pytest.approx(2 * row["minutiae"] / (row["overlap_a"] + row["overlap_b"] + 20), abs=1e-6)
+    assert row["triples"] >= 0.3 * np.sqrt(len(prints["a"]) * len(prints["b"]))
+
+
+def test_the_answer_does_not_depend_on_threads_labels_or_a_common_turn():
+    table = database()
+    first = match(table, threads=1)
+    assert match(table, threads=3).matches.equals(first.matches)
+    assert match(table, finger="finger", threads=1).matches.equals(first.matches)
+    turned = {**table, "x": 500 - table["y"], "y": table["x"], "angle": np.mod(table["angle"] + np.pi / 2, 2 * np.pi)}
+    again = match(turned, threads=1)
+    assert pairs(again) == pairs(first)
+    degrees = match({**table, "angle": np.degrees(table["angle"])}, threads=1)
+    assert pairs(degrees) == pairs(first)
+
+
+def test_one_against_many():
+    table = database()
+    names = np.array(table["print"])
+    queries, others = (
+        {k: np.array(v)[chosen] for k, v in table.items()} for chosen in (names == "f4_0", names != "f4_0")
+    )
+    found = match(queries, others, threads=1)
+    assert pairs(found) == {frozenset(("f4_0", "f4_1"))}
+    assert found.fingers is None
+    assert found.stats["counts"]["pairs"] == 23
+    alone = match(table, only=["f4_0"], threads=1)
+    assert pairs(alone) == pairs(found)
+    assert match(table, only=["f4_0", "f4_1", "f7_1"], threads=1).stats["counts"]["pairs"] == 3 * 21 + 3
+    assert pairs(match(table, only=["f4_0", "f4_1", "f7_1"], threads=1)) == {
+        frozenset(("f4_0", "f4_1")),
+        frozenset(("f7_0", "f7_1")),
+    }
+    with pytest.raises(InputError, match="no print 'f99'; there are 24: f0_0, f0_1"):
+        match(table, only=["f99"])
+
+
+def test_prints_that_lie_alike_need_no_directions():
+    """The chapter's way: squares, 1024 functions in two groups; turned prints are lost to it."""
+    table = database(turn=0.0, shift=(0, 0), jitter=1.0, missing=0.05)
+    bare = {name: values for name, values in table.items() if name != "angle"}
+    found = match(bare, as_they_lie=True, functions=2048, threads=1)
+    assert pairs(found) == planted(12)
+    assert min(found.matches["triples"].to_pylist()) >= 2, "one in each group at least"
+    lost = match(database(), as_they_lie=True, threads=1)
+    assert not pairs(lost) & planted(12)
+    with pytest.raises(InputError, match="as_they_lie"):
+        match(read(bare, angle=None))
+
+
+def test_empty_prints_and_copies():
+    table = database(fingers=4)
+    rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    rows += [{**row, "print": "again"} for row in rows if row["print"] == "f2_0"]
+    rows += [{"print": "nothing", "x": None, "y": None, "angle": None, "finger": "none"}]
+    found = match(rows, threads=1)
+    assert frozenset(("again", "f2_0")) in pairs(found)
+    assert found.stats["identical"] == {"prints": 1, "first": [["f2_0", "again"]]}
+    assert found.stats["empty"] == {"prints": 1, "first": ["nothing"]}
+    assert "nothing" not in set().union(*pairs(found))
+
+
+def test_few_and_small_prints_give_no_error():
+    for minutiae in (1, 2, 3):
+        few = {"print": ["a"] * minutiae + ["b"] * minutiae, "x": [*range(minutiae)] * 2, "y": [*range(minutiae)] * 2}
+        found = match({**few, "angle": [1.0] * 2 * minutiae}, threads=1)
+        assert found.stats["threshold"]["how"] == "few"
+        assert found.matches.num_rows == 0
+
+
+def test_mirrored_prints_are_of_no_finger():
+    prints = read(database())
+    assert not match(prints.mirrored(), prints, threads=1).matches.num_rows
+    twice = prints.mirrored().mirrored()
+    assert np.allclose(twice.x, prints.x)
+    assert np.allclose(np.cos(twice.angle - prints.angle), 1)
+
+
+def test_the_threshold_by_counting_and_beyond():
+    random = np.random.default_rng(2)
+    scores = random.exponential(0.05, 20_000)
+    counted = choose(scores, 20_000, 20_000, 20, None)
+    assert counted.how == "mirrors"
+    assert (scores >= counted.value).sum() == 20
+    beyond = choose(scores, 20_000, 2_000_000, 1, None)
+    assert beyond.how == "mirrors, continued"
+    # of an exponential tail, the slope of 30 scores errs by 1/√30, and ln(30 · 100) times it is continued
+    expected = 0.05 * np.log(2_000_000)
+    assert abs(beyond.value - expected) < 4.4 * 0.05 * np.hypot(np.log(3000), 1) / np.sqrt(30)
+    assert choose(scores, 100, 10, 1, None).how == "few"
+    assert choose(scores, 20_000, 1000, 1, 0.2).expected_false == pytest.approx(1000 * (scores >= 0.2).mean())
+    never = choose(scores, 20_000, 10, 5, None)
+    assert (scores >= never.value).sum() == 20, "one in a thousand at most, however few pairs there are"
+
+
+def naive_curve(same, other, threshold):
+    return sum(s >= threshold for s in same) / len(same), sum(s >= threshold for s in other) / len(other)
+
+
+@given(*(st.lists(st.integers(0, 9), min_size=1, max_size=12) for _ in range(2)))
+def test_the_curve(same, other):
+    drawn = curve(same, other)
+    for threshold, true, false in zip(drawn.thresholds, drawn.true, drawn.false, strict=True):
+        assert (true, false) == pytest.approx(naive_curve(same, other, threshold))
+    assert (drawn.true[0], drawn.false[0], drawn.true[-1], drawn.false[-1]) == (0, 0, 1, 1)
+    assert 0 <= drawn.equal_error <= 1
+    if min(same) > max(other):
+        assert drawn.equal_error == 0
+        assert drawn.true_at(0) == 1
+
+
+def test_rates():
+    assert str(Rate(0, 1125)).startswith("0.000 (0 of 1,125; 95 % interval 0.000 to 0.003")
+    with pytest.raises(ParameterError):
+        curve([], [1])
+
+
+EDGES = st.sets(st.tuples(st.integers(0, 7), st.integers(0, 7)).filter(lambda e: e[0] < e[1]), max_size=14)
+
+
+@settings(max_examples=100)
+@given(edges=EDGES)
+def test_groups_hold_together(edges):
+    ordered = sorted(edges)
+    left, right = (np.array([edge[i] for edge in ordered], np.int64) for i in range(2))
+    found = groups(8, left, right, np.linspace(1, 0.5, len(ordered)))
+    assert found.tolist() == [min(np.flatnonzero(found == g)) for g in found], "named by the first"
+    for a in set(found.tolist()):
+        for b in set(found.tolist()) - {a}:
+            between = sum({int(found[x]), int(found[y])} == {a, b} for x, y in ordered)
+            assert not between or 2 * between < (found == a).sum() * (found == b).sum(), "none is left to be joined"
+    connected = {frozenset(np.flatnonzero(found == g).tolist()) for g in found}
+    for members in connected:
+        reached = {min(members)}
+        for _ in members:
+            reached |= {y for x, y in ordered if x in reached} | {x for x, y in ordered if y in reached}
+            reached &= members
+        assert reached == members
+
+
+def test_one_false_match_joins_no_fingers():
+    left, right = np.array([0, 0, 1, 3, 3, 4, 2]), np.array([1, 2, 2, 4, 5, 5, 3])
+    assert groups(6, left, right, np.array([1, 1, 1, 1, 1, 1, 2.0])).tolist() != [0] * 6
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"near": 0}, {"turned": 181}, {"votes": -1}, {"threshold": 1.5}, {"threshold": 0}, {"false": 0},
+        {"functions": 0}, {"groups": 2.5}, {"side": 1}, {"border": 10}, {"seed": -1}, {"threads": 0},
+        {"only": []}, {"angles": "gons"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_parameters(wrong):
+    with pytest.raises(ParameterError, match=next(iter(wrong))):
+        match(database(fingers=2), **wrong)
