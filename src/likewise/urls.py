@@ -86,8 +86,8 @@ class Urls:
         if len(tokens) == 1:
             return [(tokens[0], "", 0)]
         last = len(tokens) - 2
-        place = {"start": lambda i: i, "end": lambda i: last - i, None: lambda i: 0}[self.position]
-        return list(dict.fromkeys((tokens[i], tokens[i + 1], place(i)) for i in range(last + 1)))
+        places = {"start": range(last + 1), "end": range(last, -1, -1), None: [0] * (last + 1)}[self.position]
+        return list(dict.fromkeys(zip(tokens, tokens[1:], places, strict=False)))
 
     def sets(self, urls: Any) -> Sets:
         """Return the set of hashed shingles of each URL of a list or an Arrow column."""

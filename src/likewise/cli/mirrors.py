@@ -36,7 +36,7 @@ DIR will hold:
 @click.option("--links", multiple=True, metavar="FILE", help="Table of links, to fold pages. May be given again.")
 @click.option("--pages", multiple=True, metavar="FILE", help="Table of URLs and texts, to confirm. May be given again.")
 @click.option(
-    "--threshold", type=float, default=0.5, show_default=True, help="Similarity of two hosts by their URLs, at least."
+    "--threshold", type=float, default=0.3, show_default=True, help="Similarity of two hosts by their URLs, at least."
 )
 @click.option(
     "--recall", type=float, default=0.99, show_default=True, help="Probability to find a pair at the threshold."
@@ -118,7 +118,7 @@ def mirrors(
     words = options.pop("stop")
     if words is not None:
         options["stop"] = [word.strip() for word in words.split(",") if word.strip()]
-    more = {name: Files(list(given)) for name, given in (("links", links), ("pages", pages)) if given}
+    more: dict[str, Any] = {name: Files(list(given)) for name, given in (("links", links), ("pages", pages)) if given}
     show.announce_compilation()
     with show.progress(as_json) as observer:
         answer = find_mirrors(Files(list(urls)), **more, progress=observer, **options)
@@ -139,29 +139,32 @@ def told(stats: dict[str, Any], least: int) -> list[str]:
     """Tell what was read, compared and folded."""
     counts = stats["counts"]
     twice = f", {counts['repeated']:,} repeated" if counts["repeated"] else ""
-    lines = [f"{show.count(counts['urls'], 'URL')}{twice}; {counts['pages']:,} pages of {_hosts(counts['hosts'])}"]
+    pages = show.count(counts["pages"], "page")
+    lines = [f"{show.count(counts['urls'], 'URL')}{twice}; {pages} of {_hosts(counts['hosts'])}"]
     if counts["set_aside"]:
         lines.append(f"{show.count(counts['set_aside'], 'row')} set aside as broken")
     if "hint" in stats:
         lines.append(f"hint: {stats['hint']}")
     small = counts["hosts"] - counts["hosts_compared"]
     if small and counts["hosts"]:
-        lines.append(f"{_hosts(small)} with fewer than {least} pages that have names were not compared")
+        lines.append(f"not compared: {_hosts(small)} with fewer than {least} pages that have a name")
     lines.append(
         f"{show.count(counts['host_pairs'], 'pair')} of hosts with similar URLs"
-        + (f"; {counts['mirror_pairs']:,} confirmed or not refuted by {counts['pages_compared']:,} pairs of pages"
+        + (f"; {counts['mirror_pairs']:,} stand when {counts['pages_compared']:,} pairs of pages are compared"
            if "pages_compared" in counts else "")
     )  # fmt: skip
     lines.append(f"{_hosts(counts['mirrors'])} in {show.count(counts['groups'], 'group')} of mirrors")
     if "rounds" in stats:
         unlisted = f", {counts['unlisted']:,} of them not in the list" if counts["unlisted"] else ""
-        lines.append(f"{show.count(counts['links'], 'link')} among {show.count(counts['graph_pages'], 'page')}{unlisted}")
+        pages = show.count(counts["graph_pages"], "page")
+        lines.append(f"{show.count(counts['links'], 'link')} among {pages}{unlisted}")
         if counts["template_links"]:
             lines.append(f"{show.count(counts['template_links'], 'link')} on most pages of a host, not compared")
         lines += list(rounds(stats["rounds"]))
         if "crowded" in stats:
             lines.append(f"{stats['crowded']:,} times too many pages shared a link; not all of them were compared")
-        lines.append(f"{show.count(counts['folded'], 'page')} folded, {counts['graph_pages'] - counts['folded']:,} left")
+        left = counts["graph_pages"] - counts["folded"]
+        lines.append(f"{show.count(counts['folded'], 'page')} folded, {left:,} left")
     return lines
 
 

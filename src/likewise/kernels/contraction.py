@@ -1,8 +1,8 @@
 """Graph contraction: nodes that are one are folded, links relabelled, and the sets of outlinks compared again.
 
-Nodes are numbered so that those with few links to them come first. A class of folded nodes goes by the number of one of
-them, its label. Its outlinks, as labels, ascend in `arena` from place[label] on: the rarest first, so that two sets that
-are similar share one of their first elements (prefix filter, Section 3.9.4).
+Nodes are numbered so that those with few links to them come first. A class of folded nodes goes by the number of one
+of them, its label. Its outlinks, as labels, ascend in `arena` from place[label] on: the rarest first, so that two sets
+that are similar share one of their first elements (prefix filter, Section 3.9.4).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Graph(NamedTuple):
 
 
 class Index(NamedTuple):
-    """For every label, a list of the classes that have it among their first outlinks: head, then from entry to entry."""
+    """For every label, a list of the classes that have it among their first outlinks: its head, then entry by entry."""
 
     head: Any
     following: Any
@@ -181,7 +181,7 @@ def equal_sets(graph, arena, a, b):
         return False
     i = graph.place[a]
     j = graph.place[b]
-    for k in range(graph.size[a]):
+    for k in range(graph.size[a]):  # noqa: SIM110
         if arena[i + k] != arena[j + k]:
             return False
     return True
@@ -211,12 +211,11 @@ def find_equal(graph, arena, classes, least, table, left, right):
             other = np.int64(graph.label[other])
             if other == c:
                 there = True
-            elif graph.digest[other] == graph.digest[c]:
-                if equal_sets(graph, arena, other, c):
-                    left[count] = other
-                    right[count] = c
-                    count += 1
-                    break
+            elif graph.digest[other] == graph.digest[c] and equal_sets(graph, arena, other, c):
+                left[count] = other
+                right[count] = c
+                count += 1
+                break
             slot = (slot + U1) & mask
     return count, added
 

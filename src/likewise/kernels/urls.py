@@ -248,7 +248,7 @@ def host_spans(data, offsets, starts, stops):
 @kernel
 def same_bytes(a, start, size, b, begin):
     """Tell whether two runs of bytes of the same length are equal."""
-    for i in range(size):
+    for i in range(size):  # noqa: SIM110
         if a[start + i] != b[begin + i]:
             return False
     return True
@@ -291,9 +291,9 @@ def number_strings(data, starts, stops, held, held_offsets, hashes, table, count
                 table[slot] = count
                 break
             begin = held_offsets[known]
-            if hashes[known] == h and held_offsets[known + 1] - begin == size:
-                if same_bytes(data, start, size, held, begin):
-                    break
+            same = hashes[known] == h and held_offsets[known + 1] - begin == size
+            if same and same_bytes(data, start, size, held, begin):
+                break
             slot = (slot + np.uint64(1)) & mask
         numbers[r] = known
     return count

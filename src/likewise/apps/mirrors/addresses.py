@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -29,9 +30,9 @@ class BadUrl(ValueError):
 def canonical(text: str) -> str:
     """Return a URL in the form by which it is known here; raise BadUrl if it has none.
 
-    Scheme and host in small letters, hosts of other scripts as the name system has them (xn--…); user, the port that the
-    scheme implies and the fragment left out; at least a / for a path; `.` and `..` resolved; escapes in capitals, and only
-    where they are needed. Without a scheme it is http.
+    Scheme and host in small letters, hosts of other scripts as the name system has them (xn--…); user, the port that
+    the scheme implies and the fragment left out; at least a / for a path; `.` and `..` resolved; escapes in capitals,
+    and only where they are needed. Without a scheme it is http.
 
     >>> canonical("HTTP://Me@WWW.Example.ORG:80/a/../b?q#top"), canonical("bücher.example/é")
     ('http://www.example.org/b?q', 'http://xn--bcher-kva.example/%C3%A9')
@@ -173,7 +174,7 @@ class Strings:
         return self.data[self.offsets[number] : self.offsets[number + 1]].tobytes().decode()
 
 
-def _grown(array: NDArray[np.generic], least: int) -> NDArray[np.generic]:  # type: ignore[type-arg]
+def _grown(array: NDArray[Any], least: int) -> NDArray[Any]:
     grown = np.empty(max(least, len(array) * 3 // 2), array.dtype)
     grown[: len(array)] = array
     return grown

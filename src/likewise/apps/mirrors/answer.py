@@ -22,11 +22,11 @@ class Mirrors:
     """Pairs of hosts, groups of mirrors and, where links were given, folded pages, as Arrow tables.
 
     hosts: host_a, host_b; similarity, the Jaccard similarity of their sets of positional bigrams, exact; pages_a,
-    pages_b; shared_paths, how many paths both have; top_a, top_b, the folders that stand above them on one of the hosts;
-    compared, how many of them had texts to compare, and confirmed, the fraction of these with similar texts (null: none
-    was compared); mirror, whether they are taken for mirrors.
-    mirrors: host, group, keeper (the host of the group with the most pages), pages, top (the folders above the pages that
-    the group shares), size (hosts in the group).
+    pages_b; shared_paths, how many paths both have; top_a, top_b, the folders that stand above them on one of the
+    hosts; compared, how many of them had texts to compare, and confirmed, the fraction of these with similar texts
+    (null: none was compared); mirror, whether they are taken for mirrors.
+    mirrors: host, group, keeper (the host of the group with the most pages), pages, top (the folders above the pages
+    that the group shares), size (hosts in the group).
     pages: url, folded_into; None without links.
     """
 
@@ -40,7 +40,7 @@ class Mirrors:
         folder = Path(directory)
         check_folder(folder)
         staged = folder / WORK
-        tables = {name: table for name, table in zip(TABLES, (self.hosts, self.mirrors, self.pages), strict=True)}
+        tables = dict(zip(TABLES, (self.hosts, self.mirrors, self.pages), strict=True))
         with told(folder):
             if staged.exists():
                 shutil.rmtree(staged)

@@ -28,7 +28,9 @@ class Confirmed:
 
     def fraction(self) -> NDArray[np.float64]:
         """Return the confirmed fraction of each pair; not a number where nothing was compared."""
-        return np.divide(self.similar, self.compared, np.full(len(self.compared), np.nan), where=self.compared > 0)
+        fraction = np.full(len(self.compared), np.nan)
+        np.divide(self.similar, self.compared, fraction, where=self.compared > 0)
+        return fraction
 
 
 def sampled(paths: Paths, pairs: list[HostPair], known: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:

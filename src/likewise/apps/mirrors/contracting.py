@@ -48,9 +48,9 @@ class Contraction:
 class Rules:
     """When two pages are one by their outlinks.
 
-    similar: Jaccard similarity of their sets of outlinks, at least. least: so many outlinks each, at least; pages with one
-    link, to the home page, are not the same for that. template: links that stand on more than this fraction of a host's
-    pages (of 20 or more) are not compared. common: of the pages that share a rare outlink, so many are compared.
+    similar: Jaccard similarity of their sets of outlinks, at least. least: so many outlinks each, at least; pages with
+    one link, to the home page, are not the same for that. template: links that stand on more than this fraction of a
+    host's pages (of 20 or more) are not compared. common: of the pages that share a rare outlink, so many are compared.
     """
 
     similar: float = SIMILAR
@@ -86,9 +86,9 @@ def contract(
 
     source, target: the ends of every link, numbers from 0. same: for every node, a number; nodes with the same number,
     if it is not negative, are one from the start. host: the host of every node; without it no link is a template's.
-    Each round folds all nodes with equal sets of outlinks; where there are none, it folds nodes with `similar` ones, each
-    into a node that it is itself similar to. A folded node has the outlinks of all its pages, but for those to itself.
-    Only nodes that link to a folded one are looked at again.
+    Each round folds all nodes with equal sets of outlinks; where there are none, it folds nodes with `similar` ones,
+    each into a node that it is itself similar to. A folded node has the outlinks of all its pages, but for those to
+    itself. Only nodes that link to a folded one are looked at again. The other parameters are those of `find`.
 
     >>> trees = contract([0, 0, 3, 3], [1, 2, 4, 5], same=[-1, 7, 8, -1, 7, 8], least=2)
     >>> trees.folded.tolist(), [(one.by, one.folded) for one in trees.rounds]
@@ -178,8 +178,8 @@ class Work:
         if self.index is None:
             room = max(16, 2 * len(classes))
             empty = np.full(n, -1, np.int32)
-            lists = np.empty(room, np.int32), np.empty(room, np.int32)
-            self.index = kernels.Index(empty, *lists, np.zeros(n, np.int64))
+            lists = [np.empty(room, np.int32) for _ in range(2)]
+            self.index = kernels.Index(empty, lists[0], lists[1], np.zeros(n, np.int64))
         parts, begin, room = [], 0, ROOM
         while begin < len(classes):
             left, right = np.empty(room, np.int32), np.empty(room, np.int32)
@@ -193,8 +193,8 @@ class Work:
             begin = done
             if begin < len(classes):
                 more = self.entries // 2 + int(self.graph.size[classes[begin]])
-                longer = (np.concatenate([part, np.empty(more, np.int32)]) for part in self.index[1:3])
-                self.index = kernels.Index(self.index.head, *longer, self.index.seen)
+                following, owner = (np.concatenate([part, np.empty(more, np.int32)]) for part in self.index[1:3])
+                self.index = self.index._replace(following=following, owner=owner)
         return np.concatenate(parts) if parts else np.empty((0, 2), np.int32)
 
     def fold(self, groups: tuple[Ints, Numbers], by: str, looked: int, unite: bool) -> int:
@@ -294,8 +294,8 @@ def _build(source: Numbers, target: Numbers, nodes: int | None, host: Any, same:
     empty = np.zeros(n, np.uint64)
     label = np.arange(n, dtype=np.int32)
     graph = kernels.Graph(
-        start, sources, label, label.copy(), np.diff(start), known.astype(np.int64), out_start[:-1].copy(), sizes, empty,
-        empty.copy(), np.zeros(n, np.uint8),
+        start, sources, label, label.copy(), np.diff(start), known.astype(np.int64), out_start[:-1].copy(), sizes,
+        empty, empty.copy(), np.zeros(n, np.uint8),
     )  # fmt: skip
     return Work(graph, targets, len(targets), known, rules, links, template_links)
 

@@ -13,22 +13,12 @@ import pyarrow.compute as pc
 from likewise.apps.mirrors.addresses import Pages
 from likewise.apps.mirrors.answer import Mirrors
 from likewise.apps.mirrors.confirming import confirm
-from likewise.apps.mirrors.contracting import (
-    COMMON,
-    LEAST as LEAST_LINKS,
-    OWNER,
-    SIMILAR,
-    TEMPLATE,
-    Contraction,
-    Rules,
-    contract,
-)
+from likewise.apps.mirrors.contracting import COMMON, OWNER, SIMILAR, TEMPLATE, Contraction, Rules, contract
+from likewise.apps.mirrors.contracting import LEAST as LEAST_LINKS
 from likewise.apps.mirrors.grouping import HostGroups, mirror_table, pair_table
-from likewise.apps.mirrors.hosts import HostPair, Paths, host_pairs
+from likewise.apps.mirrors.hosts import Paths, host_pairs
 from likewise.apps.mirrors.reading import Reader
-from likewise.apps.mirrors.settings import (
-    CONFIRMED, LEAST, RECALL, SHINGLE, SIMILAR_TEXT, THRESHOLD, Settings,
-)  # fmt: skip
+from likewise.apps.mirrors.settings import CONFIRMED, LEAST, RECALL, SHINGLE, SIMILAR_TEXT, THRESHOLD, Settings
 from likewise.arrays import Ints
 from likewise.kernels import graph
 from likewise.memory import Budget, peak_memory
@@ -69,13 +59,13 @@ def find(
 ) -> Mirrors:
     """Find hosts that mirror each other by their URLs, confirm them by content, and fold pages along links (A3).
 
-    urls: files with one URL a line, or tables with a column `url`; a list of strings is a list of URLs. A host is the set
-    of the positional bigrams of its paths (`likewise.Urls`); hosts of a Jaccard similarity of `threshold` are candidates,
-    found by minhash or exactly (`method`), and mirrors if they share `least` paths. Hosts with fewer pages are not compared:
-    that two hosts have a page / says nothing.
+    urls: files with one URL a line, or tables with a column `url`; a list of strings is a list of URLs. A host is the
+    set of the positional bigrams of its paths (`likewise.Urls`); hosts of a Jaccard similarity of `threshold` are
+    candidates, found by minhash or exactly (`method`), and mirrors if they share `least` paths. Hosts with fewer pages
+    are not compared: that two hosts have a page / says nothing.
 
-    pages: tables with columns `url` and `text`. Of the paths that two hosts share, up to 100 are compared by their texts,
-    and two hosts are mirrors only if the fraction `confirmed` of them is similar.
+    pages: tables with columns `url` and `text`. Of the paths that two hosts share, up to 100 are compared by their
+    texts, and two hosts are mirrors only if the fraction `confirmed` of them is similar.
 
     links: tables with columns `source` and `target`. Pages with the same path on mirrors, and pages with similar texts,
     are folded into one; then pages whose outlinks have become the same, and so on; see `contract`.
@@ -122,42 +112,35 @@ def find(
         "mirror": pa.array(is_mirror.tolist(), pa.bool_()),
     }
     mirrors = [pair for pair, flag in zip(found, is_mirror.tolist(), strict=True) if flag]
-    groups = HostGroups.of_pairs(len(known.hosts), mirrors, _padded(counts, len(known.hosts)))
-    counts = _padded(counts, len(known.hosts))
+    counts = np.bincount(known.host[: len(listed)], minlength=len(known.hosts))
+    groups = HostGroups.of_pairs(len(known.hosts), mirrors, counts, "abridged" in record.notes)
     table = mirror_table(groups, known, paths, counts)
     record.counts |= {"host_pairs": len(found), "mirror_pairs": len(mirrors), "mirrors": len(table)}
     record.counts["groups"] = len(pc.unique(table["group"]))
     folded = None
     if links is not None:
-        folded = _folded(known, paths, mirrors, reader, settings, record, links, (source, target), texts,
+        folded = _folded(known, paths, groups, reader, settings, record, links, (source, target), texts,
                          (pages, text), search)  # fmt: skip
     names = {"url": url, "text": text, "source": source, "target": target}
     parameters = {**settings.to_dict(), "method": method, "seed": seed, "threads": count, **names}
     return Mirrors(pa.table(columns), table, folded, _statistics(reader, parameters, record))
 
 
-def _padded(counts: Ints, hosts: int) -> Ints:
-    return np.concatenate([counts, np.zeros(hosts - len(counts), np.int64)])
-
-
 def _folded(
-    known: Pages, paths: Paths, mirrors: list[HostPair], reader: Reader, settings: Settings, record: Record, links: Any,
+    known: Pages, paths: Paths, groups: HostGroups, reader: Reader, settings: Settings, record: Record, links: Any,
     columns: tuple[str, str], texts: Ints, pages: tuple[Any, str], search: dict[str, Any],
 ) -> pa.Table:  # fmt: skip
     """Read the links, fold what is the same, and name for each folded page the one it is folded into."""
     listed = len(known)
     linking = Reader(known, reader.on_error, reader.encoding_errors)
     with record.stage("links") as tick:
-        ends = [
-            (left.astype(np.int32), right.astype(np.int32)) for left, right in linking.links(links, *columns, tick)
-        ]
+        ends = [(left.astype(np.int32), right.astype(np.int32)) for left, right in linking.links(links, *columns, tick)]
         left, right = (np.concatenate([np.zeros(0, np.int32), *(part[i] for part in ends)]) for i in (0, 1))
         del ends
     reader.aside += linking.aside
     reader.inputs += linking.inputs
     record.counts |= {"links": linking.rows, "graph_pages": len(known), "unlisted": len(known) - listed}
-    counts = np.bincount(known.host, minlength=len(known.hosts))
-    groups = HostGroups.of_pairs(len(known.hosts), mirrors, counts)
+    groups = groups.widened(len(known.hosts))
     same = np.unique(groups.keys(known, paths), return_inverse=True)[1]
     if len(texts):
         with record.stage("texts"):
@@ -198,7 +181,7 @@ def _page_table(done: Contraction, known: Pages, groups: HostGroups) -> pa.Table
     sizes = np.bincount(done.folded, minlength=len(known))
     rows = np.flatnonzero(sizes[done.folded] > 1)
     hosts = known.host[rows]
-    order = rows[np.lexsort((rows, groups.keeper[hosts] != hosts, done.folded[rows]))]
+    order = rows[np.lexsort((rows, groups.of[hosts] != hosts, done.folded[rows]))]
     new = np.concatenate([[True], done.folded[order][1:] != done.folded[order][:-1]]) if len(order) else order > 0
     chosen = np.empty(len(known), np.int64)
     chosen[done.folded[order[new]]] = order[new]

@@ -15,23 +15,39 @@ from likewise.kernels import graph
 
 @dataclass(frozen=True)
 class HostGroups:
-    """For every host the lowest host of its group, the keeper of the group, and folders above what the group shares."""
+    """For every host the keeper of its group, itself if it has none, and the folders above what the group shares.
+
+    Each host is itself a mirror of its keeper; there are no chains.
+    """
 
     of: Ints
-    keeper: Ints
     skip: Ints
 
     @classmethod
-    def of_pairs(cls, hosts: int, pairs: list[HostPair], pages: Ints) -> HostGroups:
-        """Join mirrors to groups; the keeper is the host with the most pages, of several the first in the list."""
-        left = np.array([pair.a for pair in pairs], np.int64)
-        right = np.array([pair.b for pair in pairs], np.int64)
-        of = graph.components(hosts, left, right)
-        order = np.lexsort((np.arange(hosts), -pages, of))
-        keeper = np.empty(hosts, np.int64)
-        new = np.concatenate([[True], of[order][1:] != of[order][:-1]]) if hosts else np.zeros(0, bool)
-        keeper[of[order[new]]] = order[new]
-        return cls(of, keeper[of], _skips(hosts, pairs, of))
+    def of_pairs(cls, hosts: int, pairs: list[HostPair], pages: Ints, abridged: bool = False) -> HostGroups:
+        """Let the hosts with the most pages stand for their mirrors, the first in the list where there are several.
+
+        abridged: of copies, only the pairs with the first are there; then hosts in the most pairs go first.
+        """
+        told = [(pair.a, pair.b, pair.skip_a, pair.skip_b) for pair in pairs]
+        left, right, above_left, above_right = np.array(told, np.int64).reshape(-1, 4).T
+        degree = np.bincount(np.concatenate([left, right]), minlength=hosts) if abridged else np.zeros(hosts)
+        by = graph.keepers(np.lexsort((np.arange(hosts), -pages, -degree)), left.copy(), right.copy())
+        gone = np.flatnonzero(by >= 0)
+        pair = by[gone]
+        of = np.arange(hosts)
+        of[gone] = left[pair] + right[pair] - gone
+        first = left[pair] == gone
+        mine, theirs = np.where(first, (above_left[pair], above_right[pair]), (above_right[pair], above_left[pair]))
+        skip = np.zeros(hosts, np.int64)
+        np.maximum.at(skip, of[gone], theirs)
+        skip[gone] = mine + skip[of[gone]] - theirs
+        return cls(of, skip)
+
+    def widened(self, hosts: int) -> HostGroups:
+        """Return the same with more hosts, each alone."""
+        more = np.arange(len(self.of), hosts)
+        return HostGroups(np.concatenate([self.of, more]), np.concatenate([self.skip, np.zeros_like(more)]))
 
     def keys(self, pages: Pages, paths: Paths) -> Hashes:
         """Return a number for each page: pages of one group with the same path, or of one host, have the same."""
@@ -58,38 +74,11 @@ class HostGroups:
         return int(tops[0]) if len(tops) else 0
 
 
-def _skips(hosts: int, pairs: list[HostPair], of: Ints) -> Ints:
-    """Return for each host how many folders stand above what its group shares, from what each pair has found."""
-    skip = np.zeros(hosts, np.int64)
-    if not any(pair.skip_a or pair.skip_b for pair in pairs):
-        return skip
-    near: dict[int, list[tuple[int, int]]] = {}
-    for pair in sorted(pairs, key=lambda one: -one.shared):
-        near.setdefault(pair.a, []).append((pair.b, pair.skip_b - pair.skip_a))
-        near.setdefault(pair.b, []).append((pair.a, pair.skip_a - pair.skip_b))
-    seen: set[int] = set()
-    for start in sorted(near):
-        if start in seen:
-            continue
-        seen.add(start)
-        group, at = [start], 0
-        while at < len(group):
-            for other, more in near[group[at]]:
-                if other not in seen:
-                    seen.add(other)
-                    skip[other] = skip[group[at]] + more
-                    group.append(other)
-            at += 1
-        skip[group] -= skip[group].min()
-    return skip
-
-
 def mirror_table(groups: HostGroups, pages: Pages, paths: Paths, counts: Ints) -> pa.Table:
     """List the hosts that have mirrors, by group, the keeper first."""
-    hosts = len(groups.of)
-    sizes = np.bincount(groups.of, minlength=hosts)
+    sizes = np.bincount(groups.of, minlength=len(groups.of))
     listed = np.flatnonzero(sizes[groups.of] > 1)
-    listed = listed[np.lexsort((listed, groups.keeper[listed] != listed, groups.of[listed]))]
+    listed = listed[np.lexsort((listed, groups.of[listed] != listed, groups.of[listed]))]
     of = groups.of[listed]
     number = np.cumsum(np.concatenate([[False], of[1:] != of[:-1]])) if len(of) else of
     tops = [paths.top(host, int(groups.skip[host])) for host in listed.tolist()]
@@ -97,7 +86,7 @@ def mirror_table(groups: HostGroups, pages: Pages, paths: Paths, counts: Ints) -
         {
             "host": pages.hosts.take(listed),
             "group": to_arrow(number.astype(np.int64)),
-            "keeper": pages.hosts.take(groups.keeper[listed]),
+            "keeper": pages.hosts.take(of),
             "pages": to_arrow(counts[listed]),
             "top": pa.array(tops, pa.large_string()),
             "size": to_arrow(sizes[of].astype(np.int64)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ BATCH = 1 << 20
 class HostPair:
     """Two hosts, a before b, how similar they are, and what they share.
 
-    skip_a, skip_b: folders that stand above the shared paths on one of them; shared: paths, without those folders.
+    skip_a, skip_b: folders that stand above the shared paths on each; shared: paths, without those folders.
     """
 
     a: int
@@ -70,7 +71,7 @@ class Paths:
         return self._known[host, skip]
 
     def match(self, a: int, b: int, similarity: float, least: int) -> HostPair:
-        """Find what two hosts share: first as the paths are, then without up to three folders on one side."""
+        """Find what two hosts share: first as the paths are, then without up to three folders on either side."""
         from likewise.kernels.urls import shared_sorted
 
         best = HostPair(a, b, similarity, 0)
@@ -99,7 +100,7 @@ class Paths:
         return "/".join(path.split("/")[: skip + 1])
 
 
-SKIPS = ((0, 0), *((skip, 0)[::way] for skip in range(1, DEEPEST + 1) for way in (1, -1)))
+SKIPS = sorted(product(range(DEEPEST + 1), repeat=2), key=lambda skips: (sum(skips), max(skips), skips))
 
 
 def hashed_paths(pages: Pages, rows: Ints, skip: int) -> tuple[Hashes, Hashes]:

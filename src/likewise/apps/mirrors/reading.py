@@ -108,7 +108,8 @@ class Reader:
             return
         for file in find(source):
             if id is not None and not file.is_table:
-                raise InputError(f"{file.name}: a table with columns '{text}' and '{id}' is needed: CSV, TSV, Parquet …")
+                columns = f"'{text}' and '{id}'" if text != id else f"'{text}'"
+                raise InputError(f"{file.name}: a table with columns {columns} is needed: CSV, TSV, Parquet …")
             options = ReadOptions(text=text if file.is_table else "text", id=id, **more)
             opened = open_source(Files([file.path]), options)
             yield file.name if file.is_table else f"{file.name}\n", opened

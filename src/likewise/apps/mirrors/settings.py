@@ -10,7 +10,7 @@ from likewise.errors import ParameterError
 from likewise.shingle import Shingler, parse_shingler
 from likewise.urls import STOP, Urls
 
-THRESHOLD, RECALL, LEAST, SHINGLE, SIMILAR_TEXT, CONFIRMED = 0.5, 0.99, 5, "words:3", 0.8, 0.5
+THRESHOLD, RECALL, LEAST, SHINGLE, SIMILAR_TEXT, CONFIRMED = 0.3, 0.99, 5, "words:3", 0.8, 0.5
 
 
 @dataclass(frozen=True)
