@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import resource
 import subprocess
 import sys
 import sysconfig
@@ -248,23 +249,28 @@ def linked_numbers(count: int) -> dict[str, Any]:
     host = np.arange(nodes) // pages
     contract([0, 0], [1, 2], same=[0, 1, 2], host=[0, 0, 0])
     contract([0, 0, 1, 1], [2, 3, 2, 4], similar=0.3, least=2)
-    before, begun = peak_memory() or 0, time.perf_counter()
+    before, begun, cpu = peak_memory() or 0, time.perf_counter(), time.process_time()
     done = contract(left, right, nodes, same=same, host=host)
-    seconds = time.perf_counter() - begun
+    seconds, cpu = time.perf_counter() - begun, time.process_time() - cpu
     return {
         "kind": "numbers", "links": len(left), "pages": nodes, "seconds": round(seconds, 2),
-        "mb": round((peak_memory() or 0) / 1e6), "mb_before": round(before / 1e6), "rounds": len(done.rounds),
+        "cpu_seconds": round(cpu, 2), "mb": round((peak_memory() or 0) / 1e6), "mb_before": round(before / 1e6), "rounds": len(done.rounds),
         "folded": int((done.folded != np.arange(nodes)).sum()), "to_fold": nodes // copies * (copies - 1),
         "by_round": [one.folded for one in done.rounds], "looked": sum(one.looked for one in done.rounds[1:]),
     }  # fmt: skip
 
 
 def linked_urls(count: int) -> dict[str, Any]:
-    """The whole command: URLs of the leaves make the hosts mirrors, links in a Parquet file do the rest."""
+    """The whole command: the leaves, alike by their URLs, make the hosts mirrors; links in a Parquet file do the rest.
+
+    Pages above the leaves have other paths on each mirror, so that only their links can tell that they are one.
+    """
     left, right, sites, pages, copies = sites_of_links(count)
-    words = [_letters(26**3 + number * 7919 % 26**4) for number in range(pages)]
+    words = [_letters(26**2 + number) for number in range(20_000)]
+    chosen = [random.Random(site).sample(words, pages) for site in range(sites)]
     names = [
-        f"http://www{copy}.site{_letters(site)}.org/docs/{words[(site + page) % pages]}/{words[page]}.html"
+        f"http://www{copy}.site{_letters(site)}.org/{_letters(site)}/"
+        + f"{'docs' if page >= pages - 100 else 'pqrs'[copy]}/{chosen[site][page]}/list.html"
         for site in range(sites) for copy in range(copies) for page in range(pages)
     ]  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
@@ -280,11 +286,13 @@ def linked_urls(count: int) -> dict[str, Any]:
         begun = time.perf_counter()
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         seconds = time.perf_counter() - begun
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
     stats = json.loads(done.stdout)
     counts = stats["counts"]
     return {
         "kind": "urls", "links": counts["links"], "pages": counts["graph_pages"], "file_mb": round(size / 1e6),
-        "seconds": round(seconds, 2), "mb": round(stats["peak_memory_bytes"] / 1e6), "stages": stats["seconds"],
+        "seconds": round(seconds, 2), "cpu_seconds": round(used.ru_utime + used.ru_stime, 2), "mb": round(stats["peak_memory_bytes"] / 1e6),
+        "stages": stats["seconds"],
         "rounds": len(stats["rounds"]), "folded": counts["folded"],
         "to_fold": counts["graph_pages"] // copies * (copies - 1),
     }  # fmt: skip

@@ -22,8 +22,10 @@ def warmup() -> None:
 def compile_all() -> None:
     """Run every kernel once on a few small items."""
     import numpy as np
+    import pyarrow as pa
 
     import likewise
+    from likewise.apps.mirrors import find as find_mirrors
     from likewise.apps.passages import find
     from likewise.measures import batch
 
@@ -51,3 +53,6 @@ def compile_all() -> None:
         likewise.pairs(np.arange(8, dtype=np.uint64), measure="hamming", within=1, method=method)
     batch.jaccard(sets, sets)
     find(texts, texts)
+    urls = [f"http://{host}/docs/{word}.html" for host in ("a.org/x", "b.net") for word in words[:9]]
+    ends = pa.table({"source": urls, "target": urls[::-1], "url": urls, "text": urls})
+    find_mirrors(urls, links=ends, pages=ends, least_links=1, similar_links=0.5)

@@ -180,7 +180,7 @@ def canonize_one(data, start, stop, out, at):
     for i in range(begin, end):
         byte = lower(data[i])
         if byte == DOT:
-            if label == 0:
+            if label == 0 or data[i - 1] == 45:
                 return -1
             dots += 1
             label = 0
@@ -326,18 +326,50 @@ def count_tokens(data, offsets, stops, words, rows, out):
 
 
 @kernel
-def shared_sorted(a, b):
-    """Count the values that two ascending arrays without repetition share; 0 is no value."""
-    i = 0
-    j = 0
-    shared = 0
-    while i < a.size and j < b.size:
-        if a[i] == b[j]:
-            shared += a[i] != U0
-            i += 1
-            j += 1
-        elif a[i] < b[j]:
-            i += 1
-        else:
-            j += 1
-    return shared
+def count_shared(mine, mine_at, theirs, theirs_at, left, right, out):
+    """Count the values that each pair shares, where set left[p] ascends in `mine` and set right[p] in `theirs`."""
+    for p in range(left.size):
+        i = mine_at[left[p]]
+        j = theirs_at[right[p]]
+        stop_i = mine_at[left[p] + 1]
+        stop_j = theirs_at[right[p] + 1]
+        shared = 0
+        while i < stop_i and j < stop_j:
+            if mine[i] == theirs[j]:
+                shared += 1
+                i += 1
+                j += 1
+            elif mine[i] < theirs[j]:
+                i += 1
+            else:
+                j += 1
+        out[p] = shared
+
+
+@kernel
+def list_shared(mine, mine_at, my_pages, theirs, theirs_at, their_pages, left, right, known, most, out):
+    """Write (pair, my page, their page) for the first values that each pair shares and whose pages are both known.
+
+    At most so many a pair; returns how many there are.
+    """
+    count = 0
+    for p in range(left.size):
+        i = mine_at[left[p]]
+        j = theirs_at[right[p]]
+        stop_i = mine_at[left[p] + 1]
+        stop_j = theirs_at[right[p] + 1]
+        end = count + most
+        while i < stop_i and j < stop_j and count < end:
+            if mine[i] == theirs[j]:
+                if known[my_pages[i]] and known[their_pages[j]]:
+                    out[count, 0] = p
+                    out[count, 1] = my_pages[i]
+                    out[count, 2] = their_pages[j]
+                    count += 1
+                i += 1
+                j += 1
+            elif mine[i] < theirs[j]:
+                i += 1
+            else:
+                j += 1
+    return count

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.mirrors.hosts import HostPair, Paths
+from likewise.apps.mirrors.hosts import HostPairs, Paths
 from likewise.apps.mirrors.reading import Reader
 from likewise.apps.mirrors.settings import Settings
 from likewise.arrays import Ints, Sets, concatenate, to_arrow
 from likewise.verify import similarities
 
-SAMPLE = 100
-"""Pages that two hosts share of which the texts are compared, at most."""
+LEAST, SAMPLE, ALL = 5, 100, 4_000_000
+"""Pages that two hosts share of which the texts are compared, at most: fewer where there are very many pairs."""
 
 
 @dataclass(frozen=True)
@@ -33,22 +33,30 @@ class Confirmed:
         return fraction
 
 
-def sampled(paths: Paths, pairs: list[HostPair], known: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
+def sampled(paths: Paths, pairs: HostPairs, known: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
     """Choose, for each pair of hosts, shared pages with known texts: the number of the pair, and both pages.
 
     Pages come by the hash of their path, so that many pairs of one group of mirrors choose the same pages.
     """
-    parts = []
-    for number, pair in enumerate(pairs):
-        left, right = paths.common(pair)
-        both = np.flatnonzero(known[left] & known[right])[:SAMPLE]
-        parts.append(np.stack([np.full(len(both), number), left[both], right[both]]))
-    chosen = np.concatenate([np.empty((3, 0), np.int64), *parts], axis=1)
-    return chosen[0], chosen[1], chosen[2]
+    from likewise.kernels.urls import list_shared
+
+    most = max(LEAST, min(SAMPLE, ALL // max(1, len(pairs))))
+    parts = [np.empty((0, 3), np.int64)]
+    skips = np.stack([pairs.skip_left, pairs.skip_right], axis=1)
+    for skip_left, skip_right in np.unique(skips, axis=0).tolist():
+        rows = np.flatnonzero((skips == (skip_left, skip_right)).all(axis=1))
+        mine, theirs = paths.tails(skip_left), paths.tails(skip_right)
+        out = np.empty((len(rows) * most, 3), np.int64)
+        sides = (mine.values, mine.offsets, mine.pages, theirs.values, theirs.offsets, theirs.pages)
+        count = list_shared(*sides, pairs.left[rows], pairs.right[rows], known, most, out)
+        out[:count, 0] = rows[out[:count, 0]]
+        parts.append(out[:count])
+    chosen = np.concatenate(parts)
+    return chosen[:, 0], chosen[:, 1], chosen[:, 2]
 
 
 def confirm(
-    paths: Paths, pairs: list[HostPair], reader: Reader, source: Any, columns: tuple[str, str], has_text: Ints,
+    paths: Paths, pairs: HostPairs, reader: Reader, source: Any, columns: tuple[str, str], has_text: Ints,
     settings: Settings, threads: int, tick: Callable[[int], None],
 ) -> Confirmed:  # fmt: skip
     """Compare the texts of pages with the same path on two hosts; the pages are read once, few are kept."""

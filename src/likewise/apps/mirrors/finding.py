@@ -75,12 +75,12 @@ def find(
     [{'host': 'a.org', 'keeper': 'a.org'}, {'host': 'b.net', 'keeper': 'a.org'}]
     """
     rules = Rules(similar_links, least_links, template, COMMON)
-    settings = Settings(threshold, recall, least, position, tuple(stop), shingle, similar_text, confirmed, rules)
+    settings = Settings(threshold, recall, least, position, stop, shingle, similar_text, confirmed, rules)
     count = check_threads(OWNER, threads)
     budget = Budget.of(OWNER, memory)
     record = Record(progress) if progress else Record()
     known = Pages()
-    reader = Reader(known, on_error, encoding_errors)
+    reader = Reader(known, on_error, encoding_errors, count)
     with record.stage("read") as tick:
         parts = list(reader.urls(urls, url, tick))
     listed = np.arange(len(known))
@@ -96,10 +96,10 @@ def find(
     texts = np.zeros(0, np.int64)
     compared, fraction = np.zeros(len(found), np.int64), np.full(len(found), np.nan)
     if pages is not None:
-        again = Reader(known, on_error, encoding_errors)
+        again = Reader(known, on_error, encoding_errors, count)
         with record.stage("confirm") as tick:
             texts = again.rows_of(pages, url, tick)
-            twice = Reader(known, on_error, encoding_errors)
+            twice = Reader(known, on_error, encoding_errors, count)
             answer = confirm(paths, found, twice, pages, (url, text), texts, settings, count, tick)
         compared, fraction = answer.compared, answer.fraction()
         record.counts |= {"texts": again.rows, "pages_compared": int(compared.sum())}
@@ -111,7 +111,7 @@ def find(
         "confirmed": pa.array([None if np.isnan(one) else one for one in fraction.tolist()], pa.float64()),
         "mirror": pa.array(is_mirror.tolist(), pa.bool_()),
     }
-    mirrors = [pair for pair, flag in zip(found, is_mirror.tolist(), strict=True) if flag]
+    mirrors = found.where(is_mirror)
     counts = np.bincount(known.host[: len(listed)], minlength=len(known.hosts))
     groups = HostGroups.of_pairs(len(known.hosts), mirrors, counts, "abridged" in record.notes)
     table = mirror_table(groups, known, paths, counts)
@@ -132,7 +132,7 @@ def _folded(
 ) -> pa.Table:  # fmt: skip
     """Read the links, fold what is the same, and name for each folded page the one it is folded into."""
     listed = len(known)
-    linking = Reader(known, reader.on_error, reader.encoding_errors)
+    linking = Reader(known, reader.on_error, reader.encoding_errors, reader.threads)
     with record.stage("links") as tick:
         ends = [(left.astype(np.int32), right.astype(np.int32)) for left, right in linking.links(links, *columns, tick)]
         left, right = (np.concatenate([np.zeros(0, np.int32), *(part[i] for part in ends)]) for i in (0, 1))

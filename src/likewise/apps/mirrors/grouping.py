@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.apps.mirrors.addresses import Pages
-from likewise.apps.mirrors.hosts import HostPair, Paths, hashed_paths
+from likewise.apps.mirrors.hosts import HostPairs, Paths, hashed_paths
 from likewise.arrays import Hashes, Ints, to_arrow
 from likewise.kernels import graph
 
@@ -24,21 +24,21 @@ class HostGroups:
     skip: Ints
 
     @classmethod
-    def of_pairs(cls, hosts: int, pairs: list[HostPair], pages: Ints, abridged: bool = False) -> HostGroups:
+    def of_pairs(cls, hosts: int, pairs: HostPairs, pages: Ints, abridged: bool = False) -> HostGroups:
         """Let the hosts with the most pages stand for their mirrors, the first in the list where there are several.
 
         abridged: of copies, only the pairs with the first are there; then hosts in the most pairs go first.
         """
-        told = [(pair.a, pair.b, pair.skip_a, pair.skip_b) for pair in pairs]
-        left, right, above_left, above_right = np.array(told, np.int64).reshape(-1, 4).T
+        left, right = pairs.left, pairs.right
         degree = np.bincount(np.concatenate([left, right]), minlength=hosts) if abridged else np.zeros(hosts)
-        by = graph.keepers(np.lexsort((np.arange(hosts), -pages, -degree)), left.copy(), right.copy())
+        by = graph.keepers(np.lexsort((np.arange(hosts), -pages, -degree)), left, right)
         gone = np.flatnonzero(by >= 0)
         pair = by[gone]
         of = np.arange(hosts)
         of[gone] = left[pair] + right[pair] - gone
         first = left[pair] == gone
-        mine, theirs = np.where(first, (above_left[pair], above_right[pair]), (above_right[pair], above_left[pair]))
+        above = pairs.skip_left[pair], pairs.skip_right[pair]
+        mine, theirs = np.where(first, above[0], above[1]), np.where(first, above[1], above[0])
         skip = np.zeros(hosts, np.int64)
         np.maximum.at(skip, of[gone], theirs)
         skip[gone] = mine + skip[of[gone]] - theirs
@@ -59,19 +59,16 @@ class HostGroups:
             rows = np.flatnonzero(depth == skip)
             tails, tops = hashed_paths(pages, rows, skip)
             if skip:
-                own = np.array([self._top(paths, host, skip) for host in range(len(self.of))], np.uint64)
+                known = paths.tails(skip)
+                own = np.zeros(len(self.of), np.uint64)
+                filled = np.flatnonzero(np.diff(known.offsets))
+                own[filled] = known.tops[known.offsets[filled]]
                 away = np.flatnonzero(tops != own[pages.host[rows]])
-                tails[away] = hashed_paths(pages, rows[away], 0)[0] ^ pages.host[rows[away]].astype(np.uint64) + 1
+                tails[away] = hashed_paths(pages, rows[away], 0)[0] ^ (pages.host[rows[away]].astype(np.uint64) + 1)
             keys[rows] = tails
         group = np.empty(len(pages), np.uint64)
         mix_all(self.of[pages.host].astype(np.uint64), np.uint64(0x8EBC6AF09C88C6E3), group)
         return keys ^ group
-
-    def _top(self, paths: Paths, host: int, skip: int) -> int:
-        if self.skip[host] != skip:
-            return 0
-        tops = paths.tails(host, skip)[1]
-        return int(tops[0]) if len(tops) else 0
 
 
 def mirror_table(groups: HostGroups, pages: Pages, paths: Paths, counts: Ints) -> pa.Table:
@@ -94,17 +91,20 @@ def mirror_table(groups: HostGroups, pages: Pages, paths: Paths, counts: Ints) -
     )
 
 
-def pair_table(pairs: list[HostPair], pages: Pages, paths: Paths, counts: Ints) -> dict[str, pa.Array]:
+def pair_table(pairs: HostPairs, pages: Pages, paths: Paths, counts: Ints) -> dict[str, pa.Array]:
     """Return the columns that tell of pairs of hosts."""
-    left = np.array([pair.a for pair in pairs], np.int64)
-    right = np.array([pair.b for pair in pairs], np.int64)
+    left, right = pairs.left, pairs.right
+    tops = [
+        [paths.top(host, skip) for host, skip in zip(hosts.tolist(), skips.tolist(), strict=True)]
+        for hosts, skips in ((left, pairs.skip_left), (right, pairs.skip_right))
+    ]
     return {
         "host_a": pages.hosts.take(left),
         "host_b": pages.hosts.take(right),
-        "similarity": to_arrow(np.array([pair.similarity for pair in pairs], np.float64)),
+        "similarity": to_arrow(pairs.similarity),
         "pages_a": to_arrow(counts[left]),
         "pages_b": to_arrow(counts[right]),
-        "shared_paths": to_arrow(np.array([pair.shared for pair in pairs], np.int64)),
-        "top_a": pa.array([paths.top(pair.a, pair.skip_a) for pair in pairs], pa.large_string()),
-        "top_b": pa.array([paths.top(pair.b, pair.skip_b) for pair in pairs], pa.large_string()),
+        "shared_paths": to_arrow(pairs.shared),
+        "top_a": pa.array(tops[0], pa.large_string()),
+        "top_b": pa.array(tops[1], pa.large_string()),
     }

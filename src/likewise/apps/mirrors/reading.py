@@ -30,6 +30,7 @@ class Reader:
     pages: Pages
     on_error: str = "stop"
     encoding_errors: str = "strict"
+    threads: int = 1
     aside: list[Aside] = field(default_factory=list)
     inputs: list[dict[str, Any]] = field(default_factory=list)
     rows: int = 0
@@ -119,10 +120,9 @@ class Reader:
         self.aside += opened.aside
         self.inputs += opened.describe()
 
-    @staticmethod
-    def _batches(opened: Source) -> Iterator[tuple[int, Any]]:
+    def _batches(self, opened: Source) -> Iterator[tuple[int, Any]]:
         row = 0
-        for batch in opened.batches():
+        for batch in opened.batches(self.threads):
             yield row, batch
             row += batch.num_rows
 

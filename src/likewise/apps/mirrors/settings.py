@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +28,7 @@ class Settings:
     recall: float = RECALL
     least: int = LEAST
     position: str | None = "end"
-    stop: tuple[str, ...] = STOP
+    stop: Iterable[str] = STOP
     shingle: str | Shingler = SHINGLE
     similar_text: float = SIMILAR_TEXT
     confirmed: float = CONFIRMED
