@@ -2,7 +2,7 @@
 
 python benchmarks/mirrors.py noise [--picture docs/mirrors.svg]     crawls of mirrored hosts made of a real file tree
 python benchmarks/mirrors.py debian --data FOLDER                   real mirrors: *.mirrors of python-apt-common
-python benchmarks/mirrors.py growth --hosts 20000                   the same at a tenth, and at all
+python benchmarks/mirrors.py growth --hosts 10000                   the same at a tenth, and at all
 python benchmarks/mirrors.py links --links 10000000                 contraction, from a table of URLs; and at a tenth
 
 The file tree is that of the Python this runs in. Results go to benchmarks/results/mirrors.json, by command.
@@ -11,8 +11,10 @@ The file tree is that of the Python this runs in. Results go to benchmarks/resul
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import random
+import re
 import resource
 import subprocess
 import sys
@@ -38,6 +40,7 @@ WAYS = {"from the start": "start", "from the end": "end", "not at all": None}
 Pair = tuple[str, str]
 
 
+@functools.cache
 def tree() -> list[str]:
     """The files of this Python's library and packages, as paths of pages."""
     paths = sysconfig.get_paths()
@@ -52,15 +55,19 @@ class Crawl:
     """URLs of hosts, half of whose sites have two to four mirrors, and the truth about them.
 
     noise: each host lacks this part of the pages of its site, and has as many others of its own. moved: the part of the
-    mirrors on which the site stands below another folder.
+    mirrors on which the site stands below another folder. Each so many sites (`alike`) have words of their own in their
+    paths, as the words of a larger part of the web are more.
     """
 
-    def __init__(self, sites: int, noise: float, moved: float = 0.3, seed: int = 1) -> None:
+    def __init__(self, sites: int, noise: float, moved: float = 0.3, seed: int = 1, alike: int = 500) -> None:
         rng, paths = random.Random(seed), tree()
         self.urls: list[str] = []
         self.truth: set[Pair] = set()
         self.hosts = 0
         for site in range(sites):
+            if site and site % alike == 0:
+                ending = _letters(site // alike)
+                paths = [re.sub("[a-z]+", lambda word: word[0] + ending, path) for path in tree()]  # noqa: B023
             pages = rng.sample(paths, rng.randint(20, 200))
             names = [f"www{copy}.site{_letters(site)}.org" for copy in range(rng.randint(2, 4) if site % 2 else 1)]
             self.truth |= set(combinations(names, 2))
@@ -90,7 +97,7 @@ def scores(found: Any, truth: set[Pair]) -> dict[str, Any]:
     right = len(pairs & {tuple(sorted(pair)) for pair in truth})
     return {
         "pairs": len(truth), "found": len(pairs), "right": right,
-        "precision": round(right / max(1, len(pairs)), 4), "recall": round(right / max(1, len(truth)), 4),
+        "precision": round(right / len(pairs), 4) if pairs else None, "recall": round(right / max(1, len(truth)), 4),
     }  # fmt: skip
 
 
@@ -108,12 +115,12 @@ def noise(sites: int, picture: str | None) -> dict[str, Any]:
         crawl = Crawl(sites, level)
         for name, way in WAYS.items():
             told["positions"].setdefault(name, []).append(measured(crawl.urls, crawl.truth, position=way))
-        for threshold in (0.2, 0.3, 0.4, 0.5):
+        for threshold in (0.1, 0.2, 0.3, 0.5):
             entry = measured(crawl.urls, crawl.truth, threshold=threshold)
             told["thresholds"].setdefault(str(threshold), []).append(entry)
     for kind, ways in told.items():
         for name, entries in ways.items():
-            line = "  ".join(f"{entry['precision']:.3f}/{entry['recall']:.3f}" for entry in entries)
+            line = "  ".join(f"{entry['precision']}/{entry['recall']}" for entry in entries)
             print(f"{kind} {name:<16} {line}")
     told |= {"noise": list(LEVELS), "sites": sites}
     if picture:
@@ -131,20 +138,20 @@ def draw(told: dict[str, Any], where: str) -> None:
     plt.rcParams.update(
         {"svg.hashsalt": "likewise", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
     )
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.5), sharey=True)
     percent = [100 * level for level in told["noise"]]
-    for name, entries in told["positions"].items():
-        axes[0].plot(percent, [entry["recall"] for entry in entries], marker="o", label=name)
-    axes[0].set_title("positions counted …", fontsize=10)
-    for name, entries in told["thresholds"].items():
-        axes[1].plot(percent, [entry["recall"] for entry in entries], marker="o", label=name)
-    axes[1].set_title("threshold", fontsize=10)
-    for axis in axes:
-        axis.set_xlabel("pages that a host lacks, and others that it has (%)")
-        axis.set_ylim(0, 1.03)
-        axis.legend(frameon=False, loc="lower left")
+    for axis, (kind, title) in zip(
+        axes, (("positions", "positions counted"), ("thresholds", "threshold")), strict=True
+    ):
+        for name, entries in told[kind].items():
+            axis.plot(
+                percent, [entry["recall"] for entry in entries], marker="o", markersize=4, label=name, clip_on=False
+            )
+        axis.set_xlabel("pages that a host lacks, and as many of its own (%)")
+        axis.set_ylim(0, 1)
+        axis.legend(frameon=False, title=title, fontsize=9, title_fontsize=9, loc="lower left")
         axis.grid(alpha=0.25)
-    axes[0].set_ylabel("mirror pairs found")
+    axes[0].set_ylabel("mirror pairs that are found")
     figure.tight_layout()
     figure.savefig(where, metadata={"Date": None})
     print(f"drawn: {where}")
@@ -254,7 +261,8 @@ def linked_numbers(count: int) -> dict[str, Any]:
     seconds, cpu = time.perf_counter() - begun, time.process_time() - cpu
     return {
         "kind": "numbers", "links": len(left), "pages": nodes, "seconds": round(seconds, 2),
-        "cpu_seconds": round(cpu, 2), "mb": round((peak_memory() or 0) / 1e6), "mb_before": round(before / 1e6), "rounds": len(done.rounds),
+        "cpu_seconds": round(cpu, 2), "mb": round((peak_memory() or 0) / 1e6), "mb_before": round(before / 1e6),
+        "rounds": len(done.rounds),
         "folded": int((done.folded != np.arange(nodes)).sum()), "to_fold": nodes // copies * (copies - 1),
         "by_round": [one.folded for one in done.rounds], "looked": sum(one.looked for one in done.rounds[1:]),
     }  # fmt: skip
@@ -291,7 +299,8 @@ def linked_urls(count: int) -> dict[str, Any]:
     counts = stats["counts"]
     return {
         "kind": "urls", "links": counts["links"], "pages": counts["graph_pages"], "file_mb": round(size / 1e6),
-        "seconds": round(seconds, 2), "cpu_seconds": round(used.ru_utime + used.ru_stime, 2), "mb": round(stats["peak_memory_bytes"] / 1e6),
+        "seconds": round(seconds, 2), "cpu_seconds": round(used.ru_utime + used.ru_stime, 2),
+        "mb": round(stats["peak_memory_bytes"] / 1e6),
         "stages": stats["seconds"],
         "rounds": len(stats["rounds"]), "folded": counts["folded"],
         "to_fold": counts["graph_pages"] // copies * (copies - 1),
@@ -310,8 +319,8 @@ def main() -> None:
     parser.add_argument(
         "part", choices=["noise", "debian", "growth", "links", "grown", "linked-numbers", "linked-urls"]
     )
-    parser.add_argument("--sites", type=int, default=300)
-    parser.add_argument("--hosts", type=int, default=20_000)
+    parser.add_argument("--sites", type=int, default=200)
+    parser.add_argument("--hosts", type=int, default=10_000)
     parser.add_argument("--links", type=int, default=10_000_000)
     parser.add_argument("--each", type=int, default=500, help="pages of a mirror that were crawled, of 1000")
     parser.add_argument("--data")

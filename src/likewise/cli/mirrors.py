@@ -36,7 +36,7 @@ DIR will hold:
 @click.option("--links", multiple=True, metavar="FILE", help="Table of links, to fold pages. May be given again.")
 @click.option("--pages", multiple=True, metavar="FILE", help="Table of URLs and texts, to confirm. May be given again.")
 @click.option(
-    "--threshold", type=float, default=0.3, show_default=True, help="Similarity of two hosts by their URLs, at least."
+    "--threshold", type=float, default=0.2, show_default=True, help="Similarity of two hosts by their URLs, at least."
 )
 @click.option(
     "--recall", type=float, default=0.99, show_default=True, help="Probability to find a pair at the threshold."

@@ -2,9 +2,8 @@
 
 import itertools
 
-WORDS = (
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon".split()
-)
+WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu"]
+WORDS += ["xi", "omicron", "pi", "rho", "sigma", "tau", "upsilon"]
 
 
 def site(host, count=12, first=0, top=""):

@@ -18,6 +18,8 @@ from likewise.record import Record
 
 DEEPEST = 3
 """Folders that one mirror may have above the other's pages."""
+SHARE = 0.1
+"""The part of the smaller host's paths that two mirrors share, at least."""
 BATCH = 1 << 20
 
 
@@ -188,4 +190,5 @@ def host_pairs(paths: Paths, settings: Settings, record: Record, **search: Any) 
     left, right = (hosts[found[name].to_numpy()] for name in ("id_a", "id_b"))
     with record.stage("verify"):
         pairs = paths.match(left, right, found["similarity"].to_numpy(), settings.least)
-    return pairs.where(pairs.shared >= settings.least)
+    few = np.minimum(paths.sizes[left], paths.sizes[right])
+    return pairs.where(pairs.shared >= np.maximum(settings.least, SHARE * few))

@@ -11,7 +11,7 @@ from likewise.errors import ParameterError
 from likewise.shingle import Shingler, parse_shingler
 from likewise.urls import STOP, Urls
 
-THRESHOLD, RECALL, LEAST, SHINGLE, SIMILAR_TEXT, CONFIRMED = 0.3, 0.99, 5, "words:3", 0.8, 0.5
+THRESHOLD, RECALL, LEAST, SHINGLE, SIMILAR_TEXT, CONFIRMED = 0.2, 0.99, 5, "words:3", 0.8, 0.5
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class Settings:
     """The parameters of a search for mirrors, validated.
 
     threshold: the Jaccard similarity of two hosts as sets of positional bigrams, at least.
-    least: paths that two hosts share, at least; paths that have no token but stop components do not count.
+    least: paths that two hosts share, at least, and a tenth of the smaller one's; paths that have no token but stop
+    components do not count.
     similar_text: two pages are similar if their texts, as sets of `shingle`, have this Jaccard similarity.
     confirmed: of the paths that two hosts share, and whose texts are known, this fraction must be similar.
     """
