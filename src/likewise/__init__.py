@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from likewise.shingle import Tokens as Tokens
     from likewise.shingle import Words as Words
     from likewise.shingle import choose_k as choose_k
+    from likewise.urls import Urls as Urls
     from likewise.vectors.neighbours import nearest as nearest
 
     __version__: str
@@ -64,6 +65,7 @@ _HOME = {
     "SimHash": "likewise.families.terms",
     "Stripes": "likewise.families.stripes",
     "UnaryCode": "likewise.families.vectors",
+    "Urls": "likewise.urls",
     "WeightedMinHash": "likewise.families.weighted",
     "Sets": "likewise.arrays",
     "Similarities": "likewise.families.tuning",

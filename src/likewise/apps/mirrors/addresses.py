@@ -1,0 +1,251 @@
+"""URLs in one form, and their numbers: what the same page is called in many ways gets one number."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from likewise.arrays import Bytes, Hashes, Ints, TextChunk
+
+PORTS = {"http": "80", "https": "443", "ftp": "21"}
+SCHEME = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?//")
+LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
+ESCAPE = re.compile("%(?:([0-9A-Fa-f]{2}))?")
+UNRESERVED = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~"
+KEPT = "!$&'()*+,;=:@/?[]%~"
+BLANKS = "".join(map(chr, range(33)))
+
+
+class BadUrl(ValueError):
+    """A URL that names no page of a host; says why."""
+
+
+def canonical(text: str) -> str:
+    """Return a URL in the form by which it is known here; raise BadUrl if it has none.
+
+    Scheme and host in small letters, hosts of other scripts as the name system has them (xn--…); user, the port that
+    the scheme implies and the fragment left out; at least a / for a path; `.` and `..` resolved; escapes in capitals,
+    and only where they are needed. Without a scheme it is http.
+
+    >>> canonical("HTTP://Me@WWW.Example.ORG:80/a/../b?q#top"), canonical("bücher.example/é")
+    ('http://www.example.org/b?q', 'http://xn--bcher-kva.example/%C3%A9')
+    """
+    text = text.strip(BLANKS)
+    if any(char.isspace() or ord(char) < 32 or ord(char) == 127 for char in text):
+        raise BadUrl("there is a blank within the URL")
+    text = text.partition("#")[0]
+    found = SCHEME.match(text)
+    scheme = (found[1] or "http").lower() if found else "http"
+    rest = text[found.end() :] if found else text
+    cut = min((place for place in map(rest.find, "/?\\") if place >= 0), default=len(rest))
+    host, port = _authority(rest[:cut], bool(found))
+    if port and port != PORTS.get(scheme):
+        host = f"{host}:{port}"
+    path, mark, query = rest[cut:].replace("\\", "/").partition("?")
+    return f"{scheme}://{host}{_resolved(_escaped(path))}{mark}{_escaped(query)}"
+
+
+def _authority(text: str, named: bool) -> tuple[str, str]:
+    """Return host and port, checked; without a scheme a host needs a dot, so that no file name is one."""
+    user, at, text = text.rpartition("@")
+    if at and not named:
+        raise BadUrl(f"it has no host: '{user}@{text}' is no page")
+    if text.startswith("["):
+        inside, closed, after = text[1:].partition("]")
+        try:
+            host = f"[{ipaddress.IPv6Address(inside)}]"
+        except ValueError:
+            raise BadUrl(f"'[{inside}]' is no IPv6 address") from None
+        if not closed or (after and not after.startswith(":")):
+            raise BadUrl(f"'{text}' is no host")
+        return host, _port(after[1:])
+    name, colon, port = text.partition(":")
+    if not name:
+        raise BadUrl("it has no host")
+    if not named and ("." not in name.strip(".") or (colon and not port.isdecimal())):
+        raise BadUrl("it has no host; a URL begins with http:// or with a host name")
+    host = name.removesuffix(".").lower()
+    if not host.isascii():
+        try:
+            host = host.encode("idna").decode()
+        except UnicodeError:
+            raise BadUrl(f"'{name}' is no host name") from None
+    labels = host.split(".")
+    if len(host) > 253 or not all(map(LABEL.fullmatch, labels)):
+        raise BadUrl(f"'{name}' is no host name")
+    if labels[-1].isdecimal():
+        try:
+            host = str(ipaddress.IPv4Address(host))
+        except ValueError:
+            raise BadUrl(f"'{name}' is no host name and no IPv4 address") from None
+    return host, _port(port)
+
+
+def _port(port: str) -> str:
+    if port and not (port.isascii() and port.isdecimal() and int(port) < 65536):
+        raise BadUrl(f"'{port}' is no port")
+    return str(int(port)) if port else ""
+
+
+def _escaped(text: str) -> str:
+    """Escape what must be, and nothing else."""
+    return ESCAPE.sub(_escape, quote(text, safe=KEPT))
+
+
+def _escape(found: re.Match[str]) -> str:
+    if found[1] is None:
+        return "%25"
+    char = chr(int(found[1], 16))
+    return char if char in UNRESERVED else found[0].upper()
+
+
+def _resolved(path: str) -> str:
+    """Return a path without `.` and `..`."""
+    if "/." not in path:
+        return path or "/"
+    kept: list[str] = []
+    parts = path.split("/")[1:]
+    for part in parts:
+        if part == "..":
+            del kept[-1:]
+        elif part != ".":
+            kept.append(part)
+    if parts[-1] in (".", ".."):
+        kept.append("")
+    return "/" + "/".join(kept)
+
+
+@dataclass
+class Strings:
+    """Different strings, each with a number in the order in which they came; grows as they come."""
+
+    data: Bytes = field(default_factory=lambda: np.empty(1 << 12, np.uint8))
+    offsets: Ints = field(default_factory=lambda: np.zeros(257, np.int64))
+    hashes: Hashes = field(default_factory=lambda: np.empty(256, np.uint64))
+    table: NDArray[np.int32] = field(default_factory=lambda: np.zeros(1 << 10, np.int32))
+    count: int = 0
+
+    def __len__(self) -> int:
+        return self.count
+
+    def number(self, data: Bytes, starts: Ints, stops: Ints) -> Ints:
+        """Return the numbers of these strings, data[start:stop] each."""
+        from likewise.kernels.urls import number_strings, rebuild
+
+        numbers = np.empty(len(starts), np.int64)
+        self._make_room(self.count + len(starts), int((stops - starts).sum()))
+        if 2 * (self.count + len(starts)) > len(self.table):
+            bits = int(3 * (self.count + len(starts))).bit_length()
+            self.table = np.zeros(1 << bits, np.int32)
+            rebuild(self.hashes, self.count, self.table)
+        held = (self.data, self.offsets, self.hashes, self.table)
+        self.count = number_strings(data, starts, stops, *held, self.count, numbers)
+        return numbers
+
+    def _make_room(self, count: int, more: int) -> None:
+        if count > len(self.hashes):
+            self.hashes = _grown(self.hashes, count)
+            self.offsets = _grown(self.offsets, count + 1)
+        if self.offsets[self.count] + more > len(self.data):
+            self.data = _grown(self.data, int(self.offsets[self.count]) + more)
+
+    def chunk(self) -> TextChunk:
+        """Return the strings, without copying."""
+        return TextChunk(self.data, self.offsets[: self.count + 1])
+
+    def take(self, numbers: Ints) -> pa.Array:
+        """Return some of the strings as an Arrow column."""
+        ends = self.offsets[: self.count + 1]
+        sizes = ends[numbers + 1] - ends[numbers]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        index = np.repeat(ends[numbers] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self.data[index])]
+        return pa.Array.from_buffers(pa.large_string(), len(numbers), buffers)
+
+    def text(self, number: int) -> str:
+        """Return one string."""
+        return self.data[self.offsets[number] : self.offsets[number + 1]].tobytes().decode()
+
+
+def _grown(array: NDArray[Any], least: int) -> NDArray[Any]:
+    grown = np.empty(max(least, len(array) * 3 // 2), array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+@dataclass
+class Pages:
+    """Pages and their hosts, both numbered; a page is known by its canonical URL.
+
+    >>> pages = Pages()
+    >>> numbers, bad = pages.add(pa.array(["http://a.org/x", "A.org:80/x#y", "nothing", "b.org"]))
+    >>> numbers.tolist(), bad
+    ([0, 0, -1, 1], {2: 'it has no host; a URL begins with http:// or with a host name'})
+    """
+
+    urls: Strings = field(default_factory=Strings)
+    hosts: Strings = field(default_factory=Strings)
+    _host: Ints = field(default_factory=lambda: np.empty(256, np.int64))
+    _path: Ints = field(default_factory=lambda: np.empty(256, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.urls)
+
+    @property
+    def host(self) -> Ints:
+        """The number of the host of each page."""
+        return self._host[: len(self)]
+
+    @property
+    def path(self) -> Ints:
+        """Where in the URL, as a place in `urls.data`, the path of each page begins."""
+        return self._path[: len(self)]
+
+    def add(self, column: pa.Array) -> tuple[Ints, dict[int, str]]:
+        """Number the URLs of an Arrow column: -1 for a bad one, which is told with its reason, -2 for a blank one."""
+        from likewise.kernels.urls import BLANK, HARD, PLAIN, canonize, host_spans
+
+        chunk = TextChunk.from_arrow(column)
+        room = int(chunk.offsets[-1] - chunk.offsets[0]) + 8 * len(chunk)
+        out, offsets = np.empty(room, np.uint8), np.empty(len(chunk) + 1, np.int64)
+        kinds = np.empty(len(chunk), np.uint8)
+        canonize(chunk.data, chunk.offsets, out, offsets, kinds)
+        starts, stops, bad = offsets[:-1], offsets[1:], {}
+        hard = np.flatnonzero(kinds == HARD)
+        if len(hard):
+            starts, stops, written = starts.copy(), stops.copy(), []
+            at = int(offsets[-1])
+            for row in hard.tolist():
+                try:
+                    made = canonical(chunk.text(row)).encode()
+                except BadUrl as error:
+                    bad[row] = str(error)
+                    continue
+                kinds[row], starts[row], stops[row] = PLAIN, at, at + len(made)
+                at += len(made)
+                written.append(made)
+            out = np.concatenate([out[: offsets[-1]], np.frombuffer(b"".join(written), np.uint8)])
+        good = np.flatnonzero(kinds == PLAIN)
+        before = len(self)
+        numbers = np.where(kinds == BLANK, -2, -1).astype(np.int64)
+        numbers[good] = self.urls.number(out, starts[good], stops[good])
+        if len(self) > before:
+            if len(self) > len(self._host):
+                self._host, self._path = (_grown(array, len(self)) for array in (self._host, self._path))
+            spans = np.empty(len(self) - before, np.int64)
+            host_spans(self.urls.data, self.urls.offsets[before : len(self) + 1], spans, self._path[before : len(self)])
+            self._host[before : len(self)] = self.hosts.number(self.urls.data, spans, self._path[before : len(self)])
+        return numbers, bad
+
+    def by_host(self, pages: Ints) -> tuple[Ints, Ints]:
+        """Return these pages ordered by host, and where each host's begin (one place more than hosts)."""
+        hosts = self.host[pages]
+        counts = np.bincount(hosts, minlength=len(self.hosts))
+        return pages[np.argsort(hosts, kind="stable")], np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

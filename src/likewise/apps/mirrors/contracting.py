@@ -1,0 +1,306 @@
+"""Graph contraction: fold pages that are one, relabel the links, compare outlinks again, until nothing folds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.arrays import Ints
+from likewise.errors import ParameterError
+from likewise.kernels import contraction as kernels
+from likewise.kernels import graph as graphs
+
+OWNER = "mirrors"
+SIMILAR, LEAST, COMMON, TEMPLATE = 0.9, 3, 1000, 0.5
+TEMPLATE_PAGES = 20
+"""A host must have so many pages with links before one of them can be said to be on most of its pages."""
+ROOM = 1 << 20
+
+Numbers = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round folded: by what it knew that pages are one, how many were folded, how many were looked at."""
+
+    by: str
+    folded: int
+    looked: int
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """For every node the lowest number of those it is one with; the rounds; and what was left out."""
+
+    folded: Ints
+    rounds: list[Round]
+    links: int
+    template_links: int = 0
+    compared: int = 0
+    crowded: int = 0
+
+
+@dataclass(frozen=True)
+class Rules:
+    """When two pages are one by their outlinks.
+
+    similar: Jaccard similarity of their sets of outlinks, at least. least: so many outlinks each, at least; pages with
+    one link, to the home page, are not the same for that. template: links that stand on more than this fraction of a
+    host's pages (of 20 or more) are not compared. common: of the pages that share a rare outlink, so many are compared.
+    """
+
+    similar: float = SIMILAR
+    least: int = LEAST
+    template: float = TEMPLATE
+    common: int = COMMON
+
+    def __post_init__(self) -> None:
+        for name in ("similar", "template"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+                raise ParameterError.of(OWNER, name, "in (0, 1]", value)
+        for name in ("least", "common"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 1 << 31:
+                raise ParameterError.of(OWNER, name, "a positive whole number", value)
+
+
+def contract(
+    source: Any,
+    target: Any,
+    nodes: int | None = None,
+    *,
+    same: Any = None,
+    host: Any = None,
+    similar: float = SIMILAR,
+    least: int = LEAST,
+    template: float = TEMPLATE,
+    common: int = COMMON,
+    tick: Callable[[int], None] = lambda folded: None,
+) -> Contraction:
+    """Fold nodes of a graph that are the same by their links, and nodes that become so by that, until nothing folds.
+
+    source, target: the ends of every link, numbers from 0. same: for every node, a number; nodes with the same number,
+    if it is not negative, are one from the start. host: the host of every node; without it no link is a template's.
+    Each round folds all nodes with equal sets of outlinks; where there are none, it folds nodes with `similar` ones,
+    each into a node that it is itself similar to. A folded node has the outlinks of all its pages, but for those to
+    itself. Only nodes that link to a folded one are looked at again. The other parameters are those of `find`.
+
+    >>> trees = contract([0, 0, 3, 3], [1, 2, 4, 5], same=[-1, 7, 8, -1, 7, 8], least=2)
+    >>> trees.folded.tolist(), [(one.by, one.folded) for one in trees.rounds]
+    ([0, 1, 2, 0, 1, 2], [('given', 2), ('equal outlinks', 1)])
+    """
+    rules = Rules(similar, least, template, common)
+    work = _build(np.asarray(source, np.int32), np.asarray(target, np.int32), nodes, host, same, rules)
+    given = _groups_of(work, same)
+    if given:
+        tick(work.fold(given, "given", len(work.graph.label), unite=True))
+    changed: Numbers = np.flatnonzero(work.graph.size > 0).astype(np.int32)
+    dirty: list[Numbers] = []
+    while True:
+        fresh = work.refresh(changed)
+        dirty.append(fresh)
+        found, by, looked = work.equal(fresh), "equal outlinks", len(fresh)
+        if not found and rules.similar < 1:
+            waiting = np.unique(np.concatenate(dirty))
+            dirty = []
+            found, by, looked = work.similar(waiting), "similar outlinks", len(waiting)
+        if not found:
+            break
+        unite = by != "equal outlinks"
+        tick(work.fold(found, by, looked, unite))
+        if unite:  # one that was similar to several is in one group only, and may be similar to the others still
+            dirty.append(np.unique(work.graph.label[found[1]]))
+        changed = work.changed
+    return work.answer()
+
+
+@dataclass
+class Work:
+    """A contraction under way; nodes are numbered by how many links lead to them, `known` has the user's numbers."""
+
+    graph: kernels.Graph
+    arena: Numbers
+    end: int
+    known: Numbers
+    rules: Rules
+    links: int
+    template_links: int
+    rounds: list[Round] = field(default_factory=list)
+    told: Ints = field(default_factory=lambda: np.zeros(3, np.int64))
+    index: kernels.Index | None = None
+    entries: int = 0
+    table: Numbers = field(default_factory=lambda: np.zeros(0, np.int32))
+    filled: int = 0
+    changed: Numbers = field(default_factory=lambda: np.zeros(0, np.int32))
+
+    def refresh(self, classes: Numbers) -> Numbers:
+        """Relabel the outlinks of these classes; return those with other outlinks than before."""
+        fresh = np.empty(len(classes), np.int32)
+        return fresh[: kernels.refresh(self.graph, self.arena, classes, fresh)]
+
+    def equal(self, classes: Numbers) -> tuple[Ints, Numbers] | None:
+        """Return groups of classes with equal outlinks."""
+        if not len(classes):
+            return None
+        if 2 * (self.filled + len(classes)) > len(self.table):
+            live = int((self.graph.size >= self.rules.least).sum())
+            self.table = np.zeros(1 << max(4, (4 * max(live, len(classes))).bit_length()), np.int32)
+            self.filled = 0  # these classes come now; the others are put in at once
+            mask = np.ones(len(self.graph.label), np.uint8)
+            mask[classes] = 0
+            self.filled = kernels.refill(self.graph, self.rules.least, mask, self.table)
+        left, right = np.empty(len(classes), np.int32), np.empty(len(classes), np.int32)
+        arguments = (self.graph, self.arena, classes, self.rules.least, self.table, left, right)
+        count, added = kernels.find_equal(*arguments)
+        self.filled += added
+        return _stars(left[:count], right[:count])
+
+    def similar(self, classes: Numbers) -> tuple[Ints, Numbers] | None:
+        """Return groups of classes with similar outlinks: one, and those that are similar to it."""
+        pairs = self._similar_pairs(classes)
+        if not len(pairs):
+            return None
+        keys = np.unique(np.sort(pairs, axis=1).astype(np.int64) @ np.array([1 << 32, 1]))
+        nodes, ends = np.unique(np.concatenate([keys >> 32, keys & 0xFFFFFFFF]), return_inverse=True)
+        left, right = ends[: len(keys)], ends[len(keys) :]
+        removed_by = graphs.keepers(np.argsort(self.graph.first[nodes]), left, right)
+        gone = np.flatnonzero(removed_by >= 0)
+        keeper = left[removed_by[gone]] + right[removed_by[gone]] - gone
+        return _stars(nodes[keeper].astype(np.int32), nodes[gone].astype(np.int32))
+
+    def _similar_pairs(self, classes: Numbers) -> Numbers:
+        n = len(self.graph.label)
+        if self.index is None:
+            room = max(16, 2 * len(classes))
+            empty = np.full(n, -1, np.int32)
+            lists = [np.empty(room, np.int32) for _ in range(2)]
+            self.index = kernels.Index(empty, lists[0], lists[1], np.zeros(n, np.int64))
+        parts, begin, room = [], 0, ROOM
+        while begin < len(classes):
+            left, right = np.empty(room, np.int32), np.empty(room, np.int32)
+            rules = (self.rules.least, self.rules.similar, self.rules.common)
+            done, self.entries, count = kernels.find_similar(
+                self.graph, self.arena, classes, begin, *rules, self.index, self.entries, left, right, self.told
+            )
+            parts.append(np.stack([left[:count], right[:count]], axis=1))
+            if done == begin:
+                room *= 2
+            begin = done
+            if begin < len(classes):
+                more = self.entries // 2 + int(self.graph.size[classes[begin]])
+                following, owner = (np.concatenate([part, np.empty(more, np.int32)]) for part in self.index[1:3])
+                self.index = self.index._replace(following=following, owner=owner)
+        return np.concatenate(parts) if parts else np.empty((0, 2), np.int32)
+
+    def fold(self, groups: tuple[Ints, Numbers], by: str, looked: int, unite: bool) -> int:
+        """Fold groups of classes; `changed` are then the classes to look at again."""
+        offsets, members = groups
+        if unite:
+            need = int(self.graph.size[members].sum(dtype=np.int64))
+            if self.end + need > len(self.arena):
+                live = self.graph.label == np.arange(len(self.graph.label))
+                room = int(self.graph.size[live].sum(dtype=np.int64)) + need
+                out = np.empty(room + room // 8, np.int32)
+                self.end = kernels.compact(self.graph, self.arena, out)
+                self.arena = out
+        changed = np.empty(len(self.graph.label), np.int32)
+        count, self.end = kernels.fold(self.graph, self.arena, self.end, offsets, members, unite, changed)
+        self.changed = changed[:count].copy()
+        folded = len(members) - (len(offsets) - 1)
+        self.rounds.append(Round(by, folded, looked))
+        return folded
+
+    def answer(self) -> Contraction:
+        """Return what was folded, by the numbers that the user knows."""
+        folded = np.empty(len(self.known), np.int64)
+        folded[self.known] = self.graph.first[self.graph.label]
+        crowded, compared, _ = self.told.tolist()
+        return Contraction(folded, self.rounds, self.links, self.template_links, compared, crowded)
+
+
+def _stars(keeper: Numbers, gone: Numbers) -> tuple[Ints, Numbers] | None:
+    """Make groups of pairs: each keeper and those that go with it."""
+    if not len(gone):
+        return None
+    order = np.argsort(keeper, kind="stable")
+    keeper, gone = keeper[order], gone[order]
+    new = np.concatenate([[True], keeper[1:] != keeper[:-1]])
+    firsts = np.flatnonzero(new)
+    members = np.insert(gone, firsts, keeper[firsts])
+    return np.append(firsts + np.arange(len(firsts)), len(members)), members
+
+
+def _groups_of(work: Work, same: Any) -> tuple[Ints, Numbers] | None:
+    """Return the groups of nodes that are one from the start."""
+    if same is None:
+        return None
+    numbers = np.asarray(same)[work.known]
+    nodes = np.flatnonzero(numbers >= 0)
+    nodes = nodes[np.argsort(numbers[nodes], kind="stable")]
+    numbers = numbers[nodes]
+    new = np.concatenate([[True], numbers[1:] != numbers[:-1]]) if len(numbers) else np.zeros(0, bool)
+    firsts = np.append(np.flatnonzero(new), len(nodes))
+    sizes = np.diff(firsts)
+    keep = np.repeat(sizes > 1, sizes)
+    several = sizes[sizes > 1]
+    if not len(several):
+        return None
+    return np.concatenate([[0], np.cumsum(several)]).astype(np.int64), nodes[keep].astype(np.int32)
+
+
+def _build(source: Numbers, target: Numbers, nodes: int | None, host: Any, same: Any, rules: Rules) -> Work:
+    """Number the nodes by how many links lead to them, and sort the links both ways."""
+    if len(source) != len(target):
+        raise ParameterError.of(OWNER, "target", f"as long as source, {len(source)}", len(target))
+    highest = max(int(source.max(initial=-1)), int(target.max(initial=-1)), len(same) - 1 if same is not None else -1)
+    n = highest + 1 if nodes is None else nodes
+    if highest >= n or (len(source) and min(source.min(), target.min()) < 0):
+        raise ParameterError.of(OWNER, "source", f"numbers of nodes, from 0 to {n - 1}", highest)
+    for name, given in (("same", same), ("host", host)):
+        if given is not None and len(given) != n:
+            raise ParameterError.of(OWNER, name, f"as long as there are nodes, {n}", len(given))
+    start = np.empty(n + 1, np.int64)
+    kernels.count_ends(target, start)
+    known = np.argsort(np.diff(start), kind="stable").astype(np.int32)
+    rank = np.empty(n, np.int32)
+    rank[known] = np.arange(n, dtype=np.int32)
+    source, target = rank[source], rank[target]
+    kernels.count_ends(target, start)
+    sources = np.empty(len(source), np.int32)
+    kernels.group_by_end(target, source, start, sources)
+    del source, target
+    out_start, targets = _turned(start, sources)
+    links = kernels.without_repetition(out_start, targets)
+    start, sources = _turned(out_start, targets[:links])
+    template_links = 0
+    if host is not None and links:
+        hosts = np.asarray(host, np.int64)[known]
+        pages = np.bincount(hosts[np.diff(out_start) > 0], minlength=int(hosts.max(initial=0)) + 1)
+        limit = np.where(pages >= TEMPLATE_PAGES, rules.template * pages, np.inf)
+        last = np.full(len(pages), -1, np.int64)
+        left = kernels.without_common(start, sources, hosts, limit, np.zeros(len(pages), np.int64), last)
+        template_links = links - left
+        sources = sources[:left]
+        out_start, targets = _turned(start, sources)
+        start, sources = _turned(out_start, targets)
+    else:
+        targets = targets[:links]
+    sizes = np.diff(out_start).astype(np.int32)
+    empty = np.zeros(n, np.uint64)
+    label = np.arange(n, dtype=np.int32)
+    graph = kernels.Graph(
+        start, sources, label, label.copy(), np.diff(start), known.astype(np.int64), out_start[:-1].copy(), sizes,
+        empty, empty.copy(), np.zeros(n, np.uint8),
+    )  # fmt: skip
+    return Work(graph, targets, len(targets), known, rules, links, template_links)
+
+
+def _turned(start: Ints, ends: Numbers) -> tuple[Ints, Numbers]:
+    out_start, out = np.empty(len(start), np.int64), np.empty(len(ends), np.int32)
+    kernels.turned(start, ends, out_start, out)
+    return out_start, out

@@ -1,0 +1,194 @@
+"""Hosts as sets of positional bigrams, candidate pairs of them, and the paths that two hosts share (S4, A3)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.apps.mirrors.addresses import Pages
+from likewise.apps.mirrors.settings import Settings
+from likewise.arrays import Hashes, Ints, Sets, concatenate
+from likewise.pipeline import pairs as similar_pairs
+from likewise.record import Record
+
+DEEPEST = 3
+"""Folders that one mirror may have above the other's pages."""
+SHARE = 0.1
+"""The part of the smaller host's paths that two mirrors share, at least."""
+BATCH = 1 << 20
+
+
+@dataclass(frozen=True)
+class HostPairs:
+    """Pairs of hosts, `left` before `right`, how similar they are, and what they share.
+
+    skip_left, skip_right: folders that stand above the shared paths on each; shared: paths, without those folders.
+    """
+
+    left: Ints
+    right: Ints
+    similarity: NDArray[np.float64]
+    shared: Ints
+    skip_left: Ints
+    skip_right: Ints
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def where(self, flags: NDArray[np.bool_]) -> HostPairs:
+        """Return some of the pairs."""
+        return HostPairs(*(getattr(self, one.name)[flags] for one in fields(self)))
+
+
+@dataclass(frozen=True)
+class Tails:
+    """The different paths of each host without the first folders, as ascending hashes; their pages; those folders."""
+
+    values: Hashes
+    offsets: Ints
+    pages: Ints
+    tops: Hashes
+
+
+class Paths:
+    """The paths of each host's pages that have a token, as hashes, without the first folders or with them."""
+
+    def __init__(self, pages: Pages, listed: Ints, settings: Settings) -> None:
+        from likewise.kernels.urls import count_tokens
+
+        chunk = pages.urls.chunk()
+        tokens = np.empty(len(listed), np.int64)
+        count_tokens(chunk.data, chunk.offsets, pages.path, settings.urls.stop_table(), listed, tokens)
+        self.pages = pages
+        self.order, self.begins = pages.by_host(listed[tokens > 0])
+        self.sizes = np.diff(self.begins)
+        self.paired = np.zeros(len(self.sizes), bool)
+        self._tails: dict[int, Tails] = {}
+        self._tops: dict[tuple[int, int], str] = {}
+
+    def of(self, host: int) -> Ints:
+        """Return the pages of a host."""
+        return self.order[self.begins[host] : self.begins[host + 1]]
+
+    def tails(self, skip: int) -> Tails:
+        """Return the paths without `skip` folders of every host in a pair; all of a host stand below the same ones."""
+        if skip not in self._tails:
+            rows = self.order[np.repeat(self.paired, self.sizes)]
+            values, tops = hashed_paths(self.pages, rows, skip)
+            hosts = self.pages.host[rows]
+            keep = values != 0
+            if skip:
+                common = most_common(hosts[keep], tops[keep], len(self.sizes))
+                keep &= tops == common[hosts]
+            rows, values, hosts, tops = rows[keep], values[keep], hosts[keep], tops[keep]
+            order = np.lexsort((rows, values, hosts))
+            rows, values, hosts, tops = rows[order], values[order], hosts[order], tops[order]
+            new = np.ones(len(rows), bool)
+            new[1:] = (values[1:] != values[:-1]) | (hosts[1:] != hosts[:-1])
+            counts = np.bincount(hosts[new], minlength=len(self.sizes))
+            offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+            self._tails[skip] = Tails(values[new], offsets, rows[new], tops[new])
+        return self._tails[skip]
+
+    def match(self, left: Ints, right: Ints, similarity: NDArray[np.float64], least: int) -> HostPairs:
+        """Find what hosts share: first as the paths are, then without up to three folders on either side."""
+        from likewise.kernels.urls import count_shared
+
+        self.paired[left] = self.paired[right] = True
+        none = np.zeros(len(left), np.int64)
+        best = HostPairs(left, right, similarity, none, none.copy(), none.copy())
+        enough = np.maximum(least, np.minimum(self.sizes[left], self.sizes[right]) / 4)
+        for skip_left, skip_right in SKIPS:
+            open_still = np.flatnonzero(best.shared < enough)
+            if not len(open_still):
+                break
+            mine, theirs = self.tails(skip_left), self.tails(skip_right)
+            shared = np.empty(len(open_still), np.int64)
+            ends = left[open_still], right[open_still]
+            count_shared(mine.values, mine.offsets, theirs.values, theirs.offsets, *ends, shared)
+            better = shared > best.shared[open_still]
+            rows = open_still[better]
+            best.shared[rows], best.skip_left[rows], best.skip_right[rows] = shared[better], skip_left, skip_right
+        return best
+
+    def top(self, host: int, skip: int) -> str:
+        """Return the folders above the shared paths of a host, as text."""
+        if not skip:
+            return ""
+        if (host, skip) not in self._tops:
+            tails = self.tails(skip)
+            first = int(tails.offsets[host])
+            page = int(tails.pages[first]) if first < tails.offsets[host + 1] else -1
+            path = "" if page < 0 else self.pages.urls.text(page)[self._path_at(page) :]
+            self._tops[host, skip] = "/".join(path.split("/")[: skip + 1])
+        return self._tops[host, skip]
+
+    def _path_at(self, page: int) -> int:
+        return int(self.pages.path[page] - self.pages.urls.offsets[page])
+
+
+SKIPS = sorted(product(range(DEEPEST + 1), repeat=2), key=lambda skips: (sum(skips), max(skips), skips))
+
+
+def most_common(hosts: Ints, tops: Hashes, count: int) -> Hashes:
+    """Return the most common value of each host, 0 for a host without any.
+
+    >>> most_common(np.array([0, 0, 0, 2]), np.array([7, 9, 9, 5], np.uint64), 3).tolist()
+    [9, 0, 5]
+    """
+    common = np.zeros(count, np.uint64)
+    if len(hosts):
+        order = np.lexsort((tops, hosts))
+        hosts, tops = hosts[order], tops[order]
+        new = np.flatnonzero(np.concatenate([[True], (hosts[1:] != hosts[:-1]) | (tops[1:] != tops[:-1])]))
+        sizes = np.diff(np.append(new, len(hosts)))
+        by_size = np.argsort(sizes, kind="stable")
+        common[hosts[new[by_size]]] = tops[new[by_size]]
+    return common
+
+
+def hashed_paths(pages: Pages, rows: Ints, skip: int) -> tuple[Hashes, Hashes]:
+    """Hash the paths of these pages without `skip` folders, and those folders; 0 where there are not so many."""
+    from likewise.kernels.urls import path_hashes
+
+    chunk = pages.urls.chunk()
+    tails, tops = np.empty(len(rows), np.uint64), np.empty(len(rows), np.uint64)
+    path_hashes(chunk.data, chunk.offsets, pages.path, np.ascontiguousarray(rows), skip, tails, tops)
+    return tails, tops
+
+
+def host_sets(paths: Paths, hosts: Ints, settings: Settings) -> Sets:
+    """Return each host as the set of the positional bigrams of its paths; many pages at a time, not all."""
+    chunk, shingler = paths.pages.urls.chunk(), settings.urls
+    parts, begin = [], 0
+    totals = np.concatenate([[0], np.cumsum(paths.sizes[hosts])])
+    while begin < len(hosts):
+        end = max(begin + 1, int(np.searchsorted(totals, totals[begin] + BATCH, side="right")) - 1)
+        rows = np.concatenate([paths.of(int(host)) for host in hosts[begin:end]])
+        parts.append(shingler.united(chunk, rows, (totals[begin + 1 : end + 1] - totals[begin]).astype(np.int64)))
+        begin = end
+    return concatenate(parts)
+
+
+def host_pairs(paths: Paths, settings: Settings, record: Record, **search: Any) -> HostPairs:
+    """Find the pairs of hosts that are similar as sets, and what they share; those that share little are left out."""
+    hosts = np.flatnonzero(paths.sizes >= settings.least)
+    record.counts["hosts_compared"] = len(hosts)
+    with record.stage("sets"):
+        sets = host_sets(paths, hosts, settings)
+    with record.stage("join"):
+        found = similar_pairs(sets, threshold=settings.threshold, recall=settings.recall, **search)
+    stats = json.loads(found.schema.metadata[b"likewise"])
+    if "abridged" in stats:
+        record.notes["abridged"] = stats["abridged"]
+    record.counts["candidates"] = len(found)
+    left, right = (hosts[found[name].to_numpy()] for name in ("id_a", "id_b"))
+    with record.stage("verify"):
+        pairs = paths.match(left, right, found["similarity"].to_numpy(), settings.least)
+    few = np.minimum(paths.sizes[left], paths.sizes[right])
+    return pairs.where(pairs.shared >= np.maximum(settings.least, SHARE * few))
