@@ -25,6 +25,7 @@ def compile_all() -> None:
 
     import likewise
     from likewise.apps.passages import find
+    from likewise.apps.ratings import tastes
     from likewise.measures import batch
 
     words = [f"word{i}" for i in range(60)]
@@ -51,3 +52,5 @@ def compile_all() -> None:
         likewise.pairs(np.arange(8, dtype=np.uint64), measure="hamming", within=1, method=method)
     batch.jaccard(sets, sets)
     find(texts, texts)
+    for top in (None, 1):
+        tastes({"a": words, "b": words[1:], "c": words[:3]}, top=top, everyone=True)
