@@ -20,7 +20,7 @@ Examples:
   likewise tastes ratings.dat --as stars --union sum --out tastes/           user::item::rating
   likewise tastes sales.parquet --user buyer --item sku --top 20 --out tastes/
   likewise tastes baskets.txt.gz --only items --out tastes/                  one basket a line
-  likewise tastes ratings.csv --everyone --by customers --out tastes/
+  likewise tastes ratings.csv --everyone --by items --out tastes/
 
 \b
 DIR will hold:
@@ -40,8 +40,8 @@ DIR will hold:
     type=click.Choice(["auto", "bought", "liked", "liked-hated", "stars"]),
     default="auto",
     show_default=True,
-    help="What goes into the sets. bought: every pair. liked: pairs rated well. liked-hated: two elements for each item. "
-    "stars: an item n times, as a bag. auto: liked if there are ratings.",
+    help="What goes into the sets. bought: every pair. liked: pairs rated well. liked-hated: two elements for each "
+    "item. stars: an item n times, as a bag. auto: liked if there are ratings.",
 )
 @click.option(
     "--like", type=float, metavar="X", help="Ratings from here on are liked.  [default: upper quarter of the scale]"
@@ -66,10 +66,10 @@ DIR will hold:
 @click.option("--count", type=int, default=10, show_default=True, help="Items to recommend to each.")
 @click.option(
     "--by",
-    type=click.Choice(["items", "customers"]),
-    default="items",
+    type=click.Choice(["customers", "items"]),
+    default="customers",
     show_default=True,
-    help="items: those similar to the customer's items. customers: those of similar customers.",
+    help="customers: items of similar customers. items: those similar to the customer's items.",
 )
 @click.option(
     "--neighbours", type=int, default=50, show_default=True, help="Nearest items or customers that have a vote."
@@ -163,27 +163,30 @@ def _told(stats: dict[str, Any]) -> Iterator[str]:
 
 
 def _similar(side: str, method: dict[str, Any], counts: dict[str, Any], parameters: dict[str, Any]) -> Iterator[str]:
-    found = counts[f"similar_{side}"]
+    """Tell how many pairs of one side are similar, and which are closest."""
     reach = "" if parameters["top"] is None else f", the {parameters['top']} nearest of each"
-    how = (
-        f"lsh, recall {method.get('predicted_recall', 0):.4f} at the threshold" if method["taken"] == "lsh" else "exact"
-    )
+    how = "exact"
+    if method["taken"] == "lsh":
+        how = f"lsh, recall {method['predicted_recall']:.4f} at the threshold"
+    found = show.count(counts[f"similar_{side}"], "similar pair")
     closest = method["closest"]
     more = ""
     if closest:
-        more = f"; the closest: {closest['id_a']} and {closest['id_b']}, {closest['similarity']:.3f}, {closest['shared']:,} shared"
-    yield f"{side}: {show.count(found, 'similar pair')} ({parameters['threshold']:g} or more{reach}; {how}){more}"
+        names, shared = f"{closest['id_a']} and {closest['id_b']}", f"{closest['shared']:,} shared"
+        more = f"; the closest: {names}, {closest['similarity']:.3f}, {shared}"
+    yield f"{side}: {found} ({parameters['threshold']:g} or more{reach}; {how}){more}"
     if "abridged" in method:
-        yield f"  {method['abridged']['items']:,} {side} with equal sets are listed as pairs with the first of them only"
+        yield f"  {method['abridged']['items']:,} {side} with equal sets are listed with the first of them only"
 
 
 def _recommended(table: Any, user: str, by: str) -> Iterator[str]:
     """Tell what is recommended to a customer, and why."""
     rows = [row for row in table.to_pylist() if str(row["user"]) == user.strip()]
     if not rows:
-        yield f"for {user}: nothing to recommend; nobody shares an item with this customer"
+        yield f"for {user}: nothing to recommend; nobody else has what this customer has"
         return
-    yield f"for {user}, because of {'items like' if by == 'items' else 'customers like'} …"
+    whose = "these of their items" if by == "items" else "these customers"
+    yield f"for {user}: score, item, because of {whose}"
     width = min(40, max(len(str(row["item"])) for row in rows))
     for row in rows:
-        yield f"  {row['score']:7.3f}  {str(row['item']):<{width}}  {', '.join(map(str, row['because_of']))}"
+        yield f"  {row['score']:7.3f}  {row['item']!s:<{width}}  {', '.join(map(str, row['because_of']))}"

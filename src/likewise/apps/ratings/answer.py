@@ -59,7 +59,7 @@ class Tastes:
         return self.rows["items"].table() if "items" in self.rows else None
 
     def save(self, directory: str | os.PathLike[str]) -> None:
-        """Write customers.parquet, items.parquet, recommendations.parquet, of which some may be missing, and run.json."""
+        """Write customers.parquet, items.parquet, recommendations.parquet, or what there is of them, and run.json."""
         folder = Path(directory)
         check_folder(folder)
         staged = folder / WORK

@@ -21,6 +21,7 @@ from likewise.kernels import counting as kernels
 from likewise.parallel import in_order
 
 ROOM = 1 << 20
+WORD = 63
 CHUNK = 256
 ODD = np.uint64(0x9E3779B97F4A7C15)
 Floats = NDArray[np.float64]
@@ -107,7 +108,7 @@ class Lists:
         """Return all pairs at or above the threshold, sorted; None if there are more than `most`."""
         bits = max(1, len(self.all_sizes) - 1).bit_length()
         below = int(self.sizes.max(initial=1)).bit_length()
-        fits = 2 * bits + below < 64  # as for ten million sets of up to 32,767 elements
+        fits = 2 * bits + below <= WORD  # as for ten million sets of up to 32,767 elements
         parts: list[tuple[Any, ...]] = []
         total = 0
         for one, other, shared in self.pairs(threshold, summed, threads, tick):

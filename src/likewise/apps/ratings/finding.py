@@ -19,6 +19,7 @@ from likewise.parallel import check_threads
 from likewise.record import Observer, Record
 
 THRESHOLD = 0.2
+BLOCK = 1 << 20
 
 
 def tastes(
@@ -34,7 +35,7 @@ def tastes(
     users: Any = None,
     everyone: bool = False,
     count: int = 10,
-    by: str = "items",
+    by: str = "customers",
     neighbours: int = 50,
     method: str = "auto",
     recall: float = 0.99,
@@ -122,13 +123,14 @@ def _asked(ratings: Ratings, users: Any, everyone: bool) -> Any | None:
 
 def _closest(found: Found, ids: Any) -> dict[str, Any] | None:
     """Return the most similar pair, and of several the one that shares most."""
-    if not len(found):
+    best, most = -1, (0.0, 0)
+    for start in range(0, len(found), BLOCK):
+        similarity = found.part(slice(start, start + BLOCK))
+        shared = np.where(similarity < similarity.max(), 0, found.shared[start : start + BLOCK])
+        place = int(np.argmax(shared))
+        if (float(similarity[place]), int(shared[place])) > most:
+            best, most = start + place, (float(similarity[place]), int(shared[place]))
+    if best < 0:
         return None
-    similarity = found.similarity
-    best = int(np.argmax(np.where(similarity < similarity.max(), 0, found.shared)))
-    return {
-        "id_a": ids[int(found.left[best])].as_py(),
-        "id_b": ids[int(found.right[best])].as_py(),
-        "similarity": float(similarity[best]),
-        "shared": int(found.shared[best]),
-    }
+    pair = ids[int(found.left[best])].as_py(), ids[int(found.right[best])].as_py()
+    return {"id_a": pair[0], "id_b": pair[1], "similarity": most[0], "shared": most[1]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -144,6 +144,7 @@ def _joined(side: Side, aim: Aim, record: Record, method: dict[str, Any]) -> tup
     jaccard, sizes = table["similarity"].to_numpy(), side.sizes
     a, b = sizes[left], sizes[right]
     shared = np.rint(jaccard * (a + b) / (1 + jaccard)).astype(np.int64)
-    similarity = Found(left, right, shared, sizes, aim.summed).similarity if len(left) else np.zeros(0)
-    kept = (shared > 0) & (similarity >= aim.threshold)
-    return Found(left[kept], right[kept], shared[kept], sizes, aim.summed), method
+    full = np.flatnonzero(shared)  # two empty sets are alike to `pairs`; customers who have nothing are not
+    found = Found(left[full], right[full], shared[full], sizes, aim.summed)
+    kept = found.similarity >= aim.threshold
+    return replace(found, left=found.left[kept], right=found.right[kept], shared=found.shared[kept]), method

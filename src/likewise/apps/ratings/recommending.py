@@ -1,4 +1,4 @@
-"""`recommend`: what people with your tastes also bought, or what goes with what you bought (Section 3.1.3)."""
+"""`recommend`: what people with your tastes bought, or what goes with what you bought (Section 3.1.3)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Way:
     """How to recommend: so many items, by neighbours of the customer's items or of the customer, so many of each."""
 
     count: int = 10
-    by: str = "items"
+    by: str = "customers"
     neighbours: int = 50
     union: str = "max"
 
@@ -156,7 +156,7 @@ def recommend(
     users: Any = None,
     *,
     count: int = 10,
-    by: str = "items",
+    by: str = "customers",
     neighbours: int = 50,
     view: str = "auto",
     like: float | None = None,
@@ -169,14 +169,14 @@ def recommend(
     """Return an Arrow table (user, item, score, because_of): what these customers might like and do not have.
 
     source: `Ratings`, or what `read` takes, with its other parameters. users: an id, a list of ids, or None for all.
-    by="items": people who bought what you bought also bought. An item's score is the sum of its similarities to the
+    by="customers": people with your tastes bought. An item's score is the sum of the similarities of the `neighbours`
+        nearest customers who have it (and liked it); because_of are the nearest of these.
+    by="items": who bought what you bought also bought. The score is the sum of the item's similarities to the
         customer's items, over the `neighbours` nearest of each; because_of are the items that gave most.
-    by="customers": people with your tastes bought. The score is the sum of the similarities of the `neighbours` nearest
-        customers who have the item (and liked it); because_of are the nearest of these.
     view, like, hate, union: see `tastes`. Ratings weigh by their stars in the view "stars".
 
     >>> recommend({"ann": ["tea", "milk"], "bob": ["tea", "milk", "rum"], "eve": ["rum"]}, "ann").to_pylist()
-    [{'user': 'ann', 'item': 'rum', 'score': 0.6666666666666666, 'because_of': ['tea', 'milk']}]
+    [{'user': 'ann', 'item': 'rum', 'score': 0.6666666666666666, 'because_of': ['bob']}]
     """
     way = Way(count, by, neighbours, union)
     ratings = source if isinstance(source, Ratings) else read(source, **reading)

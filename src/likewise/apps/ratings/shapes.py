@@ -11,7 +11,8 @@ from likewise.errors import ColumnError
 NAMES = {
     "user": "user customer client member reader reviewer buyer person account visitor u household basket cart order "
     "invoice invoiceno transaction session",
-    "item": "item product movie film book isbn song track artist game anime sku article stockcode asin business i title",
+    "item": "item product movie film book isbn song track artist game anime sku article stockcode asin business i "
+    "title",
     "rating": "rating ratings stars star score vote grade overall",
 }
 ROLES = {role: names.split() for role, names in NAMES.items()}
