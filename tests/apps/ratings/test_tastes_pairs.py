@@ -127,7 +127,10 @@ def test_ratings_become_sets_for_every_function():
     assert "Ratings: 2 customers, 2 items, 4 pairs" in repr(rows)
 
 
-@pytest.mark.parametrize(("scale", "like", "hate"), [((1, 5), 4, 2), ((0, 10), 7.5, 2.5), ((0.5, 5), 3.875, 1.625)])
+@pytest.mark.parametrize(
+    ("scale", "like", "hate"),
+    [((1, 5), 4, 2), ((4, 5), 4, 2), ((0, 10), 7.5, 2.5), ((0.5, 5), 3.75, 1.25), ((-8, 8), 4, -4)],
+)
 def test_the_quarters_of_the_scale(scale, like, hate):
     rows = [("a", "x", scale[0]), ("b", "x", scale[1])]
     parameters = ratings.tastes(rows, view="liked-hated", **QUICK).stats["parameters"]

@@ -19,6 +19,7 @@ VIEWS = ("bought", "liked", "liked-hated", "stars")
 MOST_STARS = 100
 STEPS = (1, 2, 4, 10, 20, 100)
 """Stars are counted in whole stars, or in halves, quarters, tenths … of them."""
+SCALES = ((0, 1), (1, 5), (0, 5), (1, 10), (0, 10), (0, 100))
 SEED = np.uint64(0x7A57E5)
 SIDES = ("customers", "items")
 
@@ -112,7 +113,7 @@ class View:
             raise InputError(
                 f"the view '{name}' needs ratings, and there are none ({ratings.told}); name a column with --rating"
             )
-        low, high = ratings.scale
+        low, high = usual_scale(*ratings.scale)
         like = low + 0.75 * (high - low) if like is None else float(like)
         if name == "liked":
             return cls(name, like)
@@ -177,6 +178,18 @@ class View:
         bounds = {"like": self.like, "hate": self.hate}
         told = {name: value if math.isfinite(value) else None for name, value in bounds.items()}
         return {"view": self.name, **told, "steps": self.steps}
+
+
+def usual_scale(lowest: float, highest: float) -> tuple[float, float]:
+    """Return the scale that ratings from the lowest to the highest are on, a usual one if they reach its upper part.
+
+    >>> usual_scale(2, 5), usual_scale(0.5, 5), usual_scale(0, 8), usual_scale(-1, 1), usual_scale(1, 3)
+    ((1, 5), (0, 5), (0, 10), (-1, 1), (1, 3))
+    """
+    for low, high in SCALES:
+        if low <= lowest and 0.6 * high < highest <= high:
+            return low, high
+    return lowest, highest
 
 
 def _steps(ratings: Ratings) -> int:

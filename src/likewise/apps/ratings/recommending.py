@@ -62,7 +62,7 @@ class Recommender:
 
     def recommend(self, users: Ints, record: Record) -> Any:
         """Return a table (user, item, score, because_of) for these customers, best first."""
-        asked = users
+        asked = np.unique(users)
         if self.way.by == "items":
             events = np.concatenate([np.arange(self.offsets[u], self.offsets[u + 1]) for u in users] or [users])
             asked = np.unique(self.ratings.items[events[self.wanted[events] > 0]])
