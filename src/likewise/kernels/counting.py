@@ -18,6 +18,10 @@ NEARLY = 1 - 1e-9
 """Bounds that are computed in floating point are loosened by this much; what they let through is compared exactly."""
 
 
+PATIENCE = 2
+"""A search by the rarest elements may take this part of the steps of counting before it gives up."""
+
+
 @kernel
 def similarity_of(shared, a, b, summed):
     """Return the similarity of two sets."""
@@ -170,7 +174,7 @@ def meet_rare_first(
                 min(a - ones(maps[x] & ~maps[y]), b - ones(maps[y] & ~maps[x])) < need
             ):  # each such bit is one not shared
                 continue
-            work += min(b, most)
+            work += b + most
             c = shared_from(values, k, offsets[x + 1], offsets[y], offsets[y + 1], need)
             if c < 1:
                 continue
@@ -235,6 +239,7 @@ def best_partners(
         patience = 0
         for k in range(offsets[x], offsets[x + 1]):
             patience += starts[values[k] + 1] - starts[values[k]]
+        patience //= PATIENCE
         held = meet_rare_first(
             x, rows, sizes, maps, values, offsets, starts, members, first_of_size, threshold, summed, patience, stamps,
             best[i], best_rows[i], best_shared[i]

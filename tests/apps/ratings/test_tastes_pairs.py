@@ -91,7 +91,8 @@ def test_auto_weighs_the_methods(monkeypatch):
     monkeypatch.setattr(joining, "LITTLE", -1.0)
     weighed = ratings.tastes(rows, view="bought", **QUICK)
     predicted = weighed.stats["methods"]["customers"]["predicted_seconds"]
-    assert weighed.stats["methods"]["customers"]["taken"] == min(predicted, key=predicted.get)
+    best = min(predicted, key=lambda name: predicted[name] * joining.DOUBT[name])
+    assert weighed.stats["methods"]["customers"]["taken"] == best
     monkeypatch.setattr(joining, "MEETING", 1.0)
     other = ratings.tastes(rows, view="bought", **QUICK)
     assert other.stats["methods"]["customers"]["taken"] in ("exact", "lsh")

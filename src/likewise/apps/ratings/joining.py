@@ -28,6 +28,8 @@ MEETING = 3e-9
 LISTING = 7e-7
 """Seconds of one core in which `pairs` compares and lists a pair."""
 PAIR_BYTES = 32
+DOUBT = {"count": 1, "exact": 2, "lsh": 4}
+"""So many times cheaper a method must be: meetings are known, other costs are guessed, and hashing may miss pairs."""
 SAMPLE, SLOTS = 1000, 512
 NEARLY = 1 - 1e-12
 
@@ -97,7 +99,7 @@ def _chosen(side: Side, lists: Lists, aim: Aim) -> dict[str, Any]:
     listing = alike * (n / max(1, len(chosen))) ** 2 * LISTING
     seconds = {"count": count, "exact": choice.exact_seconds + listing, "lsh": choice.lsh_seconds + listing}
     told = {name: float(f"{value:.3g}") for name, value in seconds.items()}
-    taken = min(told, key=lambda name: told[name])
+    taken = min(told, key=lambda name: told[name] * DOUBT[name])
     others = ", ".join(f"{name} {value:g} s" for name, value in told.items() if name != taken)
     why = f"predicted to take {told[taken]:g} s of one core, {others}"
     return {"asked": "auto", "taken": taken, "why": why, "predicted_seconds": told}

@@ -17,6 +17,7 @@ from likewise.apps.ratings.counting import Lists
 from likewise.apps.ratings.joining import UNIONS
 from likewise.arrays import Ints, to_arrow
 from likewise.errors import InputError, ParameterError
+from likewise.kernels.pairs import radix_argsort
 from likewise.parallel import check_threads
 from likewise.record import Observer, Record
 
@@ -25,6 +26,7 @@ WAYS = ("items", "customers")
 REASONS = 3
 LEAST = 1e-12
 """Any two that share something are neighbours: of the nearest, there are few enough."""
+VOTES = 2e6
 Floats = NDArray[np.float64]
 
 
@@ -66,63 +68,89 @@ class Recommender:
         if self.way.by == "items":
             events = np.concatenate([np.arange(self.offsets[u], self.offsets[u + 1]) for u in users] or [users])
             asked = np.unique(self.ratings.items[events[self.wanted[events] > 0]])
-        with record.stage("recommend", len(asked)) as tick:
-            near = self._lists.best(asked, self.way.neighbours, LEAST, self.way.union == "sum", self.threads, tick)
-            starts = (
-                np.searchsorted(near.left, np.arange(self._owners + 1))
-                if len(near)
-                else np.zeros(self._owners + 1, int)
+        with record.stage("recommend", len(users)) as tick:
+            near = self._lists.best(
+                asked, self.way.neighbours, LEAST, self.way.union == "sum", self.threads, lambda _: None
             )
+            starts: Ints = np.searchsorted(near.left, np.arange(len(self._names) + 1))
             right, similarity = near.right.astype(np.int64), near.similarity
-            parts = [self._for_one(int(user), right, similarity, starts) for user in users]
-        counts = np.array([len(items) for items, _, _ in parts], np.int64)
-        reasons = [reason for _, _, because in parts for reason in because]
-        names = self.ratings.item_ids if self.way.by == "items" else self.ratings.user_ids
-        flat = np.concatenate([np.zeros(0, np.int64), *reasons])
-        offsets = np.concatenate([[0], np.cumsum([len(reason) for reason in reasons])]).astype(np.int32)
-        items = np.concatenate([np.zeros(0, np.int64), *(items for items, _, _ in parts)])
-        return pa.table(
-            {
-                "user": self.ratings.user_ids.take(to_arrow(np.repeat(users, counts))),
-                "item": self.ratings.item_ids.take(to_arrow(items)),
-                "score": to_arrow(np.concatenate([np.zeros(0), *(scores for _, scores, _ in parts)])),
-                "because_of": pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), names.take(to_arrow(flat))),
-            }
-        )
+            parts = []
+            for first in range(0, len(users), self._block):
+                some = users[first : first + self._block]
+                parts.append((some, *self._chosen(*self._votes(some, right, similarity, starts))))
+                tick(len(some))
+        return pa.concat_tables([self._table(*part) for part in parts])
 
     @property
-    def _owners(self) -> int:
-        return len(self.ratings.item_ids if self.way.by == "items" else self.ratings.user_ids)
+    def _names(self) -> Any:
+        return self.ratings.item_ids if self.way.by == "items" else self.ratings.user_ids
 
-    def _for_one(self, user: int, near: Ints, similarity: Floats, starts: Ints) -> tuple[Ints, Floats, list[Ints]]:
-        """Return the best items, their scores, and for each what speaks for it most."""
-        begin, end = self.offsets[user], self.offsets[user + 1]
-        own = self.ratings.items[begin:end]
+    @property
+    def _block(self) -> int:
+        """How many customers are done at a time, so that there are some millions of votes."""
+        mean = len(self.ratings.users) / max(1, len(self.ratings.user_ids))
+        return int(max(1, min(4096, VOTES / self.way.neighbours / max(1.0, mean))))
+
+    def _votes(self, users: Ints, near: Ints, similarity: Floats, starts: Ints) -> tuple[Ints, Floats, Ints]:
+        """Return votes for new items, their weights and who cast them; an item of the i-th customer is i·n + item."""
+        sizes = self.offsets[users + 1] - self.offsets[users]
+        events = _ranges(self.offsets[users], sizes)
+        owner = np.repeat(np.arange(len(users)), sizes)
+        own = owner * len(self.ratings.item_ids) + self.ratings.items[events]
         if self.way.by == "items":
-            liked = own[self.wanted[begin:end] > 0]
-            counts = starts[liked + 1] - starts[liked]
-            places = _ranges(starts[liked], counts)
-            items, votes = near[places], similarity[places]
-            votes = votes * np.repeat(self.wanted[begin:end][self.wanted[begin:end] > 0], counts)
-            because = np.repeat(liked, counts)
+            liked = self.wanted[events] > 0
+            owner, events = owner[liked], events[liked]
+            voter = self.ratings.items[events]
+            counts = starts[voter + 1] - starts[voter]
+            places = _ranges(starts[voter], counts)
+            items, weights = near[places], similarity[places] * np.repeat(self.wanted[events], counts)
         else:
-            those = slice(starts[user], starts[user + 1])
-            others = near[those]
-            counts = self.offsets[others + 1] - self.offsets[others]
-            events = _ranges(self.offsets[others], counts)
-            items = self.ratings.items[events]
-            votes = np.repeat(similarity[those], counts) * self.wanted[events]
-            because = np.repeat(others, counts)
-        new = ~np.isin(items, own) & (votes > 0)
-        items, votes, because = items[new], votes[new], because[new]
-        different, place = np.unique(items, return_inverse=True)
-        scores: Floats = np.bincount(place, weights=votes, minlength=len(different)).astype(np.float64)
-        best = np.lexsort((different, -scores))[: self.way.count]
-        reasons = []
-        for one in best:
-            voters = np.flatnonzero(place == one)
-            reasons.append(because[voters[np.lexsort((because[voters], -votes[voters]))][:REASONS]])
-        return different[best], scores[best], reasons
+            known = starts[users + 1] - starts[users]
+            places = _ranges(starts[users], known)
+            owner, voter = np.repeat(np.arange(len(users)), known), near[places]
+            counts = self.offsets[voter + 1] - self.offsets[voter]
+            events = _ranges(self.offsets[voter], counts)
+            items, weights = self.ratings.items[events], np.repeat(similarity[places], counts) * self.wanted[events]
+        keys = np.repeat(owner, counts) * len(self.ratings.item_ids) + items
+        new = (weights > 0) & ~_among(keys, own)
+        return keys[new], weights[new], np.repeat(voter, counts)[new]
+
+    def _chosen(self, keys: Ints, weights: Floats, voters: Ints) -> tuple[Ints, Ints, Floats, Ints, Ints]:
+        """Count the votes; return customers, items, scores, best first; and how many reasons each has, and these."""
+        order = radix_argsort(keys.astype(np.uint64), int(keys.max(initial=1)).bit_length())
+        keys, weights, voters = keys[order], weights[order], voters[order]
+        begins = np.flatnonzero(np.diff(keys, prepend=-1))
+        scores: Floats = np.add.reduceat(weights, begins) if len(begins) else np.zeros(0)
+        owner, item = np.divmod(keys[begins], len(self.ratings.item_ids))
+        best = np.lexsort((item, -scores, owner))
+        place = np.arange(len(best)) - np.searchsorted(owner[best], owner[best])
+        best = best[place < self.way.count]
+        sizes = (np.append(begins[1:], len(keys)) - begins)[best]
+        votes, choice = _ranges(begins[best], sizes), np.repeat(np.arange(len(best)), sizes)
+        order = np.lexsort((voters[votes], -weights[votes], choice))
+        rank = np.arange(len(votes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        reasons = voters[votes[order[rank < REASONS]]]
+        return owner[best], item[best], scores[best], np.minimum(sizes, REASONS), reasons
+
+    def _table(self, users: Ints, owner: Ints, items: Ints, scores: Floats, counts: Ints, reasons: Ints) -> Any:
+        """Name everything."""
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        because = self._names.take(to_arrow(reasons))
+        columns = {
+            "user": self.ratings.user_ids.take(to_arrow(users[owner])),
+            "item": self.ratings.item_ids.take(to_arrow(items)),
+            "score": to_arrow(scores),
+            "because_of": pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), because),
+        }
+        return pa.table(columns)
+
+
+def _among(keys: Ints, those: Ints) -> NDArray[np.bool_]:
+    """Tell which keys are among those, which ascend."""
+    if not len(those):
+        return np.zeros(len(keys), bool)
+    found: NDArray[np.bool_] = those[np.minimum(np.searchsorted(those, keys), len(those) - 1)] == keys
+    return found
 
 
 def _ranges(starts: Ints, counts: Ints) -> Ints:
