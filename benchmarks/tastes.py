@@ -287,9 +287,15 @@ def picture(path: Path, results: dict[str, Any]) -> None:
         table = tastes(path, view=view, threshold=0.02, only="customers", threads=1).customers
         assert table is not None
         scores = np.sort(table["similarity"].to_numpy())
-        left.plot(edges, len(scores) - np.searchsorted(scores, edges), color=colour, label=view)
+        counts = len(scores) - np.searchsorted(scores, edges)
+        left.plot(edges[counts > 0], counts[counts > 0], color=colour, label=view)
     left.axvline(THRESHOLD, color="#999999", linewidth=0.8, linestyle=":")
-    left.set(yscale="log", xlabel="similarity", ylabel="pairs of customers at least so similar", title="MovieLens 100k")
+    left.set(
+        yscale="log",
+        xlabel="similarity",
+        ylabel="pairs of customers at least so similar",
+        title="customers of MovieLens 100k",
+    )
     left.legend(frameon=False)
     names, shown = [], []
     for data, label in (("movielens", "films"), ("retail", "baskets")):
@@ -297,7 +303,7 @@ def picture(path: Path, results: dict[str, Any]) -> None:
             rows = results["held_out"][data]
             names.append(label)
             views = {row.get("view") for row in rows if row["by"] != "popularity"}
-            view = "bought" if "bought" in views else next(iter(views))
+            view = "liked" if "liked" in views else "bought"  # the defaults
             shown.append(
                 [rows[0]["hit_rate"]]
                 + [
@@ -312,8 +318,9 @@ def picture(path: Path, results: dict[str, Any]) -> None:
         bars = right.bar(np.arange(len(names)) + 0.27 * (place - 1), heights, 0.25, color=colour, label=way)
         right.bar_label(bars, fmt="%.2f", fontsize=8)
     right.set_xticks(range(len(names)), names)
-    right.set(ylabel="hit rate at 10", title="an item held out comes back")
-    right.legend(frameon=False, loc="upper left")
+    right.set(ylabel="hit rate at 10", title="an item that was held out comes back")
+    right.set_ylim(0, 1.3 * max(max(row) for row in shown))
+    right.legend(frameon=False, loc="upper right", ncols=3, fontsize=9)
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
