@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from likewise.arrays import END, Hashes, Ints, Sets, TextChunk, Texts, concatenate
-from likewise.errors import ParameterError
+from likewise.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from likewise.kernels.documents import Recipe
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 OTHER, WORD, SOLO, MARK, SPACE = range(5)
 WHITESPACE = ("collapse", "keep", "remove")
 BLANKS = " \t\n\v\f\r"
+MOST_COUNTED = 100_000
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 FORMS = get_args(Form)
 
@@ -217,10 +218,16 @@ class Tokens(Shingler):
 
     >>> Tokens().shingles("milk bread  milk"), Tokens(separator=";").shingles("whole milk; bread;")
     (['milk', 'bread'], ['whole milk', 'bread'])
+
+    counts: a number behind the last colon of a token says how often it is in the bag; "milk:2" is "milk milk".
+
+    >>> Tokens(counts=True).units("milk:2 bread 12:30:1 eggs:0")
+    ['milk', 'milk', 'bread', '12:30']
     """
 
     k: int = 1
     separator: str | None = None
+    counts: bool = False
 
     name: ClassVar[str] = "tokens"
 
@@ -230,6 +237,8 @@ class Tokens(Shingler):
             raise ParameterError("Tokens are taken as they are: leave out 'casefold'")
         if self.separator is not None and (len(self.separator.encode()) != 1 or self.separator in "\0" + END):
             raise ParameterError.of("Tokens", "separator", "one ASCII character", self.separator)
+        if self.counts:
+            object.__setattr__(self, "bag", True)
 
     def __str__(self) -> str:
         return self.name if self.k == 1 else super().__str__()
@@ -239,9 +248,19 @@ class Tokens(Shingler):
         if self.normalize:
             text = unicodedata.normalize(self.normalize, text)
         if text.endswith(END):
-            return text[:-1].split(END)
-        parts = re.split(f"[{BLANKS}]+", text) if self.separator is None else text.split(self.separator)
-        return [token for token in (part.strip(BLANKS) for part in parts) if token]
+            tokens = text[:-1].split(END)
+        else:
+            parts = re.split(f"[{BLANKS}]+", text) if self.separator is None else text.split(self.separator)
+            tokens = [token for token in (part.strip(BLANKS) for part in parts) if token]
+        return [one for token in tokens for one in repeated(token)] if self.counts else tokens
+
+    def prepare(self, chunk: TextChunk) -> TextChunk:
+        """Bring a chunk to the normal form asked for, and write counted tokens out."""
+        if not self.counts:
+            return super().prepare(chunk)
+        lists = [self.units(chunk.text(row)) for row in range(len(chunk))]
+        texts = ["".join(token + END for token in tokens) for tokens in lists]
+        return TextChunk.from_arrow(pa.array(texts, pa.large_string()))
 
     def recipe(self) -> Recipe:
         """Return what the kernels must know."""
@@ -251,6 +270,16 @@ class Tokens(Shingler):
         mark = ord(self.separator) if self.separator else 0
         hashes = np.zeros(128, np.uint64)
         return Recipe(True, self.k, 0, self.bits == 32, self.bag, False, hashes, kinds, folds, expansions, mark)
+
+
+def repeated(token: str) -> list[str]:
+    """Return a token as often as the number behind its last colon says; once if there is none."""
+    name, _, number = token.rpartition(":")
+    if not name or not (number.isascii() and number.isdecimal()):
+        return [token]
+    if len(number) > len(str(MOST_COUNTED)) or int(number) > MOST_COUNTED:
+        raise InputError(f"the token {token[:60]!r} counts more than {MOST_COUNTED:,} times; count in larger units")
+    return [name] * int(number)
 
 
 def fold(text: str) -> str:
@@ -324,7 +353,7 @@ def parse_shingler(spec: str | Shingler, lengths: Ints | None = None) -> Shingle
         key, _, value = option.partition("=")
         if key not in known:
             raise ParameterError.of("shingle", key, f"one of {', '.join(known)}", option)
-        if key in ("casefold", "bag"):
+        if key in ("casefold", "bag", "counts"):
             if value not in ("true", "false", ""):
                 raise ParameterError.of("shingle", key, "true or false", value)
             chosen[key] = value != "false"
@@ -337,7 +366,7 @@ def shingler_of(parameters: dict[str, Any]) -> Shingler:
     """Return the shingler whose `to_dict` is among these parameters, as run.json has them.
 
     >>> shingler_of({**Tokens(separator=",").to_dict(), "threshold": 0.8})
-    Tokens(k=1, casefold=False, normalize=None, bits=64, bag=False, separator=',')
+    Tokens(k=1, casefold=False, normalize=None, bits=64, bag=False, separator=',', counts=False)
     """
     name, _, number = parameters["shingle"].partition(":")
     kind = SHINGLERS[name]

@@ -47,6 +47,8 @@ SHARED = [
         "--shingle tokens.",
     ),
     click.option("--separator", metavar="CHAR", help="With --sets: what stands between tokens.  [default: blanks]"),
+    click.option("--bag", is_flag=True, help="With --sets: a token counts as often as it stands there (a bag)."),
+    click.option("--counts", is_flag=True, help="With --sets: bags in which milk:3 stands for milk three times."),
     click.option("--threads", type=int, help="Changes the speed, never the answer.  [default: all cores]"),
     click.option("--seed", type=int, default=1, show_default=True),
     click.option("--sketch", type=click.Choice(["fast", "classic"]), default="fast", show_default=True),
@@ -177,18 +179,20 @@ def dedup(
 
 
 def take_sets(context: click.Context, options: dict[str, Any]) -> None:
-    """Turn --sets and --separator into a shingler."""
+    """Turn --sets, --separator, --bag and --counts into a shingler."""
     from likewise.cli.exact import unescaped
     from likewise.errors import ParameterError
     from likewise.shingle import Tokens
 
     sets, separator = options.pop("sets"), options.pop("separator")
+    bag, counts = options.pop("bag"), options.pop("counts")
     if sets and context.get_parameter_source("shingle") != click.core.ParameterSource.DEFAULT:
         raise ParameterError("--sets and --shingle exclude each other; options of sets: --shingle tokens,bag=true")
-    if separator is not None and not sets:
-        raise ParameterError("--separator goes with --sets")
+    for name, given in (("separator", separator is not None), ("bag", bag), ("counts", counts)):
+        if given and not sets:
+            raise ParameterError(f"--{name} goes with --sets")
     if sets:
-        options["shingle"] = Tokens(separator=unescaped(separator))
+        options["shingle"] = Tokens(separator=unescaped(separator), bag=bag, counts=counts)
 
 
 def _settings_of(context: click.Context, against: list[Path]) -> dict[str, Any]:
@@ -242,6 +246,7 @@ Examples:
   likewise pairs 'answers/*.txt' --shingle chars:9 --threshold 0.3 --out pairs.jsonl
   likewise pairs corpus.parquet --threshold 0.5 --top 10 --out neighbours.parquet
   likewise pairs baskets.txt --sets --threshold 0.6 --out pairs.parquet
+  likewise pairs orders.txt --sets --counts --threshold 0.6 --out pairs.parquet    (milk:3 bread)
   likewise pairs titles.csv --text title --shingle chars:3 --threshold 0.9 --method exact --out pairs.csv
   likewise pairs embeddings.npy --measure angle --within 15 --out pairs.parquet
   likewise pairs images.parquet --vector pixels --id name --measure l2 --within 500 --out pairs.csv"""

@@ -1,0 +1,253 @@
+"""Which sets share how many elements, counted through the lists of the sets that each element is in.
+
+Sets are numbered by size, the smallest first; elements by how many sets have them, the rarest first. A set is its
+elements in ascending order, values[offsets[x]:offsets[x + 1]]; the sets with an element, ascending, are
+members[starts[e]:starts[e + 1]]; the sets of at least a given size begin at first_of_size[size]. The similarity of sets
+of a and b elements that share c is c / (a + b - c), or c / (a + b) if `summed`. `maps` has a word for each set, with
+the bits of its elements.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likewise.kernels import kernel
+from likewise.kernels.bits import ones
+
+NEARLY = 1 - 1e-9
+"""Bounds that are computed in floating point are loosened by this much; what they let through is compared exactly."""
+
+
+PATIENCE = 2
+"""A search by the rarest elements may take this part of the steps of counting before it gives up."""
+
+
+@kernel
+def similarity_of(shared, a, b, summed):
+    """Return the similarity of two sets."""
+    return shared / (a + b) if summed else shared / (a + b - shared)
+
+
+@kernel
+def needed(least, summed):
+    """Return which part of a + b two sets of a and b elements must share to be so similar, nearly."""
+    return (least if summed else least / (1 + least)) * NEARLY
+
+
+@kernel
+def place_of(members, begin, end, low):
+    """Return the first place from `begin` to `end` whose member is not below `low`."""
+    while begin < end:
+        middle = (begin + end) >> 1
+        if members[middle] < low:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@kernel
+def least_size(a, least, summed):
+    """Return the smallest size of a set that can be so similar to one of a elements."""
+    if summed:
+        return int(np.ceil(a * least / max(1 - least, 1e-12) * NEARLY))
+    return int(np.ceil(a * least * NEARLY))
+
+
+@kernel
+def largest_size(a, most, least, summed):
+    """Return the greatest size of a set that can be so similar to one of a elements, if they share at most `most`."""
+    if summed:
+        return int(min(most / least / NEARLY - a, 2.0**40))
+    return int(min(most / least / NEARLY + most - a, 2.0**40))
+
+
+@kernel
+def count_pairs(
+    x, last, sizes, values, offsets, starts, members, first_of_size, threshold, summed, counts, touched,
+    left, right, shared
+):  # fmt: skip
+    """Write the pairs of each set from x on with smaller ones; return where it stopped, and how many there are.
+
+    It stops at `last`, or where the next set might have more partners than there is room for. `counts` are zero.
+    """
+    found = 0
+    factor = needed(threshold, summed)
+    while x < last and found + x <= left.size:
+        a = offsets[x + 1] - offsets[x]
+        low = first_of_size[min(least_size(a, threshold, summed), first_of_size.size - 1)]
+        met = 0
+        for k in range(offsets[x], offsets[x + 1]):
+            element = values[k]
+            end = starts[element + 1]
+            for place in range(place_of(members, starts[element], end, low), end):
+                y = members[place]
+                if y >= x:
+                    break
+                if counts[y] == 0:
+                    touched[met] = y
+                    met += 1
+                counts[y] += 1
+        for i in range(met):
+            y = touched[i]
+            c = counts[y]
+            counts[y] = 0
+            b = sizes[y]
+            if c >= factor * (a + b) and similarity_of(c, a, b, summed) >= threshold:
+                left[found] = x
+                right[found] = y
+                shared[found] = c
+                found += 1
+        x += 1
+    return x, found
+
+
+@kernel
+def put(best, best_rows, best_shared, held, similarity, row, c):
+    """Put a partner in its place among the best, by similarity and then by row; return how many there are."""
+    top = best.size
+    if held == top and (similarity < best[top - 1] or (similarity == best[top - 1] and row > best_rows[top - 1])):
+        return held
+    i = held if held < top else top - 1
+    while i > 0 and (similarity > best[i - 1] or (similarity == best[i - 1] and row < best_rows[i - 1])):
+        best[i] = best[i - 1]
+        best_rows[i] = best_rows[i - 1]
+        best_shared[i] = best_shared[i - 1]
+        i -= 1
+    best[i] = similarity
+    best_rows[i] = row
+    best_shared[i] = c
+    return held + 1 if held < top else held
+
+
+@kernel
+def shared_from(values, k, end, m, limit, least):
+    """Count the elements that two sets share from places k and m on; -1 as soon as they cannot be as many as needed."""
+    c = 0
+    while k < end and m < limit:
+        if c + min(end - k, limit - m) < least:
+            return -1
+        if values[k] == values[m]:
+            c += 1
+            k += 1
+            m += 1
+        elif values[k] < values[m]:
+            k += 1
+        else:
+            m += 1
+    return c
+
+
+@kernel
+def meet_rare_first(
+    x, rows, sizes, maps, values, offsets, starts, members, first_of_size, threshold, summed, patience, stamps,
+    best, best_rows, best_shared
+):  # fmt: skip
+    """Find the best partners of a set by its rarest elements, until no set not met yet can be among them.
+
+    Return how many there are, or -1 - (how many so far) when that takes more steps than `patience`.
+    """
+    a = offsets[x + 1] - offsets[x]
+    top = best.size
+    held = 0
+    work = 0
+    least = threshold
+    factor = needed(least, summed)
+    for k in range(offsets[x], offsets[x + 1]):
+        most = offsets[x + 1] - k
+        if similarity_of(most, a, most, summed) < least:
+            break
+        element = values[k]
+        low = first_of_size[min(least_size(a, least, summed), first_of_size.size - 1)]
+        high = first_of_size[min(largest_size(a, most, least, summed) + 1, first_of_size.size - 1)]
+        place = place_of(members, starts[element], starts[element + 1], low)
+        while place < starts[element + 1] and members[place] < high:
+            y = members[place]
+            place += 1
+            work += 1
+            if y == x or stamps[y] == x:
+                continue
+            stamps[y] = x
+            b = sizes[y]
+            need = factor * (a + b)
+            if (
+                min(a - ones(maps[x] & ~maps[y]), b - ones(maps[y] & ~maps[x])) < need
+            ):  # each such bit is one not shared
+                continue
+            work += b + most
+            c = shared_from(values, k, offsets[x + 1], offsets[y], offsets[y + 1], need)
+            if c < 1:
+                continue
+            similarity = similarity_of(c, a, b, summed)
+            if similarity >= least:
+                held = put(best, best_rows, best_shared, held, similarity, rows[y], c)
+                if held == top:
+                    least = max(least, best[top - 1])
+                    factor = needed(least, summed)
+        if work > patience:
+            return -1 - held
+    return held
+
+
+@kernel
+def meet_all(
+    x, rows, sizes, values, offsets, starts, members, first_of_size, least, summed, counts, touched,
+    best, best_rows, best_shared
+):  # fmt: skip
+    """Find the best partners of a set by counting what it shares with all sets of its size; return how many."""
+    a = offsets[x + 1] - offsets[x]
+    low = first_of_size[min(least_size(a, least, summed), first_of_size.size - 1)]
+    high = first_of_size[min(largest_size(a, a, least, summed) + 1, first_of_size.size - 1)]
+    met = 0
+    for k in range(offsets[x], offsets[x + 1]):
+        end = starts[values[k] + 1]
+        for place in range(place_of(members, starts[values[k]], end, low), end):
+            y = members[place]
+            if y >= high:
+                break
+            if counts[y] == 0:
+                touched[met] = y
+                met += 1
+            counts[y] += 1
+    held = 0
+    factor = needed(least, summed)
+    for i in range(met):
+        y = touched[i]
+        c = counts[y]
+        counts[y] = 0
+        if c >= factor * (a + sizes[y]) and y != x:
+            similarity = similarity_of(c, a, sizes[y], summed)
+            if similarity >= least:
+                held = put(best, best_rows, best_shared, held, similarity, rows[y], c)
+                if held == best.size:
+                    least = max(least, best[held - 1])
+                    factor = needed(least, summed)
+    return held
+
+
+@kernel
+def best_partners(
+    probes, rows, sizes, maps, values, offsets, starts, members, first_of_size, threshold, summed, counts, touched,
+    stamps, best, best_rows, best_shared, found
+):  # fmt: skip
+    """Write the most similar partners of each probe, best first, ties by row; `stamps` are -1, `counts` zero.
+
+    A set's partners are sought by its rarest elements first. Where that takes as long as counting, they are counted.
+    """
+    for i in range(probes.size):
+        x = probes[i]
+        patience = 0
+        for k in range(offsets[x], offsets[x + 1]):
+            patience += starts[values[k] + 1] - starts[values[k]]
+        patience //= PATIENCE
+        held = meet_rare_first(
+            x, rows, sizes, maps, values, offsets, starts, members, first_of_size, threshold, summed, patience, stamps,
+            best[i], best_rows[i], best_shared[i]
+        )  # fmt: skip
+        if held < 0:
+            least = max(threshold, best[i, -1]) if -1 - held == best.shape[1] else threshold
+            held = meet_all(
+                x, rows, sizes, values, offsets, starts, members, first_of_size, least, summed, counts, touched,
+                best[i], best_rows[i], best_shared[i]
+            )  # fmt: skip
+        found[i] = held
