@@ -172,7 +172,7 @@ def parse_shingler(spec: str | Shingler, lengths: Ints | None = None) -> Shingle
     head, *options = str(spec).split(",")
     name, _, number = head.partition(":")
     if name not in SHINGLERS:
-        raise ParameterError.of("shingle", "shingle", "words:K, chars:K, stopwords:LANGUAGE or tokens", spec)
+        raise ParameterError.of("shingle", "shingle", "words:K, chars:K or tokens, or stopwords:LANGUAGE", spec)
     chosen: dict[str, Any] = {}
     if name == "stopwords":
         chosen, k = parse_list(number), 3

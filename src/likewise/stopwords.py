@@ -145,17 +145,7 @@ class StopWords(Shingler):
 
     def _masks(self) -> dict[str, int]:
         """Return every stop word as it may stand in a document, folded, and in which of `tongues` it is one."""
-        every = (1 << len(self.tongues)) - 1
-        lists = [(self.words, every)]
-        for bit, code in enumerate(stop_lists() if self.languages == (AUTO,) else self.languages):
-            lists.append((stop_lists()[code][1], 1 << bit if len(self.tongues) > 1 else 1))
-        masks: dict[str, int] = {}
-        for words, mask in lists:
-            text = " ".join(words)
-            spellings = [text] if self.casefold else [text, text.upper(), *(word.capitalize() for word in words)]
-            for word in self.units(" ".join(spellings)):
-                masks[word] = masks.get(word, 0) | mask
-        return masks
+        return _masks(self.languages, self.words, self.casefold, self.normalize)
 
     def recipe(self) -> Recipe:
         """Return what the kernels must know."""
@@ -178,6 +168,24 @@ class StopWords(Shingler):
         languages, sizes = np.empty(len(chunk), np.int64), np.empty(len(chunk), np.int64)
         survey_documents(chunk.data, chunk.offsets, np.arange(len(chunk)), self.recipe(), languages, sizes)
         return np.where(sizes == 0, EMPTY, languages)
+
+
+@functools.lru_cache(16)
+def _masks(languages: tuple[str, ...], words: tuple[str, ...], casefold: bool, form: Form | None) -> dict[str, int]:
+    """Return every stop word as it may stand in a document, folded, and in which languages it is one, as bits."""
+    auto = languages == (AUTO,)
+    every = (1 << len(stop_lists())) - 1 if auto else 1
+    lists = [(words, every)]
+    for bit, code in enumerate(stop_lists() if auto else languages):
+        lists.append((stop_lists()[code][1], 1 << bit if auto else 1))
+    masks: dict[str, int] = {}
+    for listed, mask in lists:
+        text = " ".join(listed)
+        text = text if casefold else " ".join([text, text.upper(), *(word.capitalize() for word in listed)])
+        for word in split_words(unicodedata.normalize(form, text) if form else text):
+            spelled = fold(word) if casefold else word
+            masks[spelled] = masks.get(spelled, 0) | mask
+    return masks
 
 
 @functools.lru_cache(8)

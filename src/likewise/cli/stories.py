@@ -37,7 +37,7 @@ DIR will hold:
     help="stopwords:LANGUAGE (da de en es fi fr hu it ne nl no pt ru sv tr; several: en+de; auto: guessed for each "
     "page), stopwords:FILE with your own list, stopwords:letters=3 for short words; or words:K, chars:K.",
 )
-@click.option("--threshold", type=float, default=0.5, show_default=True, help="Least Jaccard similarity of a pair.")
+@click.option("--threshold", type=float, default=0.3, show_default=True, help="Least Jaccard similarity of a pair.")
 @click.option(
     "--recall",
     type=float,

@@ -26,7 +26,7 @@ from likewise.shingle import Shingler, StopWords, Tokens, parse_shingler
 from likewise.store import Workspace
 
 SHINGLE = "stopwords:auto"
-THRESHOLD = 0.5
+THRESHOLD = 0.3
 KEEP = "longest"
 PAGES = (".html", ".htm", ".xhtml")
 TITLE_BYTES = 400
