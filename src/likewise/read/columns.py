@@ -173,7 +173,7 @@ def text_of(array: pa.Array, options: ReadOptions, where: str) -> tuple[pa.Array
     """Return a text column as (large) strings, and the rows that are null or not UTF-8."""
     array = decoded(array)
     if options.html:
-        return _texts_of_pages(array)
+        return texts_of_pages(array)
     if options.sets and is_list(array.type):
         array = spelled(array, where)
     kind = array.type
@@ -207,7 +207,7 @@ def text_of(array: pa.Array, options: ReadOptions, where: str) -> tuple[pa.Array
     return pa.array(values, text), trouble
 
 
-def _texts_of_pages(array: pa.Array) -> tuple[pa.Array, dict[int, Trouble]]:
+def texts_of_pages(array: pa.Array) -> tuple[pa.Array, dict[int, Trouble]]:
     """Return the text of every page of a column of HTML, strings or bytes, and the rows that are null."""
     from likewise.read.pages import page_text
 

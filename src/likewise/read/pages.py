@@ -34,7 +34,9 @@ ALONE = re.compile("area|base|br|col|embed|hr|img|input|link|meta|param|source|t
 """Elements without an end, or that end where the next one begins."""
 MANY_TAGS, DEEPEST = 5_000, 1_000
 """The time to parse a page grows with its tags times its depth: pages with so many tags and so deep are not parsed."""
-CRUDE = re.compile(r"<(script|style|template)\b.*?(?:</\1|\Z)|<!--.*?(?:-->|\Z)|<[^<>]*>?", re.IGNORECASE | re.DOTALL)
+CRUDE = re.compile(
+    r"<(script|style|template)\b.*?(?:</\1[^<>]*>?|\Z)|<!--.*?(?:-->|\Z)|<[^<>]*>?", re.IGNORECASE | re.DOTALL
+)
 
 
 def decode_page(data: bytes) -> str:

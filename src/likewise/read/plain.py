@@ -44,7 +44,7 @@ class Lines(Records):
         if not block.rows:
             return Piece(None, 0)
         texts = self._texts(block.data, block)
-        texts, trouble = text_of(texts, self.options, self.file.name)
+        texts, trouble = text_of(texts, replace(self.options, html=False), self.file.name)
         if b"\0" in block.data:
             for row in range(block.rows):
                 if b"\0" in block.data[block.split.starts[row] : block.split.ends[row]]:
