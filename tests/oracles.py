@@ -1,10 +1,15 @@
 """The naive truth, in plain Python integers and sets: slow, obvious, and shared with nothing in src."""
 
+import functools
 import re
 import unicodedata
 from collections import Counter
 from itertools import combinations
 from math import sqrt
+from pathlib import Path
+from types import SimpleNamespace
+
+import likewise
 
 MASK = (1 << 64) - 1
 LOW32 = (1 << 32) - 1
@@ -13,6 +18,7 @@ STREAM_ODD = 0xD6E8FEB86659FD93
 SHINGLE_BASE = 0x9FB21C651E98DF25
 SHORT_SEED = 0x2545F4914F6CDD1D
 TOKEN_SEED = 0x5851F42D4C957F2D
+STOPS = {}
 NOTHING = LOW32  # what stands in every slot of an empty set's signature
 
 
@@ -67,7 +73,7 @@ def tokens(shingler, text, kinds):
     return [piece.strip(" \t\n\v\f\r") for piece in pieces if piece.strip(" \t\n\v\f\r")]
 
 
-UNITS = {"words": words, "chars": chars, "tokens": tokens}
+UNITS = {"words": words, "chars": chars, "tokens": tokens, "stopwords": words}
 
 
 def units(shingler, text, kinds):
@@ -109,8 +115,62 @@ def distinct(values):
     return list(dict.fromkeys(values))
 
 
+@functools.cache
+def stop_lists():
+    lines = (Path(likewise.__file__).parent / "stopwords.txt").read_text(encoding="utf-8").splitlines()
+    return {line.split()[0]: line.split()[2:] for line in lines if not line.startswith("#")}
+
+
+def stop_words(shingler, kinds):
+    """A set of stop words for each language that a document may be written in."""
+    key = (shingler.languages, shingler.words, shingler.casefold, shingler.normalize)
+    if key not in STOPS:
+        STOPS[key] = stop_sets(shingler, kinds)
+    return STOPS[key]
+
+
+def stop_sets(shingler, kinds):
+    known = stop_lists()
+    lists = [known[code] for code in (known if shingler.languages == ("auto",) else shingler.languages)]
+    if shingler.languages != ("auto",):
+        lists = [[word for entries in lists for word in entries]]
+    found = []
+    for entries in lists:
+        spelled = [*entries, *shingler.words]
+        if not shingler.casefold:
+            spelled += [entry.upper() for entry in spelled] + [entry.capitalize() for entry in spelled]
+        found.append({word for entry in spelled for word in units(shingler, entry, kinds)})
+    return found
+
+
+def stop_starts(shingler, text, kinds):
+    """The numbers of the words that are stop words, with enough words behind them."""
+    if shingler.normalize:
+        text = unicodedata.normalize(shingler.normalize, text)
+    folded = words(shingler, text, kinds)
+    plain = words(SimpleNamespace(casefold=False), text, kinds)
+    stops = max(stop_words(shingler, kinds), key=lambda known: sum(word in known for word in folded))
+    lengths = [sum(kinds[ord(char)] != 3 for char in word) for word in plain]
+    return [
+        i
+        for i in range(len(folded) - shingler.k + 1)
+        if folded[i] in stops or (shingler.letters and lengths[i] <= shingler.letters)
+    ]
+
+
+def document_shingles(shingler, text, kinds):
+    """The hashes of all shingles of a document, repeated ones too, in 64 bits."""
+    hashes = [hash_unit(shingler, unit) for unit in units(shingler, text, kinds)]
+    if shingler.name != "stopwords":
+        return shingle_hashes(hashes, shingler.k)
+    starts = stop_starts(shingler, text, kinds)
+    if not starts:
+        return shingle_hashes(hashes, len(hashes) + 1)
+    return [polynomial(hashes[i : i + shingler.k]) for i in starts]
+
+
 def document_set(shingler, text, kinds):
-    values = shingle_hashes([hash_unit(shingler, unit) for unit in units(shingler, text, kinds)], shingler.k)
+    values = document_shingles(shingler, text, kinds)
     if shingler.bits == 32:
         values = [x >> 32 for x in values]
     if not shingler.bag:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from likewise.pipeline import pairs as pairs
     from likewise.rethresholding import rethreshold as rethreshold
     from likewise.shingle import Chars as Chars
+    from likewise.shingle import StopWords as StopWords
     from likewise.shingle import Tokens as Tokens
     from likewise.shingle import Words as Words
     from likewise.shingle import choose_k as choose_k
@@ -69,6 +70,7 @@ _HOME = {
     "WeightedMinHash": "likewise.families.weighted",
     "Sets": "likewise.arrays",
     "Similarities": "likewise.families.tuning",
+    "StopWords": "likewise.shingle",
     "Tokens": "likewise.shingle",
     "Words": "likewise.shingle",
     "choose_k": "likewise.shingle",

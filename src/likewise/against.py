@@ -30,7 +30,7 @@ from likewise.state import State
 
 MARK = np.uint64(0x9E3779B97F4A7C15)
 SETTINGS = ("threshold", "seed", "sketch", "ignore_common")
-OPTIONS = ("casefold", "normalize", "bits", "bag", "whitespace", "separator")
+OPTIONS = ("casefold", "normalize", "bits", "bag", "whitespace", "separator", "k", "languages", "words", "letters")
 
 
 class KeptItems(Items):
@@ -81,6 +81,7 @@ class KeptItems(Items):
             text=parameters["text"],
             lines=parameters["lines"],
             sets=parameters.get("sets", False),
+            html=parameters.get("html", False),
             encoding_errors=parameters["encoding_errors"],
         )
         start = 0

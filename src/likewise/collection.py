@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,10 +16,12 @@ from likewise.arrays import Ints, Sets, TextChunk, Texts, to_arrow
 from likewise.errors import InputError, ParameterError
 from likewise.identical import chunk_samples
 from likewise.items import Items, SetItems, TextItems
+from likewise.parallel import in_order
 from likewise.read import Aside, ReadOptions, Source, open_source
 from likewise.record import Record
-from likewise.shingle import Shingler, Words, parse_shingler
+from likewise.shingle import Shingler, StopWords, Words, parse_shingler
 from likewise.spill import TextBuilder, stored_chunks
+from likewise.stopwords import UNKNOWN
 from likewise.store import Draft, Workspace
 from likewise.tokens import hash_column
 
@@ -31,7 +33,8 @@ SMALL = 100_000
 class Collection:
     """What was read: the items, their ids (None: row numbers), the scores a keep policy needs, and the source.
 
-    Without items, the collection was not read but is known from an earlier run.
+    Without items, the collection was not read but is known from an earlier run. With stop words, `languages` holds for
+    each document what `StopWords.survey` says.
     """
 
     rows: int
@@ -40,6 +43,7 @@ class Collection:
     scores: Any | None
     source: Source | None
     shingler: Shingler | None
+    languages: Ints | None = None
 
     @property
     def aside(self) -> list[Aside]:
@@ -82,11 +86,12 @@ def collect(
         with record.stage("read", opened.total_rows or 0) as tick:
             read = _read(opened, threads, space, limit if opened.files else None, step, tick, record)
         if read is not None:
-            return _finished(opened, *read, shingle, options, record)
+            return _surveyed(_finished(opened, *read, shingle, options, record), record, threads)
     table, samples = space.array(step, "chunks"), space.array(step, "samples")
     texts = Texts(stored_chunks(space.path(step, "texts"), table), samples)
     ids, scores = (_stored(space.path(step, f"{name}.arrow")) for name in ("ids", "scores"))
-    return _finished(opened, texts, ids, scores, shingle, options, record, space.array(step, "lengths"))
+    collection = _finished(opened, texts, ids, scores, shingle, options, record, space.array(step, "lengths"))
+    return _surveyed(collection, record, threads)
 
 
 def _read(
@@ -174,6 +179,27 @@ def _finished(
     items = TextItems(texts, shingler, lengths)
     graded = _one_array(scores) if scores is not None else None
     return Collection(len(items), items, ids, graded, opened, shingler)
+
+
+def _surveyed(collection: Collection, record: Record, threads: int) -> Collection:
+    """With stop-word shingles: find the language of each document, and count those in which no shingle begins."""
+    shingler, items = collection.shingler, collection.items
+    if not isinstance(shingler, StopWords) or not isinstance(items, TextItems):
+        return collection
+    parts = [np.zeros(0, np.int64)]
+    with record.stage("stopwords", len(items)) as tick:
+        for part in in_order(lambda chunk: shingler.survey(chunk.load()), items.texts.chunks, threads):
+            parts.append(part)
+            tick(len(part))
+    languages = np.concatenate(parts)
+    counts = record.counts
+    counts["without_stop_words"] = counts.get("without_stop_words", 0) + int((languages == UNKNOWN).sum())
+    if len(shingler.tongues) > 1:
+        seen = record.notes.setdefault("languages", {})
+        for code, number in zip(shingler.tongues, np.bincount(languages[languages >= 0], minlength=64), strict=False):
+            if number:
+                seen[code] = seen.get(code, 0) + int(number)
+    return replace(collection, languages=languages)
 
 
 def _one_array(chunked: Any) -> Any:

@@ -21,7 +21,7 @@ from likewise.sketch import key_sets, key_texts
 
 Tick = Callable[[int], None]
 SET_BATCH = 100_000
-BYTES_A_BYTE = {"words": 2, "chars": 8, "tokens": 4}
+BYTES_A_BYTE = {"words": 2, "chars": 8, "tokens": 4, "stopwords": 2}
 """Bytes of a set, for each byte of text."""
 
 

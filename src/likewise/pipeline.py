@@ -60,6 +60,7 @@ def dedup(
     on_error: str = "stop",
     encoding_errors: str = "strict",
     lines: bool = False,
+    html: bool = False,
     out: str | Path | None = None,
     memory: str | int | None = None,
     spill: str | Path | None = None,
@@ -75,7 +76,7 @@ def dedup(
     dataset; `Sets`.
     text, id: the columns with the documents and their ids; without id, the row number (or the path, for text files).
     shingle: `Words(5)`, `Chars(9)` or "words:5", "chars:9"; `Tokens()` or "tokens" for sets of tokens, one a line of
-        a text file or a list column.
+        a text file or a list column; `StopWords("en")` or "stopwords:en" for pages with an article among other things.
     threshold, recall: a pair with this Jaccard similarity is found with at least this probability; every pair
         reported has at least this similarity, exactly computed.
     method: "lsh" finds pairs by locality-sensitive hashing, with the recall asked for; "exact" finds all of them, and
@@ -90,6 +91,7 @@ def dedup(
         many as cost about 5 % of the run, 0 for none.
     on_error: "stop" at a broken row, or "skip" it (counted and listed in `.aside`). encoding_errors: "strict" or
     "replace".
+    html: the documents are HTML pages; their text is compared (needs `pip install 'likewise[html]'`).
     out: a folder for the answer. A run of files that was interrupted there goes on where it was; `fresh` starts over.
     memory: how much to use, such as "4GiB"; by default half of what is free. What does not fit is kept in files, in
         the folder `spill`, or in `out`, or where temporary files go.
@@ -117,7 +119,9 @@ def dedup(
         shingle, bands, rows, method = _agreed(earlier, asked)
     chosen = Settings(shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method)
     budget = Budget.of("dedup", memory)
-    options = _read_options(shingle, text, id, policy.column, on_error, encoding_errors, lines, batch_rows, budget)
+    options = _read_options(
+        shingle, text, id, policy.column, on_error, encoding_errors, lines, html, batch_rows, budget
+    )
     count = check_threads("dedup", threads)
     record = Record(progress) if progress else Record()
     opened = source if isinstance(source, Sets) else open_source(source, options)
@@ -130,6 +134,7 @@ def dedup(
         "encoding_errors": encoding_errors,
         "lines": options.lines,
         "sets": options.sets,
+        "html": options.html,
         "against": [str(run.directory.absolute()) for run in earlier.states] if earlier else None,
     }
     inputs = opened.identity() if out is not None and isinstance(opened, Source) else None
@@ -292,6 +297,7 @@ def pairs(
     on_error: str = "stop",
     encoding_errors: str = "strict",
     lines: bool = False,
+    html: bool = False,
     memory: str | int | None = None,
     spill: str | Path | None = None,
     batch_rows: int | None = None,
@@ -335,7 +341,7 @@ def pairs(
         raise ParameterError.of("pairs", "top", "a positive whole number", top)
     chosen = Settings(shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method)
     budget = Budget.of("pairs", memory)
-    options = _read_options(shingle, text, id, None, on_error, encoding_errors, lines, batch_rows, budget)
+    options = _read_options(shingle, text, id, None, on_error, encoding_errors, lines, html, batch_rows, budget)
     count = check_threads("pairs", threads)
     search = chosen.search(count, budget)
     record = Record(progress) if progress else Record()
@@ -382,6 +388,7 @@ def _read_options(
     on_error: str,
     encoding_errors: str,
     lines: bool,
+    html: bool,
     batch_rows: int | None,
     budget: Budget,
 ) -> ReadOptions:
@@ -395,5 +402,6 @@ def _read_options(
         encoding_errors=encoding_errors,
         lines=lines or sets,
         sets=sets,
+        html=html,
         **more,
     )

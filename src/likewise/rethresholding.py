@@ -71,6 +71,7 @@ def rethreshold(
         encoding_errors=parameters["encoding_errors"],
         lines=parameters["lines"],
         sets=parameters.get("sets", False),
+        html=parameters.get("html", False),
     )
     with record.stage("read"):
         source = _unchanged(state, options)

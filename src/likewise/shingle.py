@@ -6,130 +6,33 @@ empty set; it is identical to other empty documents and similar to nothing else.
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 import unicodedata
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
-from importlib import resources
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from likewise.arrays import END, Hashes, Ints, Sets, TextChunk, Texts, concatenate
+from likewise.arrays import END, Ints, TextChunk
 from likewise.errors import InputError, ParameterError
+from likewise.shingling import FORMS as FORMS
+from likewise.shingling import Form as Form
+from likewise.shingling import Shingler as Shingler
+from likewise.spelling import SPACE, folding_tables
+from likewise.spelling import fold as fold
+from likewise.spelling import split_words as split_words
+from likewise.spelling import unicode_tables as unicode_tables
+from likewise.stopwords import StopWords as StopWords
+from likewise.stopwords import parse_list
 
 if TYPE_CHECKING:
     from likewise.kernels.documents import Recipe
 
-OTHER, WORD, SOLO, MARK, SPACE = range(5)
 WHITESPACE = ("collapse", "keep", "remove")
 BLANKS = " \t\n\v\f\r"
 MOST_COUNTED = 100_000
-Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
-FORMS = get_args(Form)
-
-
-@functools.cache
-def unicode_tables() -> tuple[Any, Any, Any]:
-    """Return (kinds, folds, expansions) for every code point; see kernels/text.py."""
-    with resources.files("likewise").joinpath("unicode.npz").open("rb") as file, np.load(file) as stored:
-        lengths = np.diff(np.append(stored["starts"].astype(np.int64), np.int64(0x110000)))
-        kinds = np.repeat(stored["kinds"], lengths)
-        points, targets = stored["points"].astype(np.int64), stored["folds"].astype(np.int32)
-    folds = np.arange(0x110000, dtype=np.int32)
-    single = targets[:, 1] == 0
-    folds[points[single]] = targets[single, 0]
-    expansions = np.concatenate([np.zeros((1, 3), np.int32), targets[~single]])
-    folds[points[~single]] = -np.arange(1, len(expansions), dtype=np.int32)
-    return kinds, folds, expansions
-
-
-@dataclass(frozen=True)
-class Shingler:
-    """What all shinglers share: k, folding, the Unicode normal form, bits of a hash, set or bag.
-
-    bits: 64 or 32. Two different shingles get the same hash with probability 2**-bits: among a billion different
-    shingles one expects 0.03 collisions with 64 bits, 116 million with 32.
-    bag: repeated shingles count as often as they occur; similarity is then Σ min / Σ max of the counts.
-    """
-
-    k: int
-    casefold: bool = False
-    normalize: Form | None = None
-    bits: int = 64
-    bag: bool = False
-
-    name: ClassVar[str] = ""
-
-    def __post_init__(self) -> None:
-        owner = type(self).__name__
-        if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= 1000:
-            raise ParameterError.of(owner, "k", "a whole number from 1 to 1000", self.k)
-        if self.normalize is not None and self.normalize not in FORMS:
-            raise ParameterError.of(owner, "normalize", f"None or one of {', '.join(FORMS)}", self.normalize)
-        if self.bits not in (32, 64):
-            raise ParameterError.of(owner, "bits", "32 or 64", self.bits)
-
-    def __str__(self) -> str:
-        return f"{self.name}:{self.k}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the parameters, for run.json."""
-        return {"shingle": str(self), **{key: value for key, value in asdict(self).items() if key != "k"}}
-
-    def units(self, text: str) -> list[str]:
-        """Return the units of one document, folded: its characters or its words."""
-        raise NotImplementedError
-
-    def shingles(self, text: str) -> list[str]:
-        """Return the different shingles of one document as text, in order of first appearance."""
-        units = self.units(text)
-        glue = "" if self.name == "chars" else " "
-        runs = [units[i : i + self.k] for i in range(len(units) - self.k + 1)] or ([units] if units else [])
-        return list(dict.fromkeys(glue.join(run) for run in runs))
-
-    def sets(self, texts: Any) -> Sets:
-        """Shingle a list of strings or an Arrow string array; the sets keep the order of first appearance."""
-        whole = Texts.of(texts)
-        parts = [self.chunk_sets(chunk.load(), np.arange(len(chunk))) for chunk in whole.chunks]
-        sets = concatenate(parts)
-        return Sets(sets.values.astype(np.uint32), sets.offsets) if self.bits == 32 else sets
-
-    def recipe(self) -> Recipe:
-        """Return what the kernels must know."""
-        raise NotImplementedError
-
-    def prepare(self, chunk: TextChunk) -> TextChunk:
-        """Bring a chunk to the normal form asked for."""
-        if self.normalize is None or not (chunk.data >= 128).any():
-            return chunk
-        buffers = [None, pa.py_buffer(chunk.offsets), pa.py_buffer(chunk.data)]
-        array = pa.Array.from_buffers(pa.large_string(), len(chunk), buffers)
-        return TextChunk.from_arrow(pc.utf8_normalize(array, form=self.normalize))
-
-    def chunk_sets(self, chunk: TextChunk, rows: Ints, common: Hashes | None = None) -> Sets:
-        """Shingle these rows of a chunk; the shingles in the table `common` are left out."""
-        from likewise.kernels.documents import set_documents
-
-        chunk = self.prepare(chunk)
-        recipe = self.recipe()
-        if common is not None:
-            recipe = recipe._replace(common=common)
-        parts: list[Sets] = []
-        while len(rows):
-            lengths = chunk.offsets[rows + 1] - chunk.offsets[rows]
-            room = max(int(lengths.sum()) // (4 if recipe.words else 1), int(lengths[0]) * 3 // 2) + len(rows)
-            values = np.empty(room, np.uint64)
-            offsets = np.empty(len(rows) + 1, np.int64)
-            written = set_documents(chunk.data, chunk.offsets, rows, recipe, values, offsets)
-            done = int(np.argmin(offsets)) - 1 if offsets[-1] < 0 else len(rows)
-            parts.append(Sets(values[:written].copy(), offsets[: done + 1].copy()))
-            rows = rows[done:]
-        return concatenate(parts)
 
 
 @dataclass(frozen=True)
@@ -173,7 +76,7 @@ class Chars(Shingler):
         from likewise.kernels.documents import Recipe
         from likewise.kernels.hashing import WORD_SEED, mix_all
 
-        kinds, folds, expansions = _tables(self.casefold)
+        kinds, folds, expansions = folding_tables(self.casefold)
         hashes = np.empty(128, np.uint64)
         mix_all(folds[:128].astype(np.uint64), WORD_SEED, hashes)
         way = WHITESPACE.index(self.whitespace)
@@ -205,7 +108,7 @@ class Words(Shingler):
         """Return what the kernels must know."""
         from likewise.kernels.documents import Recipe
 
-        kinds, folds, expansions = _tables(self.casefold)
+        kinds, folds, expansions = folding_tables(self.casefold)
         hashes = np.zeros(128, np.uint64)
         return Recipe(True, self.k, 0, self.bits == 32, self.bag, self.casefold, hashes, kinds, folds, expansions)
 
@@ -266,7 +169,7 @@ class Tokens(Shingler):
         """Return what the kernels must know."""
         from likewise.kernels.documents import Recipe
 
-        kinds, folds, expansions = _tables(False)
+        kinds, folds, expansions = folding_tables(False)
         mark = ord(self.separator) if self.separator else 0
         hashes = np.zeros(128, np.uint64)
         return Recipe(True, self.k, 0, self.bits == 32, self.bag, False, hashes, kinds, folds, expansions, mark)
@@ -282,53 +185,13 @@ def repeated(token: str) -> list[str]:
     return [name] * int(number)
 
 
-def fold(text: str) -> str:
-    """Fold case by the table shipped with likewise, whatever Unicode the Python that runs it knows.
-
-    >>> fold("Straße")
-    'strasse'
-    """
-    _, folds, expansions = unicode_tables()
-    parts = []
-    for char in text:
-        target = int(folds[ord(char)])
-        parts.append(chr(target) if target >= 0 else "".join(chr(point) for point in expansions[-target] if point))
-    return "".join(parts)
-
-
-def split_words(text: str) -> Iterator[str]:
-    """Yield the words of a text as they stand there."""
-    kinds, _, _ = unicode_tables()
-    word = ""
-    solo = False
-    for char in text:
-        kind = kinds[ord(char)]
-        joins = kind == MARK or (kind == WORD and not solo)
-        if word and not joins:
-            yield word
-            word, solo = "", False
-        if kind in (WORD, SOLO, MARK):
-            word += char
-            solo = solo or kind == SOLO
-    if word:
-        yield word
-
-
-@functools.cache
-def _tables(casefold: bool) -> tuple[Any, Any, Any]:
-    """Return the Unicode tables, with folding or without."""
-    kinds, folds, expansions = unicode_tables()
-    if not casefold:
-        folds, expansions = np.arange(0x110000, dtype=np.int32), np.zeros((1, 3), np.int32)
-    return kinds, folds, expansions
-
-
-SHINGLERS: dict[str, type[Shingler]] = {"words": Words, "chars": Chars, "tokens": Tokens}
+SHINGLERS: dict[str, type[Shingler]] = {"words": Words, "chars": Chars, "tokens": Tokens, "stopwords": StopWords}
 
 
 def parse_shingler(spec: str | Shingler, lengths: Ints | None = None) -> Shingler:
-    """Turn "words:5" or "chars:9" into a shingler; without a number, k is 5 words or what choose_k says.
+    """Turn "words:5", "chars:9" or "stopwords:en" into a shingler.
 
+    Without a number, k is 5 words or what choose_k says.
     Options follow, comma-separated: "chars:9,whitespace=remove,casefold=true,normalize=NFKC,bag=true,bits=32".
 
     >>> parse_shingler("chars:9,whitespace=remove")
@@ -339,16 +202,19 @@ def parse_shingler(spec: str | Shingler, lengths: Ints | None = None) -> Shingle
     head, *options = str(spec).split(",")
     name, _, number = head.partition(":")
     if name not in SHINGLERS:
-        raise ParameterError.of("shingle", "shingle", "words:K, chars:K or tokens", spec)
-    if number:
+        raise ParameterError.of("shingle", "shingle", "words:K, chars:K or tokens, or stopwords:LANGUAGE", spec)
+    chosen: dict[str, Any] = {}
+    if name == "stopwords":
+        chosen, k = parse_list(number), 3
+    elif number:
         if not number.isdecimal():
             raise ParameterError.of("shingle", "shingle", "words:K or chars:K with a whole number K", spec)
         k = int(number)
     else:
         k = 1 if name == "tokens" else 5 if name == "words" or lengths is None else choose_k(lengths)
     kind = SHINGLERS[name]
-    known = {field.name: field for field in fields(kind) if field.name != "k"}
-    chosen: dict[str, Any] = {}
+    known = [field.name for field in fields(kind) if field.name not in ("k", "languages", "words", "letters")]
+    known += ["k"] if name == "stopwords" else []
     for option in options:
         key, _, value = option.partition("=")
         if key not in known:
@@ -358,8 +224,8 @@ def parse_shingler(spec: str | Shingler, lengths: Ints | None = None) -> Shingle
                 raise ParameterError.of("shingle", key, "true or false", value)
             chosen[key] = value != "false"
         else:
-            chosen[key] = int(value) if key == "bits" and value.isdecimal() else value
-    return kind(k=k, **chosen)
+            chosen[key] = int(value) if key in ("bits", "k") and value.isdecimal() else value
+    return kind(**{"k": k, **chosen})
 
 
 def shingler_of(parameters: dict[str, Any]) -> Shingler:
@@ -371,7 +237,8 @@ def shingler_of(parameters: dict[str, Any]) -> Shingler:
     name, _, number = parameters["shingle"].partition(":")
     kind = SHINGLERS[name]
     known = {field.name for field in fields(kind)} - {"k"}
-    return kind(k=int(number or 1), **{key: parameters[key] for key in known if key in parameters})
+    k = parameters["k"] if name == "stopwords" else int(number or 1)
+    return kind(k=k, **{key: parameters[key] for key in known if key in parameters})
 
 
 def choose_k(lengths: Any, *, alphabet: int = 20, rarity: float = 0.01) -> int:

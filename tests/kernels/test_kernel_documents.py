@@ -10,11 +10,12 @@ from likewise.certificate import NO_HITS, NO_SAMPLE, make_sample
 from likewise.families.minhash import METHODS, MinHash
 from likewise.kernels import documents
 from likewise.kernels.probe import Hits
-from likewise.shingle import Chars, Words, unicode_tables
+from likewise.shingle import Chars, StopWords, Words, unicode_tables
 
 SHINGLERS = [
     Words(2), Words(1, bag=True), Words(3, casefold=False, bits=32), Words(2, bag=True, bits=32),
     Chars(3), Chars(2, casefold=True, bag=True), Chars(2, whitespace="remove"), Chars(4, whitespace="keep", bits=32),
+    StopWords("en", words=["b", "中"], k=2), StopWords("auto", letters=1, bag=True), StopWords(letters=2, bits=32),
 ]  # fmt: skip
 TEXTS = st.lists(st.text(st.sampled_from("aAb \n中\u0301ßΐ."), max_size=14), max_size=5)
 kinds = unicode_tables()[0]
@@ -22,8 +23,7 @@ kinds = unicode_tables()[0]
 
 def shingles(shingler, text):
     """All shingles of a document, repeated ones too."""
-    hashes = [oracles.hash_unit(shingler, unit) for unit in oracles.units(shingler, text, kinds)]
-    return [x >> 64 - shingler.bits for x in oracles.shingle_hashes(hashes, shingler.k)]
+    return [x >> 64 - shingler.bits for x in oracles.document_shingles(shingler, text, kinds)]
 
 
 def wide(shingler, text):

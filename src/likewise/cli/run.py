@@ -21,7 +21,8 @@ SHARED = [
         default="words:5",
         show_default=True,
         metavar="SPEC",
-        help="words:K or chars:K. Without K: 5 words, or the K that suits the documents' lengths. Options follow "
+        help="words:K or chars:K. Without K: 5 words, or the K that suits the documents' lengths. stopwords:en, "
+        "stopwords:auto or stopwords:FILE for articles on pages with other things around them. Options follow "
         "by comma: chars:9,whitespace=remove,casefold=true,normalize=NFKC,bag=true,bits=32",
     ),
     click.option("--threshold", type=float, default=0.8, show_default=True, help="Least Jaccard similarity of a pair."),
@@ -82,6 +83,7 @@ SHARED = [
         help="What to do with invalid UTF-8.",
     ),
     click.option("--lines", is_flag=True, help="Text files hold one document a line."),
+    click.option("--html", is_flag=True, help="Documents are HTML pages; needs pip install 'likewise[html]'."),
     click.option(
         "--memory",
         metavar="SIZE",

@@ -15,6 +15,7 @@ QUIET_SECONDS = 1.0
 STAGES = {
     "forecast": "forecasting",
     "read": "reading",
+    "stopwords": "looking for stop words",
     "identical": "finding identical items",
     "common": "counting common shingles",
     "tune": "measuring a sample",
@@ -195,6 +196,7 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
     yield f"{count(counts.get('items', 0), 'document')}{amount}; {counts.get('different', 0):,} different"
     if counts["set_aside"]:
         yield f"{count(counts['set_aside'], 'row')} set aside as broken"
+    yield from stop_words(stats)
     if "banding" in stats:
         banding, threshold = stats["banding"], stats["parameters"]["threshold"]
         yield (
@@ -226,6 +228,18 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
             f"{count(abridged['groups'], 'large group')} of copies ({abridged['items']:,} documents) "
             "listed as pairs with the first copy only"
         )
+
+
+def stop_words(stats: dict[str, Any]) -> Iterator[str]:
+    """Tell which languages were found, and how many documents have no stop word to begin a shingle with."""
+    if "languages" in stats:
+        found = sorted(stats["languages"].items(), key=lambda entry: (-entry[1], entry[0]))
+        more = f" and {len(found) - 6} more" if len(found) > 6 else ""
+        yield "languages: " + ", ".join(f"{code} {number:,}" for code, number in found[:6]) + more
+    bare = stats["counts"].get("without_stop_words", 0)
+    if bare:
+        have = "has" if bare == 1 else "have"
+        yield f"{count(bare, 'document')} {have} no stop-word shingle: alike only to those of the very same words"
 
 
 def ignored(common: dict[str, Any], fraction: float) -> Iterator[str]:

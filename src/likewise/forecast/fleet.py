@@ -148,7 +148,7 @@ def cluster(
     threshold, recall = check_threshold("plan", threshold), check_recall("plan", recall)
     given = None if memory_per_machine is None else parse_size("plan", "memory_per_machine", memory_per_machine)
     shingler = parse_shingler(shingle)
-    size = max(1.0, mean_bytes / (BYTES_A_WORD if shingler.name == "words" else 1) - shingler.k + 1)
+    size = max(1.0, mean_bytes / (BYTES_A_WORD if shingler.name in ("words", "stopwords") else 1) - shingler.k + 1)
     corpus = replace(Similarities.typical(n), mean_size=size)
     if bands is not None and rows is not None:
         choice = [Banding(bands, rows)]

@@ -15,6 +15,7 @@ from likewise.candidates import PAIRS_AN_ITEM, PAIRS_AT_LEAST
 from likewise.families.banding import Banding
 from likewise.forecast.machine import DOCUMENTS, Machine, others_load
 from likewise.forecast.sample import Sample, Trial
+from likewise.items import BYTES_A_BYTE
 from likewise.matches import LISTED_PER_ITEM, MAX_LISTED
 from likewise.matching import Search
 from likewise.memory import free_memory
@@ -202,7 +203,7 @@ class _Model:
     @property
     def in_blocks(self) -> bool:
         """True if the sets to be compared seem more than memory may hold; a run judges by the length of the text."""
-        each = self.text / max(1, self.documents) * (2 if self.sample.shingler.name == "words" else 8) + 64
+        each = self.text / max(1, self.documents) * BYTES_A_BYTE[self.sample.shingler.name] + 64
         return self.verified * each > self.search.budget.sets
 
     @property

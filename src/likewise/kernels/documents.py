@@ -7,14 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from likewise.kernels import kernel
-from likewise.kernels.common import without
+from likewise.kernels.common import slot_of, without
 from likewise.kernels.hashing import LOW32, U0, U1, U32, mix
 from likewise.kernels.probe import meet, neighbours
 from likewise.kernels.sets import HUGE, NOBODY, distinct, numbered, table_bits
 from likewise.kernels.sketch import EMPTY, band_keys, fast_rounds, sketch_one
+from likewise.kernels.stopwords import MOST_LANGUAGES, language_of, mark_short, stop_shingles
 from likewise.kernels.text import SHINGLE_BASE, U31, chars, digest_shingles, shingles, tokens, words
 
 NOTHING_COMMON = np.zeros(1, np.uint64)
+NO_WORDS = np.zeros(1, np.uint64)
 
 
 class Recipe(NamedTuple):
@@ -22,6 +24,8 @@ class Recipe(NamedTuple):
 
     `separator` is -1, or how tokens are told apart (see tokens in text.py), which then take the place of words.
     `common` is a hash table of shingles to be left out (see common.py); one of size 1 is empty.
+    `stops`, `tongues` and `languages` make stop-word shingles (see stopwords.py) if the table is larger than 1; so are
+    words of at most so many `letters`, unless that is 0.
     """
 
     words: bool
@@ -36,6 +40,10 @@ class Recipe(NamedTuple):
     expansions: Any
     separator: int = -1
     common: Any = NOTHING_COMMON
+    stops: Any = NO_WORDS
+    tongues: Any = NO_WORDS
+    languages: int = 1
+    letters: int = 0
 
 
 @kernel
@@ -51,11 +59,17 @@ def capacity(offsets, rows, recipe):
 
 @kernel
 def document_units(data, start, stop, recipe, room, units):
-    """Write the units of one document; return how many there are. `room` is space to work in."""
+    """Write the units of one document; return how many there are.
+
+    `room` is space to work in; if the recipe has letters, it holds the flags of mark_short then.
+    """
     if recipe.separator >= 0:
         return tokens(data, start, stop, recipe.separator, units)
     if recipe.words:
-        return words(data, start, stop, recipe.lower, recipe.kinds, recipe.folds, recipe.expansions, room, units)
+        n = words(data, start, stop, recipe.lower, recipe.kinds, recipe.folds, recipe.expansions, room, units)
+        if recipe.letters > 0:
+            mark_short(data, start, stop, recipe.kinds, recipe.letters, room)
+        return n
     return chars(
         data,
         start,
@@ -70,9 +84,21 @@ def document_units(data, start, stop, recipe, room, units):
 
 
 @kernel
-def document_shingles(units, n, recipe, values):
-    """Write the shingles of one document, with repetitions; return how many there are."""
-    n = shingles(units, n, recipe.k, values)
+def document_shingles(units, n, recipe, flags, values):
+    """Write the shingles of one document, with repetitions; return how many there are.
+
+    `flags`: those of mark_short, if the recipe has letters.
+    """
+    if recipe.stops.size > 1:
+        language = 0
+        if recipe.languages > 1:
+            votes = np.empty(MOST_LANGUAGES, np.int64)
+            language = language_of(units, n, recipe.stops, recipe.tongues, recipe.languages, votes)
+        n = stop_shingles(
+            units, n, recipe.k, recipe.stops, recipe.tongues, language, recipe.letters > 0, flags, values
+        )  # fmt: skip
+    else:
+        n = shingles(units, n, recipe.k, values)
     if recipe.short:
         for i in range(n):
             values[i] >>= U32
@@ -101,7 +127,7 @@ def set_documents(data, offsets, rows, recipe, values, set_offsets):
     for place in range(rows.size):
         row = rows[place]
         n = document_units(data, offsets[row], offsets[row + 1], recipe, room, units)
-        n = document_shingles(units, n, recipe, parts)
+        n = document_shingles(units, n, recipe, room, parts)
         if written + n > values.size:
             break
         need = n if recipe.bag else min(n, HUGE)
@@ -198,11 +224,12 @@ def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, d
             return place, written
         row = rows[place]
         n = document_units(data, offsets[row], offsets[row + 1], recipe, room, units)
-        if n >= recipe.k and method == 0 and not recipe.bag and recipe.common.size == 1:
+        plain = recipe.common.size == 1 and recipe.stops.size == 1 and not recipe.bag
+        if n >= recipe.k and method == 0 and plain:
             sketch_units(units, n, recipe, seeds, slots, signature, parts, digests[place])
             n = n - recipe.k + 1
         else:
-            n = document_shingles(units, n, recipe, parts)
+            n = document_shingles(units, n, recipe, room, parts)
             digest_shingles(parts, n, seeds[0], digests[place])
             if n == 0:
                 digests[place] = 0
@@ -228,3 +255,29 @@ def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, d
                 stamp += 1
                 written = neighbours(parts, n, sample, met, count, table, owner, stamp, room, place, hits, written)
     return rows.size, written
+
+
+@kernel
+def survey_documents(data, offsets, rows, recipe, languages, sizes):
+    """Write for each of these documents the language it has most stop words of, and the number of its words.
+
+    The language is -1 if no shingle of the document begins with a stop word.
+    """
+    largest = capacity(offsets, rows, recipe)
+    units = np.empty(largest, np.uint64)
+    room = np.empty(2 * largest + largest // 4 + 32, np.uint64)
+    votes = np.empty(MOST_LANGUAGES, np.int64)
+    for place in range(rows.size):
+        row = rows[place]
+        n = document_units(data, offsets[row], offsets[row + 1], recipe, room, units)
+        sizes[place] = n
+        firsts = max(0, n - recipe.k + 1)
+        language = language_of(units, n, recipe.stops, recipe.tongues, recipe.languages, votes)
+        found = False
+        for i in range(firsts):
+            slot = slot_of(recipe.stops, units[i])
+            spoken = recipe.tongues[slot] >> np.uint64(max(language, 0))
+            if (recipe.stops[slot] != U0 and spoken & U1 != U0) or (recipe.letters > 0 and room[i] != U0):
+                found = True
+                break
+        languages[place] = max(language, 0) if found else -1

@@ -15,6 +15,7 @@ from likewise.read.find import Files, Found, find, looks_like_files
 from likewise.read.ipc import Ipc
 from likewise.read.jsonl import JsonLines
 from likewise.read.objects import from_object
+from likewise.read.pages import check_parser
 from likewise.read.parquet import Parquet
 from likewise.read.plain import Lines, TextFiles
 from likewise.read.tables import Part, TableFiles
@@ -39,6 +40,8 @@ def open_source(source: object, options: ReadOptions | None = None) -> Source:
     columns: of pyarrow, pandas, polars, a Hugging Face dataset, or anything that speaks Arrow.
     """
     options = options or ReadOptions()
+    if options.html:
+        check_parser()
     files = _files(source)
     if files is None:
         return from_object(source, options)

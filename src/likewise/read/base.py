@@ -37,6 +37,7 @@ class ReadOptions:
     encoding_errors: str = "strict"
     lines: bool = False
     sets: bool = False
+    html: bool = False
     batch_rows: int = 10_000
     batch_bytes: int = 16 * MIB
 

@@ -172,6 +172,8 @@ def converted(array: pa.Array, kind: pa.DataType, where: str, name: str) -> pa.A
 def text_of(array: pa.Array, options: ReadOptions, where: str) -> tuple[pa.Array, dict[int, Trouble]]:
     """Return a text column as (large) strings, and the rows that are null or not UTF-8."""
     array = decoded(array)
+    if options.html:
+        return texts_of_pages(array)
     if options.sets and is_list(array.type):
         array = spelled(array, where)
     kind = array.type
@@ -203,6 +205,15 @@ def text_of(array: pa.Array, options: ReadOptions, where: str) -> tuple[pa.Array
         if problem is not None:
             trouble[row] = problem
     return pa.array(values, text), trouble
+
+
+def texts_of_pages(array: pa.Array) -> tuple[pa.Array, dict[int, Trouble]]:
+    """Return the text of every page of a column of HTML, strings or bytes, and the rows that are null."""
+    from likewise.read.pages import page_text
+
+    pages = array.to_pylist()
+    trouble = {row: Trouble(TextError, NULL_TEXT) for row, page in enumerate(pages) if page is None}
+    return pa.array([None if page is None else page_text(page) for page in pages], pa.large_string()), trouble
 
 
 def is_list(kind: pa.DataType) -> bool:

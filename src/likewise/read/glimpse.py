@@ -162,7 +162,7 @@ def _of_tables(source: TableFiles, size: int, places: int) -> Glimpse:
         documents += started * max(1.0, uncounted / windows)
     stored = sum(part.file.bytes for part in parts)
     footers = [footer_text(part) for part in parts if isinstance(part, Parquet)]
-    text = sum(footers) if len(footers) == len(parts) else None
+    text = sum(footers) if len(footers) == len(parts) and not source.options.html else None
     seen = _glimpse(
         stretches,
         documents,

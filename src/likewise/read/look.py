@@ -258,7 +258,7 @@ def _(part: Records, shares: Sequence[float], size: int) -> Iterator[Stretch]:
         if setting_up is None and block.rows:
             setting_up = _setting_up(part, block)
         begun = process_time()
-        piece = part.parse(block)
+        piece = part.piece(block)
         parsing = max(0.0, process_time() - begun - (setting_up or 0.0))
         yield Stretch.of(piece, stored, drawn + parsing, drawn)
 
@@ -272,7 +272,7 @@ def _setting_up(part: Records, block: Block) -> float:
     seconds = []
     for _ in range(2):
         begun = process_time()
-        part.parse(one)
+        part.piece(one)
         seconds.append(process_time() - begun)
     return min(seconds)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from likewise.read.base import Aside, Flags, ReadOptions, Source, Tick, check_fl
 from likewise.read.columns import REPLACE, Piece, Trouble, Types, check_columns, cut, sift, text_of
 from likewise.read.find import Found
 from likewise.read.open import BOM, copied, read_all, told
+from likewise.read.pages import page_text
 from likewise.read.records import Block, Records, Split, line_split
 
 COLUMNS = ["path", "text"]
@@ -41,7 +44,7 @@ class Lines(Records):
         if not block.rows:
             return Piece(None, 0)
         texts = self._texts(block.data, block)
-        texts, trouble = text_of(texts, self.options, self.file.name)
+        texts, trouble = text_of(texts, replace(self.options, html=False), self.file.name)
         if b"\0" in block.data:
             for row in range(block.rows):
                 if b"\0" in block.data[block.split.starts[row] : block.split.ends[row]]:
@@ -72,7 +75,7 @@ class Lines(Records):
         data = b"".join(self.kept_bytes(keep))
         split = line_split(data, True)
         texts = self._texts(data, Block(data, 1, split)) if data else pa.array([], pa.binary())
-        return pa.table({"text": text_of(texts, self.options, self.file.name)[0]})
+        return pa.table({"text": text_of(texts, replace(self.options, html=False), self.file.name)[0]})
 
 
 class TextFiles(Source):
@@ -113,9 +116,12 @@ class TextFiles(Source):
         return usable, texts, aside
 
     def _text(self, file: Found) -> bytes | str:
-        data = read_all(file).removeprefix(BOM)
-        if b"\0" in data:
+        data = read_all(file)
+        if b"\0" in data and not (self.options.html and data.startswith((BOM_UTF16_LE, BOM_UTF16_BE))):
             raise TextError(f"{file.name}: {BINARY}; {SEVERAL}")
+        if self.options.html:
+            return page_text(data)
+        data = data.removeprefix(BOM)
         if data.isascii():
             return data
         try:

@@ -15,7 +15,7 @@ import numpy as np
 
 from likewise.errors import FormatError
 from likewise.read.base import Flags, Rows, Tick, quiet
-from likewise.read.columns import Piece, runs
+from likewise.read.columns import Piece, runs, texts_of_pages
 from likewise.read.open import BLOCK, BOM, chunks, created
 from likewise.read.tables import Part, Task
 
@@ -134,7 +134,15 @@ class Records(Part):
             yield partial(self._pieces, block)
 
     def _pieces(self, block: Block) -> list[Piece]:
-        return [self.parse(block)]
+        return [self.piece(block)]
+
+    def piece(self, block: Block) -> Piece:
+        """Read the rows of a block; of pages, the text."""
+        piece = self.parse(block)
+        if self.options.html and piece.batch is not None:
+            texts, _ = texts_of_pages(piece.batch.column("text"))
+            piece.batch = piece.batch.set_column(0, "text", texts)
+        return piece
 
     def kept_bytes(self, keep: Flags) -> Iterator[memoryview]:
         """Yield the bytes of the rows whose flag is set."""

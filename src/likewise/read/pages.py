@@ -1,0 +1,105 @@
+"""HTML to text: the title on the first line, then all that a reader sees, menus and advertisements too.
+
+Bytes are read as browsers read them: by the byte order mark, else by the charset the page declares, else as UTF-8,
+else as Windows-1252. Broken markup is mended as HTML5 says. Needs `pip install 'likewise[html]'`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import html
+import re
+from itertools import accumulate
+from typing import Any
+
+from likewise.errors import LikewiseError
+
+MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+DECLARED = re.compile(rb"""<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*["']?\s*([\w.:+-]+)""", re.IGNORECASE)
+HEAD = 4096
+"""Bytes at the beginning among which a charset is declared."""
+WESTERN = "windows-1252"
+TAKEN_AS = {"iso8859-1": WESTERN, "ascii": WESTERN, "utf-16": "utf-8", "utf-16-le": "utf-8", "utf-16-be": "utf-8",
+            "utf-32": "utf-8", "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949",
+            "iso8859-9": "windows-1254"}  # fmt: skip
+"""What the Web takes a charset for, by Python's name of it."""
+UNSEEN = ["script", "style", "template", "noscript", "iframe", "svg", "object"]
+INLINE = (
+    "a|abbr|acronym|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|ins|kbd|mark|nobr|q|ruby|rb|s|samp|small|span|"
+    "strike|strong|sub|sup|time|tt|u|var|wbr"
+)
+BLOCK = re.compile(rf"<(?!/?(?:{INLINE}|{INLINE.upper()})[\s/>])")  # no IGNORECASE: it takes twice as long
+TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
+ALONE = re.compile("area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr|p|li|td|tr|th|dd|dt|option")
+"""Elements without an end, or that end where the next one begins."""
+MANY_TAGS, DEEPEST = 5_000, 1_000
+"""The time to parse a page grows with its tags times its depth: pages with so many tags and so deep are not parsed."""
+CRUDE = re.compile(
+    r"<(script|style|template)\b.*?(?:</\1[^<>]*>?|\Z)|<!--.*?(?:-->|\Z)|<[^<>]*>?", re.IGNORECASE | re.DOTALL
+)
+
+
+def decode_page(data: bytes) -> str:
+    """Return a page as text; bytes that its encoding does not have become U+FFFD.
+
+    >>> decode_page(b'<meta charset="koi8-r">\\xd0\\xd2\\xc9'), decode_page("é".encode()), decode_page(b"\\xe9")
+    ('<meta charset="koi8-r">при', 'é', 'é')
+    """
+    for mark, name in MARKS:
+        if data.startswith(mark):
+            return data[len(mark) :].decode(name, "replace")
+    found = DECLARED.search(data[:HEAD])
+    encoding = _encoding(found[1].decode("ascii", "replace")) if found else None
+    for attempt in dict.fromkeys((encoding or "utf-8", "utf-8")):
+        try:
+            return data.decode(attempt)
+        except (UnicodeError, ValueError):
+            continue
+    return data.decode(encoding or WESTERN, "replace")
+
+
+def _encoding(label: str) -> str | None:
+    """Return the encoding that a label on the Web stands for; None if it stands for none of text."""
+    try:
+        found = codecs.lookup(label)
+    except LookupError:
+        return None
+    if not getattr(found, "_is_text_encoding", True) or found.name in ("idna", "punycode", "unicode_escape", "utf-7"):
+        return None
+    return TAKEN_AS.get(found.name, found.name)
+
+
+def page_text(page: str | bytes) -> str:
+    """Return the text of a page: the title alone on the first line (empty if there is none), then the rest.
+
+    Words of different blocks (paragraphs, cells, entries of a list) stay apart, those of inline elements together.
+    """
+    parser = _parser()
+    source = decode_page(page) if isinstance(page, bytes) else page
+    if source.count("<") > MANY_TAGS and _depth(source) > DEEPEST:
+        return "\n" + html.unescape(CRUDE.sub(" ", source))
+    tree = parser(BLOCK.sub("\n<", source).encode("utf-8", "replace").decode())
+    tree.strip_tags(UNSEEN)
+    title = tree.css_first("title")
+    words = " ".join(title.text().split()) if title is not None else ""
+    body = tree.body.text() if tree.body is not None else ""
+    return f"{words}\n{body.strip()}"
+
+
+def _depth(source: str) -> int:
+    """Return about how deep elements are nested."""
+    tags = ((closing, name) for closing, name in TAG.findall(source) if not ALONE.fullmatch(name.lower()))
+    return max(accumulate(-1 if closing else 1 for closing, _ in tags), default=0)
+
+
+def check_parser() -> None:
+    """Raise now if the parser is not installed."""
+    _parser()
+
+
+def _parser() -> Any:
+    try:
+        from selectolax.lexbor import LexborHTMLParser
+    except ImportError as error:
+        raise LikewiseError("HTML needs a parser: pip install 'likewise[html]'") from error
+    return LexborHTMLParser
