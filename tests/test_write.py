@@ -13,7 +13,17 @@ import pytest
 
 from likewise.errors import OutputError, ParameterError
 from likewise.store import WORK
-from likewise.write import ROWS, check_directory, check_target, publish, write_batches, write_json, write_table
+from likewise.write import (
+    ROWS,
+    check_answer,
+    check_directory,
+    check_target,
+    publish,
+    write_answer,
+    write_batches,
+    write_json,
+    write_table,
+)
 
 TABLE = pa.table(
     {
@@ -269,3 +279,39 @@ def test_batches_give_the_bytes_of_the_table(tmp_path):
         assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes(), rows
     write_batches([], plain.schema, tmp_path / "none.parquet")
     assert pq.read_table(tmp_path / "none.parquet").equals(plain.slice(0, 0))
+
+
+def test_the_answer_of_a_command(tmp_path):
+    folder, small, stats = tmp_path / "found", TABLE.slice(0, 3), {"likewise": "0", "command": "mine"}
+    names = {"a.parquet", "b.parquet", "run.json"}
+    write_answer(folder, {"a.parquet": small, "b.parquet": lambda path: write_table(small, path)}, stats)
+    assert {path.name for path in folder.iterdir()} == names
+    assert pq.read_table(folder / "b.parquet").equals(pq.read_table(folder / "a.parquet"))
+    assert json.loads((folder / "run.json").read_text()) == stats
+    write_answer(folder, {"a.parquet": small.slice(0, 1), "b.parquet": None}, stats)
+    assert {path.name for path in folder.iterdir()} == names - {"b.parquet"}
+    assert pq.read_table(folder / "a.parquet").num_rows == 1
+
+
+def test_a_table_that_cannot_be_written_leaves_the_old_answer(tmp_path):
+    stats = {"likewise": "0", "command": "mine"}
+    write_answer(tmp_path, {"a.parquet": TABLE.slice(0, 3), "b.parquet": None}, stats)
+
+    def full(path):
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OutputError, match="the disk is full"):
+        write_answer(tmp_path, {"a.parquet": TABLE.slice(0, 1), "b.parquet": full}, {**stats, "new": True})
+    assert pq.read_table(tmp_path / "a.parquet").num_rows == 3
+    assert json.loads((tmp_path / "run.json").read_text()) == stats
+    write_answer(tmp_path, {"a.parquet": TABLE.slice(0, 1), "b.parquet": None}, stats)
+    assert {path.name for path in tmp_path.iterdir()} == {"a.parquet", "run.json"}
+
+
+def test_an_answer_replaces_neither_another_command_s_nor_an_input(tmp_path):
+    write_answer(tmp_path, {"a.parquet": TABLE.slice(0, 3)}, {"likewise": "0", "command": "mine"})
+    check_answer(tmp_path, "mine", ["a.parquet"])
+    with pytest.raises(OutputError, match="the answer of likewise mine is there"):
+        check_answer(tmp_path, "yours", ["a.parquet"])
+    with pytest.raises(OutputError, match="would replace its own input"):
+        check_answer(tmp_path, "mine", ["a.parquet"], [tmp_path / "a.parquet"])

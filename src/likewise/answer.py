@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from likewise.cluster import Removal, components
 from likewise.collection import Collection
 from likewise.matches import Matches, listed_pairs
 from likewise.memory import peak_memory
+from likewise.read import Aside
 from likewise.record import Record
 from likewise.state import FOLDER, save_state, update_state
 from likewise.store import WORK, Workspace, told
@@ -28,12 +29,21 @@ MOST_INPUTS = 100
 KINDS = ("near", "identical")
 
 
-def statistics(
-    command: str, parameters: dict[str, Any], collections: list[Collection], record: Record
-) -> dict[str, Any]:
+class Input(Protocol):
+    """What was read: a collection, a source, or anything else that keeps account of it."""
+
+    @property
+    def aside(self) -> list[Aside]:
+        """The rows that were set aside."""
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Say what was read."""
+
+
+def statistics(command: str, parameters: dict[str, Any], read: Sequence[Input], record: Record) -> dict[str, Any]:
     """Return what a run says of itself."""
-    aside = [entry for part in collections for entry in part.aside]
-    inputs = [entry for part in collections for entry in part.describe()]
+    aside = [entry for part in read for entry in part.aside]
+    inputs = [entry for part in read for entry in part.describe()]
     if len(inputs) > MOST_INPUTS:
         inputs[MOST_INPUTS:] = [{"more_files": len(inputs) - MOST_INPUTS}]
     return {

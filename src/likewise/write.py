@@ -118,11 +118,14 @@ def check_answer(
 
 
 def write_answer(
-    folder: str | os.PathLike[str], tables: Mapping[str, pa.Table | None], stats: Mapping[str, Any]
+    folder: str | os.PathLike[str],
+    tables: Mapping[str, pa.Table | Callable[[Path], None] | None],
+    stats: Mapping[str, Any],
 ) -> None:
     """Write the tables of a command's answer and its manifest, all or nothing; a table that is None is not there.
 
-    `stats["command"]` names the command. A folder without a manifest is not finished.
+    A table that need not be in memory is given as the function that writes it. `stats["command"]` names the command. A
+    folder without a manifest is not finished.
     """
     folder = Path(folder)
     check_answer(folder, stats["command"], tables)
@@ -132,8 +135,10 @@ def write_answer(
             shutil.rmtree(staged)
         staged.mkdir(parents=True)
         for name, table in tables.items():
-            if table is not None:
+            if isinstance(table, pa.Table):
                 write_table(table, staged / name)
+            elif table is not None:
+                table(staged / name)
         write_json(stats, staged / MANIFEST)
         (folder / MANIFEST).unlink(missing_ok=True)
         for name, table in tables.items():

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from likewise.cli import show
+from likewise.cli import common, show
 
 MEASURES = ["jaccard", "dice", "cosine", "overlap", "containment"]
 FILTERS = {
@@ -71,7 +71,7 @@ Examples:
 @click.option("--id", metavar="COL", help="Column with the ids.  [default: row number]")
 @click.option("--on-error", type=click.Choice(["stop", "skip"]), default="stop", show_default=True)
 @click.option("--encoding-errors", type=click.Choice(["strict", "replace"]), default="strict", show_default=True)
-@click.option("--threads", type=int, help="Changes the speed, never the answer.  [default: all cores]")
+@common.threads
 @click.option("--memory", metavar="SIZE", help="How much the index may take, such as 1GiB; larger ones come in blocks.")
 @click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON.")
 def exact(

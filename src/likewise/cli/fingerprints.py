@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from likewise.cli import show
+from likewise.cli import common, show
 
 MOST = 5
 
@@ -33,7 +33,7 @@ DIR will hold:
 @click.argument("prints", metavar="MINUTIAE")
 @click.option("--with", "others", metavar="OTHERS", help="Compare with the prints of this table, not among themselves.")
 @click.option("--only", multiple=True, metavar="PRINT", help="Look for this print alone. May be given again.")
-@click.option("--out", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Folder for the answer.")
+@common.out
 @click.option(
     "--threshold", type=float, help="Least score of a match, in (0, 1].  [default: as --false says, by mirrored prints]"
 )
@@ -86,8 +86,8 @@ DIR will hold:
     "--border", type=float, default=5, show_default=True, help="… so near a border a minutia counts in both squares."
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the random triples.")
-@click.option("--threads", type=int, help="Changes the speed, never the answer.  [default: all cores]")
-@click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr.")
+@common.threads
+@common.as_json
 def fingerprints(
     prints: str, others: str | None, only: tuple[str, ...], out: Path, as_json: bool, **options: Any
 ) -> None:
@@ -96,12 +96,13 @@ def fingerprints(
     MINUTIAE, OTHERS: Parquet, Arrow, JSONL, CSV or TSV files with one row a minutia: its print, x, y and angle.
     """
     from likewise.apps.fingerprints import match
-    from likewise.apps.fingerprints.answer import check_folder
+    from likewise.apps.fingerprints.answer import COMMAND, TABLES
     from likewise.read import Files
     from likewise.read.find import find
+    from likewise.write import check_answer
 
     given = [Files([one]) for one in (prints, others) if one is not None]
-    check_folder(out, [file.path for one in given for file in find(one)])
+    check_answer(out, COMMAND, TABLES, [file.path for one in given for file in find(one)])
     show.announce_compilation()
     with show.progress(as_json) as observer:
         answer = match(*given, only=list(only) or None, progress=observer, **options)

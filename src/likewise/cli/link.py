@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from likewise.cli import show
+from likewise.cli import common, show
 
 KINDS = ("text", "tokens", "name", "address", "phone", "date", "number", "exact")
 OUTPUTS = ("matches.parquet", "clusters.parquet", "validation.parquet", "validation.png")
@@ -77,9 +77,9 @@ DIR will hold:
     metavar="FIELD",
     help="Estimate the fraction of true matches at every score from this column, which is not compared then.",
 )
-@click.option("--threads", type=int, help="Changes the speed, never the answer.  [default: all cores]")
+@common.threads
 @click.option("--seed", type=int, default=1, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr.")
+@common.as_json
 def link(
     a: str,
     b: str | None,

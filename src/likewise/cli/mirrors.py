@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from likewise.cli import show
+from likewise.cli import common, show
 
 FIRST, LAST = 6, 2
 """Rounds that are shown of a long cascade."""
@@ -32,7 +32,7 @@ DIR will hold:
   run.json         parameters, counts, rounds, seconds, memory"""
 )
 @click.argument("urls", nargs=-1, required=True, metavar="URLS...")
-@click.option("--out", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Folder for the answer.")
+@common.out
 @click.option("--links", multiple=True, metavar="FILE", help="Table of links, to fold pages. May be given again.")
 @click.option("--pages", multiple=True, metavar="FILE", help="Table of URLs and texts, to confirm. May be given again.")
 @click.option(
@@ -82,23 +82,11 @@ DIR will hold:
 @click.option("--source", default="source", show_default=True, metavar="COL", help="Column of --links: the page.")
 @click.option("--target", default="target", show_default=True, metavar="COL", help="Column of --links: where it leads.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same answer.")
-@click.option(
-    "--on-error",
-    type=click.Choice(["stop", "skip"]),
-    default="stop",
-    show_default=True,
-    help="skip: set broken rows and URLs aside, count and list them.",
-)
-@click.option(
-    "--encoding-errors",
-    type=click.Choice(["strict", "replace"]),
-    default="strict",
-    show_default=True,
-    help="What to do with invalid UTF-8.",
-)
-@click.option("--threads", type=int, help="Changes the speed, never the answer.  [default: all cores]")
+@common.on_error
+@common.encoding_errors
+@common.threads
 @click.option("--memory", metavar="SIZE", help="For the search of similar hosts.  [default: half of what is free]")
-@click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr.")
+@common.as_json
 def mirrors(
     urls: tuple[str, ...], links: tuple[str, ...], pages: tuple[str, ...], out: Path, as_json: bool, **options: Any
 ) -> None:
@@ -107,12 +95,13 @@ def mirrors(
     URLS: text files with one URL a line, or CSV, TSV, JSONL, Parquet or Arrow with a column; compressed or not, globs.
     """
     from likewise.apps.mirrors import find as find_mirrors
-    from likewise.apps.mirrors.answer import check_folder
+    from likewise.apps.mirrors.answer import COMMAND, TABLES
     from likewise.read import Files
     from likewise.read.find import find
+    from likewise.write import check_answer
 
     inputs = [file.path for given in (urls, links, pages) if given for file in find(Files(list(given)))]
-    check_folder(out, inputs)
+    check_answer(out, COMMAND, TABLES, inputs)
     if options["position"] == "none":
         options["position"] = None
     words = options.pop("stop")
@@ -128,8 +117,7 @@ def mirrors(
         return
     for line in told(answer.stats, options["least"]):
         click.echo(line)
-    for entry in answer.stats["set_aside"][:5]:
-        click.echo(f"  set aside: {entry['file']}, row {entry['row']}: {entry['reason']}", err=True)
+    show.set_aside(answer.stats)
     for line in groups(answer.mirrors):
         click.echo(line)
     click.echo(show.closing(answer.stats, str(out)))

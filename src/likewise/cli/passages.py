@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from likewise.cli import show
+from likewise.cli import common, show
 
 
 @click.command(
@@ -30,7 +30,7 @@ DIR will hold:
 @click.option(
     "--sources", multiple=True, required=True, metavar="SOURCE", help="Where it may be copied from. May be given again."
 )
-@click.option("--out", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Folder for the answer.")
+@common.out
 @click.option(
     "--length",
     type=int,
@@ -66,27 +66,15 @@ DIR will hold:
 @click.option("--source-text", metavar="COL", help="The same in the sources, if it has another name there.")
 @click.option("--source-id", metavar="COL", help="The same in the sources, if it has another name there.")
 @click.option("--lines", is_flag=True, help="Text files hold one document a line.")
-@click.option(
-    "--on-error",
-    type=click.Choice(["stop", "skip"]),
-    default="stop",
-    show_default=True,
-    help="skip: set broken rows aside, count and list them.",
-)
-@click.option(
-    "--encoding-errors",
-    type=click.Choice(["strict", "replace"]),
-    default="strict",
-    show_default=True,
-    help="What to do with invalid UTF-8.",
-)
-@click.option("--threads", type=int, help="Changes the speed, never the answer.  [default: all cores]")
+@common.on_error
+@common.encoding_errors
+@common.threads
 @click.option(
     "--memory",
     metavar="SIZE",
     help="How much to use, such as 4GiB; more sources come in blocks.  [default: half of what is free]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr.")
+@common.as_json
 def passages(suspects: tuple[str, ...], sources: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> None:
     """Find text copied from sources, wherever it stands, in whatever order, with words changed.
 
@@ -115,8 +103,7 @@ def passages(suspects: tuple[str, ...], sources: tuple[str, ...], out: Path, as_
     )
     if counts["set_aside"]:
         click.echo(f"{show.count(counts['set_aside'], 'row')} set aside as broken")
-    for entry in stats["set_aside"][:5]:
-        click.echo(f"  set aside: {entry['file']}, row {entry['row']}: {entry['reason']}", err=True)
+    show.set_aside(stats)
     if "common" in stats:
         click.echo(
             f"{show.count(stats['common']['fingerprints'], 'fingerprint')} in more than {options['common']:,} sources: "

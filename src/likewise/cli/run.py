@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from likewise.cli import show
+from likewise.cli import common, show
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,7 +50,7 @@ SHARED = [
     click.option("--separator", metavar="CHAR", help="With --sets: what stands between tokens.  [default: blanks]"),
     click.option("--bag", is_flag=True, help="With --sets: a token counts as often as it stands there (a bag)."),
     click.option("--counts", is_flag=True, help="With --sets: bags in which milk:3 stands for milk three times."),
-    click.option("--threads", type=int, help="Changes the speed, never the answer.  [default: all cores]"),
+    common.threads,
     click.option("--seed", type=int, default=1, show_default=True),
     click.option("--sketch", type=click.Choice(["fast", "classic"]), default="fast", show_default=True),
     click.option("--bands", type=int, help="With --rows: this banding, not the tuned one."),
@@ -68,20 +68,8 @@ SHARED = [
         metavar="X",
         help="Leave out shingles that more than this fraction of the documents carry: menus, licences, templates.",
     ),
-    click.option(
-        "--on-error",
-        type=click.Choice(["stop", "skip"]),
-        default="stop",
-        show_default=True,
-        help="skip: set broken rows aside, count and list them.",
-    ),
-    click.option(
-        "--encoding-errors",
-        type=click.Choice(["strict", "replace"]),
-        default="strict",
-        show_default=True,
-        help="What to do with invalid UTF-8.",
-    ),
+    common.on_error,
+    common.encoding_errors,
     click.option("--lines", is_flag=True, help="Text files hold one document a line."),
     click.option("--html", is_flag=True, help="Documents are HTML pages; needs pip install 'likewise[html]'."),
     click.option(
@@ -93,7 +81,7 @@ SHARED = [
     click.option(
         "--spill", metavar="DIR", type=click.Path(path_type=Path), help="Where to keep what does not fit in memory."
     ),
-    click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr."),
+    common.as_json,
 ]
 
 
@@ -123,7 +111,7 @@ DIR will hold:
   run.json           parameters, counts, seconds, memory, predicted recall"""
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
-@click.option("--out", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Folder for the answer.")
+@common.out
 @click.option(
     "--keep",
     default="first",
@@ -218,8 +206,8 @@ Examples:
     "--keep", metavar="POLICY", help="first, last, longest, shortest, max:COL, min:COL.  [default: the run's]"
 )
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Write here, and leave DIR as it is.")
-@click.option("--threads", type=int, help="Changes the speed, never the answer.  [default: all cores]")
-@click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr.")
+@common.threads
+@common.as_json
 def rethreshold(directory: Path, out: Path | None, as_json: bool, **options: Any) -> None:
     """Take a finished run to a higher threshold or to other keepers, from the pairs it stored.
 
@@ -316,7 +304,6 @@ def pairs(
         return
     for line in show.opening(stats):
         click.echo(line)
-    for entry in stats["set_aside"][:5]:
-        click.echo(f"  set aside: {entry['file']}, row {entry['row']}: {entry['reason']}", err=True)
+    show.set_aside(stats)
     click.echo(show.count(stats["counts"]["pairs"], "pair"))
     click.echo(show.closing(stats, str(out)))

@@ -230,6 +230,12 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
         )
 
 
+def set_aside(stats: dict[str, Any]) -> None:
+    """Tell on stderr the first rows that were set aside, and why."""
+    for entry in stats["set_aside"][:5]:
+        click.echo(f"  set aside: {entry['file']}, row {entry['row']}: {entry['reason']}", err=True)
+
+
 def stop_words(stats: dict[str, Any]) -> Iterator[str]:
     """Tell which languages were found, and how many documents have no stop word to begin a shingle with."""
     if "languages" in stats:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from likewise.cli import show
+from likewise.cli import common, show
 
 SHOWN = 5
 
@@ -28,7 +28,7 @@ DIR will hold:
   run.json         parameters, counts, seconds, memory"""
 )
 @click.argument("pages", nargs=-1, required=True, metavar="PAGES...")
-@click.option("--out", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Folder for the answer.")
+@common.out
 @click.option(
     "--shingle",
     default="stopwords:auto",
@@ -71,13 +71,7 @@ DIR will hold:
 )
 @click.option("--certify", type=int, metavar="N", help="Measure the recall of the run on N random pages.")
 @click.option("--seed", type=int, default=1, show_default=True)
-@click.option(
-    "--on-error",
-    type=click.Choice(["stop", "skip"]),
-    default="stop",
-    show_default=True,
-    help="skip: set broken rows aside, count and list them.",
-)
+@common.on_error
 @click.option(
     "--encoding-errors",
     type=click.Choice(["strict", "replace"]),
@@ -85,12 +79,12 @@ DIR will hold:
     show_default=True,
     help="What to do with invalid UTF-8 in plain text. HTML is read as browsers read it.",
 )
-@click.option("--threads", type=int, help="Changes the speed, never the answer.  [default: all cores]")
+@common.threads
 @click.option("--memory", metavar="SIZE", help="How much to use, such as 4GiB.  [default: half of what is free]")
 @click.option(
     "--spill", metavar="DIR", type=click.Path(path_type=Path), help="Where to keep what does not fit in memory."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr.")
+@common.as_json
 def stories(pages: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> None:
     """Group pages by the article they carry, though the rest of the page differs and paragraphs were cut.
 
@@ -98,11 +92,12 @@ def stories(pages: tuple[str, ...], out: Path, as_json: bool, **options: Any) ->
     not, folders, globs.
     """
     from likewise.apps.news import stories as find_stories
-    from likewise.apps.news.answer import check_folder
+    from likewise.apps.news.answer import COMMAND, TABLES
     from likewise.read import Files
     from likewise.read.find import find
+    from likewise.write import check_answer
 
-    check_folder(out, [file.path for file in find(Files(list(pages)))])
+    check_answer(out, COMMAND, TABLES, [file.path for file in find(Files(list(pages)))])
     show.announce_compilation()
     with show.progress(as_json) as observer:
         answer = find_stories(Files(list(pages)), progress=observer, **options)
@@ -113,8 +108,7 @@ def stories(pages: tuple[str, ...], out: Path, as_json: bool, **options: Any) ->
         return
     for line in show.opening(stats):
         click.echo(line)
-    for entry in stats["set_aside"][:5]:
-        click.echo(f"  set aside: {entry['file']}, row {entry['row']}: {entry['reason']}", err=True)
+    show.set_aside(stats)
     counts = stats["counts"]
     if counts["empty"]:
         click.echo(f"{show.count(counts['empty'], 'page')} without any word")

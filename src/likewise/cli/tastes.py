@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from likewise.cli import show
+from likewise.cli import common, show
 
 
 @click.command(
@@ -30,7 +30,7 @@ DIR will hold:
   run.json                 parameters, counts, seconds, memory, method"""
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="RATINGS...")
-@click.option("--out", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Folder for the answer.")
+@common.out
 @click.option("--user", metavar="COL", help="Column with the customers.  [default: guessed by name; the first]")
 @click.option("--item", metavar="COL", help="Column with the items.  [default: guessed by name; the second]")
 @click.option("--rating", metavar="COL", help="Column with the ratings.  [default: guessed by name; the third]")
@@ -96,19 +96,13 @@ DIR will hold:
     show_default=True,
     help="Which rating counts if a customer rated an item more than once.",
 )
-@click.option(
-    "--on-error",
-    type=click.Choice(["stop", "skip"]),
-    default="stop",
-    show_default=True,
-    help="skip: set broken rows aside, count and list them.",
-)
+@common.on_error
 @click.option("--seed", type=int, default=1, show_default=True)
-@click.option("--threads", type=int, help="Changes the speed, never the answer.  [default: all cores]")
+@common.threads
 @click.option(
     "--memory", metavar="SIZE", help="How much the pairs may take, such as 4GiB.  [default: half of what is free]"
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr.")
+@common.as_json
 def tastes(inputs: tuple[str, ...], out: Path, users: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Find customers with similar tastes and items that go together, from purchases or ratings.
 
@@ -116,12 +110,13 @@ def tastes(inputs: tuple[str, ...], out: Path, users: tuple[str, ...], as_json: 
     MovieLens' u.data and ratings.dat; or text files with one basket a line. Compressed or not, folders, globs.
     """
     from likewise.apps.ratings import tastes as find_tastes
-    from likewise.apps.ratings.answer import check_folder
+    from likewise.apps.ratings.answer import COMMAND, TABLES
     from likewise.cli.exact import unescaped
     from likewise.read import Files
     from likewise.read.find import find
+    from likewise.write import check_answer
 
-    check_folder(out, [file.path for file in find(Files(list(inputs)))])
+    check_answer(out, COMMAND, TABLES, [file.path for file in find(Files(list(inputs)))])
     options["separator"] = unescaped(options["separator"])
     show.announce_compilation()
     with show.progress(as_json) as observer:
@@ -132,8 +127,7 @@ def tastes(inputs: tuple[str, ...], out: Path, users: tuple[str, ...], as_json: 
         return
     for line in _told(answer.stats):
         click.echo(line)
-    for entry in answer.stats["set_aside"][:5]:
-        click.echo(f"  set aside: {entry['file']}, row {entry['row']}: {entry['reason']}", err=True)
+    show.set_aside(answer.stats)
     for user in users:
         for line in _recommended(answer.recommendations, user, options["by"]):
             click.echo(line)

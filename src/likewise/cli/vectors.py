@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from likewise.cli import show
+from likewise.cli import common, show
 
 UNITS = {"angle": "°", "l2": "", "l1": "", "hamming": " bits"}
 FOR_VECTORS = {
@@ -47,11 +47,11 @@ Examples:
     show_default=True,
     help="exact: compare all vectors. lsh: find most by hash tables. auto: whichever is predicted to be cheaper.",
 )
-@click.option("--threads", type=int, help="Changes the speed, never the answer.  [default: all cores]")
+@common.threads
 @click.option("--seed", type=int, default=1, show_default=True)
 @click.option("--memory", metavar="SIZE", help="How much to use, such as 4GiB.  [default: half of what is free]")
 @click.option("--spill", metavar="DIR", type=click.Path(path_type=Path), help="Folder for what does not fit in memory.")
-@click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr.")
+@common.as_json
 def nearest(inputs: tuple[str, ...], queries: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> None:
     """Find the nearest neighbours of every vector.
 

@@ -6,12 +6,9 @@ gives or writes the rows that were kept, with all their columns, in their order 
 
 from __future__ import annotations
 
-import os
-
-from likewise.errors import ParameterError
 from likewise.read.base import Aside, ReadOptions, Source
 from likewise.read.delimited import Delimited
-from likewise.read.find import Files, Found, find, looks_like_files
+from likewise.read.find import Files, Found, files_of, find, looks_like_files
 from likewise.read.ipc import Ipc
 from likewise.read.jsonl import JsonLines
 from likewise.read.objects import from_object
@@ -57,18 +54,8 @@ def _part(file: Found, options: ReadOptions) -> Part:
 
 def _files(source: object) -> Files | None:
     """Return the files that the source stands for, or None if it is an object in memory."""
-    if isinstance(source, Files):
-        return source
-    if isinstance(source, str | os.PathLike):
-        return Files([source])
-    if not isinstance(source, list | tuple):
-        return None
-    paths = [isinstance(entry, os.PathLike) for entry in source]
-    if any(paths):
-        strange = next((entry for entry in source if not isinstance(entry, str | os.PathLike)), None)
-        if strange is not None:
-            raise ParameterError(f"A list of files must hold paths only. Got {strange!r} instead.")
-        return Files(source)
-    if source and all(isinstance(entry, str) for entry in source) and looks_like_files(source):
-        return Files(source)
-    return None
+    files = files_of(source)
+    if files is None and isinstance(source, list | tuple) and source:
+        strings = all(isinstance(entry, str) for entry in source)
+        return Files(source) if strings and looks_like_files(source) else None
+    return files

@@ -57,6 +57,20 @@ class Found:
         return self.format != "text"
 
 
+def files_of(source: object) -> Files | None:
+    """Return the files that a path, a list with Path objects or `Files` stands for; None for any other object."""
+    if isinstance(source, Files):
+        return source
+    if isinstance(source, str | os.PathLike):
+        return Files([source])
+    if not isinstance(source, list | tuple) or not any(isinstance(entry, os.PathLike) for entry in source):
+        return None
+    strange = next((entry for entry in source if not isinstance(entry, str | os.PathLike)), None)
+    if strange is not None:
+        raise ParameterError(f"A list of files must hold paths only. Got {strange!r} instead.")
+    return Files(source)
+
+
 def format_of(name: str) -> tuple[str, str | None]:
     """Return the format and the compression that a file name tells.
 

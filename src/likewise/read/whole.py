@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from likewise.errors import FormatError
-from likewise.read.find import Found
+from likewise.errors import ColumnError, FormatError, ParameterError
+from likewise.read.find import Found, files_of, find
 from likewise.read.open import BOM, read_all
 
 BLOCK = 1 << 24
+
+
+def read_tables(source: Any, owner: str, parameter: str, what: str) -> list[tuple[pa.Table, str]]:
+    """Return the tables in files or in an object, each with its name; `what` is read from them, for messages."""
+    files = files_of(source)
+    if files is not None:
+        return [(_of_table_file(file, what), file.name) for file in find(files)]
+    table, name = of_object(source), type(source).__name__
+    if table is None:
+        rule = "a path, a table of pyarrow, pandas or polars, a dict of columns, or a list of dicts"
+        raise ParameterError.of(owner, parameter, rule, name)
+    return [(table, name)]
+
+
+def check_once(where: str, names: Sequence[str], wanted: Sequence[str] | None = None) -> None:
+    """Raise if two columns have the same name, one of those that are wanted or any."""
+    twice = next((name for name in wanted or names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ColumnError(f"{where}: two columns are called '{twice}'; rename one of them")
 
 
 def of_object(source: Any) -> pa.Table | None:
@@ -56,6 +79,17 @@ def of_file(file: Found) -> pa.Table:
         return _of_ipc(data)
     except pa.ArrowException as error:
         raise FormatError(f"{file.name}: the file cannot be read: {error}") from error
+
+
+def _of_table_file(file: Found, what: str) -> pa.Table:
+    if not file.is_table:
+        raise FormatError(f"{file.name}: {what} are read from CSV, TSV, Parquet, JSON lines or Arrow files")
+    table = of_file(file)
+    if file.format == "csv" and table.num_columns == 1:
+        other = next((mark for mark in (";", "\t", "|") if mark in table.column_names[0]), None)
+        if other is not None:
+            raise FormatError(f"{file.name}: columns are separated by {other!r}; use commas, or tabs in a .tsv file")
+    return table
 
 
 def _of_ipc(data: Any) -> pa.Table:
@@ -139,3 +173,29 @@ def _parsed(
         convert_options=arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False),
     )
     return table, ragged
+
+
+def as_floats(values: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
+    """Return a column as float64; what is missing or no number is NaN.
+
+    >>> as_floats(pa.array(["1", " 2.5", "", "many", None])).tolist()
+    [1.0, 2.5, nan, nan, nan]
+    """
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        trimmed = pc.utf8_trim_whitespace(values)
+        filled = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, values.type), trimmed)
+        try:
+            return np.asarray(filled.cast(pa.float64()), np.float64)
+        except pa.ArrowInvalid:
+            return np.array([_float(value) for value in trimmed.to_pylist()], np.float64)
+    try:
+        return np.asarray(values.cast(pa.float64(), safe=False), np.float64)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return np.full(len(values), np.nan)
+
+
+def _float(value: str | None) -> float:
+    try:
+        return float(value or "nan")
+    except ValueError:
+        return float("nan")

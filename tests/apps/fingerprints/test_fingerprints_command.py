@@ -60,7 +60,7 @@ def test_one_against_many_leaves_no_old_groups(run: Run, tmp_path: Path) -> None
     ("code", "words", "told"),
     [
         (1, "missing.csv --out found", "missing.csv: there is no such file"),
-        (1, "bad.csv --out found", "bad.csv:3: 'x' must be a number, and is 'x'"),
+        (1, "bad.csv --out found", "bad.csv: row 1: 'x' must be a number, and is 'x'"),
         (1, "all.csv --id nobody --out found", "no column 'nobody'; the columns are: print, x, y, angle, finger"),
         (1, "all.csv --angle theta --out found", "--as-they-lie"),
         (1, "all.csv --only f99 --out found", "there is no print 'f99'"),

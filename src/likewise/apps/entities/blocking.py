@@ -56,8 +56,8 @@ def block(
 ) -> tuple[Candidates, Weighted | None]:
     """Return the candidate pairs, and the weighted terms of records where the tables are small enough for them.
 
-    `border` is the number of the second table's first record, 0 for one table; `most` is how many terms there may be for
-    records to be ranked by them.
+    `border` is the number of the second table's first record, 0 for one table; `most` is how many terms there may be
+    for records to be ranked by them.
     """
     codes = all_codes(fields)
     values = joined([one.grams for one in fields])

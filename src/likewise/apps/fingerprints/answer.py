@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +12,9 @@ import pyarrow as pa
 from likewise.apps.fingerprints.comparing import Compared
 from likewise.apps.fingerprints.grouping import groups
 from likewise.arrays import Ints, strings, to_arrow
-from likewise.errors import OutputError
-from likewise.store import WORK, sync, told
-from likewise.write import MANIFEST, check_directory, write_json, write_table
+from likewise.write import write_answer
 
+COMMAND = "fingerprints"
 TABLES = ("matches.parquet", "fingers.parquet")
 
 
@@ -41,39 +36,7 @@ class Matches:
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write matches.parquet, fingers.parquet and run.json; a folder without run.json is not finished."""
-        folder = Path(directory)
-        check_folder(folder)
-        staged = folder / WORK
-        tables = {TABLES[0]: self.matches} | ({} if self.fingers is None else {TABLES[1]: self.fingers})
-        with told(folder):
-            if staged.exists():
-                shutil.rmtree(staged)
-            staged.mkdir(parents=True)
-            for name, table in tables.items():
-                write_table(table, staged / name)
-            write_json(self.stats, staged / MANIFEST)
-            for name in (MANIFEST, *TABLES):
-                (folder / name).unlink(missing_ok=True)
-            for name in (*tables, MANIFEST):
-                os.replace(staged / name, folder / name)
-            sync(folder)
-            staged.rmdir()
-
-
-def check_folder(folder: Path, inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
-    """Raise now what `save` would raise later: other files in the folder, another command's answer, an input."""
-    check_directory(folder, inputs)
-    try:
-        content = json.loads((folder / MANIFEST).read_bytes())
-        command = content.get("command") if isinstance(content, dict) else None
-    except (OSError, ValueError):
-        command = None
-    if command not in (None, "fingerprints"):
-        raise OutputError(f"{folder}: the answer of likewise {command} is there; choose another folder")
-    replaced = [(folder / name).resolve() for name in TABLES]
-    for place in inputs:
-        if Path(place).resolve() in replaced:
-            raise OutputError(f"{folder}: this run would replace its own input {place}; choose another folder")
+        write_answer(directory, dict(zip(TABLES, (self.matches, self.fingers), strict=True)), self.stats)
 
 
 def make_matches(found: Compared, names: list[str]) -> Any:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.fingerprints.answer import Matches, make_fingers, make_matches, make_scored
+from likewise.apps.fingerprints.answer import COMMAND, Matches, make_fingers, make_matches, make_scored
 from likewise.apps.fingerprints.comparing import Compared, Comparison
-from likewise.apps.fingerprints.prints import DPI, OWNER, Prints, read
+from likewise.apps.fingerprints.prints import DPI, OWNER, Prints, read, tables_of
 from likewise.apps.fingerprints.rates import Rate, curve
 from likewise.apps.fingerprints.settings import Settings
 from likewise.apps.fingerprints.threshold import Threshold, check_numbers, choose
@@ -120,7 +120,7 @@ def match(
         notes["rates"] = rates(every, queries, begin, later or only is not None, found, line.value)
     stats = {
         "likewise": version("likewise"),
-        "command": "fingerprints",
+        "command": COMMAND,
         "finished": True,
         "parameters": {**settings.to_dict(), "threshold": threshold, "false": false, "only": only, "threads": count}
         | {"angle": angle, **reading},
@@ -143,9 +143,7 @@ def _read(source: Any, settings: Settings, angle: str | None, reading: dict[str,
 
 
 def _has(source: Any, column: str | None) -> bool:
-    from likewise.apps.fingerprints.tables import read_tables
-
-    return all(column in table.column_names for table, _ in read_tables(source, OWNER))
+    return all(column in table.column_names for table, _ in tables_of(source))
 
 
 def _queries(prints: Prints, only: Sequence[str] | None) -> Ints:

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from likewise.apps.fingerprints.tables import Where, read_tables
 from likewise.arrays import Ints
 from likewise.errors import ColumnError, InputError, ParameterError
+from likewise.read.whole import as_floats, check_once, read_tables
 
 Floats = NDArray[np.float64]
 OWNER = "fingerprints"
@@ -114,10 +114,10 @@ def read(
         raise ParameterError.of(OWNER, "angles", "'auto', 'degrees' or 'radians'", angles)
     if isinstance(dpi, bool) or not isinstance(dpi, int | float) or not 10 <= dpi <= 10_000:
         raise ParameterError.of(OWNER, "dpi", "from 10 to 10000 pixels an inch", dpi)
-    parts = [_part(*one, id, x, y, angle, finger) for one in read_tables(source, OWNER)]
+    parts = [_part(*one, id, x, y, angle, finger) for one in tables_of(source)]
     names = np.concatenate([part.names for part in parts])
     if not len(names):
-        raise InputError(f"{parts[0].where(0).rpartition(':')[0]}: there are no minutiae in it")
+        raise InputError(f"{parts[0].name}: there are no minutiae in it")
     values = np.concatenate([part.values for part in parts])
     labels = np.concatenate([part.labels for part in parts]) if finger else None
     if angle is not None:
@@ -133,15 +133,17 @@ class _Part:
     names: NDArray[Any]
     values: Floats
     labels: NDArray[Any]
-    where: Where
+    name: str
     angle: str | None
 
 
-def _part(
-    table: pa.Table, where: Where, id: str | None, x: str, y: str, angle: str | None, finger: str | None
-) -> _Part:
+def tables_of(source: Any) -> list[tuple[pa.Table, str]]:
+    """Return the tables of minutiae in files or in an object, each with its name."""
+    return read_tables(source, OWNER, "prints", "minutiae")
+
+
+def _part(table: pa.Table, place: str, id: str | None, x: str, y: str, angle: str | None, finger: str | None) -> _Part:
     there = table.column_names
-    place = where(0).rpartition(":")[0]
     if id is None:
         id = next((name for name in IDS if name in there), None)
         if id is None:
@@ -151,32 +153,29 @@ def _part(
             )
     wanted = [name for name in (id, x, y, finger) if name is not None]
     for name in wanted:
-        if there.count(name) != 1:
-            raise (
-                ColumnError.of(place, name, there)
-                if name not in there
-                else ColumnError(f"{place}: two columns are called '{name}'; rename one of them")
-            )
+        if name not in there:
+            raise ColumnError.of(place, name, there)
     if angle is not None and angle not in there:
         raise ColumnError(
             f"{place}: there is no column '{angle}' with the directions of the minutiae; name it with --angle, or say "
             f"--as-they-lie if all prints lie alike already; the columns are: {', '.join(there)}"
         )
+    columns = [x, y] if angle is None else [x, y, angle]
+    check_once(place, there, [*wanted, *columns])
     names = table[id].cast(pa.string()).to_numpy(zero_copy_only=False)
     blank = np.array([name is None or not name.strip() for name in names], bool)
     if blank.any():
-        raise InputError(f"{where(int(np.argmax(blank)))}: the column '{id}' is empty; it must name the print")
-    columns = [x, y] if angle is None else [x, y, angle]
-    values = np.stack([_numbers(table[name]) for name in columns], axis=1)
+        raise InputError(f"{place}: row {int(np.argmax(blank))}: the column '{id}' is empty; it must name the print")
+    values = np.stack([as_floats(table[name]) for name in columns], axis=1)
     empty = np.stack([_missing(table[name]) for name in columns], axis=1).all(axis=1, keepdims=True)
     some = np.isnan(values) & ~empty
     wrong = some | np.isinf(values)
     if wrong.any():
         row, column = (int(i) for i in np.argwhere(wrong)[0])
         got = table[columns[column]][row].as_py()
-        raise InputError(f"{where(row)}: '{columns[column]}' must be a number, and is {got!r}")
+        raise InputError(f"{place}: row {row}: '{columns[column]}' must be a number, and is {got!r}")
     labels = table[finger].cast(pa.string()).to_numpy(zero_copy_only=False) if finger else np.empty(0, object)
-    return _Part(names, values, labels, where, angle)
+    return _Part(names, values, labels, place, angle)
 
 
 def _missing(column: Any) -> NDArray[np.bool_]:
@@ -185,32 +184,11 @@ def _missing(column: Any) -> NDArray[np.bool_]:
     return np.asarray(column.is_null())
 
 
-def _numbers(column: Any) -> Floats:
-    """Return a column as numbers; NaN for what is none."""
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        trimmed = pc.utf8_trim_whitespace(column)
-        try:
-            return np.asarray(pc.if_else(pc.equal(trimmed, ""), None, trimmed).cast(pa.float64()), np.float64)
-        except pa.ArrowInvalid:
-            return np.array([_number(value) for value in trimmed.to_pylist()], np.float64)
-    try:
-        return np.asarray(column.cast(pa.float64()), np.float64)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return np.full(len(column), np.nan)
-
-
-def _number(value: str | None) -> float:
-    try:
-        return float(value or "nan")
-    except ValueError:
-        return float("nan")
-
-
 def _row(parts: list[_Part], place: int) -> str:
     """Name the row at this place of all parts together."""
     for part in parts:
         if place < len(part.names):
-            return part.where(place)
+            return f"{part.name}: row {place}"
         place -= len(part.names)
     raise IndexError(place)
 

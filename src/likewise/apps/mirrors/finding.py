@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from likewise.answer import statistics
 from likewise.apps.mirrors.addresses import Pages
-from likewise.apps.mirrors.answer import Mirrors
+from likewise.apps.mirrors.answer import COMMAND, Mirrors
 from likewise.apps.mirrors.confirming import confirm
 from likewise.apps.mirrors.contracting import COMMON, OWNER, SIMILAR, TEMPLATE, Contraction, Rules, contract
 from likewise.apps.mirrors.contracting import LEAST as LEAST_LINKS
@@ -21,7 +21,7 @@ from likewise.apps.mirrors.reading import Reader
 from likewise.apps.mirrors.settings import CONFIRMED, LEAST, RECALL, SHINGLE, SIMILAR_TEXT, THRESHOLD, Settings
 from likewise.arrays import Ints
 from likewise.kernels import graph
-from likewise.memory import Budget, peak_memory
+from likewise.memory import Budget
 from likewise.parallel import check_threads
 from likewise.pipeline import pairs as similar_pairs
 from likewise.record import Observer, Record
@@ -123,7 +123,7 @@ def find(
                          (pages, text), search)  # fmt: skip
     names = {"url": url, "text": text, "source": source, "target": target}
     parameters = {**settings.to_dict(), "method": method, "seed": seed, "threads": count, **names}
-    return Mirrors(pa.table(columns), table, folded, _statistics(reader, parameters, record))
+    return Mirrors(pa.table(columns), table, folded, statistics(COMMAND, parameters, [reader], record))
 
 
 def _folded(
@@ -188,18 +188,3 @@ def _page_table(done: Contraction, known: Pages, groups: HostGroups) -> pa.Table
     into = chosen[done.folded[rows]]
     gone = into != rows
     return pa.table({"url": known.urls.take(rows[gone]), "folded_into": known.urls.take(into[gone])})
-
-
-def _statistics(reader: Reader, parameters: dict[str, Any], record: Record) -> dict[str, Any]:
-    return {
-        "likewise": version("likewise"),
-        "command": "mirrors",
-        "finished": True,
-        "parameters": parameters,
-        "input": reader.inputs[:100],
-        "counts": {**record.counts, "set_aside": len(reader.aside)},
-        "set_aside": [vars(entry) for entry in reader.aside[:100]],
-        "seconds": {stage: round(seconds, 4) for stage, seconds in record.seconds.items()},
-        "peak_memory_bytes": peak_memory(),
-        **record.notes,
-    }

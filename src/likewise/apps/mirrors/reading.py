@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +13,7 @@ from likewise.apps.mirrors.addresses import Pages
 from likewise.arrays import Ints, to_arrow
 from likewise.errors import FormatError, InputError
 from likewise.read import Aside, Files, ReadOptions, Source, open_source
-from likewise.read.find import find
+from likewise.read.find import files_of, find
 
 SKIP = "mend it, or use --on-error skip to set such rows aside"
 BLANK = "it is blank"
@@ -94,12 +93,9 @@ class Reader:
 
     def _opened(self, source: Any, text: str, id: str | None) -> Iterator[tuple[str | None, Source]]:
         """Open files one by one, so that a row can be named, or whatever else it is."""
-        if isinstance(source, str | os.PathLike):
-            source = Files([source])
-        elif isinstance(source, list | tuple) and source and all(isinstance(one, os.PathLike) for one in source):
-            source = Files(source)
+        files = files_of(source)
         more: dict[str, Any] = {"on_error": self.on_error, "encoding_errors": self.encoding_errors, "lines": True}
-        if not isinstance(source, Files):
+        if files is None:
             if isinstance(source, list | tuple):
                 source = pa.array(source, pa.large_string())
             bare = isinstance(source, pa.Array | pa.ChunkedArray)
@@ -107,7 +103,7 @@ class Reader:
             yield None, opened
             self._note(opened)
             return
-        for file in find(source):
+        for file in find(files):
             if id is not None and not file.is_table:
                 columns = f"'{text}' and '{id}'" if text != id else f"'{text}'"
                 raise InputError(f"{file.name}: a table with columns {columns} is needed: CSV, TSV, Parquet …")
@@ -115,6 +111,10 @@ class Reader:
             opened = open_source(Files([file.path]), options)
             yield file.name if file.is_table else f"{file.name}\n", opened
             self._note(opened)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Say what was read, for the manifest of a run."""
+        return self.inputs
 
     def _note(self, opened: Source) -> None:
         self.aside += opened.aside

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from likewise.answer import statistics
 from likewise.apps.passages.answer import Passages, make_tables
 from likewise.apps.passages.indexing import Block, blocks
 from likewise.apps.passages.searching import Batch, Counts, Part, search
@@ -19,9 +18,10 @@ from likewise.apps.passages.settings import COMMON, GAP, LENGTH, OWNER, SHINGLE,
 from likewise.arrays import TextChunk, to_arrow
 from likewise.collection import check_unique
 from likewise.errors import ColumnError
-from likewise.memory import MIB, Budget, peak_memory
+from likewise.memory import MIB, Budget
 from likewise.parallel import check_threads, in_order
-from likewise.read import Files, ReadOptions, Source, open_source
+from likewise.read import ReadOptions, Source, open_source
+from likewise.read.find import files_of
 from likewise.read.find import find as find_files
 from likewise.record import Observer, Record
 from likewise.shingle import Shingler
@@ -98,7 +98,8 @@ def find(
     record.counts["suspects_with_passages"] = len(pc.unique(passages["suspect"]))
     columns = {"text": text, "id": id, "source_text": theirs.text, "source_id": theirs.id}
     parameters = {**settings.to_dict(), "itself": itself, **columns, "threads": count}
-    return Passages(passages, documents, _statistics(readers, parameters, record))
+    stats = statistics(OWNER, parameters, [reader.source for reader in readers], record)
+    return Passages(passages, documents, stats)
 
 
 @dataclass
@@ -157,10 +158,9 @@ def _readers(suspects: Any, sources: Any, options: ReadOptions, theirs: ReadOpti
 
 def _without_columns(source: Any, options: ReadOptions) -> Reader | None:
     """Open text files, or a list of strings; None: it is something else."""
-    if isinstance(source, str | os.PathLike):
-        source = Files([source])
-    if isinstance(source, Files) and not any(file.is_table for file in find_files(source)):
-        return Reader(open_source(source, options), options)
+    files = files_of(source)
+    if files is not None and not any(file.is_table for file in find_files(files)):
+        return Reader(open_source(files, options), options)
     if isinstance(source, list | tuple) and all(isinstance(entry, str) for entry in source):
         return Reader(open_source(source, options), options)
     return None
@@ -235,19 +235,3 @@ def _differ(names: Any, other_names: Any, rows: Any) -> Any:
     if left.type != right.type:
         left, right = left.cast(pa.large_string()), right.cast(pa.large_string())
     return np.asarray(pc.not_equal(left, right))
-
-
-def _statistics(readers: tuple[Reader, Reader], parameters: dict[str, Any], record: Record) -> dict[str, Any]:
-    aside = [entry for reader in readers for entry in reader.source.aside]
-    return {
-        "likewise": version("likewise"),
-        "command": "passages",
-        "finished": True,
-        "parameters": parameters,
-        "input": [entry for reader in readers for entry in reader.source.describe()][:100],
-        "counts": {**record.counts, "set_aside": len(aside)},
-        "set_aside": [vars(entry) for entry in aside[:100]],
-        "seconds": {stage: round(seconds, 4) for stage, seconds in record.seconds.items()},
-        "peak_memory_bytes": peak_memory(),
-        **record.notes,
-    }

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +12,7 @@ import numpy as np
 from likewise.answer import Rows
 from likewise.apps.ratings.counting import Found
 from likewise.arrays import to_arrow
-from likewise.errors import OutputError
-from likewise.store import WORK, sync, told
-from likewise.write import MANIFEST, check_directory, write_json, write_table
+from likewise.write import write_answer
 
 COMMAND = "tastes"
 TABLES = ("customers.parquet", "items.parquet", "recommendations.parquet")
@@ -60,38 +54,5 @@ class Tastes:
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write customers.parquet, items.parquet, recommendations.parquet, or what there is of them, and run.json."""
-        folder = Path(directory)
-        check_folder(folder)
-        staged = folder / WORK
-        with told(folder):
-            if staged.exists():
-                shutil.rmtree(staged)
-            staged.mkdir(parents=True)
-            for name, rows in self.rows.items():
-                rows.write(staged / f"{name}.parquet")
-            if self.recommendations is not None:
-                write_table(self.recommendations, staged / TABLES[2])
-            write_json(self.stats, staged / MANIFEST)
-            for name in (MANIFEST, *TABLES):
-                (folder / name).unlink(missing_ok=True)
-            for name in (*TABLES, MANIFEST):
-                if (staged / name).exists():
-                    os.replace(staged / name, folder / name)
-            sync(folder)
-            staged.rmdir()
-
-
-def check_folder(folder: Path, inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
-    """Raise now what `save` would raise later: other files in the folder, another command's answer, an input."""
-    check_directory(folder, inputs)
-    try:
-        content = json.loads((folder / MANIFEST).read_bytes())
-        command = content.get("command") if isinstance(content, dict) else None
-    except (OSError, ValueError):
-        command = None
-    if command not in (None, COMMAND):
-        raise OutputError(f"{folder}: the answer of likewise {command} is there; choose another folder")
-    replaced = [(folder / name).resolve() for name in TABLES]
-    for place in inputs:
-        if Path(place).resolve() in replaced:
-            raise OutputError(f"{folder}: this run would replace its own input {place}; choose another folder")
+        written = [self.rows[side].write if side in self.rows else None for side in ("customers", "items")]
+        write_answer(directory, dict(zip(TABLES, (*written, self.recommendations), strict=True)), self.stats)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,9 +15,9 @@ from likewise.arrays import to_arrow
 from likewise.errors import ColumnError, FormatError, InputError, ParameterError
 from likewise.read.base import Aside
 from likewise.read.columns import as_integers, decoded, is_list
-from likewise.read.find import Files, Found, find
+from likewise.read.find import Found, files_of, find
 from likewise.read.open import BOM, read_all
-from likewise.read.whole import of_delimited, of_file, of_object
+from likewise.read.whole import as_floats, check_once, of_delimited, of_file, of_object
 
 OWNER = "tastes"
 TWICE = ("last", "first", "error")
@@ -78,11 +77,7 @@ class Part:
 
 def read_parts(source: Any, options: Options) -> list[Part]:
     """Read everything, file by file."""
-    files = source if isinstance(source, Files) else None
-    if isinstance(source, str | os.PathLike):
-        files = Files([source])
-    if isinstance(source, list) and source and all(isinstance(entry, os.PathLike) for entry in source):
-        files = Files(source)
+    files = files_of(source)
     parts = [_of_object(source, options)] if files is None else [_of_file(file, options) for file in find(files)]
     if len({(part.users is None, part.ratings is None) for part in parts}) > 1:
         kinds = "; ".join(f"{part.name}: {part.told}" for part in parts[:3])
@@ -152,9 +147,7 @@ def _exploded(users: Any | None, lists: Any, name: str, told: str) -> Part:
 
 
 def _of_table(table: pa.Table, name: str, options: Options) -> Part:
-    if len(set(table.column_names)) < table.num_columns:
-        twice = next(column for column in table.column_names if table.column_names.count(column) > 1)
-        raise ColumnError(f"{name}: two columns are called '{twice}'; rename one of them")
+    check_once(name, table.column_names)
     columns = choose_columns(name, table.column_names, options.user, options.item, options.rating)
     return _taken(table, name, columns, "")
 
@@ -240,7 +233,7 @@ def _checked(part: Part, options: Options) -> Part:
             for place in np.flatnonzero(_missing(column)).tolist():
                 trouble.setdefault(place, f"the {kind} is missing")
     if part.ratings is not None:
-        numbers = _numbers(part.ratings)
+        numbers = as_floats(part.ratings)
         for place in np.flatnonzero(~np.isfinite(numbers)).tolist():
             value = part.ratings[place].as_py()
             told = "the rating is missing" if value in (None, "") else f"the rating {value!r} is not a number"
@@ -266,26 +259,6 @@ def _missing(column: Any) -> Any:
     if pa.types.is_string(column.type):
         missing = missing | pc.fill_null(pc.equal(column, ""), False).to_numpy(zero_copy_only=False)
     return missing
-
-
-def _numbers(column: Any) -> Any:
-    """Return ratings as float64; what is not a number is not a number."""
-    if pa.types.is_string(column.type):
-        try:
-            return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
-        except pa.ArrowInvalid:
-            return np.array([_number(value) for value in column.to_pylist()])
-    try:
-        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return np.full(len(column), np.nan)
-
-
-def _number(value: str | None) -> float:
-    try:
-        return float(value or "nan")
-    except ValueError:
-        return float("nan")
 
 
 def encoded(columns: list[Any]) -> tuple[Any, Any]:
