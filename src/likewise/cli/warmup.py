@@ -19,6 +19,20 @@ def warmup() -> None:
     click.echo(f"compiled in {time.perf_counter() - begun:.1f} s, {kept}")
 
 
+def link_some() -> None:
+    """Link a few records, and block them as many are blocked."""
+    from likewise.apps.entities import link
+    from likewise.apps.entities.blocking import block
+    from likewise.apps.entities.records import records_of
+
+    names = [f"{one}{other} Lee" for one in ("Ann", "Bo", "Zoë") for other in "abcdef"]
+    dates = [f"19{50 + i}-01-02" for i in range(len(names))]
+    few = {"name": names, "first": [name[:3] for name in names], "born": dates, "phone": dates}
+    link(few, few)
+    link({name: [*column, *column] for name, column in few.items()})
+    block(records_of(few, None, None, None).fields, 0, most=0)
+
+
 def compile_all() -> None:
     """Run every kernel once on a few small items."""
     import numpy as np
@@ -51,3 +65,4 @@ def compile_all() -> None:
         likewise.pairs(np.arange(8, dtype=np.uint64), measure="hamming", within=1, method=method)
     batch.jaccard(sets, sets)
     find(texts, texts)
+    link_some()

@@ -10,14 +10,12 @@ from likewise.apps.entities.blocking import Candidates, block, completeness
 from likewise.apps.entities.fields import make_field
 
 
-def blocked(tables, monkeypatch=None, large=False):
+def blocked(tables, large=False):
     rows = [row for table in tables for row in table]
     names = list(rows[0])
     fields = [make_field(name, pa.chunked_array([pa.array([row[name] for row in rows])])) for name in names]
-    if large:
-        monkeypatch.setattr(blocking, "TERMS", 0)
     border = len(tables[0]) if len(tables) > 1 else 0
-    return block(fields, border)
+    return block(fields, border, most=0) if large else block(fields, border)
 
 
 def pairs_of(candidates):
@@ -35,9 +33,9 @@ def test_pairs_are_sorted_different_and_between_the_tables():
 
 
 @pytest.mark.parametrize("large", [False, True])
-def test_identical_fields_meet(monkeypatch, large):
+def test_identical_fields_meet(large):
     rows = [{"x": f"value{i // 2}", "y": f"other{i // 2}", "z": f"third{i}"} for i in range(40)]
-    found, _ = blocked([rows], monkeypatch, large)
+    found, _ = blocked([rows], large)
     assert {(i, i + 1) for i in range(0, 40, 2)} <= pairs_of(found)
 
 
@@ -50,10 +48,10 @@ def test_records_that_differ_in_every_field_meet():
     assert completeness(found, wanted, 400) > 0.97
 
 
-def test_bands_find_records_with_errors_in_most_fields(monkeypatch):
+def test_bands_find_records_with_errors_in_most_fields():
     """Typing errors in three of five fields leave more than half of the pieces in common."""
     a, b, truth = two_tables(400, both=1.0, errors=3)
-    found, rows = blocked([a, b], monkeypatch, large=True)
+    found, rows = blocked([a, b], large=True)
     assert rows is None
     assert any("MinHash" in note for note in found.notes)
     assert completeness(found, np.array([(i, 400 + j) for i, j in truth]), 800) > 0.95

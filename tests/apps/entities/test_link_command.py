@@ -141,6 +141,53 @@ def test_errors_take_one_line(run: Run, code: int, words: str, told: str) -> Non
         assert done.stderr.count("\n") == 1, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"id,name\n1,Ann\n2,Jos\xe9\n3,Cy\n", "row 1 is not UTF-8, at '2,Jos\u00e9'; save the file as UTF-8"),
+        ("id,name\n1,Ann\n2,Bo\n".encode("utf-16"), "the file is in UTF-16"),
+        (b"id,name,town\n1,Ann,York\n2,Bo\n3,Cy,Rome\n", "row 1 has 2 fields instead of 3: '2,Bo'"),
+        (b"id,name\n", "the table has no rows"),
+        (b"", "empty"),
+        (b"id,name\n1,Ann\n2,Bo\n1,Cy\n", "rows 0 and 2 have the same id '1'"),
+        (b"name;town\nAnn;York\nBo;Rome\n", "columns are separated by ';'"),
+        (b"id,name\n1,Ann\n2,Ann\n3,Ann\n", "no column tells records apart"),
+        (b"id,name,name\n1,Ann,Lee\n2,Bo,Ng\n", "two columns are called 'name'"),
+    ],
+)
+def test_files_that_are_wrong(run: Run, tmp_path: Path, content: bytes, told: str) -> None:
+    (tmp_path / "bad.csv").write_bytes(content)
+    done = run("link", "bad.csv", "--out", "linked")
+    assert done.returncode == 1
+    assert "bad.csv" in done.stderr
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert not (tmp_path / "linked").exists(), "nothing half-written"
+
+
+def test_a_handful_of_records(run: Run, tmp_path: Path) -> None:
+    """Nothing can be learnt from three records; and records that share nothing have no candidates."""
+    (tmp_path / "few.csv").write_text("id,name,land\n1,Ann Lee,x\n2,Bo Diaz,x\n3,Anne Lee,x\n")
+    done = run("link", "few.csv", "--out", "linked")
+    assert done.returncode == 0, done.stderr
+    assert "too few to learn from" in done.stdout
+    assert "land: all values are the same" in done.stdout
+    matches = pq.read_table(tmp_path / "linked" / "matches.parquet")
+    assert (matches["id_a"].to_pylist(), matches["id_b"].to_pylist()) == (["1"], ["3"])
+    (tmp_path / "none.csv").write_text("id,name\n1,xyz\n2,abc\n")
+    done = run("link", "none.csv", "--out", "linked")
+    assert done.returncode == 0, done.stderr
+    assert "0 matches" in done.stdout
+
+
+def test_another_commands_answer_is_not_replaced(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "run.json").write_text('{"likewise": "1", "command": "passages"}')
+    done = run("link", "a.csv", "b.csv", "--out", "linked")
+    assert done.returncode == 1
+    assert "the answer of likewise passages is there" in done.stderr
+
+
 def test_help_has_examples(run: Run) -> None:
     done = run("link", "--help")
     assert done.returncode == 0

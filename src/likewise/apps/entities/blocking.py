@@ -51,10 +51,13 @@ class Candidates:
         return len(self.left)
 
 
-def block(fields: list[Field], border: int, seed: int = 1, threads: int = 1) -> tuple[Candidates, Weighted | None]:
+def block(
+    fields: list[Field], border: int, seed: int = 1, threads: int = 1, most: int = TERMS
+) -> tuple[Candidates, Weighted | None]:
     """Return the candidate pairs, and the weighted terms of records where the tables are small enough for them.
 
-    `border` is the number of the second table's first record, 0 for one table.
+    `border` is the number of the second table's first record, 0 for one table; `most` is how many terms there may be if
+    records are to be ranked by them.
     """
     codes = all_codes(fields)
     values = joined([one.grams for one in fields])
@@ -64,7 +67,7 @@ def block(fields: list[Field], border: int, seed: int = 1, threads: int = 1) -> 
     kinds: dict[str, Ints] = {}
     notes: list[str] = []
     rows: Weighted | None = None
-    if whole <= TERMS:
+    if whole <= most:
         rows = weighted(of_records(codes, values))
         kinds["all text"] = _keys(*_nearest(rows, records, border, threads), records)
         kinds["identical fields"] = _identical(fields, border, notes, threads)

@@ -99,7 +99,7 @@ def counted(compared: list[Compared], matches: Floats) -> Model:
     """Return the weights that follow if pairs match with these probabilities."""
     weights: dict[str, Floats] = {}
     typical: dict[str, float] = {}
-    share = min(max(float(matches.mean()), 1e-6), 1 - 1e-6)
+    share = min(max(float(matches.mean()) if len(matches) else 0.5, 1e-6), 1 - 1e-6)
     for one in compared:
         known = one.level >= 0
         level = one.level[known]
@@ -133,7 +133,7 @@ def learn(compared: list[Compared], start: Floats, never: NDArray[np.bool_], see
     while moved >= 1e-4 and rounds < ROUNDS:
         rounds += 1
         after = np.where(never, 0.0, chance(model.scores(compared)))
-        moved = float(np.abs(after - matches).max())
+        moved = float(np.abs(after - matches).max(initial=0.0))
         matches = after
         model = counted(compared, matches)
     return Model(model.weights, model.rarity, model.prior, rounds)

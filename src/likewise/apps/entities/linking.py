@@ -26,7 +26,10 @@ from likewise.parallel import check_threads
 from likewise.write import write_answer
 
 GOOD = 0.6
-"""Part of the points of identical records from which on two of one table are a match, if nothing else is said."""
+"""Part of the points of identical records from which on two are a match, if nothing else is said."""
+
+FEW = 15
+"""From fewer candidates than these nothing is learnt: they are scored by the points of the chapter."""
 
 LOWEST = -10.0
 """No pair of less is a match: odds of one to ten."""
@@ -135,11 +138,14 @@ def link(
 
     tell("comparing")
     scorer: Scorer
-    if weights is None:
+    few = weights is None and labels is None and len(candidates) < FEW
+    if few:
+        candidates.notes.append(f"{len(candidates)} candidates are too few to learn from: every field has 100 points")
+    if weights is None and not few:
         scorer = Learning(records, Comparing(records.fields, rows, threads, tables), labels, seed)
         usual, lowest = 0.0, LOWEST / POINTS
     else:
-        scorer = Weighing(records.fields, weights, tables)
+        scorer = Weighing(records.fields, weights or {}, tables)
         usual, lowest = GOOD * scorer.most, -np.inf
     scored = scorer.first(candidates.left, candidates.right)
     clock.lap("comparing and learning")
@@ -147,6 +153,8 @@ def link(
     tell("deciding")
     cut = None if threshold is None else threshold / scored.unit
     left, right, groups = candidates.left, candidates.right, None
+    if few and cut is None:
+        cut = usual
     if records.border:
         decision = decide_pairs(left, right, scored.value, scored.usable, records.count, cut, one_to_one, lowest)
         matches = _chosen(candidates, scored, decision.chosen)

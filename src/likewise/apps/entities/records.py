@@ -93,7 +93,7 @@ def _guessed_id(tables: list[pa.Table]) -> str | None:
     if not same or not ID_NAME.fullmatch(names[0].strip()):
         return None
     unique = all(pc.count_distinct(table.column(0), mode="all").as_py() == table.num_rows for table in tables)
-    return names[0] if unique else None
+    return names[0] if unique or names[0].strip().lower() == "id" else None
 
 
 def _ids(table: pa.Table, name: str | None, where: str) -> pa.ChunkedArray:
@@ -116,7 +116,7 @@ def _ids(table: pa.Table, name: str | None, where: str) -> pa.ChunkedArray:
         first, second = order[twice], order[twice + 1]
         raise InputError(
             f"{where}: rows {first} and {second} have the same id {column[int(first)].as_py()!r} in column '{name}';"
-            " ids must differ, or name another column"
+            " ids must differ: name another column, or rename this one if it is a field like others"
         )
     return column
 
