@@ -187,9 +187,9 @@ def _identical(fields: list[Field], border: int, notes: list[str], threads: int 
         found.append(pairs)
         if many:
             crowded.append(field)
-            notes.append(
-                f"{field.name}: {many:,} records in blocks of more than {LIMIT}; sorted with another field too"
-            )
+    if crowded:
+        names = ", ".join(field.name for field in crowded)
+        notes.append(f"{names}: values that more than {LIMIT} records have are sorted with another field too")
 
     def by_both(two: tuple[Field, Field]) -> Ints:
         one, other = two
