@@ -265,12 +265,15 @@ def show(rows: list[Row]) -> None:
 
 
 def write(asked: argparse.Namespace, rows: list[Row], skipped: dict[str, str]) -> None:
-    """Write what is known so far."""
+    """Write what is known so far, beside the rows of other collections from earlier runs."""
+    measured = {row.collection for row in rows}
+    before = json.loads(asked.out.read_text())["table"] if asked.out.exists() else []
+    kept = [row for row in before if row["collection"] not in measured]
     summary = {
         "machine": {"cores": os.cpu_count(), "architecture": platform.machine(), "python": platform.python_version()},
         "versions": {"likewise": version("likewise"), "peers": PINS},
         "parameters": {"people": asked.people, "threads": asked.threads},
-        "table": [asdict(row) for row in rows],
+        "table": kept + [asdict(row) for row in rows],
         "skipped": skipped,
     }
     asked.out.parent.mkdir(parents=True, exist_ok=True)
