@@ -134,7 +134,26 @@ def from_csv(data: Path) -> list[Collection]:
         name = truth.name.removesuffix(".matches.csv")
         sides = [data / f"{name}.a.csv", data / f"{name}.b.csv"]
         found.append(prepared(name, sides if sides[0].exists() else [data / f"{name}.csv"], truth))
+        if name == "restaurants":
+            found.append(completed(found[-1]))
     return found
+
+
+def completed(collection: Collection) -> Collection:
+    """The same records; rows of the first file that the truth leaves out match the row with their phone number."""
+    folder = DATA / f"{collection.folder.name}-completed"
+    shutil.copytree(collection.folder, folder, dirs_exist_ok=True)
+    a, b, truth = (pq.read_table(folder / f"{name}.parquet").to_pylist() for name in ("a", "b", "truth"))
+    known = {row["id_a"] for row in truth}
+
+    def digits(row: dict[str, str | None]) -> str:
+        return "".join(filter(str.isdigit, row["phone_number"] or ""))
+
+    rows = {digits(row): row["id"] for row in reversed(b)}
+    more = [row for row in a if row["id"] not in known and digits(row) in rows and digits(row)]
+    truth += [{"id_a": row["id"], "id_b": rows[digits(row)]} for row in more]
+    pq.write_table(pa.Table.from_pylist(truth), folder / "truth.parquet")
+    return Collection(f"{collection.name}, truth completed", folder)
 
 
 def prepared(name: str, sides: Iterable[Path], truth: Path | None = None) -> Collection:
@@ -246,12 +265,15 @@ def show(rows: list[Row]) -> None:
 
 
 def write(asked: argparse.Namespace, rows: list[Row], skipped: dict[str, str]) -> None:
-    """Write what is known so far."""
+    """Write what is known so far, beside the rows of other collections from earlier runs."""
+    measured = {row.collection for row in rows}
+    before = json.loads(asked.out.read_text())["table"] if asked.out.exists() else []
+    kept = [row for row in before if row["collection"] not in measured]
     summary = {
         "machine": {"cores": os.cpu_count(), "architecture": platform.machine(), "python": platform.python_version()},
         "versions": {"likewise": version("likewise"), "peers": PINS},
         "parameters": {"people": asked.people, "threads": asked.threads},
-        "table": [asdict(row) for row in rows],
+        "table": kept + [asdict(row) for row in rows],
         "skipped": skipped,
     }
     asked.out.parent.mkdir(parents=True, exist_ok=True)

@@ -26,6 +26,7 @@ Examples:
   likewise link a.csv b.csv --truth matches.csv --out linked/         how good is it?
   likewise link a.csv b.csv --training labelled.csv --out linked/     learn from pairs you know
   likewise link a.csv b.csv --field name --field address --validate created --out linked/
+  likewise link a.csv b.csv --validate created --true 0.95 --out linked/    the threshold from validation
 
 \b
 DIR will hold:
@@ -77,6 +78,13 @@ DIR will hold:
     metavar="FIELD",
     help="Estimate the fraction of true matches at every score from this column, which is not compared then.",
 )
+@click.option(
+    "--true",
+    "fraction",
+    type=click.FloatRange(0, 1, min_open=True),
+    metavar="FRACTION",
+    help="With --validate: set the threshold where at least this fraction of the pairs is true, such as 0.95.",
+)
 @common.threads
 @click.option("--seed", type=int, default=1, show_default=True)
 @common.as_json
@@ -88,6 +96,7 @@ def link(
     weights: tuple[str, ...],
     tables: tuple[str, ...],
     validate: str | None,
+    fraction: float | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -96,9 +105,13 @@ def link(
     A, B: Parquet, Arrow, JSONL, CSV or TSV files. Without B, duplicates within A.
     """
     from likewise.apps.entities import link as linked_by
+    from likewise.errors import ParameterError
     from likewise.write import check_answer, write_table
 
     check_answer(out, "link", OUTPUTS, [a] if b is None else [a, b])
+    if fraction is not None and (validate is None or options["threshold"] is not None):
+        rule = "used with --validate, and without --threshold"
+        raise ParameterError.of("link", "true", rule, fraction)
     if tables:
         options["tables"] = _tables(tables)
     chosen: list[str] | None = list(fields) or None
@@ -109,10 +122,14 @@ def link(
         if observer is not None:
             options["progress"] = lambda stage: observer(stage, 0, 0)
         found = linked_by(a, b, fields=chosen, weights=_weights(weights), **options)
+        if validate is not None:
+            validation = _validated(found, a, b, validate)
+            if fraction is not None:
+                options["threshold"] = _where_true(validation, fraction, validate)
+                found = linked_by(a, b, fields=chosen, weights=_weights(weights), **options)
         found.save(out)
     stats = found.stats
     if validate is not None:
-        validation = _validated(found, a, b, validate)
         write_table(validation.table, out / "validation.parquet")
         validation.plot(out / "validation.png", measure=f"apart in {validate}")
         stats = {**stats, "validation": {"field": validate, "true": validation.true, "random": validation.random}}
@@ -194,6 +211,18 @@ def _validated(found: Any, a: str, b: str | None, field: str) -> Any:
         known = {str(name): value for name, value in zip(names or range(len(values)), values, strict=True)}
         columns.append([known[str(name)] for name in pairs[side].to_pylist()])
     return validate(pairs["score"].to_pylist(), (columns[0], columns[1]), bins=20)
+
+
+def _where_true(validation: Any, fraction: float, field: str) -> float:
+    """Return the score from which on so many pairs are true, as another field tells."""
+    from likewise.errors import InputError
+
+    found: float | None = validation.threshold(fraction)
+    if found is None:
+        best = max(validation.table["fraction"].to_pylist(), default=0.0)
+        rule = f"a lower fraction (the highest scores have {best:.2f}), or another field"
+        raise InputError(f"{field}: no score has {fraction:g} true pairs by this field; choose {rule}")
+    return found
 
 
 def _told(stats: dict[str, Any]) -> Iterator[str]:

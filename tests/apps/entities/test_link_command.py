@@ -94,6 +94,20 @@ def test_validation(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "linked" / "validation.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_threshold_from_validation(run: Run, tmp_path: Path) -> None:
+    """Every pair above it stands in a range of scores of which nine in ten are true, as the field tells."""
+    done = run("link", "a.csv", "b.csv", "--validate", "created", "--true", "0.9", "--out", "linked")
+    assert done.returncode == 0, done.stderr
+    table = pq.read_table(tmp_path / "linked" / "validation.parquet").to_pylist()
+    good = [row["score_from"] for row in table]
+    while table and table[-1]["fraction"] >= 0.9:
+        good = [table.pop()["score_from"]]
+    stats = json.loads((tmp_path / "linked" / "run.json").read_text())
+    assert stats["threshold"] == pytest.approx(good[0], abs=1e-3)
+    scores = pq.read_table(tmp_path / "linked" / "matches.parquet")["score"].to_pylist()
+    assert min(scores) >= stats["threshold"] - 1e-3
+
+
 def test_nicknames_of_a_file(run: Run, tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text("zork,blip\n")
     for file, name in (("c.csv", "zork"), ("d.csv", "blip")):
@@ -128,6 +142,8 @@ def test_nicknames_of_a_file(run: Run, tmp_path: Path) -> None:
         (2, "a.csv b.csv --out linked --weight name=much", "NAME=NUMBER"),
         (2, "a.csv b.csv --out linked --field name --validate name", "a field that is not compared"),
         (2, "a.csv --one-to-one --out linked", "one_to_one"),
+        (2, "a.csv b.csv --out linked --true 0.9", "used with --validate"),
+        (2, "a.csv b.csv --out linked --validate created --true 0.9 --threshold 3", "without --threshold"),
         (2, "a.csv b.csv", "--out"),
         (2, "--out linked", "'A'"),
     ],

@@ -30,7 +30,7 @@ NEAREST = 10
 ENOUGH = 0.2
 MOST = 300
 PAIRS = 6_000_000
-VISITS = 300_000_000
+VISITS = 100_000_000
 TERMS = 6_000_000
 BANDS, ROWS, ROUNDS = 6, 3, 4
 PART = 1 << 19
@@ -56,8 +56,8 @@ def block(
 ) -> tuple[Candidates, Weighted | None]:
     """Return the candidate pairs, and the weighted terms of records where the tables are small enough for them.
 
-    `border` is the number of the second table's first record, 0 for one table; `most` is how many terms there may be
-    for records to be ranked by them.
+    `border` is the number of the second table's first record, 0 for one table; `most` is how many terms there may be if
+    records are to be ranked by them.
     """
     codes = all_codes(fields)
     values = joined([one.grams for one in fields])
@@ -187,9 +187,9 @@ def _identical(fields: list[Field], border: int, notes: list[str], threads: int 
         found.append(pairs)
         if many:
             crowded.append(field)
-            notes.append(
-                f"{field.name}: {many:,} records in blocks of more than {LIMIT}; sorted with another field too"
-            )
+    if crowded:
+        names = ", ".join(field.name for field in crowded)
+        notes.append(f"{names}: values that more than {LIMIT} records have are sorted with another field too")
 
     def by_both(two: tuple[Field, Field]) -> Ints:
         one, other = two

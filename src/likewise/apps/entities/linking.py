@@ -268,7 +268,8 @@ def _clusters(records: Records, labels: Ints) -> pa.Table:
 def _near(candidates: Candidates, scored: Scored, decision: Decision) -> list[tuple[float, bool, int, int]]:
     chosen = np.zeros(len(candidates), bool)
     chosen[decision.chosen] = True
-    above = decision.chosen[np.argsort(scored.value[decision.chosen], kind="stable")[:20]]
+    above = decision.chosen[scored.value[decision.chosen] >= decision.threshold]
+    above = above[np.argsort(scored.value[above], kind="stable")[:20]]
     below = np.flatnonzero(~chosen & (scored.value < decision.threshold))
     below = below[np.argsort(-scored.value[below], kind="stable")[:20]]
     rows = [*above.tolist(), *below.tolist()]
