@@ -42,7 +42,7 @@ def start(docs: None, tmp_path: Path) -> Run:
     """Run the command in that folder as the shell does, in a process of its own."""
 
     def call(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", "from likewise.cli import main; main()", *words]
+        command = [sys.executable, "-m", "likewise", *words]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     return call
