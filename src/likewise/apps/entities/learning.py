@@ -118,21 +118,42 @@ def counted(compared: list[Compared], matches: Floats) -> Model:
     return Model(weights, typical, float(np.log(share / (1 - share))), 0)
 
 
-def learn(compared: list[Compared], start: Floats, never: NDArray[np.bool_], seed: int = 1) -> Model:
+def shared_out(chances: Floats, left: Ints, right: Ints) -> Floats:
+    """Return probabilities that are no more than 1 together for any record of two tables: it has one partner at most.
+
+    >>> shared_out(np.array([0.9, 0.9, 0.2]), np.array([0, 0, 1]), np.array([2, 3, 3])).round(2).tolist()
+    [0.5, 0.5, 0.2]
+    """
+    for side in (left, right):
+        chances = chances / np.maximum(1.0, np.bincount(side, chances))[side]
+    return chances
+
+
+def learn(
+    compared: list[Compared],
+    start: Floats,
+    never: NDArray[np.bool_],
+    seed: int = 1,
+    sides: tuple[Ints, Ints] | None = None,
+) -> Model:
     """Return the model that EM finds from where it starts; pairs of `never` are no matches.
 
-    Of very many pairs, those of a random sample are used.
+    `sides` are the records of the pairs, if they are of two tables and have one partner each. Of very many pairs,
+    those of a random sample are used.
     """
     if len(start) > SAMPLE:
         chosen = np.sort(np.random.default_rng(seed).choice(len(start), SAMPLE, replace=False))
         compared = [one.part(chosen) for one in compared]
         start, never = start[chosen], never[chosen]
+        sides = None if sides is None else (sides[0][chosen], sides[1][chosen])
     matches = np.where(never, 0.0, start)
     model = counted(compared, matches)
     rounds, moved = 0, 1.0
     while moved >= 1e-4 and rounds < ROUNDS:
         rounds += 1
         after = np.where(never, 0.0, chance(model.scores(compared)))
+        if sides is not None:
+            after = shared_out(after, *sides)
         moved = float(np.abs(after - matches).max(initial=0.0))
         matches = after
         model = counted(compared, matches)

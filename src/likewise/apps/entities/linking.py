@@ -31,8 +31,8 @@ GOOD = 0.6
 FEW = 15
 """From fewer candidates than these nothing is learnt: they are scored by the points of the chapter."""
 
-LOWEST = -10.0
-"""No pair of less is a match: odds of one to ten."""
+LOWEST = -20.0
+"""No pair of less is a match, however far ahead of its rivals: odds of one to a hundred."""
 
 Progress = Callable[[str], None]
 
@@ -142,7 +142,8 @@ def link(
     if few:
         candidates.notes.append(f"{len(candidates)} candidates are too few to learn from: every field has 100 points")
     if weights is None and not few:
-        scorer = Learning(records, Comparing(records.fields, rows, threads, tables), labels, seed)
+        comparing = Comparing(records.fields, rows, threads, tables)
+        scorer = Learning(records, comparing, labels, seed, one_to_one)
         usual, lowest = 0.0, LOWEST / POINTS
     else:
         scorer = Weighing(records.fields, weights or {}, tables)

@@ -84,8 +84,16 @@ class Weighing:
 class Learning:
     """Scores learnt from the data: the logarithms of the odds that pairs match (Fellegi and Sunter, by EM)."""
 
-    def __init__(self, records: Records, comparing: Comparing, labels: Labels | None = None, seed: int = 1) -> None:
+    def __init__(
+        self,
+        records: Records,
+        comparing: Comparing,
+        labels: Labels | None = None,
+        seed: int = 1,
+        one_to_one: bool | None = None,
+    ) -> None:
         self._records, self._comparing, self._labels, self._seed = records, comparing, labels, seed
+        self._single = bool(records.border) and one_to_one is not False
 
     def first(self, left: Ints, right: Ints) -> Scored:
         """Learn from the candidates, and score them. Labelled pairs must be among them."""
@@ -93,7 +101,7 @@ class Learning:
         compared, evidence = self._comparing.compare(left, right)
         start = nearest_first(compared, left, right, n)
         people = persons(compared, start)
-        model = learn(compared, start, people.apart, self._seed)
+        model = learn(compared, start, people.apart, self._seed, (left, right) if self._single else None)
         if self._labels is not None:
             pairs, labels = self._labels
             chosen = np.searchsorted(left * n + right, pairs[:, 0] * n + pairs[:, 1])
