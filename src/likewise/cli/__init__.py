@@ -78,6 +78,8 @@ Examples:
   likewise dedup 'crawl/*.jsonl.gz' --text body --id url --keep longest --out clean/
   likewise pairs new.csv --with old.csv --threshold 0.7 --out pairs.csv
   likewise pairs embeddings.npy --measure angle --within 15 --out pairs.parquet
+  likewise link customers.csv subscribers.csv --out linked/
+  likewise passages essays/ --sources library/ --out found/
   likewise tune --threshold 0.8 --recall 0.99
 
 Each command has its own --help with examples.""",
