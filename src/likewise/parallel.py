@@ -30,6 +30,18 @@ def in_order(function: Callable[[T], R], tasks: Iterable[T], threads: int) -> It
     return run_ahead((partial(function, task) for task in tasks), threads)
 
 
+def all_at_once(tasks: Iterable[Callable[[], T]], threads: int) -> list[T]:
+    """Return the results of a few tasks of different sizes, in order; none waits for the result of an earlier one.
+
+    >>> all_at_once([lambda: 1, lambda: 2, lambda: 3], threads=2)
+    [1, 2, 3]
+    """
+    if threads <= 1:
+        return [task() for task in tasks]
+    with ThreadPoolExecutor(threads, thread_name_prefix="likewise") as pool:
+        return list(pool.map(lambda task: task(), tasks))
+
+
 def run_ahead(tasks: Iterator[Callable[[], T]], threads: int) -> Iterator[T]:
     """Yield the result of each task, in order, with at most `threads` + 1 of them under way.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +15,7 @@ from likewise.apps.entities.likeness import Likeness, likeness
 from likewise.apps.entities.points import Tables
 from likewise.apps.entities.terms import Weighted, all_codes, joined, tokens
 from likewise.kernels import linking as kernels
-from likewise.parallel import in_order
+from likewise.parallel import all_at_once, in_order
 
 BATCH = 1 << 17
 """Pairs compared at a time."""
@@ -72,9 +74,16 @@ class Comparing:
         self._rows = rows
         self._threads = threads
         counts = np.concatenate([field.counts for field in fields])
-        self._numbers, self._rare = tokens(self._words, counts, len(self._codes))
-        prepared = in_order(lambda field: _Prepared(field, likeness(field, tables), rarity(field)), fields, threads)
-        self._fields = list(prepared)
+
+        def number() -> None:
+            self._numbers, self._rare = tokens(self._words, counts, len(self._codes))
+
+        def prepare(field: Field) -> _Prepared:
+            return _Prepared(field, likeness(field, tables), rarity(field))
+
+        tasks: list[Callable[[], _Prepared | None]] = [number, *(partial(prepare, field) for field in fields)]
+        done = all_at_once(tasks, threads)
+        self._fields = [one for one in done if one is not None]
 
     def compare(self, left: Ints, right: Ints) -> tuple[list[Compared], Floats]:
         """Return the comparison of every field, that of all text, and how much evidence the fields could give."""

@@ -7,7 +7,6 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +34,8 @@ AREA_NAME = re.compile(r"city|town|suburb|village|county|state|province|region|c
 class Field:
     """A column of all records, the second table's after the first's: different values, and which each record has.
 
-    `codes` are places in `values`, -1 where the value is missing; `folded` are the values with their punctuation.
+    `codes` are places in `values`, -1 where the value is missing; `folded` are the values with their punctuation, and
+    `grams` their hashed words and three-letter pieces.
     """
 
     name: str
@@ -45,16 +45,12 @@ class Field:
     folded: pa.Array
     counts: Ints
     words: float
+    grams: Hashed
 
     @property
     def long(self) -> bool:
         """True if values are compared by the terms they share, not by the edits between them."""
         return self.kind == "tokens" or (self.kind in ("text", "address") and self.words > 1.3)
-
-    @cached_property
-    def grams(self) -> Hashed:
-        """The hashed words and three-letter pieces of every value."""
-        return hashed(self.folded, True)
 
     @property
     def present(self) -> int:
@@ -183,7 +179,8 @@ def make_field(name: str, column: pa.ChunkedArray, kind: str | None = None) -> F
     counts = np.bincount(codes[codes >= 0], minlength=len(values)).astype(np.int64)
     chosen = values[:: max(1, len(values) // SAMPLE)]
     words = sum(len(value.split()) for value in chosen) / max(1, len(chosen))
-    return Field(name, kind, codes, values, folded.take(pa.array(first)), counts, words)
+    folded = folded.take(pa.array(first))
+    return Field(name, kind, codes, values, folded, counts, words, hashed(folded, True))
 
 
 def _some(n: int) -> Ints:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from likewise.apps.entities.fields import Field, Ints, as_strings, make_field
 from likewise.apps.entities.tables import read_table
 from likewise.arrays import to_arrow
 from likewise.errors import ColumnError, InputError, ParameterError
-from likewise.parallel import in_order
+from likewise.parallel import all_at_once
 
 ID_NAME = re.compile(r"(.*[ _-])?id", re.I)
 
@@ -67,7 +68,7 @@ def records_of(a: Any, b: Any, id: str | None, fields: Mapping[str, str | None] 
         return make_field(column, pa.chunked_array(chunks, parts[0].type), chosen[column])
 
     made = []
-    for one in in_order(make, chosen, threads):
+    for one in all_at_once([partial(make, column) for column in chosen], threads):
         if len(one.values) < 2:
             what = "the same" if one.values else "missing"
             notes.append(f"{one.name}: all values are {what}; left out")
