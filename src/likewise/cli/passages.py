@@ -10,6 +10,14 @@ import click
 
 from likewise.cli import common, show
 
+shingle = click.option(
+    "--shingle",
+    default="chars:7,whitespace=remove,casefold=true",
+    show_default=True,
+    metavar="SPEC",
+    help="What containment is computed of: words:K or chars:K, and options.",
+)
+
 
 @click.command(
     epilog="""\b
@@ -54,13 +62,7 @@ DIR will hold:
     show_default=True,
     help="Of the sources with the same words (licences, templates), look at the first so many.",
 )
-@click.option(
-    "--shingle",
-    default="chars:7,whitespace=remove,casefold=true",
-    show_default=True,
-    metavar="SPEC",
-    help="What containment is computed of: words:K or chars:K, and options.",
-)
+@shingle
 @click.option("--text", default="text", show_default=True, metavar="COL", help="Column with the documents.")
 @click.option("--id", metavar="COL", help="Column with the ids.  [default: row number; path for text files]")
 @click.option("--source-text", metavar="COL", help="The same in the sources, if it has another name there.")
@@ -133,16 +135,10 @@ Examples:
 @click.option(
     "--gap", type=int, default=5, show_default=True, help="Runs at most this many words apart are one passage."
 )
-@click.option(
-    "--shingle",
-    default="chars:7,whitespace=remove,casefold=true",
-    show_default=True,
-    metavar="SPEC",
-    help="What containment is computed of: words:K or chars:K, and options.",
-)
+@shingle
 @click.option("--text", default="text", show_default=True, metavar="COL", help="Column with the documents.")
 @click.option("--id", metavar="COL", help="Column with the ids.  [default: row number, from 0]")
-@click.option("--encoding-errors", type=click.Choice(["strict", "replace"]), default="strict", show_default=True)
+@common.encoding_errors
 @click.option("--width", type=click.IntRange(20), help="Columns to draw in.  [default: those of the terminal]")
 @click.option("--json", "as_json", is_flag=True, help="Print the passages and their places as JSON.")
 def explain(a: str, b: str, as_json: bool, width: int | None, **options: Any) -> None:

@@ -8,6 +8,9 @@ from likewise.kernels import kernel
 from likewise.kernels.bits import ones
 
 TEXT, DATE, PHONE = 0, 1, 2
+WAYS = {"date": DATE, "phone": PHONE}
+"""How kinds of fields are compared; all others as texts."""
+
 LOCAL = 7
 """Phone numbers that agree in so many last digits, where one has no area code, differ by one edit."""
 

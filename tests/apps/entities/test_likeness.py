@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from likewise.apps.entities.fields import make_field
-from likewise.apps.entities.likeness import letters_of, likeness
-from likewise.apps.entities.points import field_points
+from likewise.apps.entities.likeness import likeness
+from likewise.apps.entities.points import field_points, letters_of
 from likewise.kernels import letters
 
 TEXTS = st.text("abcdé中", max_size=12) | st.text("ab", min_size=60, max_size=70)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.apps.entities.fields import Field, Floats, Ints, as_numbers
 from likewise.apps.entities.names import table_for
-from likewise.apps.entities.points import INITIAL, Tables, pair_points, penalised
+from likewise.apps.entities.points import INITIAL, Tables, letters_of, pair_points, penalised
 from likewise.kernels import letters as kernels
 from likewise.kernels import linking
 
@@ -22,7 +21,6 @@ SLOTS = 1 << 16, 1 << 24
 
 Likeness = Callable[[Ints, Ints], Floats]
 Letters = NDArray[np.uint8] | NDArray[np.uint32]
-WAYS = {"date": kernels.DATE, "phone": kernels.PHONE}
 
 
 def likeness(field: Field, tables: Tables = None) -> Likeness:
@@ -71,7 +69,7 @@ def _by_difference(field: Field) -> Likeness:
 
 def _by_edits(field: Field, tables: Tables) -> Likeness:
     text, offsets = letters_of(field.values)
-    way = WAYS.get(field.kind, kernels.TEXT)
+    way = kernels.WAYS.get(field.kind, kernels.TEXT)
     helped = _help(field, tables, text, offsets) if field.kind in ("name", "address", "text") else None
     swapped = _swapped(field.values) if field.kind == "date" else None
 
@@ -83,16 +81,6 @@ def _by_edits(field: Field, tables: Tables) -> Likeness:
         return points if helped is None else helped(a, b, distance, letters, points)
 
     return alike
-
-
-def letters_of(values: list[str]) -> tuple[Letters, Ints]:
-    """Return the letters of all values as numbers, and where each value starts: bytes, if all of them are ASCII."""
-    whole = pa.array(["".join(values)], pa.large_string())[0].as_py()
-    lengths = np.fromiter(map(len, values), np.int64, len(values))
-    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-    if whole.isascii():
-        return np.frombuffer(whole.encode(), np.uint8), offsets
-    return np.frombuffer(whole.encode("utf-32-le"), np.uint32), offsets
 
 
 def _swapped(values: list[str]) -> Ints:

@@ -23,9 +23,6 @@ FULL = 100.0
 INITIAL = 2
 """Edits between a word and its first letter: less sure than a nickname."""
 
-LOCAL_NUMBER = 7
-"""Phone numbers that agree in so many last digits, where one has no area code, differ by one edit."""
-
 KINDS = ("text", "name", "address", "phone", "date", "number", "exact")
 NOT_DIGITS = re.compile(r"\D+")
 DATE = re.compile(r"(\d{4})[^\d]?(\d{1,2})[^\d]?(\d{1,2})(?:[T ].*)?|(\d{1,2})[^\d](\d{1,2})[^\d](\d{4})")
@@ -159,7 +156,7 @@ def penalised(edits: Any, letters: Any) -> Floats:
 
 def _different(xs: Sequence[object], ys: Sequence[object]) -> tuple[list[object], Places, Places, Places]:
     """Return the different values, the different pairs of them, and which of these each pair is: few, if of names."""
-    left, right = _listed(xs), _listed(ys)
+    left, right = listed(xs), listed(ys)
     codes = dict(zip(dict.fromkeys(chain(left, right)), count(), strict=False))
     x = np.fromiter(map(codes.__getitem__, left), np.int64, len(left))
     y = np.fromiter(map(codes.__getitem__, right), np.int64, len(right))
@@ -168,7 +165,7 @@ def _different(xs: Sequence[object], ys: Sequence[object]) -> tuple[list[object]
     return list(codes), first, second, of_pair
 
 
-def _listed(values: Any) -> Sequence[object]:
+def listed(values: Any) -> Sequence[Any]:
     """Return values as Python objects, whether they stand in a list, in NumPy or in Arrow."""
     if hasattr(values, "to_pylist"):
         return values.to_pylist()  # type: ignore[no-any-return]
@@ -214,14 +211,14 @@ def _number(value: object) -> float | None:
 
 
 def _of_texts(xs: list[str], ys: list[str], table: Table) -> Floats:
-    edits = _edits(xs, ys)
+    edits, letters = _edits(xs, ys)
     for place in _helped(xs, ys, edits, table):
         edits[place] = min(edits[place], _with_table(xs[place], ys[place], table))
-    return penalised(edits, _letters(xs) + _letters(ys))
+    return penalised(edits, letters)
 
 
 def _of_names(xs: list[str], ys: list[str], table: Table) -> Floats:
-    edits = _edits(xs, ys)
+    edits, letters = _edits(xs, ys)
     for place in np.flatnonzero(edits > 1).tolist():
         x, y = xs[place], ys[place]
         if " " in x or " " in y:
@@ -230,25 +227,20 @@ def _of_names(xs: list[str], ys: list[str], table: Table) -> Floats:
             edits[place] = 1
         elif x[0] == y[0] and 1 in (len(x), len(y)):
             edits[place] = min(edits[place], INITIAL)
-    return penalised(edits, _letters(xs) + _letters(ys))
+    return penalised(edits, letters)
 
 
 def _of_phones(xs: list[str], ys: list[str], table: Table) -> Floats:
-    edits, n, m = _aligned(xs, ys)
-    for place in np.flatnonzero((n != m) & (np.minimum(n, m) >= LOCAL_NUMBER)).tolist():
-        x, y = xs[place], ys[place]
-        if x.endswith(y) or y.endswith(x):
-            edits[place] = 1
-    return penalised(edits, n + m)
+    return penalised(*_edits(xs, ys, "phone"))
 
 
 def _of_dates(xs: list[str], ys: list[str], table: Table) -> Floats:
-    edits, n, m = _aligned(xs, ys)
-    for place in np.flatnonzero((edits > 0) & (edits <= 8) & (n == 8) & (m == 8)).tolist():
+    edits, letters = _edits(xs, ys, "date")
+    for place in np.flatnonzero((edits > 0) & (edits <= 8) & (letters == 16)).tolist():
         x, y = xs[place], ys[place]
         if x[:4] == y[:4] and x[4:6] == y[6:] and x[6:] == y[4:6]:
             edits[place] = 1
-    return penalised(edits, n + m)
+    return penalised(edits, letters)
 
 
 def _of_numbers(xs: list[float], ys: list[float], table: Table) -> Floats:
@@ -260,28 +252,29 @@ def _of_codes(xs: list[Any], ys: list[Any], table: Table) -> Floats:
     return np.array([FULL if x == y else 0.0 for x, y in zip(xs, ys, strict=True)])
 
 
-def _edits(xs: list[str], ys: list[str]) -> npt.NDArray[np.int64]:
-    from rapidfuzz.distance import Indel
-    from rapidfuzz.process import cpdist
-
-    return cpdist(xs, ys, scorer=Indel.distance, dtype=np.int64)
-
-
-def _aligned(xs: list[str], ys: list[str]) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
-    """Return the edits of digits, two for each that differs where both values are equally long, and their lengths."""
-    from rapidfuzz.distance import Hamming
-    from rapidfuzz.process import cpdist
-
-    n, m = _letters(xs), _letters(ys)
-    placed = cpdist(xs, ys, scorer=Hamming.distance, scorer_kwargs={"pad": True}, dtype=np.int64)
-    return np.where(n == m, 2 * placed, _edits(xs, ys)), n, m
+def letters_of(values: Sequence[str]) -> tuple[npt.NDArray[Any], Places]:
+    """Return the letters of all values as numbers, and where each value starts: bytes, if all of them are ASCII."""
+    whole = "".join(values)
+    lengths = np.fromiter(map(len, values), np.int64, len(values))
+    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+    if whole.isascii():
+        return np.frombuffer(whole.encode(), np.uint8), offsets
+    return np.frombuffer(whole.encode("utf-32-le"), np.uint32), offsets
 
 
-def _letters(values: list[str]) -> Floats:
-    return np.fromiter(map(len, values), np.float64, len(values))
+def _edits(xs: list[str], ys: list[str], kind: str = "text") -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Return the edits between values, and how many letters both have together."""
+    from likewise.kernels import letters
+
+    text, offsets = letters_of([*xs, *ys])
+    places = np.arange(len(xs))
+    found: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]] = letters.edits(
+        text, offsets, places, places + len(xs), letters.WAYS.get(kind, letters.TEXT)
+    )
+    return found
 
 
-def _helped(xs: list[str], ys: list[str], edits: npt.NDArray[np.int64], table: Table) -> list[int]:
+def _helped(xs: list[str], ys: list[str], edits: npt.NDArray[np.int32], table: Table) -> list[int]:
     """Return the pairs in which some words of one value stand for some of the other."""
     if not len(table):
         return []

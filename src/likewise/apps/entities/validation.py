@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from likewise.apps.entities.points import listed
 from likewise.errors import InputError, LikewiseError, OutputError, ParameterError
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def differences(xs: Any, ys: Any) -> Floats:
     """
     if len(xs) != len(ys):
         raise ParameterError(f"Differences are of pairs: {len(xs):,} values on one side, {len(ys):,} on the other")
-    both = [None if value is None or value != value or value == "" else value for value in [*_listed(xs), *_listed(ys)]]
+    both = [None if value is None or value != value or value == "" else value for value in [*listed(xs), *listed(ys)]]
     numbers = _numbers(both)
     if numbers is None:
         codes = {value: code for code, value in enumerate(dict.fromkeys(map(_word, both)))}
@@ -166,12 +167,6 @@ def differences(xs: Any, ys: Any) -> Floats:
         x, y = numbers[: len(xs)], numbers[len(xs) :]
         return np.where(np.isnan(x) | np.isnan(y), np.nan, x != y)
     return np.abs(numbers[: len(xs)] - numbers[len(xs) :])
-
-
-def _listed(values: Any) -> Sequence[Any]:
-    if hasattr(values, "to_pylist"):
-        return values.to_pylist()  # type: ignore[no-any-return]
-    return values.tolist() if hasattr(values, "tolist") else values  # type: ignore[no-any-return]
 
 
 def _word(value: object) -> str:
@@ -219,7 +214,7 @@ def _measured(values: Any, pairs: int, chance: np.random.Generator) -> tuple[Flo
         if value.shape != (pairs,):
             raise ParameterError(f"validate takes one value for each of the {pairs:,} scores; there are {value.size:,}")
         return value, None
-    xs, ys = map(_listed, values)
+    xs, ys = map(listed, values)
     if not len(xs) == len(ys) == pairs:
         sizes = f"{len(xs):,} and {len(ys):,}"
         raise ParameterError(f"validate takes two values for each of the {pairs:,} scores; there are {sizes}")
