@@ -114,19 +114,17 @@ def link(
         raise ParameterError.of("link", "true", rule, fraction)
     if tables:
         options["tables"] = _tables(tables)
-    chosen: list[str] | None = list(fields) or None
-    if validate is not None:
-        chosen = _others(a, b, chosen, validate, options["id"])
+    options |= {"fields": list(fields) or None, "weights": _weights(weights), "without": validate}
     show.announce_compilation()
     with show.progress(as_json) as observer:
         if observer is not None:
             options["progress"] = lambda stage: observer(stage, 0, 0)
-        found = linked_by(a, b, fields=chosen, weights=_weights(weights), **options)
+        found = linked_by(a, b, **options)
         if validate is not None:
-            validation = _validated(found, a, b, validate)
+            validation = found.validate(validate)
             if fraction is not None:
                 options["threshold"] = _where_true(validation, fraction, validate)
-                found = linked_by(a, b, fields=chosen, weights=_weights(weights), **options)
+                found = linked_by(a, b, **options)
         found.save(out)
     stats = found.stats
     if validate is not None:
@@ -170,47 +168,6 @@ def _tables(paths: tuple[str, ...]) -> Any:
     for path in paths:
         mine = mine | read_table(path)
     return {kind: table_for(kind) | mine for kind in ("name", "text", "address")}
-
-
-def _others(a: str, b: str | None, chosen: list[str] | None, field: str, id_column: str | None) -> list[str]:
-    """Return the fields to compare when one is kept for validation, which must be there in both tables."""
-    from likewise.apps.entities.tables import read_table
-    from likewise.errors import ColumnError, ParameterError
-
-    names: list[list[str]] = []
-    for path in [a] if b is None else [a, b]:
-        table, where = read_table(path)
-        if field not in table.column_names:
-            raise ColumnError.of(where, field, table.column_names)
-        names.append(table.column_names)
-    if chosen is None:
-        chosen = [name for name in names[0] if all(name in others for others in names) and name != field]
-        return [name for name in chosen if name != id_column and not (id_column is None and _is_id(name))]
-    if field in (word.rpartition(":")[0] or word for word in chosen):
-        rule = "a field that is not compared: one that was used cannot tell how good the score is"
-        raise ParameterError.of("link", "validate", rule, field)
-    return chosen
-
-
-def _is_id(name: str) -> bool:
-    return name.lower() == "id" or name.lower().endswith("_id")
-
-
-def _validated(found: Any, a: str, b: str | None, field: str) -> Any:
-    """Return the fractions of true matches: of all pairs that were compared, or else of the matches."""
-    from likewise.apps.entities.tables import read_table
-    from likewise.apps.entities.validation import validate
-
-    pairs = getattr(found, "scored", None)
-    pairs = found.matches if pairs is None else pairs
-    columns = []
-    for path, side in ((a, "id_a"), (b or a, "id_b")):
-        table, _ = read_table(path)
-        values = table[field].to_pylist()
-        names = table[found.stats["id"]].to_pylist() if found.stats.get("id") in table.column_names else None
-        known = {str(name): value for name, value in zip(names or range(len(values)), values, strict=True)}
-        columns.append([known[str(name)] for name in pairs[side].to_pylist()])
-    return validate(pairs["score"].to_pylist(), (columns[0], columns[1]), bins=20)
 
 
 def _where_true(validation: Any, fraction: float, field: str) -> float:

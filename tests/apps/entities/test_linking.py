@@ -251,6 +251,17 @@ def test_all_compared_pairs_are_there(linked):
     assert found(linked) <= set(zip(linked.scored["id_a"].to_pylist(), linked.scored["id_b"].to_pylist(), strict=True))
 
 
+def test_a_column_left_out_tells_how_good_the_scores_are(tables):
+    a, b, truth = tables
+    found = link(a, b, without="phone", truth=truth)
+    assert "phone" not in found.stats["fields"]
+    assert sum(found.validate("phone").table["pairs"].to_pylist()) > 0
+    with pytest.raises(ParameterError, match="a field that is not compared"):
+        found.validate("given")
+    with pytest.raises(ColumnError, match="there is no column 'colour'"):
+        link(a, b, without="colour")
+
+
 def test_tables_of_words(tables):
     from likewise.apps.entities.names import Table
 

@@ -18,8 +18,9 @@ from likewise.apps.entities.deciding import Decision, cluster, decide_pairs, kee
 from likewise.apps.entities.fields import Floats, Ints, wanted
 from likewise.apps.entities.learning import weights_of
 from likewise.apps.entities.points import Tables
-from likewise.apps.entities.records import Records, labelled_pairs, records_of
+from likewise.apps.entities.records import NOT_COMPARED, Records, labelled_pairs, records_of
 from likewise.apps.entities.scoring import POINTS, Learning, Scored, Scorer, Weighing
+from likewise.apps.entities.validation import Validation, validate
 from likewise.arrays import to_arrow
 from likewise.errors import ParameterError
 from likewise.parallel import check_threads
@@ -70,6 +71,14 @@ class Linked:
         columns = {"id_a": self._records.names(left), "id_b": self._records.names(right)}
         return pa.table({**columns, "score": to_arrow(scores)})
 
+    def validate(self, column: str, bins: int = 20) -> Validation:
+        """Return the fraction of true matches by score, from a column that `link` was told to do without (§3.8.3)."""
+        if column in self.stats["fields"]:
+            raise ParameterError.of("validate", "column", NOT_COMPARED, column)
+        left, right, scores = self._pairs
+        sides = (self._records.values(column, left), self._records.values(column, right))
+        return validate(scores.tolist(), sides, bins=bins)
+
     def examples(self, n: int = 3) -> list[Example]:
         """Return up to n pairs just above the threshold and n just below it, highest scores first."""
         above = [one for one in self._near if one[1]][:n]
@@ -93,6 +102,7 @@ def link(
     one_to_one: bool | None = None,
     truth: Any = None,
     training: Any = None,
+    without: str | None = None,
     tables: Tables = None,
     threads: int | None = None,
     seed: int = 1,
@@ -111,6 +121,8 @@ def link(
     one_to_one: True for two clean tables; None lets the scores tell.
     truth: pairs known to match (id_a, id_b), all of them, to measure precision and recall.
     training: labelled pairs (id_a, id_b, match) to learn from; without a third column all of them match.
+    without: a column that both tables have and that is not compared, so that it can tell how good the scores are
+    (`Linked.validate`).
     tables: words that stand for each other (`names.Table`), for all kinds or by kind, instead of the built-in ones.
 
     >>> people = {"name": ["Ann Lee", "Bo Diaz", "Cy Wu"], "born": ["1990-01-02", "1985-07-30", "1970-05-05"]}
@@ -125,7 +137,7 @@ def link(
     clock = _Clock()
 
     tell("reading")
-    records = records_of(a, b, id, wanted(fields), threads)
+    records = records_of(a, b, id, wanted(fields), threads, without)
     known = None if truth is None else labelled_pairs(truth, records, "truth")
     labels = None if training is None else labelled_pairs(training, records, "training")
     clock.lap("reading")

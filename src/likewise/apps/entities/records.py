@@ -20,6 +20,7 @@ from likewise.arrays import to_arrow
 from likewise.errors import ColumnError, InputError, ParameterError
 from likewise.parallel import all_at_once
 
+NOT_COMPARED = "a field that is not compared: one that was used cannot tell how good the score is"
 ID_NAME = re.compile(r"(.*[ _-])?id", re.I)
 
 
@@ -41,6 +42,12 @@ class Records:
             return self.ids[1].take(pa.array(rows - self.border)).combine_chunks()
         return self.ids[0].take(pa.array(rows)).combine_chunks()
 
+    def values(self, column: str, rows: Ints) -> list[Any]:
+        """Return a column of records, which are all of the first table or all of the second, as it was given."""
+        second = int(bool(self.border) and len(rows) > 0 and rows[0] >= self.border)
+        taken = self.tables[second].column(column).take(pa.array(rows - self.border * second))
+        return list(taken.to_pylist())
+
     def row(self, record: int) -> dict[str, Any]:
         """Return a record as it was given."""
         if self.border and record >= self.border:
@@ -48,7 +55,14 @@ class Records:
         return dict(self.tables[0].slice(record, 1).to_pylist()[0])
 
 
-def records_of(a: Any, b: Any, id: str | None, fields: Mapping[str, str | None] | None, threads: int = 1) -> Records:
+def records_of(
+    a: Any,
+    b: Any,
+    id: str | None,
+    fields: Mapping[str, str | None] | None,
+    threads: int = 1,
+    without: str | None = None,
+) -> Records:
     """Read the tables, find the ids, and make the fields; a field that says nothing is left out with a note."""
     sources = [a] if b is None else [a, b]
     read = [read_table(source) for source in sources]
@@ -58,7 +72,7 @@ def records_of(a: Any, b: Any, id: str | None, fields: Mapping[str, str | None] 
     name = id if id is not None else _guessed_id(tables)
     ids = [_ids(table, name, where) for table, where in zip(tables, wheres, strict=True)]
     notes: list[str] = []
-    chosen = _chosen(tables, wheres, name, fields, notes)
+    chosen = _chosen(tables, wheres, name, fields, notes, without)
 
     def make(column: str) -> Field:
         parts = [_plain(table.column(column)) for table in tables]
@@ -128,7 +142,14 @@ def _chosen(
     name: str | None,
     fields: Mapping[str, str | None] | None,
     notes: list[str],
+    without: str | None,
 ) -> dict[str, str | None]:
+    if without is not None:
+        for table, where in zip(tables, wheres, strict=True):
+            if without not in table.column_names:
+                raise ColumnError.of(where, without, table.column_names)
+        if without in (fields or {}):
+            raise ParameterError.of("link", "validate", NOT_COMPARED, without)
     if fields is not None:
         for field in fields:
             for table, where in zip(tables, wheres, strict=True):
@@ -136,11 +157,11 @@ def _chosen(
                     raise ColumnError.of(where, field, table.column_names)
         return dict(fields)
     shared = [column for column in tables[0].column_names if all(column in t.column_names for t in tables)]
-    shared = [column for column in shared if column != name]
+    shared = [column for column in shared if column not in (name, without)]
     if not shared:
         columns = "; ".join(f"{w}: {', '.join(t.column_names)}" for w, t in zip(wheres, tables, strict=True))
         raise ColumnError(f"there is no column to compare ({columns}); rename columns so that they agree")
-    alone = sorted({column for table in tables for column in table.column_names} - set(shared) - {name})
+    alone = sorted({column for table in tables for column in table.column_names} - set(shared) - {name, without})
     if alone:
         notes.append(f"only one table has {', '.join(alone)}; left out")
     return dict.fromkeys(shared)
