@@ -11,15 +11,15 @@ import math
 
 import numpy as np
 
-from likewise.arrays import Sets
-from likewise.candidates import candidates
+from likewise.base.arrays import Sets
 from likewise.families import tuning
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
-from likewise.keys import HeldKeys
+from likewise.search.band_keys import HeldKeys
+from likewise.search.candidates import candidates
+from likewise.search.sketch import key_sets
+from likewise.search.verify import similarities
 from likewise.shingle import Words
-from likewise.sketch import key_sets
-from likewise.verify import similarities
 from runs import nanoseconds
 
 ITEMS, SIZE, SLOTS = 20_000, 300, 128

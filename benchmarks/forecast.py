@@ -136,7 +136,7 @@ def show(comparison: Comparison) -> None:
 
 def constants(sizes: list[int]) -> None:
     """Print what the constants of memory and disk would have to be to give what runs of these sizes took."""
-    from likewise.forecast import model
+    from likewise.jobs.plan import model
 
     rows = []
     for documents in sizes:

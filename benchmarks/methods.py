@@ -1,4 +1,4 @@
-"""Exact or by hashing: what both ways take on collections of many kinds, beside what `likewise.costs` predicts.
+"""Exact or by hashing: what both take on many kinds of collections, and what `likewise.search.prepare` predicts.
 
     python benchmarks/methods.py                      results/methods.json
     python benchmarks/methods.py --only names         one of them

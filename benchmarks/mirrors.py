@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from likewise.apps.mirrors import contract, find
-from likewise.memory import peak_memory
+from likewise.base.memory import peak_memory
 
 RESULTS = Path(__file__).parent / "results" / "mirrors.json"
 TOPS = ("/pub", "/mirror", "/pub/mirrors", "/ftp/site", "/archive")

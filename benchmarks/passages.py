@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from likewise.apps.passages import find
-from likewise.memory import peak_memory
+from likewise.base.memory import peak_memory
 
 GRID = [f"words:{k}" for k in range(1, 6)] + [f"chars:{k},whitespace=remove,casefold=true" for k in range(5, 13)]
 FOLDS, SEEDS = 10, 20

@@ -170,7 +170,7 @@ def common(n: int, of: int, chance: np.random.Generator, power: float) -> Intege
 
 def given_names() -> tuple[list[str], dict[str, list[str]]]:
     """Given names, and the nicknames of each."""
-    table = resources.files("likewise.apps.entities").joinpath("nicknames.tsv").read_text(encoding="utf-8")
+    table = resources.files("likewise.apps.link").joinpath("nicknames.tsv").read_text(encoding="utf-8")
     rows = [row.split("\t") for row in table.splitlines() if not row.startswith("#")]
     random.Random(0).shuffle(rows)
     return [row[0] for row in rows], {row[0]: row[1:] for row in rows}

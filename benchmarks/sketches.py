@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from likewise.arrays import Sets
+from likewise.base.arrays import Sets
 from likewise.families.minhash import MinHash
 
 SIZES = (5, 50, 400, 5_000, 200_000)

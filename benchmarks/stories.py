@@ -27,10 +27,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from likewise import Chars, StopWords, dedup
-from likewise.apps.news import stories
-from likewise.arrays import Texts
+from likewise.apps.articles import stories
+from likewise.base.arrays import Texts
+from likewise.base.memory import peak_memory
 from likewise.measures.batch import jaccard
-from likewise.memory import peak_memory
 from likewise.shingle import Shingler
 
 HERE = Path(__file__).parent
@@ -186,7 +186,7 @@ def scored(similarity: Floats, true: NDArray[np.bool_]) -> dict[str, Any]:
 
 def quality(data: str | None, pages: int, picture: bool) -> dict[str, Any]:
     """Compare the two kinds of shingles on every pair of pages; run `stories` on the same pages."""
-    from likewise.read.pages import page_text
+    from likewise.io.read.pages import page_text
 
     own = None
     if data:

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import DATA, HERE
-from likewise.apps import ratings
-from likewise.apps.ratings import Ratings, recommend, tastes
-from likewise.memory import peak_memory
+from likewise.apps import recommend as ratings
+from likewise.apps.recommend import Ratings, recommend, tastes
+from likewise.base.memory import peak_memory
 
 PACKAGE = "recbole==1.2.1"
 INSIDE = "recbole/dataset_example/ml-100k/ml-100k.inter"

@@ -1,4 +1,4 @@
-"""The costs in src/likewise/vectors/planning.py, measured on one core: what the kernels and products take.
+"""The costs in src/likewise/search/vectors/plan.py, measured on one core: what the kernels and products take.
 
 Only their ratios matter: a machine twice as fast in everything makes the same plans.
 """
@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from likewise.kernels.tables import bits_apart, fill_buckets, meet, pack_signs, sums_apart, table_keys
-from likewise.vectors import planning
-from likewise.vectors.meeting import HIGH, WIDE, kept
-from likewise.vectors.spaces import Angle
+from likewise.kernels.vector_tables import bits_apart, fill_buckets, meet, pack_signs, sums_apart, table_keys
+from likewise.search.vectors import plan as planning
+from likewise.search.vectors.spaces import Angle
+from likewise.search.vectors.tables import HIGH, WIDE, kept
 from runs import nanoseconds
 
 Words = npt.NDArray[np.uint64]
@@ -162,7 +162,7 @@ def word() -> float:
 
 
 def show_costs() -> None:
-    """Print the costs as lines of planning.py, each with what stands there now."""
+    """Print the costs as lines of plan.py, each with what stands there now."""
     with threadpool_limits(1, "blas"):
         each = product()
         pair, looked = compare()

@@ -117,7 +117,7 @@ def distinct(values):
 
 @functools.cache
 def stop_lists():
-    lines = (Path(likewise.__file__).parent / "stopwords.txt").read_text(encoding="utf-8").splitlines()
+    lines = (Path(likewise.__file__).parent / "shingle" / "stopwords.txt").read_text(encoding="utf-8").splitlines()
     return {line.split()[0]: line.split()[2:] for line in lines if not line.startswith("#")}
 
 

@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from likewise.store import WORK
+from likewise.io.workspace import WORK
 
 COMMAND = "from likewise.cli import main; main()"
 AT_STAGE = """
 import os, signal, sys
 import likewise
-from likewise.read import Files
+from likewise.io.read import Files
 
 source, out, stage, calls, sign, *options = sys.argv[1:]
 left = int(calls)

@@ -30,7 +30,7 @@ def test_the_contract_of_names() -> None:
 
 
 @pytest.mark.parametrize(
-    "statement", ["import likewise", "import likewise.cli", "import likewise.cli.run", "import likewise.cli.plan"]
+    "statement", ["import likewise", "import likewise.cli", "import likewise.cli.dedup", "import likewise.cli.plan"]
 )
 def test_import_budget(statement: str) -> None:
     heavy = ("numba", "pyarrow", "numpy", "pandas", "pyspark", "rich")

@@ -13,7 +13,7 @@ from common import Phases, arguments
 def main() -> None:
     """Link, write."""
     asked = arguments()
-    from likewise.apps.entities import link
+    from likewise.apps.link import link
 
     few = {"id": [1, 2, 3], "name": ["Ann Lee", "Bo Diaz", "Ann Leigh"], "town": ["York", "Rome", "York"]}
     link(few)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.arrays import Sets
+from likewise.base.arrays import Sets
 from likewise.errors import InputError, ParameterError
 from likewise.families.grids import GridTriples
 

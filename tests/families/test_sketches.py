@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.arrays import Sets
+from likewise.base.arrays import Sets
 from likewise.errors import IncompatibleError, ParameterError
 from likewise.families.minhash import METHODS, MinHash
 from likewise.families.sketches import bbit, estimate_bbit, merge, standard_error

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.apps.ratings.collecting import Side
-from likewise.apps.ratings.counting import Lists
+from likewise.apps.recommend.collecting import Side
+from likewise.apps.recommend.counting import Lists
 from likewise.kernels import counting
 
 SETS = st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=8, unique=True), min_size=1, max_size=10)

@@ -5,12 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
-from likewise.arrays import Sets
-from likewise.certificate import NO_HITS, NO_SAMPLE, make_sample
+from likewise.base.arrays import Sets
 from likewise.families.minhash import METHODS, MinHash
 from likewise.kernels import documents
 from likewise.kernels.probe import Hits
-from likewise.shingle import Chars, StopWords, Words, unicode_tables
+from likewise.search.recall.sample import NO_HITS, NO_SAMPLE, make_sample
+from likewise.shingle import Chars, StopWords, Words
+from likewise.shingle.unicode import unicode_tables
 
 SHINGLERS = [
     Words(2), Words(1, bag=True), Words(3, casefold=False, bits=32), Words(2, bag=True, bits=32),

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
-from likewise.arrays import TextChunk
+from likewise.base.arrays import TextChunk
 from likewise.kernels import hashing
 
 LENGTHS = [*range(34), 255, 256, 257, 300]

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 import oracles
 from likewise.kernels import passages
 from likewise.kernels.documents import document_units
-from likewise.shingle import Words, split_words, unicode_tables
+from likewise.shingle import Words
+from likewise.shingle.unicode import split_words, unicode_tables
 
 TEXTS = st.text(st.sampled_from("aAbc \n中文\u0301ßΐé.😀"), max_size=30)
 FEW_WORDS = st.lists(st.integers(1, 3), max_size=14)

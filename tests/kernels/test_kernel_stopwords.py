@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 import oracles
 from likewise.kernels import documents, stopwords
-from likewise.kernels.common import fill_table, slot_of
-from likewise.shingle import StopWords, Words, unicode_tables
+from likewise.kernels.common_shingles import fill_table, slot_of
+from likewise.shingle import StopWords, Words
+from likewise.shingle.unicode import unicode_tables
 
 KINDS = unicode_tables()[0]
 WORDS = ["the", "a", "I", "der", "und", "x", "le", "cat"]

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import oracles
 from likewise.kernels import hashing, text
-from likewise.shingle import Chars, Words, unicode_tables
+from likewise.shingle import Chars, Words
+from likewise.shingle.unicode import unicode_tables
 
 POINTS = [0, 0x41, 0x7F, 0x80, 0xDF, 0x7FF, 0x800, 0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x1F600, 0x10FFFF]
 SEED = 2**63 + 7

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from likewise import Banding, MinHash, Sets
-from likewise.candidates import candidates
 from likewise.kernels.sketch import band_keys
-from likewise.keys import HeldKeys
+from likewise.search.band_keys import HeldKeys
+from likewise.search.candidates import candidates
 
 TENTHS = np.arange(1, 10) / 10
 

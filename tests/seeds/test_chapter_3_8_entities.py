@@ -5,9 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from likewise.apps.entities.names import nicknames
-from likewise.apps.entities.points import field_points, penalised, score
-from likewise.apps.entities.validation import true_fraction, validate
+from likewise.apps.link.names import nicknames
+from likewise.apps.link.points import field_points, penalised, score
+from likewise.apps.link.validation import true_fraction, validate
 
 KINDS = {"name": "name", "address": "address", "phone": "phone"}
 RECORD = {"name": "William Jones", "address": "12 Main Street", "phone": "650-555-0100"}

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from likewise import exact
-from likewise.arrays import Sets
+from likewise.base.arrays import Sets
 from likewise.exact import Bounds
-from likewise.exact.strings import survey, written
 from likewise.measures import jaccard
+from likewise.search.exact.prefixes import survey, written
 
 S, T = "acdefghijk", "bcdefghijk"
 HIGH, LOWER = Bounds("jaccard", 0.9), Bounds("jaccard", 0.8)

@@ -25,7 +25,7 @@ Examples:
 def demo(out: Path | None, threads: int | None) -> None:
     """Find near-duplicates among the Python files on this machine: its library and all installed packages."""
     import likewise
-    from likewise.write import check_directory
+    from likewise.io.write import check_directory
 
     if out:
         check_directory(out)

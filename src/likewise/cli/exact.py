@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from likewise.cli import common, show
+from likewise.cli import options as shared
+from likewise.cli import show
 
 MEASURES = ["jaccard", "dice", "cosine", "overlap", "containment"]
 FILTERS = {
@@ -71,7 +72,7 @@ Examples:
 @click.option("--id", metavar="COL", help="Column with the ids.  [default: row number]")
 @click.option("--on-error", type=click.Choice(["stop", "skip"]), default="stop", show_default=True)
 @click.option("--encoding-errors", type=click.Choice(["strict", "replace"]), default="strict", show_default=True)
-@common.threads
+@shared.threads
 @click.option("--memory", metavar="SIZE", help="How much the index may take, such as 1GiB; larger ones come in blocks.")
 @click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON.")
 def exact(
@@ -89,11 +90,11 @@ def exact(
     of text (CSV, TSV too).
     """
     from likewise.errors import ParameterError
-    from likewise.exact_files import exact_files
-    from likewise.read import Files
-    from likewise.read.find import find
+    from likewise.io.read import Files
+    from likewise.io.read.find import find
+    from likewise.io.write import check_target, write_table
+    from likewise.jobs.exact_files import exact_files
     from likewise.shingle import Tokens, parse_shingler
-    from likewise.write import check_target, write_table
 
     if out is None and not explain:
         raise ParameterError("Say where to write the pairs with --out FILE, or how they are found with --explain.")

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from likewise.cli import common, show
+from likewise.cli import options as shared
+from likewise.cli import show
 
 MOST = 5
 
@@ -33,7 +34,7 @@ DIR will hold:
 @click.argument("prints", metavar="MINUTIAE")
 @click.option("--with", "others", metavar="OTHERS", help="Compare with the prints of this table, not among themselves.")
 @click.option("--only", multiple=True, metavar="PRINT", help="Look for this print alone. May be given again.")
-@common.out
+@shared.out
 @click.option(
     "--threshold", type=float, help="Least score of a match, in (0, 1].  [default: as --false says, by mirrored prints]"
 )
@@ -86,8 +87,8 @@ DIR will hold:
     "--border", type=float, default=5, show_default=True, help="… so near a border a minutia counts in both squares."
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the random triples.")
-@common.threads
-@common.as_json
+@shared.threads
+@shared.as_json
 def fingerprints(
     prints: str, others: str | None, only: tuple[str, ...], out: Path, as_json: bool, **options: Any
 ) -> None:
@@ -97,9 +98,9 @@ def fingerprints(
     """
     from likewise.apps.fingerprints import match
     from likewise.apps.fingerprints.answer import COMMAND, TABLES
-    from likewise.read import Files
-    from likewise.read.find import find
-    from likewise.write import check_answer
+    from likewise.io.read import Files
+    from likewise.io.read.find import find
+    from likewise.io.write import check_answer
 
     given = [Files([one]) for one in (prints, others) if one is not None]
     check_answer(out, COMMAND, TABLES, [file.path for one in given for file in find(one)])

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from likewise.cli import common, show
+from likewise.cli import options as shared
+from likewise.cli import show
 
 KINDS = ("text", "tokens", "name", "address", "phone", "date", "number", "exact")
 OUTPUTS = ("matches.parquet", "clusters.parquet", "validation.parquet", "validation.png")
@@ -85,9 +86,9 @@ DIR will hold:
     metavar="FRACTION",
     help="With --validate: set the threshold where at least this fraction of the pairs is true, such as 0.95.",
 )
-@common.threads
+@shared.threads
 @click.option("--seed", type=int, default=1, show_default=True)
-@common.as_json
+@shared.as_json
 def link(
     a: str,
     b: str | None,
@@ -104,9 +105,9 @@ def link(
 
     A, B: Parquet, Arrow, JSONL, CSV or TSV files. Without B, duplicates within A.
     """
-    from likewise.apps.entities import link as linked_by
+    from likewise.apps.link import link as linked_by
     from likewise.errors import ParameterError
-    from likewise.write import check_answer, write_table
+    from likewise.io.write import check_answer, write_table
 
     check_answer(out, "link", OUTPUTS, [a] if b is None else [a, b])
     if fraction is not None and (validate is None or options["threshold"] is not None):
@@ -162,7 +163,7 @@ def _weights(given: tuple[str, ...]) -> dict[str, float] | None:
 
 def _tables(paths: tuple[str, ...]) -> Any:
     """Return the built-in tables of words with those of the user beside them."""
-    from likewise.apps.entities.names import Table, read_table, table_for
+    from likewise.apps.link.names import Table, read_table, table_for
 
     mine = Table()
     for path in paths:

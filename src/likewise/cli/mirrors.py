@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from likewise.cli import common, show
+from likewise.cli import options as shared
+from likewise.cli import show
 
 FIRST, LAST = 6, 2
 """Rounds that are shown of a long cascade."""
@@ -32,7 +33,7 @@ DIR will hold:
   run.json         parameters, counts, rounds, seconds, memory"""
 )
 @click.argument("urls", nargs=-1, required=True, metavar="URLS...")
-@common.out
+@shared.out
 @click.option("--links", multiple=True, metavar="FILE", help="Table of links, to fold pages. May be given again.")
 @click.option("--pages", multiple=True, metavar="FILE", help="Table of URLs and texts, to confirm. May be given again.")
 @click.option(
@@ -82,11 +83,11 @@ DIR will hold:
 @click.option("--source", default="source", show_default=True, metavar="COL", help="Column of --links: the page.")
 @click.option("--target", default="target", show_default=True, metavar="COL", help="Column of --links: where it leads.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same answer.")
-@common.on_error
-@common.encoding_errors
-@common.threads
+@shared.on_error
+@shared.encoding_errors
+@shared.threads
 @click.option("--memory", metavar="SIZE", help="For the search of similar hosts.  [default: half of what is free]")
-@common.as_json
+@shared.as_json
 def mirrors(
     urls: tuple[str, ...], links: tuple[str, ...], pages: tuple[str, ...], out: Path, as_json: bool, **options: Any
 ) -> None:
@@ -96,9 +97,9 @@ def mirrors(
     """
     from likewise.apps.mirrors import find as find_mirrors
     from likewise.apps.mirrors.answer import COMMAND, TABLES
-    from likewise.read import Files
-    from likewise.read.find import find
-    from likewise.write import check_answer
+    from likewise.io.read import Files
+    from likewise.io.read.find import find
+    from likewise.io.write import check_answer
 
     inputs = [file.path for given in (urls, links, pages) if given for file in find(Files(list(given)))]
     check_answer(out, COMMAND, TABLES, inputs)

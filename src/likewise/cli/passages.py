@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from likewise.cli import common, show
+from likewise.cli import options as shared
+from likewise.cli import show
 
 shingle = click.option(
     "--shingle",
@@ -38,7 +39,7 @@ DIR will hold:
 @click.option(
     "--sources", multiple=True, required=True, metavar="SOURCE", help="Where it may be copied from. May be given again."
 )
-@common.out
+@shared.out
 @click.option(
     "--length",
     type=int,
@@ -68,15 +69,15 @@ DIR will hold:
 @click.option("--source-text", metavar="COL", help="The same in the sources, if it has another name there.")
 @click.option("--source-id", metavar="COL", help="The same in the sources, if it has another name there.")
 @click.option("--lines", is_flag=True, help="Text files hold one document a line.")
-@common.on_error
-@common.encoding_errors
-@common.threads
+@shared.on_error
+@shared.encoding_errors
+@shared.threads
 @click.option(
     "--memory",
     metavar="SIZE",
     help="How much to use, such as 4GiB; more sources come in blocks.  [default: half of what is free]",
 )
-@common.as_json
+@shared.as_json
 def passages(suspects: tuple[str, ...], sources: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> None:
     """Find text copied from sources, wherever it stands, in whatever order, with words changed.
 
@@ -84,9 +85,9 @@ def passages(suspects: tuple[str, ...], sources: tuple[str, ...], out: Path, as_
     """
     from likewise.apps.passages import find as find_passages
     from likewise.apps.passages.answer import TABLES
-    from likewise.read import Files
-    from likewise.read.find import find
-    from likewise.write import check_answer
+    from likewise.io.read import Files
+    from likewise.io.read.find import find
+    from likewise.io.write import check_answer
 
     inputs = [file.path for given in (suspects, sources) for file in find(Files(list(given)))]
     check_answer(out, "passages", TABLES, inputs)
@@ -138,7 +139,7 @@ Examples:
 @shingle
 @click.option("--text", default="text", show_default=True, metavar="COL", help="Column with the documents.")
 @click.option("--id", metavar="COL", help="Column with the ids.  [default: row number, from 0]")
-@common.encoding_errors
+@shared.encoding_errors
 @click.option("--width", type=click.IntRange(20), help="Columns to draw in.  [default: those of the terminal]")
 @click.option("--json", "as_json", is_flag=True, help="Print the passages and their places as JSON.")
 def explain(a: str, b: str, as_json: bool, width: int | None, **options: Any) -> None:
@@ -164,8 +165,8 @@ def explain(a: str, b: str, as_json: bool, width: int | None, **options: Any) ->
 def document(name: str, **reading: Any) -> str:
     """Return the document that FILE or FILE#ID names: a text file, or a row of a table."""
     from likewise.errors import InputError
-    from likewise.read import Files, ReadOptions, open_source
-    from likewise.read.find import find
+    from likewise.io.read import Files, ReadOptions, open_source
+    from likewise.io.read.find import find
 
     path, mark, key = name.rpartition("#")
     if not mark or Path(name).exists():

@@ -12,7 +12,7 @@ from likewise.cli import show
 from likewise.errors import ParameterError
 
 if TYPE_CHECKING:
-    from likewise.forecast import Cluster, Forecast
+    from likewise.jobs.plan import Cluster, Forecast
 
 ONLY_INPUT = (
     "text",
@@ -94,8 +94,8 @@ def plan(context: click.Context, /, inputs: tuple[str, ...], as_json: bool, **op
 
 def _announce_measuring(options: dict[str, Any]) -> None:
     """Say so when the machine must be measured."""
-    from likewise.forecast import Machine
-    from likewise.parallel import check_threads
+    from likewise.base.parallel import check_threads
+    from likewise.jobs.plan import Machine
 
     if options["calibrate"] or not Machine.is_known(check_threads("plan", options["threads"])):
         click.echo("measuring this machine (once, some three seconds) …", err=True)
@@ -103,7 +103,7 @@ def _announce_measuring(options: dict[str, Any]) -> None:
 
 def _run(inputs: tuple[str, ...], as_json: bool, options: dict[str, Any]) -> None:
     import likewise
-    from likewise.read import Files
+    from likewise.io.read import Files
 
     found = likewise.plan(Files(list(inputs)), **options)
     if as_json:
@@ -135,8 +135,8 @@ def _closing(found: Forecast) -> str:
 
 
 def _cluster(as_json: bool, options: dict[str, Any]) -> None:
-    from likewise.forecast import Machine, cluster
-    from likewise.parallel import check_threads
+    from likewise.base.parallel import check_threads
+    from likewise.jobs.plan import Machine, cluster
 
     again = options.pop("calibrate")
     machine = Machine.measured(check_threads("plan", None), again=again)

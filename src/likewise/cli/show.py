@@ -213,7 +213,7 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
     if stats.get("method", {}).get("asked") == "auto":
         yield f"method: {stats['method']['taken']}, {stats['method']['why']}"
     if "certificate" in stats:
-        from likewise.certificate import Certificate
+        from likewise.search.recall.sample import Certificate
 
         yield str(Certificate(**stats["certificate"]))
     if "ignored" in stats:

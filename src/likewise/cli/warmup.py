@@ -21,9 +21,9 @@ def warmup() -> None:
 
 def link_some() -> None:
     """Link a few records, and block them as many are blocked."""
-    from likewise.apps.entities import link
-    from likewise.apps.entities.blocking import block
-    from likewise.apps.entities.records import records_of
+    from likewise.apps.link import link
+    from likewise.apps.link.blocking import block
+    from likewise.apps.link.records import records_of
 
     names = [f"{one}{other} Lee" for one in ("Ann", "Bo", "Zoë") for other in "abcdef"]
     dates = [f"19{50 + i}-01-02" for i in range(len(names))]
@@ -42,7 +42,7 @@ def compile_all() -> None:
     from likewise.apps.fingerprints import match
     from likewise.apps.mirrors import find as find_mirrors
     from likewise.apps.passages import find
-    from likewise.apps.ratings import tastes
+    from likewise.apps.recommend import tastes
     from likewise.measures import batch
 
     words = [f"word{i}" for i in range(60)]

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.arrays import Sets
+from likewise.base.arrays import Sets
+from likewise.base.random import Floats, Hashes, uniform
 from likewise.errors import InputError, ParameterError
 from likewise.families.algebra import Family, check_distance
 from likewise.families.minhash import check_functions, check_seed
-from likewise.families.randomness import Floats, Hashes, uniform
 
 Ints = NDArray[np.int64]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.arrays import Hashes, Ints, Sets
+from likewise.base.arrays import Hashes, Ints, Sets
 from likewise.errors import IncompatibleError, ParameterError
 from likewise.families import sketches
 from likewise.families.algebra import Family, check_distance

@@ -25,7 +25,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.arrays import Sets, concatenate
+from likewise.base.arrays import Sets, concatenate
+from likewise.base.memory import parse_size
 from likewise.errors import ParameterError
 from likewise.families.algebra import Family, Floats
 from likewise.families.minhash import MinHash
@@ -44,7 +45,6 @@ from likewise.families.running import (
     sort_tables,
     width_of,
 )
-from likewise.memory import parse_size
 
 Limit = int | None | Literal["2L"]
 BLOCK = 1 << 22

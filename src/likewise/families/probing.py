@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.base.random import uniform
 from likewise.errors import InputError, ParameterError
 from likewise.families.algebra import Family, Floats
-from likewise.families.randomness import uniform
 from likewise.families.vectors import (
     BitSampling,
     CauchyLines,

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.arrays import Sets
+from likewise.base.arrays import Sets
+from likewise.base.random import bits, mix
 from likewise.errors import InputError, ParameterError
 from likewise.families.algebra import MOST_PAIRS, Composable, Step
-from likewise.families.randomness import bits, mix
 
 Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]

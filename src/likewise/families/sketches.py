@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.base.random import mix
 from likewise.errors import IncompatibleError, ParameterError
-from likewise.families.randomness import mix
 
 __all__ = ["BitSignatures", "bbit", "estimate_bbit", "fast_parts", "merge", "standard_error"]
 

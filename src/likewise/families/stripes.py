@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.base.random import cauchy, gaussian, uniform
 from likewise.errors import ParameterError
 from likewise.families.algebra import Family, check_distance
 from likewise.families.minhash import check_functions, check_seed
-from likewise.families.randomness import cauchy, gaussian, uniform
 from likewise.families.vectors import Draw, Floats, Ints, as_vectors, check_width, lr_distances, panels, tiles
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.base.random import cauchy, gaussian, signs, uniform
 from likewise.errors import InputError, ParameterError
 from likewise.families.algebra import Family, check_distance
 from likewise.families.minhash import check_functions, check_seed
-from likewise.families.randomness import cauchy, gaussian, signs, uniform
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

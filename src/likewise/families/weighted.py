@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.arrays import Sets
+from likewise.base.arrays import Sets
+from likewise.base.random import Floats, Hashes, fraction, mix, token_bits
 from likewise.errors import IncompatibleError, InputError, ParameterError
 from likewise.families.algebra import Family, check_distance
 from likewise.families.minhash import check_functions, check_seed
-from likewise.families.randomness import Floats, Hashes, fraction, mix, token_bits
 
 Ints = NDArray[np.int64]
 Bag = Mapping[Any, float] | Iterable[Hashable]

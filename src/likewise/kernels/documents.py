@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from likewise.kernels import kernel
-from likewise.kernels.common import slot_of, without
+from likewise.kernels.common_shingles import slot_of, without
 from likewise.kernels.hashing import LOW32, U0, U1, U32, mix
 from likewise.kernels.probe import meet, neighbours
 from likewise.kernels.sets import HUGE, NOBODY, distinct, numbered, table_bits

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.kernels import kernel
-from likewise.kernels.common import slot_of
+from likewise.kernels.common_shingles import slot_of
 from likewise.kernels.hashing import U0, U1, mix
 from likewise.kernels.text import MARK, OTHER, SHINGLE_BASE, SHORT_SEED, SOLO, SPACE, decode
 

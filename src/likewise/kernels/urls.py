@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.kernels import kernel
-from likewise.kernels.common import slot_of
+from likewise.kernels.common_shingles import slot_of
 from likewise.kernels.hashing import U0, WORD_SEED, absorb, finish, hash_bytes, mix
 
 BIGRAM_SEED = np.uint64(0xA0761D6478BD642F)

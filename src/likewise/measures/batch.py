@@ -179,7 +179,7 @@ def edit(x: Any, y: Any, mutations: bool = False, transpositions: bool = False, 
     """
     from rapidfuzz import process
 
-    from likewise.parallel import check_threads
+    from likewise.base.parallel import check_threads
 
     workers = check_threads("edit", threads)
     first, second = _listed(x), _listed(y)
@@ -218,7 +218,7 @@ def _ragged(owner: str, sets: Any) -> tuple[NDArray[Any], Ints]:
         if values.dtype.kind not in "iu":
             raise ParameterError(f"{owner}: the elements of the sets must be whole numbers, not {values.dtype}")
         return values, _ready(offsets, np.int64)
-    from likewise.tokens import set_parts
+    from likewise.base.tokens import set_parts
 
     parts = [work() for work in set_parts(sets, False, 1)]
     sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(offsets) for _, offsets in parts)])

@@ -13,8 +13,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from likewise.base.checks import whole
 from likewise.errors import ParameterError
-from likewise.theory.checks import whole
 
 Floats = NDArray[np.float64]
 

@@ -29,8 +29,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.base.checks import prime, seeded, whole
 from likewise.errors import ParameterError
-from likewise.theory.checks import prime, seeded, whole
 
 Permutations = NDArray[np.int64]
 LARGEST_UNIVERSE = 18

@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from likewise.base.checks import seeded, whole
 from likewise.errors import ParameterError
-from likewise.theory.checks import seeded, whole
 
 Key = int | str
 PRIME = 2**89 - 1

@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.base.checks import prime, whole
 from likewise.errors import ParameterError
-from likewise.theory.checks import prime, whole
 
 Table = NDArray[np.int64]
 Ranges = tuple[range, ...]

@@ -12,7 +12,7 @@ from planting import naive_runs, planted
 import likewise
 from likewise.apps.passages import find
 from likewise.apps.passages.settings import Settings
-from likewise.memory import Budget
+from likewise.base.memory import Budget
 
 PLACES = ["source", "suspect_start", "suspect_end", "source_start", "source_end", "length", "equal"]
 SOURCE = "The cat that the dog had chased up the old oak tree would not come down again, whatever we said."

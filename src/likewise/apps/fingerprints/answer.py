@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from likewise.apps.fingerprints.comparing import Compared
 from likewise.apps.fingerprints.grouping import groups
-from likewise.arrays import Ints, strings, to_arrow
-from likewise.write import write_answer
+from likewise.base.arrays import Ints, strings, to_arrow
+from likewise.io.write import write_answer
 
 COMMAND = "fingerprints"
 TABLES = ("matches.parquet", "fingers.parquet")

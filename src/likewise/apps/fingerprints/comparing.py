@@ -12,10 +12,10 @@ from likewise.apps.fingerprints.prints import Prints
 from likewise.apps.fingerprints.settings import DOUBT, ROUNDS, SLACK, Settings
 from likewise.apps.fingerprints.squares import Grid
 from likewise.apps.fingerprints.triples import SQUARES, TripleIndex, frames
-from likewise.arrays import Ints
+from likewise.base.arrays import Ints
+from likewise.base.parallel import in_order
 from likewise.families.grids import GridTriples
 from likewise.kernels.minutiae import propose, verify
-from likewise.parallel import in_order
 
 Floats = NDArray[np.float64]
 

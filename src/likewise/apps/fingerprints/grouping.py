@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.arrays import Ints
+from likewise.base.arrays import Ints
 
 
 def groups(n: int, left: Ints, right: Ints, score: NDArray[np.float64]) -> Ints:

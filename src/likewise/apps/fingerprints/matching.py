@@ -16,11 +16,11 @@ from likewise.apps.fingerprints.prints import DPI, OWNER, Prints, read, tables_o
 from likewise.apps.fingerprints.rates import Rate, curve
 from likewise.apps.fingerprints.settings import Settings
 from likewise.apps.fingerprints.threshold import Threshold, check_numbers, choose
-from likewise.arrays import Ints
+from likewise.base.arrays import Ints
+from likewise.base.memory import peak_memory
+from likewise.base.parallel import check_threads
+from likewise.base.runlog import Observer, Record
 from likewise.errors import InputError, ParameterError
-from likewise.memory import peak_memory
-from likewise.parallel import check_threads
-from likewise.record import Observer, Record
 
 Floats = NDArray[np.float64]
 

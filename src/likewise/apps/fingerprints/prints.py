@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from likewise.arrays import Ints
+from likewise.base.arrays import Ints
 from likewise.errors import ColumnError, InputError, ParameterError
-from likewise.read.whole import as_floats, check_once, read_tables
+from likewise.io.tables import as_floats, check_once, read_tables
 
 Floats = NDArray[np.float64]
 OWNER = "fingerprints"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.apps.fingerprints.prints import OWNER, Prints
-from likewise.arrays import Ints, Sets
+from likewise.base.arrays import Ints, Sets
 from likewise.errors import InputError, ParameterError
 
 Floats = NDArray[np.float64]

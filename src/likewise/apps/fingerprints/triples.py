@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.apps.fingerprints.prints import Prints
-from likewise.arrays import Ints
+from likewise.base.arrays import Ints
 from likewise.kernels.minutiae import slot
 
 Floats = NDArray[np.float64]

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.arrays import Bytes, Hashes, Ints, TextChunk
+from likewise.base.arrays import Bytes, Hashes, Ints, TextChunk
 
 PORTS = {"http": "80", "https": "443", "ftp": "21"}
 SCHEME = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?//")

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from likewise.write import write_answer
+from likewise.io.write import write_answer
 
 COMMAND = "mirrors"
 TABLES = ("hosts.parquet", "mirrors.parquet", "pages.parquet")

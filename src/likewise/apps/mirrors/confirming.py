@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from likewise.apps.mirrors.hosts import HostPairs, Paths
 from likewise.apps.mirrors.reading import Reader
 from likewise.apps.mirrors.settings import Settings
-from likewise.arrays import Ints, Sets, concatenate, to_arrow
-from likewise.verify import similarities
+from likewise.base.arrays import Ints, Sets, concatenate, to_arrow
+from likewise.search.verify import similarities
 
 LEAST, SAMPLE, ALL = 5, 100, 4_000_000
 """Pages that two hosts share of which the texts are compared, at most: fewer where there are very many pairs."""

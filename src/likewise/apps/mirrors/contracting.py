@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.arrays import Ints
+from likewise.base.arrays import Ints
 from likewise.errors import ParameterError
 from likewise.kernels import contraction as kernels
 from likewise.kernels import graph as graphs

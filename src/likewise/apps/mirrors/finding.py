@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from likewise.answer import statistics
 from likewise.apps.mirrors.addresses import Pages
 from likewise.apps.mirrors.answer import COMMAND, Mirrors
 from likewise.apps.mirrors.confirming import confirm
@@ -19,14 +18,15 @@ from likewise.apps.mirrors.grouping import HostGroups, mirror_table, pair_table
 from likewise.apps.mirrors.hosts import Paths, host_pairs
 from likewise.apps.mirrors.reading import Reader
 from likewise.apps.mirrors.settings import CONFIRMED, LEAST, RECALL, SHINGLE, SIMILAR_TEXT, THRESHOLD, Settings
-from likewise.arrays import Ints
+from likewise.base.arrays import Ints
+from likewise.base.memory import Budget
+from likewise.base.parallel import check_threads
+from likewise.base.runlog import Observer, Record
+from likewise.jobs.pairs import pairs as similar_pairs
+from likewise.jobs.result import statistics
 from likewise.kernels import graph
-from likewise.memory import Budget
-from likewise.parallel import check_threads
-from likewise.pipeline import pairs as similar_pairs
-from likewise.record import Observer, Record
 from likewise.shingle import Shingler
-from likewise.urls import STOP
+from likewise.shingle.urls import STOP
 
 
 def find(

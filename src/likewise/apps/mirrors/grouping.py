@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from likewise.apps.mirrors.addresses import Pages
 from likewise.apps.mirrors.hosts import HostPairs, Paths, hashed_paths
-from likewise.arrays import Hashes, Ints, to_arrow
+from likewise.base.arrays import Hashes, Ints, to_arrow
 from likewise.kernels import graph
 
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from likewise.apps.mirrors.addresses import Pages
 from likewise.apps.mirrors.settings import Settings
-from likewise.arrays import Hashes, Ints, Sets, concatenate
-from likewise.pipeline import pairs as similar_pairs
-from likewise.record import Record
+from likewise.base.arrays import Hashes, Ints, Sets, concatenate
+from likewise.base.runlog import Record
+from likewise.jobs.pairs import pairs as similar_pairs
 
 DEEPEST = 3
 """Folders that one mirror may have above the other's pages."""

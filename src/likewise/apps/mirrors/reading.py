@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.apps.mirrors.addresses import Pages
-from likewise.arrays import Ints, to_arrow
+from likewise.base.arrays import Ints, to_arrow
 from likewise.errors import FormatError, InputError
-from likewise.read import Aside, Files, ReadOptions, Source, open_source
-from likewise.read.find import files_of, find
+from likewise.io.read import Aside, Files, ReadOptions, Source, open_source
+from likewise.io.read.find import files_of, find
 
 SKIP = "mend it, or use --on-error skip to set such rows aside"
 BLANK = "it is blank"

@@ -9,7 +9,7 @@ from typing import Any
 from likewise.apps.mirrors.contracting import OWNER, Rules
 from likewise.errors import ParameterError
 from likewise.shingle import Shingler, parse_shingler
-from likewise.urls import STOP, Urls
+from likewise.shingle.urls import STOP, Urls
 
 THRESHOLD, RECALL, LEAST, SHINGLE, SIMILAR_TEXT, CONFIRMED = 0.2, 0.99, 5, "words:3", 0.8, 0.5
 

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.apps.passages.searching import Part
-from likewise.arrays import Ints, to_arrow
-from likewise.write import write_answer
+from likewise.base.arrays import Ints, to_arrow
+from likewise.io.write import write_answer
 
 PLACES = ("suspect_start", "suspect_end", "source_start", "source_end", "length", "equal")
 MEASURES = ("containment", "source_containment", "jaccard")

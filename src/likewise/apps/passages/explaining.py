@@ -12,9 +12,10 @@ import numpy as np
 from likewise.apps.passages.indexing import make_block, make_piece
 from likewise.apps.passages.searching import Batch, Document, measure, place_words, word_passages
 from likewise.apps.passages.settings import GAP, LENGTH, SHINGLE, Settings
-from likewise.arrays import Texts
+from likewise.base.arrays import Texts
 from likewise.errors import ParameterError
-from likewise.shingle import Shingler, fold
+from likewise.shingle import Shingler
+from likewise.shingle.unicode import fold
 
 OWNER = "explain"
 MOST_WORDS = 20_000

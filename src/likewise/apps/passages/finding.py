@@ -10,20 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from likewise.answer import statistics
 from likewise.apps.passages.answer import Passages, make_tables
 from likewise.apps.passages.indexing import Block, blocks
 from likewise.apps.passages.searching import Batch, Counts, Part, search
 from likewise.apps.passages.settings import COMMON, GAP, LENGTH, OWNER, SHINGLE, Settings
-from likewise.arrays import TextChunk, to_arrow
-from likewise.collection import check_unique
+from likewise.base.arrays import TextChunk, to_arrow
+from likewise.base.memory import MIB, Budget
+from likewise.base.parallel import check_threads, in_order
+from likewise.base.runlog import Observer, Record
 from likewise.errors import ColumnError
-from likewise.memory import MIB, Budget
-from likewise.parallel import check_threads, in_order
-from likewise.read import ReadOptions, Source, open_source
-from likewise.read.find import files_of
-from likewise.read.find import find as find_files
-from likewise.record import Observer, Record
+from likewise.io.read import ReadOptions, Source, open_source
+from likewise.io.read.find import files_of
+from likewise.io.read.find import find as find_files
+from likewise.jobs.result import statistics
+from likewise.search.load import check_unique
 from likewise.shingle import Shingler
 
 SUSPECTS = 64

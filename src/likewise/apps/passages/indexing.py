@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.apps.passages.settings import Settings
-from likewise.arrays import Hashes, Ints, TextChunk, Texts
-from likewise.parallel import in_order
+from likewise.base.arrays import Hashes, Ints, TextChunk, Texts
+from likewise.base.parallel import in_order
 
 if TYPE_CHECKING:
     from likewise.kernels.passages import Index

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from likewise.apps.passages.indexing import Block
 from likewise.apps.passages.settings import Settings
-from likewise.arrays import Ints, Sets, TextChunk, concatenate
+from likewise.base.arrays import Ints, Sets, TextChunk, concatenate
 from likewise.measures import batch
 
 PAIRED = 1 << 20
@@ -105,7 +105,7 @@ class Document:
 def place_words(chunk: TextChunk, row: int) -> Document:
     """Find the words of a document."""
     from likewise.kernels.passages import placed_words
-    from likewise.shingle import unicode_tables
+    from likewise.shingle.unicode import unicode_tables
 
     room = int(chunk.offsets[row + 1] - chunk.offsets[row]) // 2 + 1
     hashes, starts, ends = np.empty(room, np.uint64), np.empty(room, np.int64), np.empty(room, np.int64)

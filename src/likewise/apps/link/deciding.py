@@ -1,0 +1,306 @@
+"""Deciding: which pairs are matches. A threshold, the best one-to-one assignment, clusters with keepers (§3.8.3)."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.apps.link.fields import Floats, Ints
+from likewise.apps.link.learning import chance, rising
+from likewise.kernels import linking as kernels
+from likewise.kernels.graph import components
+
+STEP = 1e-3
+RANGES = 40
+HIGH = 0.9
+"""Who scores higher than so many non-matches is taken to have a match, to begin with."""
+
+CLIP = 6.0
+ABSENT = -3.0
+"""What a pair of one cluster that was never compared counts: probably not a match, or it would be a candidate."""
+
+TIED = 0.1
+"""Two partners of a record are equally good if their scores differ by no more than this."""
+
+RIVALS = 0.1
+"""A table is dirty if more than this part of the matched records have a second partner in it, as good as the first."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The places of the matches among the candidates, the threshold used, and how it came about."""
+
+    chosen: Ints
+    threshold: float
+    expected_f1: float | None
+    rule: str
+
+
+def assign(left: Ints, right: Ints, gain: Floats, one_left: bool = True, one_right: bool = True) -> Ints:
+    """Return the places of the pairs in the best assignment: no left or right twice, the sum of gains greatest.
+
+    Only pairs of positive gain count. With one side free, each record of the other takes its best partner.
+
+    >>> assign(np.array([0, 0, 1]), np.array([5, 6, 5]), np.array([3.0, 2.0, 2.5])).tolist()
+    [1, 2]
+    """
+    places = np.flatnonzero(gain > 0)
+    if not one_left and not one_right:
+        return places
+    if not (one_left and one_right):
+        side = left if one_left else right
+        order = places[np.lexsort((places, -gain[places], side[places]))]
+        first = np.append(True, side[order][1:] != side[order][:-1]) if len(order) else np.zeros(0, bool)
+        return np.sort(order[first])
+    rows, row = np.unique(left[places], return_inverse=True)
+    columns, column = np.unique(right[places], return_inverse=True)
+    order = np.argsort(row, kind="stable")
+    starts = np.searchsorted(row[order], np.arange(len(rows) + 1)).astype(np.int64)
+    won = kernels.auction(starts, column[order].astype(np.int64), gain[places][order], len(columns), STEP)
+    return np.sort(places[order[won[won >= 0]]])
+
+
+def second_best(
+    left: Ints, right: Ints, scores: Floats, chosen: Ints, records: int, sides: tuple[bool, bool]
+) -> tuple[Floats, Floats]:
+    """Return for each chosen pair the two best scores of rivals: other pairs of its left (or right) record."""
+    rest = np.ones(len(left), bool)
+    rest[chosen] = False
+    lowest = float(scores.min()) if len(scores) else 0.0
+    found = np.full((len(chosen), 2), lowest)
+    for side, counts in ((left, sides[0]), (right, sides[1])):
+        if counts:
+            order = np.lexsort((-scores[rest], side[rest]))
+            owner, value = side[rest][order], scores[rest][order]
+            first = np.append(True, owner[1:] != owner[:-1]) if len(owner) else np.zeros(0, bool)
+            second = np.append(False, first[:-1]) & ~first if len(owner) else first
+            best = np.full((records, 2), lowest)
+            best[owner[first], 0] = value[first]
+            best[owner[second], 1] = value[second]
+            found = -np.sort(-np.concatenate([found, best[side[chosen]]], axis=1), axis=1)[:, :2]
+    return found[:, 0], found[:, 1]
+
+
+def with_lead(first: Floats, second: Floats) -> Floats:
+    """Return scores with their lead on the next best added: a match stands out, the best of the others does not."""
+    return 2 * first - np.minimum(first, second)
+
+
+def split(first: Floats, second: Floats, third: Floats, seed: int = 1) -> tuple[Floats, float]:
+    """Return the probability that each record's best pair is a match, and the part of the records that have one.
+
+    `first` are the best scores with their lead, `second` and `third` the next best as they are. What the best non-match
+    of a record scores is known either way: with a match, it stands in second place. Without, it is ahead of the second
+    by as much as twice the second of the third (gaps between the highest of many scores shrink like 1, 1/2, 1/3, ...).
+    Which records have a match is estimated in turns with both laws, whose ratio rises with the score. How many have
+    one follows from those below the median of non-matches, where matches are rare, and those above nine tenths of
+    them, where non-matches are.
+    """
+    second = np.minimum(first, second)
+    third = np.minimum(second, third)
+    mixed = np.random.default_rng(seed).permutation(len(first))
+    alone = second + 2 * (2 * (second - third))[mixed]
+    second = with_lead(second, third)
+    ranges = int(np.clip(len(first) // 20, RANGES, 10 * RANGES))
+    edges = np.unique(np.quantile(np.concatenate([first, second]), np.linspace(0, 1, ranges + 1)[1:-1]))
+    size = len(edges) + 1
+    one, two, none = (np.searchsorted(edges, scores) for scores in (first, second, alone))
+    both = np.bincount(one, minlength=size) + np.bincount(two, minlength=size)
+    matches = np.where(first > np.quantile(alone, HIGH), 0.99, 0.01)
+    share = 0.5
+    for _ in range(300):
+        true = np.bincount(one, matches, size) + 0.5 / size
+        false = np.bincount(two, matches, size) + np.bincount(none, 1 - matches, size) + 0.5 / size
+        share = _share(one, np.cumsum(false) / false.sum(), float(matches.mean()))
+        ratio = rising(np.log(true / true.sum() * false.sum() / false), both + 1e-9)
+        after = chance(ratio[one] + np.log(share / (1 - share)))
+        moved = float(np.abs(after - matches).max())
+        matches = after
+        if moved < 1e-5:
+            break
+    return matches, share
+
+
+def _share(places: Ints, below: Floats, mean: float) -> float:
+    """Return the part of the records that have a match: `below` is the law of non-matches at the ranges of scores."""
+    middle, high = (int(np.searchsorted(below, part)) for part in (0.5, HIGH))
+    low_half = 1 - (np.count_nonzero(places <= middle) + 0.5) / (len(places) * below[middle])
+    above = (float((places > high).mean()) - (1 - below[high])) / below[high]
+    return float(np.clip(max((low_half + mean) / 2, above), 1e-6, 1 - 1e-6))
+
+
+def best_cut(probabilities: Floats, scores: Floats) -> tuple[float, float]:
+    """Return the score from which on pairs are taken so that the expected F1 is greatest, and that F1."""
+    order = np.lexsort((-scores, -probabilities))
+    right = np.cumsum(probabilities[order])
+    f1 = 2 * right / (np.arange(1, len(order) + 1) + probabilities.sum())
+    last = int(np.argmax(f1))
+    return float(scores[order[: last + 1]].min()), float(f1[last])
+
+
+def clean_sides(
+    left: Ints, right: Ints, scores: Floats, chosen: Ints, sure: NDArray[np.bool_], records: int
+) -> tuple[bool, bool]:
+    """Tell for each table whether it is clean: whether a matched record of the other has no second match in it."""
+    found = []
+    for sides in ((False, True), (True, False)):
+        rivals, _ = second_best(left, right, scores, chosen, records, sides)
+        tied = rivals[sure] >= scores[chosen][sure] - TIED
+        found.append(not sure.any() or float(tied.mean()) <= RIVALS)
+    return found[0], found[1]
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """Pairs in first place, their scores with lead, and the scores of what comes second and third."""
+
+    chosen: Ints
+    first: Floats
+    second: Floats
+    third: Floats
+
+    def matches(self) -> Floats:
+        """Return how probably the pairs in first place are matches."""
+        return split(self.first, self.second, self.third)[0]
+
+
+def _one_to_one(left: Ints, right: Ints, scores: Floats, records: int) -> _Ranked:
+    """Return the best assignment, and for each of its pairs the one in the best assignment of all other pairs."""
+    lowest = float(scores.min())
+    chosen = assign(left, right, scores + 1e-9 - lowest)
+    rest = np.delete(np.arange(len(left)), chosen)
+    again = assign(left[rest], right[rest], scores[rest] + 1e-9 - lowest)
+    rivals, _ = second_best(left, right, scores, chosen, records, (True, True))
+    others, _ = second_best(left[rest], right[rest], scores[rest], again, records, (True, True))
+    side = left if len(np.unique(left)) <= len(np.unique(right)) else right
+    second, third = np.full(records, lowest), np.full(records, lowest)
+    second[side[rest[again]]], third[side[rest[again]]] = scores[rest[again]], others
+    first = with_lead(scores[chosen], rivals)
+    return _Ranked(chosen, first, np.minimum(scores[chosen], second[side[chosen]]), third[side[chosen]])
+
+
+def _one_each(left: Ints, right: Ints, scores: Floats, records: int, sides: tuple[bool, bool]) -> _Ranked:
+    """Return the best partner of each record of one table, and the next best."""
+    chosen = assign(left, right, scores + 1e-9 - float(scores.min()), *sides)
+    second, third = second_best(left, right, scores, chosen, records, sides)
+    return _Ranked(chosen, with_lead(scores[chosen], second), second, third)
+
+
+def decide_pairs(
+    left: Ints,
+    right: Ints,
+    scores: Floats,
+    usable: NDArray[np.bool_],
+    records: int,
+    threshold: float | None = None,
+    one_to_one: bool | None = None,
+    lowest: float = -np.inf,
+) -> Decision:
+    """Return the matches between two tables.
+
+    One to one, unless told otherwise or the scores tell that a table has duplicates of its own: then its records may
+    share a partner. Without a threshold, pairs are taken by their score and their lead on rivals so that the expected
+    F1 is greatest, but none below `lowest`; the threshold is then the lowest score taken.
+    """
+    places = np.flatnonzero(usable)
+    if not len(places):
+        return Decision(places, threshold or 0.0, None, "no pair has enough evidence")
+    a, b, value = left[places], right[places], scores[places]
+    if one_to_one is False:
+        cut = 0.0 if threshold is None else threshold
+        return Decision(places[value >= cut], cut, None, "every pair above the threshold")
+    ranked = _one_to_one(a, b, value, records)
+    rule, clean = "one to one", (True, True)
+    if one_to_one is None:
+        best = value[ranked.chosen]
+        clean = clean_sides(a, b, value, ranked.chosen, best >= np.quantile(best, HIGH), records)
+    if clean == (False, False):
+        cut = 0.0 if threshold is None else threshold
+        return Decision(places[value >= cut], cut, None, "both tables have duplicates: every pair above the threshold")
+    if clean != (True, True):
+        rule = f"the {'first' if clean[1] else 'second'} table has duplicates: one partner for each of its records"
+        ranked = _one_each(a, b, value, records, (clean[1], clean[0]))
+    chosen = ranked.chosen
+    if threshold is not None:
+        return Decision(places[chosen[value[chosen] >= threshold]], threshold, None, rule)
+    cut, expected = best_cut(ranked.matches(), ranked.first)
+    taken = chosen[(ranked.first >= cut) & (value[chosen] >= lowest)]
+    return Decision(places[taken], float(value[taken].min()) if len(taken) else 0.0, expected, rule)
+
+
+def cluster(records: int, left: Ints, right: Ints, scores: Floats, threshold: float = 0.0) -> Ints:
+    """Return a label for every record, the lowest record of its cluster: average linkage of the scores.
+
+    Two clusters become one if the pairs between them score more than the threshold on average, the best first; so one
+    false match does not join what all other pairs keep apart. Pairs never compared count as `ABSENT`.
+
+    >>> cluster(4, np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([5.0, 1.0, -4.0])).tolist()
+    [0, 0, 2, 3]
+    """
+    value = np.clip(scores - threshold, -CLIP, CLIP)
+    joined = value > 0
+    labels = np.asarray(components(records, left[joined], right[joined]))
+    sizes = np.bincount(labels, minlength=records)
+    held = np.bincount(labels[left[joined]], minlength=records)
+    doubtful = (sizes > 2) & (held < sizes * (sizes - 1) // 2)
+    inside = np.flatnonzero((labels[left] == labels[right]) & doubtful[labels[left]])
+    inside = inside[np.argsort(labels[left[inside]], kind="stable")]
+    home = labels[left[inside]]
+    borders = np.flatnonzero(np.append(True, home[1:] != home[:-1])) if len(home) else np.zeros(0, np.int64)
+    for start, stop in zip(borders, np.append(borders, len(home))[1:], strict=True):
+        part = inside[start:stop]
+        nodes, ends = np.unique(np.concatenate([left[part], right[part]]), return_inverse=True)
+        half = len(part)
+        labels[nodes] = nodes[_average_linkage(len(nodes), ends[:half], ends[half:], value[part])]
+    return labels
+
+
+def _average_linkage(n: int, left: Ints, right: Ints, value: Floats) -> Ints:
+    near: list[dict[int, tuple[float, int]]] = [{} for _ in range(n)]
+    for a, b, score in zip(left.tolist(), right.tolist(), value.tolist(), strict=True):
+        near[a][b] = near[b][a] = (score, 1)
+    members = [[node] for node in range(n)]
+    version = [0] * n
+    heap = [(-s, a, b, 0, 0) for a, b, s in zip(left.tolist(), right.tolist(), value.tolist(), strict=True) if s > 0]
+    heapq.heapify(heap)
+    while heap:
+        _, a, b, seen_a, seen_b = heapq.heappop(heap)
+        if version[a] != seen_a or version[b] != seen_b:
+            continue
+        if len(near[a]) < len(near[b]):
+            a, b = b, a
+        version[a] += 1
+        version[b] = -1
+        del near[a][b], near[b][a]
+        for other, (score, pairs) in near[b].items():
+            more, count = near[a].get(other, (0.0, 0))
+            near[a][other] = near[other][a] = (score + more, pairs + count)
+            del near[other][b]
+        members[a] += members[b]
+        members[b], near[b] = [], {}
+        for other, (score, pairs) in near[a].items():
+            whole = len(members[a]) * len(members[other])
+            mean = (score + ABSENT * (whole - pairs)) / whole
+            if mean > 0:
+                heapq.heappush(heap, (-mean, a, other, version[a], version[other]))
+    labels = np.empty(n, np.int64)
+    for group in members:
+        if group:
+            labels[group] = min(group)
+    return labels
+
+
+def keepers(labels: Ints, completeness: Ints) -> Ints:
+    """Return the keeper of every record's cluster: the record with the most values, the first of those.
+
+    >>> keepers(np.array([0, 0, 2]), np.array([3, 5, 1])).tolist()
+    [1, 1, 2]
+    """
+    order = np.lexsort((np.arange(len(labels)), -completeness, labels))
+    first = np.append(True, labels[order][1:] != labels[order][:-1]) if len(order) else np.zeros(0, bool)
+    keeper = np.empty(len(labels), np.int64)
+    keeper[labels[order[first]]] = order[first]
+    return keeper[labels]

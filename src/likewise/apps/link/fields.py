@@ -1,0 +1,244 @@
+"""Fields: what kind of values they hold, guessed from the data, and one spelling for what means the same (§3.8.1)."""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from likewise.apps.link.hashing import Hashed, hashed
+from likewise.errors import ParameterError
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+KINDS = ("text", "tokens", "name", "address", "phone", "date", "number", "exact")
+MISSING = ["", "nan", "null", "none", "n/a", "-", "?", "unknown"]
+SAMPLE = 5_000
+NUMBER = re.compile(r"[^\d.+-]*([+-]?\d[\d,]*(?:\.\d+)?|[+-]?\.\d+)[^\d.]*")
+YEAR_FIRST = re.compile(r"(\d{4})\D?(\d{1,2})\D?(\d{1,2})(?:[t ].*)?")
+YEAR_LAST = re.compile(r"(\d{1,2})\D(\d{1,2})\D(\d{4})")
+PHONE_NAME = re.compile(r"phone|fax|mobile|\btel", re.I)
+PLACE_NAME = re.compile(r"addr|street", re.I)
+AREA_NAME = re.compile(r"city|town|suburb|village|county|state|province|region|country|nation|district", re.I)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column of all records, the second table's after the first's: different values, and which each record has.
+
+    `codes` are places in `values`, -1 where the value is missing; `folded` are the values with their punctuation, and
+    `grams` their hashed words and three-letter pieces.
+    """
+
+    name: str
+    kind: str
+    codes: Ints
+    values: list[str]
+    folded: pa.Array
+    counts: Ints
+    words: float
+    grams: Hashed
+
+    @property
+    def long(self) -> bool:
+        """True if values are compared by the terms they share, not by the edits between them."""
+        return self.kind == "tokens" or (self.kind in ("text", "address") and self.words > 1.3)
+
+    @property
+    def present(self) -> int:
+        """How many records have a value."""
+        return int(self.counts.sum())
+
+
+def fold(values: pa.Array) -> pa.Array:
+    """Return texts without upper case, accents and character references, blanks made one.
+
+    >>> fold(pa.array(["  Müller &amp;  SONS", "PS-LX350H"])).to_pylist()
+    ['muller & sons', 'ps-lx350h']
+    """
+    plain = pc.utf8_trim_whitespace(pc.replace_substring_regex(pc.utf8_lower(values), r"\s+", " "))
+    strange = pc.or_(pc.invert(pc.string_is_ascii(values)), pc.match_substring(values, "&"))
+    rows = np.flatnonzero(strange.to_numpy(zero_copy_only=False))
+    if not len(rows):
+        return plain
+    whole = plain.to_pylist()
+    for row, value in zip(rows.tolist(), values.take(pa.array(rows)).to_pylist(), strict=True):
+        letters = unicodedata.normalize("NFKD", html.unescape(value))
+        whole[row] = " ".join("".join(c for c in letters if not unicodedata.combining(c)).casefold().split())
+    return pa.array(whole, pa.string())
+
+
+def spelled(folded: pa.Array, kind: str) -> pa.Array:
+    """Return the one spelling of folded values of a kind: digits of phones, years first in dates, no punctuation.
+
+    >>> spelled(pa.array(["212/ 319-1660"]), "phone").to_pylist(), spelled(pa.array(["o'hara, j."]), "name").to_pylist()
+    (['2123191660'], ['o hara j'])
+    >>> spelled(pa.array(["1999-3-1", "3.1.1999"]), "date").to_pylist()
+    ['19990301', '19990103']
+    >>> spelled(pa.array(["$1,250.0"]), "number").to_pylist()
+    ['1250']
+    """
+    if kind == "phone":
+        return pc.replace_substring_regex(folded, r"[^0-9]+", "")
+    if kind == "date":
+        return pa.array([_date(value) for value in folded.to_pylist()], pa.string())
+    if kind == "number":
+        return pa.array([_canonical(value) for value in folded.to_pylist()], pa.string())
+    return pc.utf8_trim_whitespace(pc.replace_substring_regex(folded, r"[^\pL\pN]+", " "))
+
+
+def _date(value: str) -> str:
+    found = YEAR_FIRST.fullmatch(value)
+    if found:
+        return f"{found[1]}{int(found[2]):02}{int(found[3]):02}"
+    found = YEAR_LAST.fullmatch(value)
+    if found:
+        return f"{found[3]}{int(found[2]):02}{int(found[1]):02}"
+    return re.sub(r"[^0-9a-z]+", "", value)
+
+
+def _canonical(value: str) -> str:
+    found = NUMBER.fullmatch(value)
+    return f"{float(found[1].replace(',', '')):.12g}" if found else ""
+
+
+def _real_date(value: str) -> bool:
+    digits = _date(value)
+    if len(digits) != 8 or not digits.isdigit():
+        return False
+    month, day = sorted((int(digits[4:6]), int(digits[6:])))
+    return 1600 <= int(digits[:4]) <= 2199 and 1 <= month <= 12 and day <= 31
+
+
+def guess(name: str, values: Sequence[str]) -> str:
+    """Return the kind of folded values: date, phone, number (quantities), name (few words, letters), address or text.
+
+    Whole numbers without a unit are text, compared digit by digit: they are codes more often than quantities.
+
+    >>> guess("born", ["1999-03-01", "19481231"]), guess("tel", ["212/319-1660"]), guess("price", ["$9.99", "12.50"])
+    ('date', 'phone', 'number')
+    >>> guess("who", ["ann lee", "bo"]), guess("title", ["finding similar items in sets"]), guess("zip", ["20742"])
+    ('name', 'text', 'text')
+    """
+    sample = list(values[:SAMPLE])
+    if not sample:
+        return "text"
+    most = 0.8 * len(sample)
+    if sum(map(_real_date, sample)) >= most:
+        return "date"
+    digits = [sum(c.isdigit() for c in value) for value in sample]
+    letters = [sum(c.isalpha() for c in value) for value in sample]
+    phone = [7 <= d <= 15 and a <= 3 for d, a in zip(digits, letters, strict=True)]
+    marked = sum(bool(re.search(r"\d[ ()/.-]+\d", value)) for value in sample) >= most
+    if sum(phone) >= most and (marked or PHONE_NAME.search(name)) and "." not in sample[0]:
+        return "phone"
+    numbers = sum(bool(NUMBER.fullmatch(value)) for value in sample) >= most
+    fractions = sum(bool(re.search(r"[$€£]|\d\.\d", value)) for value in sample)
+    if numbers and fractions >= 0.2 * len(sample):
+        return "number"
+    words = sum(len(value.split()) for value in sample) / len(sample)
+    if PLACE_NAME.search(name):
+        return "address"
+    if (
+        words <= 2.2
+        and not AREA_NAME.search(name)
+        and sum(a > 0 and d == 0 for d, a in zip(digits, letters, strict=True)) >= most
+    ):
+        return "name"
+    return "text"
+
+
+def make_field(name: str, column: pa.ChunkedArray, kind: str | None = None) -> Field:
+    """Return a column as a field, of the kind given or guessed."""
+    if kind is not None and kind not in KINDS:
+        raise ParameterError.of("link", "fields", f"of kinds {', '.join(KINDS)}", kind)
+    encoded = as_strings(column).combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    folded = fold(encoded.dictionary)
+    if kind is None:
+        seen = folded.take(encoded.indices.take(pa.array(_some(len(encoded))))).drop_null()
+        kind = guess(name, seen.filter(pc.invert(pc.is_in(seen, pa.array(MISSING)))).to_pylist())
+    written = spelled(folded, kind)
+    absent = pc.or_(pc.is_in(folded, pa.array(MISSING)), pc.equal(written, ""))
+    merged = pc.if_else(absent, None, written).dictionary_encode()
+    places = merged.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    raw = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = np.where(raw >= 0, places[np.maximum(raw, 0)] if len(places) else -1, -1).astype(np.int64)
+    first = np.zeros(len(merged.dictionary), np.int64)
+    first[places[::-1][places[::-1] >= 0]] = np.flatnonzero(places >= 0)[::-1]
+    values = merged.dictionary.to_pylist()
+    counts = np.bincount(codes[codes >= 0], minlength=len(values)).astype(np.int64)
+    chosen = values[:: max(1, len(values) // SAMPLE)]
+    words = sum(len(value.split()) for value in chosen) / max(1, len(chosen))
+    folded = folded.take(pa.array(first))
+    return Field(name, kind, codes, values, folded, counts, words, hashed(folded, True))
+
+
+def _some(n: int) -> Ints:
+    return np.arange(0, n, max(1, n // SAMPLE), dtype=np.int64)
+
+
+def as_strings(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column of any type as text: whole numbers without a point, days without an hour."""
+    kind = column.type
+    if pa.types.is_string(kind):
+        return column
+    if pa.types.is_floating(kind):
+        whole = pc.all(pc.or_kleene(pc.equal(column, pc.round(column)), pc.is_nan(column))).as_py()
+        if whole and not pc.any(pc.greater(pc.abs(column), 2**53)).as_py():
+            column = pc.if_else(pc.is_nan(column), None, column).cast(pa.int64())
+    if pa.types.is_timestamp(kind):
+        days = column.cast(pa.date32(), safe=False)
+        midnight = pc.all(pc.equal(days.cast(pa.timestamp("s")).cast(kind), column)).as_py()
+        column = days if midnight or midnight is None else column
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowException:
+        return pa.chunked_array([pa.array([None if v is None else str(v) for v in column.to_pylist()], pa.string())])
+
+
+def wanted(fields: Mapping[str, str | None] | Sequence[str] | None) -> dict[str, str | None] | None:
+    """Return name and kind (None: guess) of the fields asked for: a mapping, or names with or without ":kind".
+
+    >>> wanted(["name:name", "phone"])
+    {'name': 'name', 'phone': None}
+    """
+    if fields is None:
+        return None
+    if isinstance(fields, Mapping):
+        found: dict[str, str | None] = dict(fields)
+    elif isinstance(fields, str) or not all(isinstance(field, str) for field in fields):
+        raise ParameterError.of("link", "fields", "a list of names, or a mapping of names to kinds", fields)
+    else:
+        found = {}
+        for field in fields:
+            name, colon, kind = field.rpartition(":")
+            found[name if colon else field] = kind if colon else None
+    if not found:
+        raise ParameterError.of("link", "fields", "one or more fields", fields)
+    unknown = [kind for kind in found.values() if kind is not None and kind not in KINDS]
+    if unknown:
+        raise ParameterError.of("link", "fields", f"of kinds {', '.join(KINDS)}", unknown[0])
+    return found
+
+
+def rarity(field: Field) -> Floats:
+    """Return for each value the logarithm of how rarely a record has it: what its agreement can be worth at most."""
+    return np.log(max(1, field.present) / np.maximum(1, field.counts))
+
+
+def as_numbers(field: Field) -> Floats:
+    """Return the values of a number field, as logarithms when they spread over orders of magnitude."""
+    numbers = np.array([float(value) for value in field.values], np.float64)
+    if len(numbers) and numbers.min() > 0 and numbers.max() > 10 * np.median(numbers):
+        return np.log(numbers)
+    return numbers

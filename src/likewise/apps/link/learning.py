@@ -1,0 +1,198 @@
+"""Learning: what the agreement of each field is worth, from the data alone or from labelled pairs (§3.8.2).
+
+Fellegi and Sunter (1969): a level of agreement is worth the logarithm of how much more often it occurs among matches
+than among other pairs. Which pairs are matches is not known, so both are estimated in turns (EM), starting from the
+pairs that are each other's nearest. Levels of growing similarity have weights that do not fall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.apps.link.comparing import ALL_TEXT, EQUAL, LEVELS, STEPS, Compared
+from likewise.apps.link.fields import Floats, Ints
+from likewise.kernels import linking as kernels
+
+ROUNDS = 30
+SAMPLE = 400_000
+DAMPING = 0.75
+"""Fields of a record depend on each other; as independent evidence they would count too much."""
+
+DAMPING_ALL = 0.5
+"""All text repeats what the fields say."""
+
+FREQUENCY = 0.5
+LOWEST_ABSENT = -1.0
+"""The least weight of a value that is missing on one side and not found elsewhere."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """Weights, in natural logarithms: of each level of each field, and of a pair as such (`prior`)."""
+
+    weights: dict[str, Floats]
+    rarity: dict[str, float]
+    prior: float
+    rounds: int
+    shares: dict[str, float] = field(default_factory=dict)
+
+    def of(self, compared: Compared) -> Floats:
+        """Return what one field says about each pair, in natural logarithms."""
+        share = self.shares.get(compared.name, DAMPING_ALL if compared.name == ALL_TEXT else DAMPING)
+        worth = np.append(self.weights[compared.name], 0.0) * share
+        found: Floats = worth[compared.level]
+        equal = np.flatnonzero(compared.level == EQUAL)
+        rarer = compared.rarity[equal] - self.rarity.get(compared.name, 0.0)
+        found[equal] += share * FREQUENCY * np.nan_to_num(rarer)
+        return found
+
+    def scores(self, compared: list[Compared]) -> Floats:
+        """Return the logarithms of the odds that pairs match."""
+        total = np.full(len(compared[0].level), self.prior)
+        for one in compared:
+            total += self.of(one)
+        return total
+
+
+def rising(values: Floats, weights: NDArray[Any]) -> Floats:
+    """Return the rising sequence nearest to the values: neighbours out of order are pooled.
+
+    >>> rising(np.array([1.0, 3.0, 2.0, 4.0]), np.ones(4)).tolist()
+    [1.0, 2.5, 2.5, 4.0]
+    """
+    pools: list[list[float]] = []
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        pools.append([value, weight, 1])
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            last, before = pools.pop(), pools.pop()
+            whole = last[1] + before[1]
+            mean = (last[0] * last[1] + before[0] * before[1]) / whole
+            pools.append([mean, whole, last[2] + before[2]])
+    return np.repeat([pool[0] for pool in pools], [int(pool[2]) for pool in pools]).astype(np.float64)
+
+
+def chance(scores: Floats) -> Floats:
+    """Return the probabilities of which the scores are log-odds."""
+    found: Floats = 1 / (1 + np.exp(-np.clip(scores, -50, 50)))
+    return found
+
+
+def nearest_first(compared: list[Compared], left: Ints, right: Ints, records: int) -> Floats:
+    """Return where to start: pairs each of which is the other's nearest are probably matches."""
+    texts = [one for one in compared if one.name == ALL_TEXT]
+    if texts:
+        alike = texts[0].similarity
+    else:
+        alike = np.zeros(len(left), np.float32)
+        for one in compared:
+            alike += np.nan_to_num(one.similarity)
+    best = kernels.best_partners(left, right, alike, records)
+    return np.where((alike >= best[left]) & (alike >= best[right]), 0.9, 0.01)
+
+
+def counted(compared: list[Compared], matches: Floats) -> Model:
+    """Return the weights that follow if pairs match with these probabilities."""
+    weights: dict[str, Floats] = {}
+    typical: dict[str, float] = {}
+    share = min(max(float(matches.mean()) if len(matches) else 0.5, 1e-6), 1 - 1e-6)
+    for one in compared:
+        known = one.level >= 0
+        level = one.level[known]
+        same = np.bincount(level, matches[known], LEVELS)
+        other = np.bincount(level, 1 - matches[known], LEVELS)
+        both = same + other
+        base = both / max(1.0, both.sum())
+        ratio = (same + base) / (same.sum() + 1) / np.maximum((other + base) / (other.sum() + 1), 1e-300)
+        logs = np.log(np.maximum(ratio, 1e-12), where=both > 0, out=np.zeros(LEVELS))
+        logs[: STEPS + 1] = rising(logs[: STEPS + 1], both[: STEPS + 1] + 1e-9)
+        logs[STEPS + 1 :] = np.maximum(rising(logs[STEPS + 1 :], both[STEPS + 1 :] + 1e-9), LOWEST_ABSENT)
+        weights[one.name] = logs
+        equal = ~np.isnan(one.rarity)
+        if equal.any():
+            typical[one.name] = float(np.average(one.rarity[equal], weights=1 - matches[equal] + 1e-3))
+    return Model(weights, typical, float(np.log(share / (1 - share))), 0)
+
+
+def shared_out(chances: Floats, left: Ints, right: Ints) -> Floats:
+    """Return probabilities that are no more than 1 together for any record of two tables: it has one partner at most.
+
+    >>> shared_out(np.array([0.9, 0.9, 0.2]), np.array([0, 0, 1]), np.array([2, 3, 3])).round(2).tolist()
+    [0.5, 0.5, 0.2]
+    """
+    for side in (left, right):
+        chances = chances / np.maximum(1.0, np.bincount(side, chances))[side]
+    return chances
+
+
+def learn(
+    compared: list[Compared],
+    start: Floats,
+    never: NDArray[np.bool_],
+    seed: int = 1,
+    sides: tuple[Ints, Ints] | None = None,
+) -> Model:
+    """Return the model that EM finds from where it starts; pairs of `never` are no matches.
+
+    `sides` are the records of the pairs, if they are of two tables and have one partner each. Of very many pairs,
+    those of a random sample are used.
+    """
+    if len(start) > SAMPLE:
+        chosen = np.sort(np.random.default_rng(seed).choice(len(start), SAMPLE, replace=False))
+        compared = [one.part(chosen) for one in compared]
+        start, never = start[chosen], never[chosen]
+        sides = None if sides is None else (sides[0][chosen], sides[1][chosen])
+    matches = np.where(never, 0.0, start)
+    model = counted(compared, matches)
+    rounds, moved = 0, 1.0
+    while moved >= 1e-4 and rounds < ROUNDS:
+        rounds += 1
+        after = np.where(never, 0.0, chance(model.scores(compared)))
+        if sides is not None:
+            after = shared_out(after, *sides)
+        moved = float(np.abs(after - matches).max(initial=0.0))
+        matches = after
+        model = counted(compared, matches)
+    return Model(model.weights, model.rarity, model.prior, rounds)
+
+
+def train(
+    compared: list[Compared], start: Model, chosen: Ints, labels: NDArray[np.bool_], penalty: float = 1.0
+) -> Model:
+    """Return the model with a share for each field that fits labelled pairs best: logistic regression (Newton's steps).
+
+    The weights of levels are counted from the labelled pairs and, as one more observation each, from `start`.
+    """
+    picked = [one.part(chosen) for one in compared]
+    columns = np.stack([start.of(one) for one in picked] + [np.ones(len(chosen))], axis=1)
+    pull = np.array([1.0] * len(picked) + [0.0])
+    beta = np.append(np.ones(len(picked)), start.prior)
+    strength = np.array([penalty] * len(picked) + [1e-6])
+    for _ in range(100):
+        expected = chance(columns @ beta)
+        slope = columns.T @ (labels - expected) - strength * (beta - np.append(pull[:-1], beta[-1]))
+        curve = (columns * (expected * (1 - expected))[:, None]).T @ columns + np.diag(strength + 1e-9)
+        step = np.linalg.solve(curve, slope)
+        beta = beta + np.clip(step, -2, 2)
+        beta[:-1] = np.maximum(beta[:-1], 0.0)
+        if np.abs(step).max() < 1e-8:
+            break
+    shares = {
+        one.name: float(share) * (DAMPING_ALL if one.name == ALL_TEXT else DAMPING)
+        for one, share in zip(picked, beta[:-1], strict=True)
+    }
+    return Model(start.weights, start.rarity, float(beta[-1]), start.rounds, shares)
+
+
+def weights_of(model: Model, compared: list[Compared]) -> Mapping[str, tuple[float, float]]:
+    """Return for each field what disagreement and agreement are worth, in points (ten for each tenfold of the odds)."""
+    found = {}
+    for one in compared:
+        share = model.shares.get(one.name, DAMPING_ALL if one.name == ALL_TEXT else DAMPING)
+        logs = model.weights[one.name][: STEPS + 1] * share * 10 / np.log(10)
+        found[one.name] = (round(float(logs[0]), 1), round(float(logs[-1 if one.name != ALL_TEXT else -2]), 1))
+    return found

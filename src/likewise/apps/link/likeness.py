@@ -1,0 +1,134 @@
+"""Likeness of two values of a field, from 0 to 1, prepared once and then asked for millions of pairs (§3.8.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.apps.link.fields import Field, Floats, Ints, as_numbers
+from likewise.apps.link.names import table_for
+from likewise.apps.link.points import INITIAL, Tables, letters_of, pair_points, penalised
+from likewise.kernels import letters as kernels
+from likewise.kernels import linking
+
+HELPED = 50_000
+"""So many pairs of values of several words are looked up in tables at a time, the most alike first."""
+
+SLOTS = 1 << 16, 1 << 24
+"""Terms are counted in so many slots at least and at most; two that fall into one count as equally frequent."""
+
+Likeness = Callable[[Ints, Ints], Floats]
+Letters = NDArray[np.uint8] | NDArray[np.uint32]
+
+
+def likeness(field: Field, tables: Tables = None) -> Likeness:
+    """Return the function that tells how alike values are, given by their places in `field.values`.
+
+    Texts of several words by the terms they share; numbers by their difference in terms of the spread of all;
+    everything else by the points of the chapter, of which 100 are 1.
+    """
+    if field.long:
+        return _by_terms(field)
+    if field.kind == "number":
+        return _by_difference(field)
+    if field.kind == "exact":
+        return lambda a, b: (a == b).astype(np.float64)
+    return _by_edits(field, tables)
+
+
+def _by_terms(field: Field) -> Likeness:
+    values = field.grams
+    terms, counts = np.empty_like(values.terms), np.empty(len(values.terms), np.int64)
+    offsets = np.zeros(len(values.offsets), np.int64)
+    n = linking.bag(values.offsets, values.terms.copy(), terms, counts, offsets)
+    terms, counts = terms[:n].copy(), counts[:n].copy()
+    slots = np.zeros(min(max(SLOTS[0], 1 << int(8 * n).bit_length()), SLOTS[1]), np.int64)
+    rows = np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
+    kernels.frequencies(terms, rows, field.counts, slots)
+    weights = kernels.weigh(offsets, terms, counts, slots, float(max(1, field.present)))
+
+    def alike(a: Ints, b: Ints) -> Floats:
+        found: Floats = np.minimum(linking.cosines(offsets, terms, weights, a, b), 1.0)
+        return found
+
+    return alike
+
+
+def _by_difference(field: Field) -> Likeness:
+    numbers = as_numbers(field)
+    spread = np.subtract(*np.quantile(np.repeat(numbers, np.minimum(field.counts, 100)), [0.75, 0.25])) or 1.0
+
+    def alike(a: Ints, b: Ints) -> Floats:
+        near: Floats = 1 / (1 + 4 * np.abs(numbers[a] - numbers[b]) / abs(float(spread)))
+        return near
+
+    return alike
+
+
+def _by_edits(field: Field, tables: Tables) -> Likeness:
+    text, offsets = letters_of(field.values)
+    way = kernels.WAYS.get(field.kind, kernels.TEXT)
+    helped = _help(field, tables, text, offsets) if field.kind in ("name", "address", "text") else None
+    swapped = _swapped(field.values) if field.kind == "date" else None
+
+    def alike(a: Ints, b: Ints) -> Floats:
+        distance, letters = kernels.edits(text, offsets, a, b, way)
+        if swapped is not None:
+            distance[(swapped[a] == b) & (distance > 1)] = 1
+        points = penalised(distance, letters) / 100
+        return points if helped is None else helped(a, b, distance, letters, points)
+
+    return alike
+
+
+def _swapped(values: list[str]) -> Ints:
+    """Return for each date the place of the one with day and month exchanged, -1 if there is none."""
+    places = {value: place for place, value in enumerate(values)}
+    return np.array([places.get(value[:4] + value[6:] + value[4:6], -1) for value in values], np.int64)
+
+
+def _help(field: Field, tables: Tables, text: Letters, offsets: Ints) -> Callable[..., Floats]:
+    """Return what adds nicknames, abbreviations and initials to the points of pairs.
+
+    Single words are looked up in a sorted list of the pairs that stand for each other. Values of several words are
+    left to `pair_points`, which is slow, and only where a word of each is in the table.
+    """
+    table = table_for(field.kind, tables)
+    known = {word: word in table for word in {w for value in field.values for w in value.split()}}
+    there = np.array([any(known[word] for word in value.split()) for value in field.values], bool)
+    single = np.array([" " not in value for value in field.values], bool)
+    size = len(field.values)
+    places = {value: place for place, value in enumerate(field.values)}
+    pairs = [
+        place * size + places[other]
+        for value, place in places.items()
+        if there[place] and single[place]
+        for other in table.partners(value)
+        if other in places
+    ]
+    partners = np.sort(np.array([*pairs, -1], np.int64))
+    lengths = np.diff(offsets)
+    first = text[np.minimum(offsets[:-1], len(text) - 1)]
+
+    def helped(a: Ints, b: Ints, distance: NDArray[np.int32], letters: NDArray[np.int32], points: Floats) -> Floats:
+        low = np.flatnonzero((points < 0.9) & (distance > 1))
+        x, y = a[low], b[low]
+        both = single[x] & single[y]
+        keys = x * size + y
+        stand = both & (partners[np.minimum(np.searchsorted(partners, keys), len(partners) - 1)] == keys)
+        better = distance[low].copy()
+        if field.kind == "name":
+            initial = both & (first[x] == first[y]) & (np.minimum(lengths[x], lengths[y]) == 1)
+            better[initial] = np.minimum(better[initial], INITIAL)
+        better[stand] = 1
+        points[low] = np.maximum(points[low], penalised(better, letters[low]) / 100)
+        asked = low[~both & there[x] & there[y]]
+        if len(asked):
+            asked = asked[np.argsort(-points[asked], kind="stable")[:HELPED]]
+            sides = [[field.values[place] for place in side[asked].tolist()] for side in (a, b)]
+            points[asked] = np.maximum(points[asked], pair_points(sides[0], sides[1], field.kind, tables) / 100)
+        return points
+
+    return helped

@@ -1,0 +1,183 @@
+"""Exact neighbours at low thresholds: what sets share is counted through the lists of the sets that have an element.
+
+Customers with similar tastes share a fifth of what they bought; at such thresholds the prefixes of an exact join are
+nearly the whole sets. Here the memory is that of the input and of the answer, however many sets share something.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.apps.recommend.collecting import Side
+from likewise.base.arrays import Ints
+from likewise.base.parallel import in_order
+from likewise.kernels import counting as kernels
+
+ROOM = 1 << 20
+WORD = 63
+CHUNK = 256
+ODD = np.uint64(0x9E3779B97F4A7C15)
+Floats = NDArray[np.float64]
+Whole = NDArray[np.integer[Any]]
+Tick = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Pairs of rows and how many elements they share; and the sizes of all sets, from which similarity follows."""
+
+    left: Whole
+    right: Whole
+    shared: Whole
+    sizes: Ints
+    summed: bool
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def part(self, part: slice) -> Floats:
+        """Return the similarity of some of the pairs: the Jaccard similarity, or that of bags whose union is the sum.
+
+        >>> Found(np.array([0]), np.array([1]), np.array([3]), np.array([4, 5]), True).part(slice(0, 1)).tolist()
+        [0.3333333333333333]
+        """
+        both = self.sizes[self.left[part]] + self.sizes[self.right[part]]
+        found: Floats = self.shared[part] / (both if self.summed else both - self.shared[part])
+        return found
+
+    @property
+    def similarity(self) -> Floats:
+        """The similarity of all pairs."""
+        return self.part(slice(None))
+
+
+class Lists:
+    """Sets by size, elements by how frequent they are, and for each element the sets that have it."""
+
+    def __init__(self, side: Side) -> None:
+        self.all_sizes = sizes = side.sizes
+        filled = np.flatnonzero(sizes)
+        self.rows: Ints = filled[np.argsort(sizes[filled], kind="stable")]
+        number = np.zeros(len(sizes), np.int64)
+        number[self.rows] = np.arange(len(self.rows))
+        owners = np.repeat(number, sizes)
+        _, elements, frequency = np.unique(side.elements, return_inverse=True, return_counts=True)
+        rank = np.empty(len(frequency), np.int64)
+        rank[np.argsort(frequency, kind="stable")] = np.arange(len(frequency))
+        elements = rank[elements]
+        count = max(1, len(frequency))
+        by_set = np.argsort(owners * count + elements, kind="stable")
+        self.values = elements[by_set].astype(np.int32)
+        self.sizes = sizes[self.rows].astype(np.int32)
+        self.offsets: Ints = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+        by_element = np.argsort(elements * max(1, len(self.rows)) + owners, kind="stable")
+        self.members = owners[by_element].astype(np.int32)
+        self.starts: Ints = np.concatenate([[0], np.cumsum(np.sort(frequency))]).astype(np.int64)
+        self.first_of_size: Ints = np.searchsorted(self.sizes, np.arange(int(self.sizes.max(initial=0)) + 2))
+        self.number = number
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def maps(self) -> NDArray[np.uint64]:
+        """A word for each set, with a bit for each element; several elements may have the same."""
+        if not len(self):
+            return np.zeros(0, np.uint64)
+        bits = np.uint64(1) << ((self.values.astype(np.uint64) * ODD) >> np.uint64(58))
+        maps: NDArray[np.uint64] = np.bitwise_or.reduceat(bits, self.offsets[:-1])
+        return maps
+
+    @property
+    def meetings(self) -> float:
+        """How often two sets meet in the list of an element, both ways."""
+        return float((np.diff(self.starts).astype(float) ** 2).sum())
+
+    @property
+    def _arrays(self) -> tuple[Any, ...]:
+        return self.values, self.offsets, self.starts, self.members, self.first_of_size
+
+    def all_pairs(self, threshold: float, summed: bool, threads: int, tick: Tick, most: int) -> Found | None:
+        """Return all pairs at or above the threshold, sorted; None if there are more than `most`."""
+        bits = max(1, len(self.all_sizes) - 1).bit_length()
+        below = int(self.sizes.max(initial=1)).bit_length()
+        fits = 2 * bits + below <= WORD  # as for ten million sets of up to 32,767 elements
+        parts: list[tuple[Any, ...]] = []
+        total = 0
+        for one, other, shared in self.pairs(threshold, summed, threads, tick):
+            total += len(one)
+            if total > most:
+                return None
+            left, right = np.minimum(one, other), np.maximum(one, other)
+            parts.append((left << (bits + below) | right << below | shared,) if fits else (left, right, shared))
+        columns = [
+            np.concatenate([np.zeros(0, np.int64), *(part[i] for part in parts)]) for i in range(1 if fits else 3)
+        ]
+        parts.clear()
+        if not fits:
+            order = np.lexsort((columns[1], columns[0]))
+            return Found(columns[0][order], columns[1][order], columns[2][order], self.all_sizes, summed)
+        packed = columns[0]
+        packed.sort()
+        kind = np.int32 if bits < 32 else np.int64
+        left, right = (packed >> (bits + below)).astype(kind), ((packed >> below) & ((1 << bits) - 1)).astype(kind)
+        packed &= (1 << below) - 1
+        return Found(left, right, packed.astype(np.int32), self.all_sizes, summed)
+
+    def pairs(self, threshold: float, summed: bool, threads: int, tick: Tick) -> Iterator[tuple[Any, Any, Any]]:
+        """Yield all pairs at or above the threshold, some at a time: two rows, and how many elements they share."""
+        local = threading.local()
+        room = max(ROOM, len(self))
+
+        def work(first: int) -> list[tuple[Any, Any, Any]]:
+            if not hasattr(local, "counts"):
+                local.counts, local.touched = np.zeros(len(self), np.int32), np.empty(len(self), np.int32)
+                local.out = tuple(np.empty(room, np.int32) for _ in range(3))
+            x, last, parts = first, min(first + CHUNK, len(self)), []
+            while x < last:
+                x, found = kernels.count_pairs(
+                    x, last, self.sizes, *self._arrays, threshold, summed, local.counts, local.touched, *local.out
+                )
+                left, right, shared = (array[:found].copy() for array in local.out)
+                parts.append((self.rows[left], self.rows[right], shared))
+            return parts
+
+        for parts in in_order(work, range(0, len(self), CHUNK), threads):
+            tick(CHUNK)
+            yield from parts
+
+    def best(self, rows: Ints, top: int, threshold: float, summed: bool, threads: int, tick: Tick) -> Found:
+        """Return for each of these rows, in this order, the `top` most similar ones, best first, ties by row."""
+        rows = rows[np.isin(rows, self.rows)]
+        local = threading.local()
+        top = max(1, min(top, len(self)))
+
+        def work(first: int) -> tuple[Any, ...]:
+            if not hasattr(local, "counts"):
+                local.counts, local.touched = np.zeros(len(self), np.int32), np.empty(len(self), np.int32)
+                local.stamps = np.full(len(self), -1, np.int32)
+            asked = rows[first : first + CHUNK]
+            best = np.zeros((len(asked), top))
+            best_rows, shared = np.zeros((len(asked), top), np.int64), np.zeros((len(asked), top), np.int64)
+            found = np.zeros(len(asked), np.int64)
+            kernels.best_partners(
+                self.number[asked], self.rows, self.sizes, self.maps, *self._arrays, threshold, summed, local.counts,
+                local.touched, local.stamps, best, best_rows, shared, found,
+            )  # fmt: skip
+            held = np.arange(top) < found[:, None]
+            return np.repeat(asked, found), best_rows[held], shared[held]
+
+        parts = []
+        for part in in_order(work, range(0, len(rows), CHUNK), threads):
+            tick(CHUNK)
+            parts.append(part)
+        nothing = np.zeros(0, np.int64)
+        left, right, shared = (np.concatenate([nothing, *(part[i] for part in parts)]) for i in range(3))
+        return Found(left, right, shared, self.all_sizes, summed)

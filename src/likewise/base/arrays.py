@@ -1,0 +1,204 @@
+"""The one border between Arrow and NumPy: documents (`Texts`) and ragged sets (`Sets`) as plain contiguous arrays."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from likewise.base.parallel import check_threads, in_order
+from likewise.errors import ParameterError
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int64]
+Hashes = NDArray[np.uint64]
+END = "\x1f"
+"""Stands after each token of a list that is written as text."""
+
+
+def as_bytes(buffer: Any) -> Bytes:
+    """View an Arrow buffer as bytes, read-only, at an address divisible by eight (copied only if it is not)."""
+    if buffer is None or buffer.size == 0:
+        data: Bytes = np.zeros(0, np.uint8)
+    else:
+        data = np.frombuffer(buffer, np.uint8)
+        if data.ctypes.data % 8:
+            data = data.copy()
+    data.flags.writeable = False
+    return data
+
+
+def to_arrow(array: NDArray[Any]) -> Any:
+    """View int64 or float64 numbers as an Arrow array. (pa.array() would import pandas first, where there is one.)"""
+    kind = pa.int64() if array.dtype == np.int64 else pa.float64()
+    whole = np.ascontiguousarray(array, kind.to_pandas_dtype())
+    return pa.Array.from_buffers(kind, len(whole), [None, pa.py_buffer(whole)])
+
+
+def strings(values: list[str]) -> Any:
+    """Make an Arrow string array of a few strings, without importing pandas."""
+    encoded = [value.encode() for value in values]
+    offsets = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
+    return pa.StringArray.from_buffers(len(values), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
+
+
+@dataclass(frozen=True)
+class TextChunk:
+    """Documents in one buffer: document i is data[offsets[i]:offsets[i + 1]], valid UTF-8."""
+
+    data: Bytes
+    offsets: Ints
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @classmethod
+    def from_arrow(cls, array: Any) -> TextChunk:
+        """Take a string array over without copying its bytes; offsets become int64. Nulls must be gone."""
+        if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+            array = array.cast(pa.large_string())
+        _, offset_buffer, data_buffer = array.buffers()
+        kind = np.int64 if pa.types.is_large_string(array.type) else np.int32
+        if len(array) == 0:
+            return cls.empty()
+        offsets = np.frombuffer(offset_buffer, kind)[array.offset : array.offset + len(array) + 1]
+        return cls(as_bytes(data_buffer), offsets.astype(np.int64))
+
+    @classmethod
+    def empty(cls) -> TextChunk:
+        """Return a chunk of no documents."""
+        return cls(as_bytes(None), np.zeros(1, np.int64))
+
+    @property
+    def eights(self) -> Hashes:
+        """The bytes, eight at a time."""
+        return self.data[: len(self.data) // 8 * 8].view(np.uint64)
+
+    def load(self) -> TextChunk:
+        """Return the chunk: it is in memory."""
+        return self
+
+    def text(self, i: int) -> str:
+        """Return one document."""
+        return self.data[self.offsets[i] : self.offsets[i + 1]].tobytes().decode()
+
+
+class Chunk(Protocol):
+    """Documents that are in memory, or can be brought there."""
+
+    def __len__(self) -> int: ...
+
+    def load(self) -> TextChunk:
+        """Return the documents in memory."""
+
+
+class Texts:
+    """A collection of documents: chunks, in memory or on disk, and the row at which each begins.
+
+    `samples` may hold a fingerprint of each document's length and a few of its bytes, taken while it was read.
+    """
+
+    def __init__(self, chunks: Iterable[Chunk], samples: Hashes | None = None) -> None:
+        self.chunks = [chunk for chunk in chunks if len(chunk)]
+        self.starts: Ints = np.cumsum([0, *(len(chunk) for chunk in self.chunks)]).astype(np.int64)
+        self.samples = samples
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def __getitem__(self, row: int) -> str:
+        chunk = int(np.searchsorted(self.starts, row, side="right")) - 1
+        return self.chunks[chunk].load().text(row - int(self.starts[chunk]))
+
+    @classmethod
+    def of(cls, texts: Any) -> Texts:
+        """Take a list of strings, or an Arrow string array, chunked or not."""
+        if isinstance(texts, Texts):
+            return texts
+        if isinstance(texts, str):
+            raise ParameterError.of("Texts", "texts", "a list of strings or an Arrow string array", texts)
+        if not isinstance(texts, pa.Array | pa.ChunkedArray):
+            try:
+                texts = pa.array(texts, pa.large_string())
+            except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, UnicodeEncodeError) as error:
+                raise ParameterError(f"texts must be strings: {error}") from error
+        kind = texts.type.value_type if pa.types.is_dictionary(texts.type) else texts.type
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+            raise ParameterError(f"texts must be strings, not {texts.type}")
+        if texts.null_count:
+            raise ParameterError("texts must not hold nulls")
+        return cls(TextChunk.from_arrow(chunk) for chunk in getattr(texts, "chunks", [texts]))
+
+    def split(self, rows: Ints) -> Iterator[tuple[Chunk, Ints, slice]]:
+        """Yield (chunk, rows within it, where they stand in `rows`) for ascending row numbers."""
+        cuts = np.searchsorted(rows, self.starts)
+        for chunk, start, low, high in zip(self.chunks, self.starts, cuts, cuts[1:], strict=False):
+            if high > low:
+                yield chunk, rows[low:high] - start, slice(int(low), int(high))
+
+
+@dataclass(frozen=True)
+class Sets:
+    """Many sets of integers in two arrays: set i is values[offsets[i]:offsets[i + 1]], all different (S7).
+
+    >>> sets = Sets.from_lists([["milk", "bread"], ["bread", "milk", "milk"], []])
+    >>> len(sets), [len(s) for s in sets]
+    (3, [2, 2, 0])
+    """
+
+    values: NDArray[Any]
+    offsets: Ints
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, i: int) -> NDArray[Any]:
+        if not -len(self) <= i < len(self):
+            raise IndexError(i)
+        i %= len(self)
+        return self.values[self.offsets[i] : self.offsets[i + 1]]
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def sizes(self) -> Ints:
+        """The number of elements of each set."""
+        return np.diff(self.offsets)
+
+    @classmethod
+    def from_lists(cls, lists: Sequence[Iterable[Any]] | Any, *, bag: bool = False, threads: int | None = None) -> Sets:
+        """Make sets from lists of any tokens: words, item numbers, tags — or from an Arrow list column.
+
+        Tokens are hashed to 64 bits; two different tokens collide with probability 2**-64. An integer and the
+        string of its digits are different tokens. Repeated tokens count once, or with bag=True as often
+        as they stand there.
+        """
+        from likewise.base.tokens import set_parts
+
+        count = check_threads("Sets.from_lists", threads)
+        parts = in_order(lambda work: cls(*work()), set_parts(lists, bag, count), count)
+        return concatenate(list(parts))
+
+    def take(self, rows: Ints) -> Sets:
+        """Return these sets, in this order."""
+        sizes = self.sizes[rows]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        index = np.repeat(self.offsets[rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return Sets(self.values[index], offsets)
+
+
+def concatenate(parts: list[Sets]) -> Sets:
+    """Join ragged arrays end to end."""
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return Sets(np.zeros(0, np.uint64), np.zeros(1, np.int64))
+    bases = itertools.accumulate((len(part.values) for part in parts), initial=0)
+    offsets = [part.offsets[1:] + base for part, base in zip(parts, bases, strict=False)]
+    return Sets(np.concatenate([part.values for part in parts]), np.concatenate([np.zeros(1, np.int64), *offsets]))

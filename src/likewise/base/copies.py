@@ -1,0 +1,119 @@
+"""Copies: 128-bit digests of items, and the groups of rows whose digests agree.
+
+Two different items share a digest with probability 2**-128. Copies are collapsed to one representative before
+anything else is done, so a million copies cost as much as one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from likewise.base.arrays import Chunk, Hashes, Ints, Sets, TextChunk, Texts
+from likewise.base.parallel import in_order
+from likewise.kernels.hashing import digest_samples, digest_strings
+from likewise.kernels.pairs import label_equal, radix_sort32
+from likewise.kernels.sets import digest_sets
+
+
+def text_digests(texts: Texts, threads: int) -> Hashes:
+    """Fingerprint every document with 128 bits: equal documents agree, different ones do not.
+
+    Length and a few bytes are looked at first, and the whole document only where they agree with those of another.
+    """
+    samples = texts.samples
+    if samples is None:
+        samples = _concatenate(list(in_order(lambda chunk: chunk_samples(chunk.load()), texts.chunks, threads)), (0,))
+    order, short = radix_sort32(samples.astype(np.uint32))
+    same = short[1:] == short[:-1]
+    suspect = np.zeros(len(samples), bool)
+    suspect[order[1:][same]] = True
+    suspect[order[:-1][same]] = True
+    digests = np.stack([samples, ~samples], axis=1)
+
+    def digest(part: tuple[Chunk, slice]) -> None:
+        stored, place = part
+        rows = np.flatnonzero(suspect[place])
+        if len(rows):
+            chunk = stored.load()
+            digest_strings(chunk.eights, chunk.data, chunk.offsets, rows, digests[place])
+
+    places = [slice(int(low), int(high)) for low, high in pairwise(texts.starts)]
+    for _ in in_order(digest, zip(texts.chunks, places, strict=True), threads):
+        pass
+    return digests
+
+
+def chunk_samples(chunk: TextChunk) -> Hashes:
+    """Fingerprint the length and a few bytes of every document of a chunk."""
+    out = np.empty(len(chunk), np.uint64)
+    digest_samples(chunk.data, chunk.offsets, out)
+    return out
+
+
+def _concatenate(parts: list[Hashes], shape: tuple[int, ...]) -> Hashes:
+    return np.concatenate(parts) if parts else np.zeros(shape, np.uint64)
+
+
+def set_digests(sets: Sets) -> Hashes:
+    """Fingerprint every set with 128 bits, whatever the order of its elements; an empty one gets 0, 0."""
+    out = np.empty((len(sets), 2), np.uint64)
+    digest_sets(sets.values, sets.offsets, out)
+    out[sets.sizes == 0] = 0
+    return out
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Rows that are copies of each other: group g holds the rows members[offsets[g]:offsets[g + 1]], ascending.
+
+    Groups are numbered by their first row; `of` is the group of every row.
+    """
+
+    of: Ints
+    members: Ints
+    offsets: Ints
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def first(self) -> Ints:
+        """The first row of every group."""
+        return self.members[self.offsets[:-1]]
+
+    @property
+    def sizes(self) -> Ints:
+        """The number of copies in every group."""
+        return np.diff(self.offsets)
+
+    @classmethod
+    def by_digest(cls, digests: Hashes) -> Groups:
+        """Group the rows whose 128-bit fingerprints agree."""
+        return cls.by_label(labels(digests))
+
+    @classmethod
+    def by_label(cls, of: Ints) -> Groups:
+        """Group rows by the number of their group; groups must be numbered by first row."""
+        counts = np.bincount(of) if len(of) else np.zeros(0, np.int64)
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return cls(of, np.argsort(of, kind="stable"), offsets)
+
+    def merged(self, digests: Hashes) -> Groups:
+        """Join groups whose own fingerprints agree."""
+        return Groups.by_label(labels(digests)[self.of])
+
+
+def labels(digests: Hashes) -> Ints:
+    """Number rows by the group of equal fingerprints they are in; groups are numbered by their first row.
+
+    >>> labels(np.array([[7, 1], [9, 1], [7, 1], [7, 2]], np.uint64)).tolist()
+    [0, 1, 0, 2]
+    """
+    first = np.empty(len(digests), np.int64)
+    order, _ = radix_sort32(digests[:, 0].astype(np.uint32))
+    label_equal(digests, order, first)
+    new = first == np.arange(len(first))
+    return (np.cumsum(new) - 1)[first]

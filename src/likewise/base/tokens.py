@@ -1,0 +1,201 @@
+"""Lists of any tokens to 64-bit hashes, by the type and value of each alone, so that sets made apart can be compared.
+
+Whole numbers and strings, which most tokens are, take short cuts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import marshal
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from likewise.base.parallel import in_order
+from likewise.errors import ParameterError
+from likewise.kernels.hashing import hash_strings, mix_all
+from likewise.kernels.sets import sets_of_hashes, sets_of_numbers, sets_of_strings
+
+Hashes = NDArray[np.uint64]
+Ints = NDArray[np.int64]
+Part = tuple[Hashes, Ints]
+NUMBER_SEED = np.uint64(0x5851F42D4C957F2D)
+BATCH = 1 << 20
+PLAIN = 2  # the version of marshal's format: the last without references between objects
+LISTS = 1 << 13
+PLAIN_LISTS = {list, tuple, set, frozenset}
+
+
+def set_parts(lists: Any, bag: bool, threads: int) -> Iterator[Callable[[], Part]]:
+    """Yield work that makes sets of some of the lists: the hashes of their tokens, and the offsets of the sets.
+
+    What needs Python is done here, so that one thread can do it while others hash what was drawn before.
+    """
+    if isinstance(lists, pa.Array | pa.ChunkedArray):
+        flat, offsets = _arrow_lists(lists)
+        yield lambda: _sets(_hash_arrow(flat, threads), offsets, bag)
+        return
+    if isinstance(lists, str | bytes) or not isinstance(lists, Iterable):
+        raise ParameterError.of("Sets.from_lists", "lists", "a list of lists of tokens", lists)
+    if not isinstance(lists, list | tuple):
+        lists = list(lists)
+    for start in range(0, len(lists), LISTS):
+        yield _packed(lists[start : start + LISTS], start, bag)
+
+
+def _packed(lists: Any, start: int, bag: bool) -> Callable[[], Part]:
+    """Bring lists to a form that can be hashed without Python; the first token tells which to try."""
+    kind = next((type(token) for tokens in lists if type(tokens) in PLAIN_LISTS for token in tokens), None)
+    if kind is int:
+        try:
+            data = marshal.dumps(lists, PLAIN)
+        except ValueError:
+            data = b""
+        if data:
+            return partial(_sets_of_numbers, data, lists, start, bag)
+    tokens, offsets = _flatten(lists, start)
+    strings = _joined_strings(tokens) if kind is str else None
+    if strings is None:
+        return lambda: _sets(_hash_objects(tokens), offsets, bag)
+    return partial(_sets_of_strings, strings, offsets, bag)
+
+
+def _sets(hashes: Hashes, offsets: Ints, bag: bool) -> Part:
+    out, out_offsets = np.empty(len(hashes), np.uint64), np.empty(len(offsets), np.int64)
+    return out[: sets_of_hashes(hashes, offsets, bag, out, out_offsets)], out_offsets
+
+
+def _sets_of_numbers(packed: bytes, lists: Any, start: int, bag: bool) -> Part:
+    """Make sets of whole numbers below 2**31 as marshal writes them: a letter for the type and four bytes.
+
+    marshal does so ten times as fast as Python can look at them. Lists with anything else in them take the long way.
+    """
+    data = np.frombuffer(packed, np.uint8)
+    out, out_offsets = np.empty(len(data) // 5, np.uint64), np.empty(len(lists) + 1, np.int64)
+    count = sets_of_numbers(data, NUMBER_SEED, bag, out, out_offsets)
+    if count >= 0:
+        return out[:count], out_offsets
+    tokens, offsets = _flatten(lists, start)
+    return _sets(_hash_objects(tokens), offsets, bag)
+
+
+def _sets_of_strings(strings: bytes, offsets: Ints, bag: bool) -> Part:
+    out, out_offsets = np.empty(int(offsets[-1]), np.uint64), np.empty(len(offsets), np.int64)
+    count = sets_of_strings(np.frombuffer(strings, np.uint8), offsets, bag, out, out_offsets)
+    return out[:count], out_offsets
+
+
+def _flatten(lists: Any, start: int) -> tuple[list[Any], Ints]:
+    """Put all tokens in one list."""
+    if not set(map(type, lists)) <= PLAIN_LISTS:
+        for i, tokens in enumerate(lists, start):
+            if isinstance(tokens, str | bytes) or not isinstance(tokens, Iterable):
+                raise ParameterError(f"Sets.from_lists: item {i} is {tokens!r}; each item must be a list of tokens")
+        lists = [_listed(tokens) for tokens in lists]
+    offsets = np.cumsum(np.fromiter(itertools.chain([0], map(len, lists)), np.int64, len(lists) + 1))
+    return list(itertools.chain.from_iterable(lists)), offsets
+
+
+def _listed(tokens: Iterable[Any]) -> Any:
+    if isinstance(tokens, pa.Array | pa.ChunkedArray):
+        return tokens.to_pylist()
+    return tokens if type(tokens) in PLAIN_LISTS else list(tokens)
+
+
+def _arrow_lists(lists: Any) -> tuple[Any, Ints]:
+    """Split an Arrow column of lists into its tokens and the offsets."""
+    array = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    if not (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
+        raise ParameterError(f"Sets.from_lists needs a column of lists, not of {array.type}")
+    if array.null_count:
+        raise ParameterError("Sets.from_lists: the column holds null lists; use empty lists instead")
+    offsets = np.asarray(array.offsets.to_numpy(zero_copy_only=False), np.int64)
+    return array.flatten(), offsets - offsets[0]
+
+
+def _joined_strings(tokens: list[Any]) -> bytes | None:
+    """Return all strings, a zero byte after each; None if a token is no string or holds such a byte."""
+    try:
+        data = "\0".join(tokens).encode()
+    except TypeError:
+        return None
+    except UnicodeEncodeError as error:
+        raise ParameterError(f"Sets.from_lists: a token is not valid Unicode: {error}") from error
+    return data + b"\0" if data.count(b"\0") == len(tokens) - 1 else None
+
+
+def _mixed(values: Ints, threads: int) -> Hashes:
+    """Hash whole numbers."""
+    out = np.empty(len(values), np.uint64)
+
+    def work(start: int) -> None:
+        part = slice(start, start + BATCH)
+        mix_all(values[part].view(np.uint64), NUMBER_SEED, out[part])
+
+    for _ in in_order(work, range(0, len(values), BATCH), threads):
+        pass
+    return out
+
+
+def _hash_arrow(flat: Any, threads: int) -> Hashes:
+    if pa.types.is_dictionary(flat.type):
+        flat = flat.cast(flat.type.value_type)
+    if flat.null_count:
+        raise ParameterError("Sets.from_lists: a token is null")
+    text = pa.types.is_string(flat.type) or pa.types.is_large_string(flat.type) or pa.types.is_string_view(flat.type)
+    if text or (pa.types.is_integer(flat.type) and flat.type != pa.uint64()):
+        return hash_column(flat, threads)
+    return _hash_objects(flat.to_pylist())
+
+
+def _hash_objects(tokens: list[Any]) -> Hashes:
+    """Hash tokens of any types, one by one."""
+    tokens = [_plain(token) for token in tokens]
+    out = np.empty(len(tokens), np.uint64)
+    whole = np.array([type(token) is int for token in tokens], bool)
+    try:
+        out[~whole] = hash_column(pa.array([token for token in tokens if type(token) is not int], pa.large_string()))
+    except UnicodeEncodeError as error:
+        raise ParameterError(f"Sets.from_lists: a token is not valid Unicode: {error}") from error
+    out[whole] = hash_column(pa.array([token for token in tokens if type(token) is int], pa.int64()))
+    return out
+
+
+def _plain(token: Any) -> str | int:
+    """Return a token as text or as an integer of 64 bits; one of another type as text that no other token is."""
+    if token is None:
+        raise ParameterError("Sets.from_lists: a token is null")
+    if isinstance(token, np.generic):
+        token = token.item()
+    if isinstance(token, str):
+        return str.__str__(token)
+    if isinstance(token, int) and not isinstance(token, bool) and -(2**63) <= token < 2**63:
+        return int(token)
+    if isinstance(token, set | frozenset):  # the order of their elements is nobody's
+        return f"\0{type(token).__name__}:{sorted(map(repr, token))}"
+    return f"\0{type(token).__name__}:{token!r}"
+
+
+def hash_column(flat: Any, threads: int = 1) -> Hashes:
+    """Hash an Arrow array of integers or of text."""
+    if pa.types.is_integer(flat.type):
+        return _mixed(np.ascontiguousarray(flat.cast(pa.int64()).to_numpy()), threads)
+    array = flat if pa.types.is_large_string(flat.type) else flat.cast(pa.large_string())
+    out = np.empty(len(array), np.uint64)
+    if len(array):
+        _, offsets, data = array.buffers()
+        places = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+        hash_strings(_bytes(data), places.copy(), out)
+    return out
+
+
+def _bytes(buffer: Any) -> NDArray[np.uint8]:
+    data = np.frombuffer(buffer, np.uint8) if buffer is not None and buffer.size else np.zeros(0, np.uint8)
+    data.flags.writeable = False
+    return data

@@ -1,0 +1,97 @@
+"""`likewise dedup` and `likewise pairs`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from likewise.cli import options as shared
+from likewise.cli import show
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  likewise dedup corpus.parquet --out clean/
+  likewise dedup 'crawl/*.jsonl.gz' --text body --id url --keep longest --out clean/
+  likewise dedup papers/ --shingle chars --threshold 0.7 --out clean/
+  likewise dedup reviews.csv --text review --keep max:stars --on-error skip --out clean/
+  likewise dedup huge/*.parquet --memory 4GiB --spill /fast/disk --out clean/     (interrupted? run it again)
+  likewise dedup monday.jsonl --against clean/ --out monday/
+
+\b
+DIR will hold:
+  kept/              the surviving rows, all columns, in the input's format and order
+  removed.parquet    id, kept_id, similarity, kind (identical or near)
+  pairs.parquet      id_a, id_b, similarity: every pair found, verified
+  clusters.parquet   id, cluster: connected components, named by their first document
+  run.json           parameters, counts, seconds, memory, predicted recall"""
+)
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@shared.out
+@click.option(
+    "--keep",
+    default="first",
+    show_default=True,
+    metavar="POLICY",
+    help="Which document stays: first, last, longest, shortest, max:COL, min:COL.",
+)
+@click.option(
+    "--against",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Remove also what is similar to a document that this finished run kept, with that run's settings. May be "
+    "given more than once.",
+)
+@click.option(
+    "--no-state", "state", flag_value=False, default=True, help="Leave out what rethreshold and --against need."
+)
+@click.option("--fresh", is_flag=True, help="Start over, though an unfinished run in DIR could go on.")
+@shared.search
+@click.pass_context
+def dedup(
+    context: click.Context,
+    /,
+    inputs: tuple[str, ...],
+    out: Path,
+    as_json: bool,
+    against: tuple[Path, ...],
+    **options: Any,
+) -> None:
+    """Remove near-duplicates, and say for each removed document which one stands for it.
+
+    INPUT: Parquet, Arrow, JSONL, CSV, TSV or text files, compressed or not, folders, globs.
+    """
+    import likewise
+    from likewise.io.read import Files
+    from likewise.io.read.find import find
+    from likewise.io.write import check_directory
+
+    shared.take_sets(context, options)
+    check_directory(out, [file.path for file in find(Files(list(inputs)))])
+    show.announce_compilation()
+    if against:
+        options.update(_settings_of(context, list(against)))
+    with show.progress(as_json) as observer:
+        result = likewise.dedup(Files(list(inputs)), out=out, against=list(against), progress=observer, **options)
+    stats = result.stats
+    if as_json:
+        click.echo(json.dumps(stats, indent=2))
+        return
+    for line in show.opening(stats):
+        click.echo(line)
+    click.echo(show.outcome(stats))
+    click.echo(show.closing(stats, str(out)))
+
+
+def _settings_of(context: click.Context, against: list[Path]) -> dict[str, Any]:
+    """Return the settings of earlier runs that the user has not given anew."""
+    from likewise.jobs.against import Against
+
+    settings = Against(list(against)).settings
+    source = click.core.ParameterSource.DEFAULT
+    return {name: value for name, value in settings.items() if context.get_parameter_source(name) == source}

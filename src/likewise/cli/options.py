@@ -1,0 +1,128 @@
+"""Options that commands share, so that they mean the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+out = click.option(
+    "--out", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Folder for the answer."
+)
+threads = click.option("--threads", type=int, help="Changes the speed, never the answer.  [default: all cores]")
+on_error = click.option(
+    "--on-error",
+    type=click.Choice(["stop", "skip"]),
+    default="stop",
+    show_default=True,
+    help="skip: set broken rows aside, count and list them.",
+)
+encoding_errors = click.option(
+    "--encoding-errors",
+    type=click.Choice(["strict", "replace"]),
+    default="strict",
+    show_default=True,
+    help="What to do with invalid UTF-8.",
+)
+as_json = click.option(
+    "--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr."
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+SEARCH = [
+    click.option("--text", default="text", show_default=True, metavar="COL", help="Column with the documents."),
+    click.option("--id", metavar="COL", help="Column with the ids.  [default: row number; path for text files]"),
+    click.option(
+        "--shingle",
+        default="words:5",
+        show_default=True,
+        metavar="SPEC",
+        help="words:K or chars:K. Without K: 5 words, or the K that suits the documents' lengths. stopwords:en, "
+        "stopwords:auto or stopwords:FILE for articles on pages with other things around them. Options follow "
+        "by comma: chars:9,whitespace=remove,casefold=true,normalize=NFKC,bag=true,bits=32",
+    ),
+    click.option("--threshold", type=float, default=0.8, show_default=True, help="Least Jaccard similarity of a pair."),
+    click.option(
+        "--recall",
+        type=float,
+        default=0.99,
+        show_default=True,
+        help="A pair at the threshold is found with at least this probability.",
+    ),
+    click.option(
+        "--method",
+        type=click.Choice(["auto", "exact", "lsh"]),
+        default="auto",
+        show_default=True,
+        help="lsh: find pairs with the recall asked for. exact: find all of them. auto: whichever is predicted to be "
+        "cheaper; the answer says which.",
+    ),
+    click.option(
+        "--sets",
+        is_flag=True,
+        help="Items are sets of tokens: one a line of a text file, or a column of lists (--text COL). The same as "
+        "--shingle tokens.",
+    ),
+    click.option("--separator", metavar="CHAR", help="With --sets: what stands between tokens.  [default: blanks]"),
+    click.option("--bag", is_flag=True, help="With --sets: a token counts as often as it stands there (a bag)."),
+    click.option("--counts", is_flag=True, help="With --sets: bags in which milk:3 stands for milk three times."),
+    threads,
+    click.option("--seed", type=int, default=1, show_default=True),
+    click.option("--sketch", type=click.Choice(["fast", "classic"]), default="fast", show_default=True),
+    click.option("--bands", type=int, help="With --rows: this banding, not the tuned one."),
+    click.option("--rows", type=int, help="With --bands."),
+    click.option("--max-slots", type=int, default=2048, show_default=True, help="Longest signature to consider."),
+    click.option(
+        "--certify",
+        type=int,
+        metavar="N",
+        help="Measure the recall of the run on N random documents; 0: do not.  [default: about 5 % of the run]",
+    ),
+    click.option(
+        "--ignore-common",
+        type=float,
+        metavar="X",
+        help="Leave out shingles that more than this fraction of the documents carry: menus, licences, templates.",
+    ),
+    on_error,
+    encoding_errors,
+    click.option("--lines", is_flag=True, help="Text files hold one document a line."),
+    click.option("--html", is_flag=True, help="Documents are HTML pages; needs pip install 'likewise[html]'."),
+    click.option(
+        "--memory",
+        metavar="SIZE",
+        help="How much memory to use, such as 4GiB. What does not fit is kept on disk; the answer is the same.  "
+        "[default: half of what is free]",
+    ),
+    click.option(
+        "--spill", metavar="DIR", type=click.Path(path_type=Path), help="Where to keep what does not fit in memory."
+    ),
+    as_json,
+]
+
+
+def search(command: F) -> F:
+    """Give a command the options that dedup and pairs share."""
+    for option in reversed(SEARCH):
+        command = option(command)
+    return command
+
+
+def take_sets(context: click.Context, options: dict[str, Any]) -> None:
+    """Turn --sets, --separator, --bag and --counts into a shingler."""
+    from likewise.cli.exact import unescaped
+    from likewise.errors import ParameterError
+    from likewise.shingle import Tokens
+
+    sets, separator = options.pop("sets"), options.pop("separator")
+    bag, counts = options.pop("bag"), options.pop("counts")
+    if sets and context.get_parameter_source("shingle") != click.core.ParameterSource.DEFAULT:
+        raise ParameterError("--sets and --shingle exclude each other; options of sets: --shingle tokens,bag=true")
+    for name, given in (("separator", separator is not None), ("bag", bag), ("counts", counts)):
+        if given and not sets:
+            raise ParameterError(f"--{name} goes with --sets")
+    if sets:
+        options["shingle"] = Tokens(separator=unescaped(separator), bag=bag, counts=counts)

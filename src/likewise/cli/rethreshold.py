@@ -1,0 +1,46 @@
+"""`likewise dedup` and `likewise pairs`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from likewise.cli import options as shared
+from likewise.cli import show
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  likewise rethreshold clean/ --threshold 0.9
+  likewise rethreshold clean/ --keep longest --out longest/"""
+)
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--threshold", type=float, help="At least that of the run.  [default: that of the run]")
+@click.option(
+    "--keep", metavar="POLICY", help="first, last, longest, shortest, max:COL, min:COL.  [default: the run's]"
+)
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Write here, and leave DIR as it is.")
+@shared.threads
+@shared.as_json
+def rethreshold(directory: Path, out: Path | None, as_json: bool, **options: Any) -> None:
+    """Take a finished run to a higher threshold or to other keepers, from the pairs it stored.
+
+    DIR: the folder of a finished `likewise dedup`. Its answer is replaced; the pairs of the first run are kept, so
+    that you can come back to its threshold.
+    """
+    import likewise
+
+    with show.progress(as_json) as observer:
+        result = likewise.rethreshold(directory, out=out, progress=observer, **options)
+    stats = result.stats
+    if as_json:
+        click.echo(json.dumps(stats, indent=2))
+        return
+    counts = stats["counts"]
+    click.echo(f"{show.count(counts['items'], 'document')}; {counts['verified']:,} pairs from the run in {directory}")
+    click.echo(show.outcome(stats))
+    click.echo(show.closing(stats, str(out or directory)))

@@ -1,0 +1,19 @@
+"""Exact similarity joins: every pair at or above a threshold, none missed (Section 3.9).
+
+>>> from likewise import exact
+>>> baskets = [["milk", "bread", "eggs"], ["bread", "milk"], ["tea"], ["milk", "bread", "eggs"]]
+>>> exact.pairs(baskets, 0.6).to_pylist()  # doctest: +NORMALIZE_WHITESPACE
+[{'i': 0, 'j': 1, 'similarity': 0.6666666666666666},
+ {'i': 0, 'j': 3, 'similarity': 1.0},
+ {'i': 1, 'j': 3, 'similarity': 0.6666666666666666}]
+
+`pairs` joins a collection with itself or with another; `Index` answers for one set at a time; `explain` shows how many
+pairs each filter of the chapter leaves; `Bounds` are the chapter's formulas.
+"""
+
+from likewise.search.exact.bounds import Bounds
+from likewise.search.exact.explain import explain
+from likewise.search.exact.index import Index
+from likewise.search.exact.pairs import pairs
+
+__all__ = ["Bounds", "Index", "explain", "pairs"]

@@ -1,0 +1,162 @@
+"""What every source of documents is: options in, batches of text out, and the rows that were kept.
+
+A *source* delivers record batches with the columns `text` and, when there are any, `id` and `score`.
+A *delivered* row is one the rest of likewise sees; a row that was set aside is not delivered and never kept.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from likewise.errors import InputError, ParameterError
+from likewise.io.ids import identity
+
+MIB = 1 << 20
+
+Flags = NDArray[np.bool_]
+Rows = NDArray[np.int64]
+Tick = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read: which columns, what to do with broken rows, how large a batch may be."""
+
+    text: str = "text"
+    id: str | None = None
+    score: str | None = None
+    on_error: str = "stop"
+    encoding_errors: str = "strict"
+    lines: bool = False
+    sets: bool = False
+    html: bool = False
+    batch_rows: int = 10_000
+    batch_bytes: int = 16 * MIB
+
+    def __post_init__(self) -> None:
+        if self.on_error not in ("stop", "skip"):
+            raise ParameterError.of("ReadOptions", "on_error", "'stop' or 'skip'", self.on_error)
+        if self.encoding_errors not in ("strict", "replace"):
+            raise ParameterError.of("ReadOptions", "encoding_errors", "'strict' or 'replace'", self.encoding_errors)
+        for name in ("batch_rows", "batch_bytes"):
+            if getattr(self, name) < 1:
+                raise ParameterError.of("ReadOptions", name, "at least 1", getattr(self, name))
+
+    @property
+    def skip(self) -> bool:
+        """True if broken rows are set aside instead of stopping the run."""
+        return self.on_error == "skip"
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns asked for, each once: text, id, score."""
+        names = [self.text, self.id, self.score]
+        return list(dict.fromkeys(name for name in names if name is not None))
+
+
+@dataclass(frozen=True)
+class Aside:
+    """What was set aside: a row (or line) of a file, or with row -1 the file or the rest of it."""
+
+    file: str
+    row: int
+    reason: str
+
+
+def quiet(done: int) -> None:
+    """Take no note of progress."""
+
+
+class Source(ABC):
+    """Documents from files or from memory.
+
+    `aside` is filled while reading and starts anew with each reading. `ids` tells where the ids come from:
+    a column, the path of a text file, or the row number (then the batches have no `id` column).
+    """
+
+    aside: list[Aside]
+    ids: Literal["row", "column", "path"]
+
+    @abstractmethod
+    def batches(self, threads: int = 1) -> Iterator[pa.RecordBatch]:
+        """Yield the delivered rows in input order."""
+
+    @abstractmethod
+    def kept(self, keep: Flags) -> pa.Table:
+        """Return all original columns of the delivered rows whose flag is set."""
+
+    @abstractmethod
+    def write_kept(self, keep: Flags, directory: Path, threads: int = 1, tick: Tick = quiet) -> list[Path]:
+        """Write the delivered rows whose flag is set, in the input's format and order; `tick` hears of rows done."""
+
+    @abstractmethod
+    def describe(self) -> list[dict[str, Any]]:
+        """Say what was read, for the manifest of a run."""
+
+    @property
+    def total_rows(self) -> int | None:
+        """The number of rows of the input, where it is known before reading."""
+        return None
+
+    @property
+    def total_bytes(self) -> int | None:
+        """Size of the input on disk; None for objects in memory."""
+        return None
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that are read; none for objects in memory."""
+        return []
+
+    @property
+    def given(self) -> list[str]:
+        """The paths, folders and globs that were asked for; none for objects in memory."""
+        return []
+
+    def identity(self, content: bool = True) -> dict[str, list[int]] | None:
+        """Return what the input is known by: size, time and a sample of each file; None for objects in memory."""
+        return identity(self.files, content) if self.files else None
+
+    def state(self) -> dict[str, Any]:
+        """Return what reading has taught, so that another process can go on without reading again (as JSON)."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what another process learnt by reading the same input."""
+        return
+
+    def positions(self) -> NDArray[np.int64] | None:
+        """Return the row numbers of the delivered rows in the whole input; None if no row was set aside.
+
+        Ask after reading. Rows of a file that could not be read at all do not count.
+        """
+        return None
+
+    def finish_ids(self, ids: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Give the ids of the whole input their final type.
+
+        CSV and JSON lines do not declare types, so their ids are delivered as strings. When every id of the
+        whole input is an integer they become int64 here. Call it once, with all ids that were delivered.
+        """
+        return ids
+
+    def finish_scores(self, scores: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Give undeclared scores their final type: int64 or float64 if all are numbers, else strings."""
+        return scores
+
+
+def check_flags(keep: Flags, rows: int, where: str) -> None:
+    """Raise unless there is one flag for each delivered row."""
+    if len(keep) != rows:
+        raise InputError(
+            f"{where}: {rows} rows were delivered but {len(keep)} are to be kept or not;"
+            " the input changed while it was used, run again"
+        )

@@ -1,0 +1,259 @@
+"""CSV and TSV: the first record names the columns, every value is a string.
+
+Records end at line feeds outside quotes. Where all quotes stand as they should, they are found by counting
+quotes, and Arrow reads the values; elsewhere a small scanner goes field by field, as Python's csv module would.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+from numpy.typing import NDArray
+
+from likewise.errors import FormatError, TextError
+from likewise.io.read.base import Flags, Rows
+from likewise.io.read.columns import REPLACE, SKIP, Piece, Trouble, Types, check_columns, sift, stack, utf8
+from likewise.io.read.open import BOM
+from likewise.io.read.records import Block, Records, Split
+
+LARGEST = (1 << 31) - 2
+QUOTE, FEED, RETURN = b'"\n\r'
+STEP = 1 << 22
+
+Bytes = NDArray[np.uint8]
+
+
+class Delimited(Records):
+    """One CSV or TSV file."""
+
+    names: list[str]
+
+    @property
+    def delimiter(self) -> str:
+        """The character between two fields."""
+        return "\t" if self.file.format == "tsv" else ","
+
+    @cached_property
+    def _field(self) -> re.Pattern[bytes]:
+        """One field: perhaps quoted text, then other text, then what ends it."""
+        end = re.escape(self.delimiter.encode())
+        return re.compile(rb'(?:"((?>[^"]*(?:""[^"]*)*))")?([^' + end + rb"\n]*)(" + end + rb"|\n|\Z)")
+
+    def peek(self) -> Types:
+        """Read the names of the columns."""
+        next(self.blocks(1 << 16), None)
+        check_columns(self.file.name, self.names, self.options)
+        return Types()
+
+    def head_size(self, data: bytes) -> int:
+        """Return the length of byte order mark and column names."""
+        start = len(BOM) if data.startswith(BOM) else 0
+        for end, fields in self._scan(data, start):
+            if fields == [b""]:
+                continue
+            try:
+                self.names = [field.decode() for field in fields]
+            except UnicodeDecodeError as error:
+                raise FormatError(f"{self.file.name}: the names of the columns are not valid UTF-8") from error
+            if any("\r" in name for name in self.names):
+                raise FormatError(
+                    f"{self.file.name}: the lines end with a carriage return only; let them end with a line feed"
+                )
+            return end
+        raise FormatError(f"{self.file.name}: the file has no line with the names of the columns; add one")
+
+    def _scan(self, data: bytes, start: int = 0) -> Iterator[tuple[int, list[bytes]]]:
+        """Yield the end and the fields of each record; stop before one whose quotes are not closed."""
+        fields: list[bytes] = []
+        match, place = self._field.match, start
+        while place < len(data) or fields:
+            found = match(data, place)
+            if found is None or (found[1] is None and data[place : place + 1] == b'"'):
+                return
+            quoted, rest, stop = found.groups()
+            if stop in (b"\n", b""):
+                rest = rest.removesuffix(b"\r")
+            fields.append(rest if quoted is None else quoted.replace(b'""', b'"') + rest)
+            place = found.end()
+            if stop in (b"\n", b""):
+                yield place, fields
+                fields = []
+
+    def split(self, data: bytes, last: bool) -> Split:
+        """Split at line feeds outside quotes; empty lines are not rows."""
+        view = np.frombuffer(data, np.uint8)
+        ends = regular_ends(view, ord(self.delimiter), last)
+        plain = ends is not None
+        if ends is None:
+            ends = np.array([end for end, _ in self._scan(data)], np.int64)
+            if not last and len(ends) and view[ends[-1] - 1] != FEED:
+                ends = ends[:-1]
+        used = int(ends[-1]) if len(ends) else 0
+        if last and plain and data.count(b'"', used) % 2 == 0 and used < len(data):
+            used = len(data)
+            ends = np.append(ends, used)
+        starts = np.concatenate((np.zeros(min(1, len(ends)), np.int64), ends[:-1]))
+        size, first, final = ends - starts, view[starts], view[ends - 1]
+        blank = (first == FEED) | ((first == RETURN) & ((size == 1) | ((size == 2) & (final == FEED))))
+        return Split(starts[~blank], ends[~blank], used, plain)
+
+    def parse(self, block: Block) -> Piece:
+        """Read a block with Arrow, or field by field if Arrow will not."""
+        if not block.rows:
+            return Piece(None, 0)
+        options = self.options
+        if block.split.plain:
+            table = self._arrow(block.data, [self.names.index(name) for name in options.columns])
+            if table is not None and table.num_rows == block.rows:
+                columns = {"text": self._of(table, options.text)}
+                if options.id is not None:
+                    columns["id"] = self._of(table, options.id)
+                if options.score is not None:
+                    columns["score"] = self._of(table, options.score)
+                if "id" not in columns or not pc.any(pc.equal(columns["id"], "")).as_py():
+                    batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+                    return Piece(batch, block.rows)
+        return self._slow(block)
+
+    def _of(self, table: pa.Table, name: str) -> pa.Array:
+        column = table.column(f"{self.names.index(name)}")
+        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+    def _arrow(self, data: bytes | bytearray, wanted: list[int]) -> pa.Table | None:
+        """Return the wanted columns, called by their number; None if Arrow finds anything unusual."""
+        if data.startswith(BOM):
+            return None
+        names = [f"{i}" for i in range(len(self.names))]
+        include = [names[i] for i in wanted]
+        csv = pyarrow.csv
+        try:
+            return csv.read_csv(
+                pa.BufferReader(data),
+                csv.ReadOptions(use_threads=False, block_size=max(len(data) + 1, 64), column_names=names),
+                csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+                csv.ConvertOptions(
+                    include_columns=include,
+                    column_types={name: pa.string() for name in include},
+                    strings_can_be_null=False,
+                ),
+            )
+        except (pa.ArrowException, OverflowError):
+            return None
+
+    def _slow(self, block: Block) -> Piece:
+        texts: list[str | None] = []
+        ids: list[str | None] = []
+        scores: list[str | None] = []
+        trouble: dict[int, Trouble] = {}
+        for fields in self._records(block.data):
+            row = self._row(fields)
+            if isinstance(row, Trouble):
+                trouble[len(texts)] = row
+                row = (None, None, None)
+                if not self.options.skip:
+                    raise trouble[len(texts)].error(self._at(block, len(texts))[1])
+            for values, value in zip((texts, ids, scores), row, strict=True):
+                values.append(value)
+        kind = pa.string() if len(block.data) < LARGEST else pa.large_string()
+        columns = {"text": pa.array(texts, kind)}
+        if self.options.id is not None:
+            columns["id"] = pa.array(ids, pa.string())
+        if self.options.score is not None:
+            columns["score"] = pa.array(scores, pa.string())
+        return sift(self.file.name, columns, trouble, self.options, lambda row: self._at(block, row))
+
+    def _at(self, block: Block, row: int) -> tuple[int, str]:
+        line = block.line_of(row)
+        return line, f"{self.file.name}:{line}"
+
+    def _records(self, data: bytes) -> Iterator[list[bytes]]:
+        """Yield the fields of the records that are not empty lines."""
+        start = 0
+        for end, fields in self._scan(data):
+            if fields != [b""] or data[start:end].strip(b"\r\n"):
+                yield fields
+            start = end
+
+    def _row(self, fields: list[bytes]) -> tuple[str | None, str | None, str | None] | Trouble:
+        if len(fields) != len(self.names):
+            return Trouble(FormatError, f"{len(fields)} fields where {len(self.names)} are expected")
+        options = self.options
+        text, trouble = utf8(fields[self.names.index(options.text)], options)
+        if trouble is not None:
+            return trouble
+        values: list[str | None] = [text, None, None]
+        for place, role, name in ((1, "id", options.id), (2, "score", options.score)):
+            if name is not None:
+                values[place], trouble = utf8(fields[self.names.index(name)], options)
+                if trouble is not None:
+                    return Trouble(TextError, f"the {role} is not valid UTF-8", f"{REPLACE}, {SKIP}")
+        if values[1] == "":
+            return Trouble(FormatError, "the id is empty")
+        return values[0], values[1], values[2]
+
+    def table(self, keep: Flags) -> pa.Table:
+        """Return the kept records; every column holds strings."""
+        tables = [self._table(b"")]
+        held = bytearray()
+        for stretch in self.kept_bytes(keep):
+            if held and len(held) + len(stretch) > LARGEST // 2:
+                tables.append(self._table(held))
+                held = bytearray()
+            held += stretch
+        if held:
+            tables.append(self._table(held))
+        return stack(tables)
+
+    def _table(self, data: bytes | bytearray) -> pa.Table:
+        places = range(len(self.names))
+        view = np.frombuffer(data, np.uint8)
+        if len(data) and regular_ends(view, ord(self.delimiter), True) is not None:
+            table = self._arrow(data, list(places))
+            if table is not None:
+                return pa.Table.from_arrays(table.columns, self.names)
+        records = list(self._records(bytes(data)))
+        columns = [[fields[place].decode(errors="replace") for fields in records] for place in places]
+        return pa.Table.from_arrays([pa.array(column, pa.string()) for column in columns], self.names)
+
+
+def regular_ends(view: Bytes, delimiter: int, last: bool) -> Rows | None:
+    """Return where the records end, or None if a quote or carriage return stands where it should not.
+
+    Quotes are regular if each opening one follows a delimiter or a line end, and each closing one is followed
+    by one; then a line feed ends a record if the number of quotes before it is even.
+    """
+    ends = [np.empty(0, np.int64)]
+    final = len(view) - 1
+    odd = 0
+    for start in range(0, len(view), STEP):
+        part = view[start : start + STEP]
+        feeds = np.flatnonzero(part == FEED) + start
+        quotes = np.flatnonzero(part == QUOTE) + start
+        returns = np.flatnonzero(part == RETURN) + start
+        if len(quotes) or odd:
+            before = view[np.maximum(quotes[odd::2] - 1, 0)]
+            after = view[np.minimum(quotes[1 - odd :: 2] + 1, final)]
+            if not (_among(before, delimiter, FEED, QUOTE) and _among(after, delimiter, FEED, RETURN, QUOTE)):
+                return None
+            feeds = feeds[(np.searchsorted(quotes, feeds) + odd) % 2 == 0]
+            returns = returns[(np.searchsorted(quotes, returns) + odd) % 2 == 0]
+            odd = (odd + len(quotes)) % 2
+        if len(returns):
+            if returns[-1] == final:
+                if last:
+                    return None
+                returns = returns[:-1]
+            if not (view[returns + 1] == FEED).all():
+                return None
+        ends.append(feeds + 1)
+    return np.concatenate(ends)
+
+
+def _among(values: Bytes, *allowed: int) -> bool:
+    return bool(np.isin(values, np.array(allowed, np.uint8)).all())

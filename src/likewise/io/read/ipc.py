@@ -1,0 +1,171 @@
+"""Arrow IPC (Feather): the file and the stream format, memory-mapped."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import closing
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from likewise.errors import FormatError, InputError
+from likewise.io.read.base import Aside, Flags, Tick, quiet
+from likewise.io.read.columns import Piece, Types, choose, clean, declared
+from likewise.io.read.open import created, told, unpacked
+from likewise.io.read.tables import Part, Task
+
+
+class Ipc(Part):
+    """One Arrow file or stream."""
+
+    _schema: Any = None
+
+    @cached_property
+    def _path(self) -> Path:
+        with told(self.file):
+            return unpacked(self.file, self)
+
+    @cached_property
+    def _is_file(self) -> bool:
+        with told(self.file), open(self._path, "rb") as raw:
+            start = raw.read(6)
+        if not start:
+            raise FormatError(f"{self.file.name}: the file is empty, not Arrow; make or fetch it again")
+        if start.startswith(b"FEA1"):
+            raise FormatError(f"{self.file.name}: this is Feather version 1; write it again as version 2")
+        return start == b"ARROW1"
+
+    def peek(self) -> Types:
+        """Read the schema only."""
+        with told(self.file), closing(self._mapped()) as mapped:
+            self._schema = self._reader(mapped, None).schema
+            return declared(self.file.name, self._schema, self.options)
+
+    def _mapped(self) -> Any:
+        return pa.memory_map(str(self._path))
+
+    def _reader(self, mapped: Any, fields: list[int] | None) -> Any:
+        options = pa.ipc.IpcReadOptions(included_fields=fields)
+        if self._is_file:
+            return pa.ipc.open_file(mapped, options=options)
+        return pa.ipc.open_stream(mapped, options=options)
+
+    def _batches(self, fields: list[int] | None) -> Iterator[pa.RecordBatch | InputError]:
+        """Yield the batches; in a file, one that is damaged comes as the error it causes."""
+        with told(self.file):
+            reader = self._reader(self._mapped(), fields)
+            if not self._is_file:
+                yield from reader
+                return
+            count = reader.num_record_batches
+        for number in range(count):
+            try:
+                with told(self.file):
+                    batch = reader.get_batch(number)
+            except InputError as error:
+                yield error
+            else:
+                yield batch
+
+    def pieces(self) -> Iterator[Task]:
+        """Yield one task for each batch, or for each part of a large one."""
+        # choosing columns saves decompression, but makes Arrow copy what it could map
+        compressed = self._codec() is not None
+        fields = [self._schema.get_field_index(name) for name in self.options.columns] if compressed else None
+        first = 0
+        for batch in self._batches(fields):
+            if isinstance(batch, InputError):
+                if not self.options.skip:
+                    raise batch
+                aside = Aside(self.file.name, first, str(batch).removeprefix(f"{self.file.name}: "))
+                yield partial(list, [Piece(None, 0, aside=[aside])])
+                continue
+            step = batch.num_rows if self.options.skip else self.options.batch_rows
+            for start in range(0, batch.num_rows, max(1, step)):
+                yield partial(self._piece, batch.slice(start, step), first + start)
+            first += batch.num_rows
+
+    def _piece(self, batch: pa.RecordBatch, first: int) -> list[Piece]:
+        try:
+            return [clean(batch, self.file.name, first, self.options, self.types)]
+        except InputError as error:
+            if not self.options.skip:
+                raise
+            rows = batch.num_rows
+            reason = f"rows {first} to {first + rows - 1}: {str(error).removeprefix(f'{self.file.name}: ')}"
+            return [Piece(None, rows, np.arange(rows), [Aside(self.file.name, first, reason)])]
+
+    def _kept(self, keep: Flags) -> Iterator[pa.Table]:
+        first = 0
+        try:
+            for batch in self._batches(None):
+                if isinstance(batch, InputError):
+                    if not self.options.skip:
+                        raise batch
+                    continue
+                stop = first + batch.num_rows
+                if stop > len(keep):
+                    self.check_rows(stop, keep)
+                if keep[first:stop].any():
+                    yield choose(batch, keep[first:stop])
+                first = stop
+        except FormatError:
+            if not self.broken:
+                raise
+        self.check_rows(first, keep)
+
+    def table(self, keep: Flags) -> pa.Table:
+        """Return the kept rows with the schema of the file."""
+        return pa.concat_tables([self._schema.empty_table(), *self._kept(keep)])
+
+    def write(self, keep: Flags, target: Path, tick: Tick = quiet) -> None:
+        """Write the kept rows with the schema, the kind (file or stream) and the codec of the original."""
+        options = pa.ipc.IpcWriteOptions(compression=self._codec())
+        new = pa.ipc.new_file if self._is_file else pa.ipc.new_stream
+        with (
+            created(target, self.file.compression) as out,
+            new(out, self._schema, options=options) as writer,
+        ):
+            for table in self._kept(keep):
+                writer.write_table(table)
+
+    def _codec(self) -> str | None:
+        with told(self.file), closing(self._mapped()) as mapped:
+            mapped.seek(8 if self._is_file else 0)
+            for message in pa.ipc.MessageReader.open_stream(mapped):
+                if message.type == "record batch":
+                    return body_compression(message.metadata.to_pybytes())
+        return None
+
+
+def body_compression(message: bytes) -> str | None:
+    """Return the codec of a record batch from its metadata, which Arrow reads but does not show.
+
+    The metadata are a flatbuffer: Message.header (slot 2) is a RecordBatch, its slot 3 a BodyCompression,
+    whose slot 0 is the codec: 0 (or absent) is LZ4, 1 is ZSTD.
+    """
+    root = struct.unpack_from("<I", message, 0)[0]
+    header = _slot(message, root, 2)
+    body = header and _slot(message, header + _offset(message, header), 3)
+    if not body:
+        return None
+    compression = body + _offset(message, body)
+    codec = _slot(message, compression, 0)
+    return "zstd" if codec and message[codec] == 1 else "lz4"
+
+
+def _offset(message: bytes, place: int) -> int:
+    return int(struct.unpack_from("<I", message, place)[0])
+
+
+def _slot(message: bytes, table: int, slot: int) -> int:
+    """Return where a field of a flatbuffer table lies; 0 if it is absent."""
+    fields = table - struct.unpack_from("<i", message, table)[0]
+    size = struct.unpack_from("<H", message, fields)[0]
+    place = 4 + 2 * slot
+    offset = struct.unpack_from("<H", message, fields + place)[0] if place < size else 0
+    return table + offset if offset else 0

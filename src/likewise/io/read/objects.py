@@ -1,0 +1,212 @@
+"""Objects in memory: lists of strings, Arrow, pandas, polars and Hugging Face tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from likewise.base.parallel import run_ahead
+from likewise.errors import FormatError, ParameterError, TextError
+from likewise.io.read.base import Flags, ReadOptions, Source, Tick, check_flags, quiet
+from likewise.io.read.columns import Piece, choose, clean, cut, declared
+from likewise.io.read.open import created
+
+KINDS = (
+    "a path, a glob, a folder, a list of them, a list of strings, a pyarrow, pandas or polars table or column,"
+    " or a Hugging Face dataset"
+)
+
+
+class InMemory(Source):
+    """A table in memory, perhaps seen through a list of row numbers."""
+
+    def __init__(self, table: pa.Table, kind: str, options: ReadOptions, order: Any = None) -> None:
+        self.ids = "row" if options.id is None else "column"
+        self.aside = []
+        self.options = options
+        self._table = table
+        self._order = order
+        self._kind = kind
+        self._types = declared(kind, table.schema, options)
+        self._good: Flags | None = None
+
+    @property
+    def _rows(self) -> int:
+        return self._table.num_rows if self._order is None else len(self._order)
+
+    def _slices(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield batches of the columns asked for, each with its first row."""
+        needed = self._table.select(self.options.columns)
+        first = 0
+        if self._order is None:
+            for batch in needed.to_batches(max_chunksize=self.options.batch_rows):
+                yield first, batch
+                first += batch.num_rows
+            return
+        for first in range(0, len(self._order), self.options.batch_rows):
+            taken = needed.take(self._order.slice(first, self.options.batch_rows))
+            for batch in taken.to_batches():
+                yield first, batch
+                first += batch.num_rows
+
+    def _piece(self, first: int, batch: pa.RecordBatch) -> Piece:
+        return clean(batch, self._kind, first, self.options, self._types)
+
+    def batches(self, threads: int = 1) -> Iterator[pa.RecordBatch]:
+        """Yield the rows without copying, where their type allows."""
+        self.aside = []
+        self._good = None
+        good = np.ones(self._rows, bool)
+        start = 0
+        tasks = (partial(self._piece, first, batch) for first, batch in self._slices())
+        for piece in run_ahead(tasks, threads):
+            good[piece.dropped + start] = False
+            start += piece.rows
+            self.aside.extend(piece.aside)
+            if piece.batch is not None:
+                yield from cut(piece.batch, self.options)
+        self._good = good
+
+    def positions(self) -> NDArray[np.int64] | None:
+        """Return the row numbers of the delivered rows."""
+        return None if self._good is None or self._good.all() else np.flatnonzero(self._good)
+
+    def kept(self, keep: Flags) -> pa.Table:
+        """Return all columns of the kept rows."""
+        if self._good is None:
+            for _ in self.batches():
+                pass
+        good = np.ones(0, bool) if self._good is None else self._good
+        check_flags(keep, int(good.sum()), self._kind)
+        flags = good.copy()
+        flags[good] = keep
+        if self._order is None:
+            return choose(self._table, flags)
+        return self._table.take(self._order.filter(pa.array(flags)))
+
+    @property
+    def total_rows(self) -> int:
+        """The number of rows."""
+        return self._rows
+
+    def write_kept(self, keep: Flags, directory: Path, threads: int = 1, tick: Tick = quiet) -> list[Path]:
+        """Write the kept rows to one Parquet file."""
+        target = Path(directory) / "part-0.parquet"
+        table = self.kept(keep)
+        with created(target) as out, pq.ParquetWriter(out, table.schema) as writer:
+            for start in range(0, table.num_rows, 1 << 16):
+                writer.write_table(table.slice(start, 1 << 16).combine_chunks())
+        return [target]
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return the kind of object and its number of rows."""
+        return [{"object": self._kind, "rows": self._rows}]
+
+
+def from_object(source: Any, options: ReadOptions) -> InMemory:
+    """Return the source for an object that holds documents; raise ParameterError if it is no such thing."""
+    kind = _name(source)
+    package = type(source).__module__.partition(".")[0]
+    if isinstance(source, list | tuple):
+        return InMemory(_column(_documents(source, kind, options), options), f"{kind} of str", options)
+    if isinstance(source, pa.Table):
+        return InMemory(source, "pyarrow.Table", options)
+    if isinstance(source, pa.RecordBatch):
+        return InMemory(pa.Table.from_batches([source]), "pyarrow.RecordBatch", options)
+    if isinstance(source, pa.RecordBatchReader):
+        return InMemory(source.read_all(), "pyarrow.RecordBatchReader", options)
+    if isinstance(source, pa.Array | pa.ChunkedArray):
+        return InMemory(_column(source, options), f"pyarrow.{type(source).__name__}", options)
+    if hasattr(source, "_indices") and isinstance(getattr(getattr(source, "data", None), "table", None), pa.Table):
+        return InMemory(source.data.table, kind, options, _order(source))
+    if package == "pandas":
+        return InMemory(_from_pandas(source, options), kind, options)
+    if package == "polars" and hasattr(source, "to_arrow"):
+        arrow = source.to_arrow()
+        return InMemory(arrow if isinstance(arrow, pa.Table) else _column(arrow, options), kind, options)
+    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
+        return InMemory(_from_arrow(source, kind, options), kind, options)
+    if hasattr(source, "__dataframe__"):
+        from pyarrow.interchange import from_dataframe
+
+        return InMemory(from_dataframe(source), kind, options)
+    advice = ""
+    if hasattr(source, "collect"):
+        advice = " Call its collect() first."
+    elif isinstance(source, dict):
+        advice = f" Choose one of its values, such as source[{next(iter(source), 'train')!r}]."
+    raise ParameterError(f"The 'source' parameter must be {KINDS}. Got {kind} instead.{advice}")
+
+
+def _name(source: object) -> str:
+    kind = type(source)
+    package = kind.__module__.partition(".")[0]
+    return kind.__qualname__ if package == "builtins" else f"{package}.{kind.__qualname__}"
+
+
+def _column(values: pa.Array | pa.ChunkedArray, options: ReadOptions) -> pa.Table:
+    return pa.table({options.text: values})
+
+
+def _order(source: Any) -> pa.Array | None:
+    """Return the row numbers through which a Hugging Face dataset sees its table."""
+    if source._indices is None:
+        return None
+    column = source._indices.column(0)
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _documents(values: Sequence[Any], kind: str, options: ReadOptions) -> pa.Array | pa.ChunkedArray:
+    """Return a list of strings as an array; None becomes null, to be reported with its row."""
+    strange = next((i for i, value in enumerate(values) if not isinstance(value, str | None)), None)
+    if strange is not None:
+        raise TextError(f"{kind} of str: row {strange}: {_name(values[strange])} is not a string; convert it first")
+    try:
+        return _chunked(values)
+    except UnicodeEncodeError:
+        pass
+    if options.encoding_errors == "replace":
+        fixed = [value and value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for value in values]
+        return _chunked(fixed)
+    # what cannot be encoded is kept as bytes that are not UTF-8, to be reported with its row
+    return pa.chunked_array([pa.array([value and value.encode("utf-8", "surrogatepass") for value in values])])
+
+
+def _chunked(values: Sequence[Any], step: int = 1 << 14) -> pa.ChunkedArray:
+    pieces = (pa.array(values[start : start + step], pa.large_string()) for start in range(0, len(values), step))
+    return pa.chunked_array(list(pieces), pa.large_string())
+
+
+def _from_pandas(source: Any, options: ReadOptions) -> pa.Table:
+    frame = source.to_frame(name=options.text) if hasattr(source, "to_frame") else source
+    if not hasattr(frame, "columns"):
+        raise ParameterError(f"The 'source' parameter must be {KINDS}. Got {_name(source)} instead.")
+    try:
+        return pa.Table.from_pandas(frame)
+    except (pa.ArrowException, UnicodeEncodeError, ValueError, TypeError) as error:
+        words = " ".join(str(part) for part in error.args)
+        raise FormatError(
+            f"{_name(source)}: cannot be put in an Arrow table: {words}; drop or convert that column"
+        ) from error
+
+
+def _from_arrow(source: Any, kind: str, options: ReadOptions) -> pa.Table:
+    try:
+        if hasattr(source, "__arrow_c_stream__"):
+            try:
+                return pa.RecordBatchReader.from_stream(source).read_all()
+            except pa.ArrowInvalid:
+                return _column(pa.chunked_array(source), options)
+        array = pa.array(source)
+    except (pa.ArrowException, TypeError) as error:
+        raise FormatError(f"{kind}: cannot be read as Arrow data: {error}") from error
+    if pa.types.is_struct(array.type):
+        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(array)])
+    return _column(array, options)

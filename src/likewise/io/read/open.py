@@ -1,0 +1,184 @@
+"""Bytes out of files and into files: decompression, whole lines, and writing that is all or nothing."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import shutil
+import tempfile
+import weakref
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+from likewise.errors import FormatError, InputError, MissingInput
+from likewise.io.read.base import MIB
+from likewise.io.read.find import Found, reason
+from likewise.io.workspace import disk_error
+
+BOM = b"\xef\xbb\xbf"
+BLOCK = 8 * MIB
+_STEP = 1 << 16
+
+
+@contextmanager
+def told(file: Found) -> Iterator[None]:
+    """Turn what the system or Arrow says about a file into an error that names the file."""
+    try:
+        yield
+    except InputError:
+        raise
+    except FileNotFoundError as error:
+        raise MissingInput(f"{file.name}: {reason(error)}") from error
+    except PermissionError as error:
+        raise InputError(f"{file.name}: {reason(error)}") from error
+    except (OSError, pa.ArrowException, EOFError) as error:
+        kind = file.format if file.compression is None else f"{file.compression} {file.format}"
+        words = " ".join(str(error).split())
+        raise FormatError(f"{file.name}: cannot be read as {kind}: {words}; make or fetch the file again") from error
+
+
+def chunks(file: Found, size: int = BLOCK) -> Iterator[bytes]:
+    """Yield the decompressed bytes of a file, `size` or a little more at a time.
+
+    When a compressed file breaks off, all that could be decompressed comes first, then the error.
+    """
+    with told(file), open(file.path, "rb") as raw:
+        if file.compression is None:
+            while chunk := raw.read(size):
+                yield chunk
+            return
+        parts: list[bytes] = []
+        held = 0
+        try:
+            for part in _decompressed(raw, file):
+                parts.append(part)
+                held += len(part)
+                if held >= size:
+                    yield b"".join(parts)
+                    parts, held = [], 0
+        except (FormatError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            if parts:
+                yield b"".join(parts)
+            if isinstance(error, FormatError):
+                raise
+            raise FormatError(
+                f"{file.name}: the {file.compression} data are damaged: {error}; make or fetch the file again"
+            ) from error
+        if parts:
+            yield b"".join(parts)
+
+
+def _decompressed(raw: IO[bytes], file: Found) -> Iterator[bytes]:
+    if file.bytes == 0:
+        raise FormatError(f"{file.name}: the file is empty, not {file.compression}; make or fetch it again")
+    broken_off = FormatError(
+        f"{file.name}: the {file.compression} data break off before their end; make or fetch the file again"
+    )
+    if file.compression == "zstd":
+        stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
+        try:
+            while part := stream.read(_STEP):
+                yield part
+        except OSError as error:
+            raise broken_off if "runcated" in str(error) else error from error
+        return
+    makers: dict[str | None, Callable[[], Any]] = {
+        "gzip": lambda: zlib.decompressobj(wbits=31),
+        "bz2": bz2.BZ2Decompressor,
+        "xz": lzma.LZMADecompressor,
+    }
+    make = makers[file.compression]
+    member = None
+    while data := raw.read(_STEP):
+        while data:
+            if member is None:
+                data = data.lstrip(b"\0")  # files may be padded with zeros after a member
+                if not data:
+                    break
+                member = make()
+            part = member.decompress(data)
+            data = b""
+            if member.eof:
+                data = member.unused_data
+                member = None
+            if part:
+                yield part
+    if member is not None:
+        raise broken_off
+
+
+def read_all(file: Found) -> bytes:
+    """Return the whole decompressed content of a file."""
+    if file.compression is not None:
+        return b"".join(chunks(file))
+    with told(file), open(file.path, "rb") as raw:
+        return raw.read()
+
+
+def unpacked(file: Found, owner: object) -> Path:
+    """Return a path at which the decompressed content lies; a temporary file goes when its owner goes."""
+    if file.compression is None:
+        return file.path
+    handle, name = tempfile.mkstemp(prefix="likewise-")
+    weakref.finalize(owner, _remove, name)
+    with os.fdopen(handle, "wb") as out:
+        for chunk in chunks(file):
+            out.write(chunk)
+    return Path(name)
+
+
+def _remove(name: str) -> None:
+    if os.path.exists(name):
+        os.unlink(name)
+
+
+@contextmanager
+def created(target: Path, compression: str | None = None, sync: bool = True) -> Iterator[IO[bytes]]:
+    """Open a file for writing; it gets its name only when all is written, and nothing is left otherwise."""
+    hidden = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with open(hidden, "wb") as out:
+            with _compressed(out, compression) as packer:
+                yield packer
+            if sync:
+                out.flush()
+                os.fsync(out.fileno())
+        os.replace(hidden, target)
+    except OSError as error:
+        raise disk_error(target, error) from error
+    finally:
+        with suppress(OSError):
+            hidden.unlink()
+
+
+@contextmanager
+def _compressed(out: IO[bytes], compression: str | None) -> Iterator[Any]:
+    if compression == "gzip":
+        with gzip.GzipFile("", "wb", 6, out, mtime=0) as packer:
+            yield packer
+    elif compression == "bz2":
+        with bz2.BZ2File(out, "wb") as packed:
+            yield packed
+    elif compression == "xz":
+        with lzma.LZMAFile(out, "wb") as packed_xz:
+            yield packed_xz
+    elif compression == "zstd":
+        twin = os.fdopen(os.dup(out.fileno()), "wb")  # Arrow closes what it writes to
+        with pa.CompressedOutputStream(pa.PythonFile(twin, mode="w"), "zstd") as stream:
+            yield stream
+    else:
+        yield out
+
+
+def copied(source: Path, target: Path) -> None:
+    """Copy a file byte for byte, all or nothing."""
+    with open(source, "rb") as content, created(target, sync=False) as out:
+        shutil.copyfileobj(content, out, MIB)

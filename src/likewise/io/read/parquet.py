@@ -1,0 +1,183 @@
+"""Parquet: row groups in parallel, only the columns asked for, and large row groups batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from likewise.base.parallel import run_ahead
+from likewise.errors import InputError
+from likewise.io.read.base import MIB, Aside, Flags, Tick, quiet
+from likewise.io.read.columns import Piece, Types, choose, clean, declared
+from likewise.io.read.open import created, told, unpacked
+from likewise.io.read.tables import Part, Task
+
+WHOLE = 256 * MIB
+"""Row groups up to this size (decompressed) are read at once, several at a time."""
+
+SWOLLEN = 32 * MIB
+"""A row group that decodes to more than twice its size on disk and this (repeated values) is not read at once."""
+
+WRITTEN = 64 * MIB
+"""Kept rows are collected up to about this size before they are written as a row group."""
+
+
+STEP = 1 << 14
+"""Kept rows are read at most this many at a time."""
+
+
+class Parquet(Part):
+    """One Parquet file."""
+
+    _metadata: Any = None
+    _schema: Any = None
+
+    @cached_property
+    def _path(self) -> Path:
+        with told(self.file):
+            return unpacked(self.file, self)
+
+    def _opened(self) -> Any:
+        with told(self.file):
+            # a small read buffer keeps the compressed column chunk out of memory
+            return pq.ParquetFile(self._path, metadata=self._metadata, pre_buffer=False, buffer_size=MIB)
+
+    def peek(self) -> Types:
+        """Read the footer only."""
+        with self._opened() as opened, told(self.file):
+            self._metadata = opened.metadata
+            self._schema = opened.schema_arrow
+            return declared(self.file.name, self._schema, self.options)
+
+    def pieces(self) -> Iterator[Task]:
+        """Yield one task for each row group, or for each batch of a large one."""
+        first = 0
+        for group in range(self._metadata.num_row_groups):
+            rows = self._metadata.row_group(group).num_rows
+            size = self._size(group, self.options.columns)
+            # to set a broken row group aside as a whole, nothing of it may have been delivered
+            if self.options.skip:
+                yield partial(self._all_or_nothing, group, first, rows)
+            elif size <= min(WHOLE, 16 * self.options.batch_bytes):
+                yield partial(self._most, group, first, self._step(size, rows), 2 * size + SWOLLEN)
+            else:
+                for start, batch in self._batches(group, first, self._step(size, rows)):
+                    yield partial(self._one, batch, start)
+            first += rows
+
+    def _one(self, batch: pa.RecordBatch, start: int) -> list[Piece]:
+        return [clean(batch, self.file.name, start, self.options, self.types)]
+
+    def _most(self, group: int, first: int, step: int, limit: int) -> Iterable[Piece]:
+        """Return the row group; if it is much larger than its size on disk tells, the end of it lazily."""
+        batches = self._batches(group, first, step)
+        pieces = (clean(batch, self.file.name, start, self.options, self.types) for start, batch in batches)
+        ready = []
+        size = 0
+        for piece in pieces:
+            ready.append(piece)
+            size += 0 if piece.batch is None else piece.batch.nbytes
+            if size > limit:
+                return chain(ready, pieces)
+        return ready
+
+    def _all_or_nothing(self, group: int, first: int, rows: int) -> list[Piece]:
+        try:
+            batches = self._batches(group, first, self.options.batch_rows)
+            return [clean(batch, self.file.name, start, self.options, self.types) for start, batch in batches]
+        except InputError as error:
+            words = str(error).removeprefix(f"{self.file.name}: ")
+            reason = f"rows {first} to {first + rows - 1}: {words}"
+            return [Piece(None, rows, np.arange(rows), [Aside(self.file.name, first, reason)])]
+
+    def _size(self, group: int, columns: list[str] | None) -> int:
+        metadata = self._metadata.row_group(group)
+        sizes = (metadata.column(i) for i in range(metadata.num_columns))
+        return sum(
+            column.total_uncompressed_size
+            for column in sizes
+            if columns is None or column.path_in_schema.split(".")[0] in columns or column.path_in_schema in columns
+        )
+
+    def _step(self, size: int, rows: int) -> int:
+        """Rows that make about one batch."""
+        average = max(1, size // max(1, rows))
+        return max(1, min(self.options.batch_rows, self.options.batch_bytes // average))
+
+    def _batches(self, group: int, first: int, step: int, whole: bool = False) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield batches of a row group, each with the number of its first row."""
+        columns = None if whole else self.options.columns
+        with self._opened() as opened, told(self.file):
+            for batch in opened.iter_batches(step, [group], columns, use_threads=False):
+                yield first, batch
+                first += batch.num_rows
+
+    def _kept(self, keep: Flags) -> Iterator[tuple[pa.Table, bool]]:
+        """Yield the kept rows, a few at a time, and whether they end a row group."""
+        with told(self.file):
+            self.check_rows(pq.read_metadata(self._path).num_rows, keep)
+        for tables in run_ahead(self._groups_kept(keep), 2):
+            yield from tables
+
+    def _groups_kept(self, keep: Flags) -> Iterator[Callable[[], Iterable[tuple[pa.Table, bool]]]]:
+        """Yield a task for each row group with kept rows; a small group is read ahead, a large one bit by bit."""
+        first = 0
+        for group in range(self._metadata.num_row_groups):
+            rows = self._metadata.row_group(group).num_rows
+            if keep[first : first + rows].any():
+                size = self._size(group, None)
+                step = max(1, min(STEP, WRITTEN // 4 * rows // max(1, size)))
+                read = partial(self._group_kept, group, first, step, keep)
+                yield partial(_at_once, read) if size <= min(WRITTEN, 4 * self.options.batch_bytes) else read
+            first += rows
+
+    def _group_kept(self, group: int, first: int, step: int, keep: Flags) -> Iterator[tuple[pa.Table, bool]]:
+        stop = first + self._metadata.row_group(group).num_rows
+        for start, batch in self._batches(group, first, step, whole=True):
+            end = start + batch.num_rows
+            yield choose(batch, keep[start:end]), end == stop
+
+    def table(self, keep: Flags) -> pa.Table:
+        """Return the kept rows with the schema of the file."""
+        return pa.concat_tables([self._schema.empty_table(), *(table for table, _ in self._kept(keep))])
+
+    @property
+    def known_rows(self) -> int:
+        """The number of rows, from the footer."""
+        return int(self._metadata.num_rows)
+
+    def write(self, keep: Flags, target: Path, tick: Tick = quiet) -> None:
+        """Write the kept rows with the schema, metadata and codecs of the file, row group by row group."""
+        with (
+            created(target, self.file.compression) as out,
+            pq.ParquetWriter(out, self._schema, compression=self._codecs()) as writer,
+        ):
+            held: list[pa.Table] = []
+            for table, last in self._kept(keep):
+                held.append(table)
+                if last or sum(one.nbytes for one in held) >= WRITTEN:
+                    writer.write_table(pa.concat_tables(held))
+                    tick(sum(one.num_rows for one in held))
+                    held = []
+
+    def _codecs(self) -> dict[str, str] | str:
+        if self._metadata.num_row_groups == 0:
+            return "snappy"
+        group = self._metadata.row_group(0)
+        columns = (group.column(i) for i in range(group.num_columns))
+        return {column.path_in_schema: _codec(column.compression) for column in columns}
+
+
+def _at_once(read: Callable[[], Iterable[tuple[pa.Table, bool]]]) -> list[tuple[pa.Table, bool]]:
+    return list(read())
+
+
+def _codec(name: str) -> str:
+    return "none" if name == "UNCOMPRESSED" else name.lower()

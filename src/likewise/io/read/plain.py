@@ -1,0 +1,250 @@
+"""Text files: each is one document, or holds one document a line."""
+
+from __future__ import annotations
+
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from likewise.base.parallel import run_ahead
+from likewise.errors import InputError, TextError
+from likewise.io.read.base import Aside, Flags, ReadOptions, Source, Tick, check_flags, quiet
+from likewise.io.read.columns import REPLACE, Piece, Trouble, Types, check_columns, cut, sift, text_of
+from likewise.io.read.find import Found
+from likewise.io.read.open import BOM, copied, read_all, told
+from likewise.io.read.pages import page_text
+from likewise.io.read.records import Block, Records, Split, line_split
+
+COLUMNS = ["path", "text"]
+BINARY = "there are NUL bytes, it looks like a binary file"
+SEVERAL = "leave it out, or use --on-error skip to set such files aside"
+
+
+class Lines(Records):
+    """One text file with a document on each line; an empty line is an empty document."""
+
+    def peek(self) -> Types:
+        """Check that only the text is asked for."""
+        check_columns(self.file.name, ["text"], self.options)
+        next(self.blocks(1 << 16), None)
+        return Types()
+
+    def split(self, data: bytes, last: bool) -> Split:
+        """Split at line feeds."""
+        return line_split(data, last)
+
+    def parse(self, block: Block) -> Piece:
+        """Take the line ends out and tell Arrow where each line was."""
+        if not block.rows:
+            return Piece(None, 0)
+        texts = self._texts(block.data, block)
+        texts, trouble = text_of(texts, replace(self.options, html=False), self.file.name)
+        if b"\0" in block.data:
+            for row in range(block.rows):
+                if b"\0" in block.data[block.split.starts[row] : block.split.ends[row]]:
+                    trouble[row] = Trouble(TextError, BINARY)
+        return sift(self.file.name, {"text": texts}, trouble, self.options, lambda row: self._at(block, row))
+
+    @staticmethod
+    def _texts(data: bytes, block: Block) -> pa.Array:
+        view = np.frombuffer(data, np.uint8)
+        stops = block.content_ends()
+        sizes = stops - block.split.starts
+        wanted = np.ones(len(view) + 1, np.int8)
+        for gap in (0, 1):  # at most a carriage return and a line feed
+            wanted[stops[stops + gap < block.split.ends] + gap] = 0
+        offsets = np.concatenate(([0], np.cumsum(sizes)))
+        small = len(view) < 1 << 31
+        return pa.Array.from_buffers(
+            pa.binary() if small else pa.large_binary(),
+            block.rows,
+            [None, pa.py_buffer(offsets.astype(np.int32 if small else np.int64)), pa.py_buffer(view[wanted[:-1] > 0])],
+        )
+
+    def _at(self, block: Block, row: int) -> tuple[int, str]:
+        return block.line + row, f"{self.file.name}:{block.line + row}"
+
+    def table(self, keep: Flags) -> pa.Table:
+        """Return the kept lines without their line ends."""
+        data = b"".join(self.kept_bytes(keep))
+        split = line_split(data, True)
+        texts = self._texts(data, Block(data, 1, split)) if data else pa.array([], pa.binary())
+        return pa.table({"text": text_of(texts, replace(self.options, html=False), self.file.name)[0]})
+
+
+class TextFiles(Source):
+    """Text files, each of them one document; the id is the path."""
+
+    def __init__(self, files: list[Found], options: ReadOptions) -> None:
+        check_columns(files[0].given, COLUMNS, options)
+        self.ids = "path" if options.id is None else "column"
+        self.aside = []
+        self.options = options
+        self._files = files
+        self._delivered: list[Found] | None = None
+
+    def _groups(self) -> Iterator[list[Found]]:
+        """Yield files that make about one batch."""
+        group: list[Found] = []
+        size = 0
+        for file in self._files:
+            if group and (len(group) >= self.options.batch_rows or size + file.bytes > self.options.batch_bytes):
+                yield group
+                group, size = [], 0
+            group.append(file)
+            size += file.bytes
+        if group:
+            yield group
+
+    def _read(self, files: list[Found]) -> tuple[list[Found], list[bytes | str], list[Aside]]:
+        """Return the files that can be used, their documents, and why the others cannot."""
+        usable, texts, aside = [], [], []
+        for file in files:
+            try:
+                texts.append(self._text(file))
+                usable.append(file)
+            except InputError as error:
+                if not self.options.skip or len(self._files) == 1:
+                    raise
+                aside.append(Aside(file.name, -1, str(error).removeprefix(f"{file.name}: ")))
+        return usable, texts, aside
+
+    def _text(self, file: Found) -> bytes | str:
+        data = read_all(file)
+        if b"\0" in data and not (self.options.html and data.startswith((BOM_UTF16_LE, BOM_UTF16_BE))):
+            raise TextError(f"{file.name}: {BINARY}; {SEVERAL}")
+        if self.options.html:
+            return page_text(data)
+        data = data.removeprefix(BOM)
+        if data.isascii():
+            return data
+        try:
+            data.decode()
+        except UnicodeDecodeError as error:
+            if self.options.encoding_errors == "replace":
+                return data.decode(errors="replace")
+            raise TextError(f"{file.name}: not valid UTF-8 at byte {error.start}; {REPLACE}") from error
+        return data
+
+    def _batch(self, files: list[Found]) -> tuple[list[Found], pa.RecordBatch, list[Aside]]:
+        usable, texts, aside = self._read(files)
+        columns = {"text": _strings(texts)}
+        paths = pa.array([file.name for file in usable], pa.string())
+        for role, name in (("id", self.options.id or "path"), ("score", self.options.score)):
+            if name is not None:
+                columns[role] = paths if name == "path" else columns["text"]
+        return usable, pa.RecordBatch.from_arrays(list(columns.values()), list(columns)), aside
+
+    def batches(self, threads: int = 1) -> Iterator[pa.RecordBatch]:
+        """Yield the documents in the order of their files."""
+        self.aside = []
+        self._delivered = None
+        delivered: list[Found] = []
+        tasks = (partial(self._batch, group) for group in self._groups())
+        for usable, batch, aside in run_ahead(tasks, threads):
+            delivered.extend(usable)
+            self.aside.extend(aside)
+            yield from cut(batch, self.options)
+        self._delivered = delivered
+
+    def state(self) -> dict[str, Any]:
+        """Return which files were delivered, and what was set aside."""
+        places = {id(file): place for place, file in enumerate(self._files)}
+        return {
+            "delivered": [places[id(file)] for file in self._delivered or []],
+            "aside": [vars(entry) for entry in self.aside],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what another process learnt by reading the same files."""
+        self._delivered = [self._files[place] for place in state["delivered"]]
+        self.aside = [Aside(**entry) for entry in state["aside"]]
+
+    def _kept(self, keep: Flags) -> list[Found]:
+        if self._delivered is None:
+            for _ in self.batches():
+                pass
+        delivered = self._delivered or []
+        check_flags(keep, len(delivered), "the text files")
+        return [file for file, flag in zip(delivered, keep.tolist(), strict=True) if flag]
+
+    def kept(self, keep: Flags) -> pa.Table:
+        """Return path and text of the kept documents."""
+        files = self._kept(keep)
+        paths = pa.array([file.name for file in files], pa.string())
+        texts = [self._still(self._text, file) for file in files]
+        return pa.table({"path": paths, "text": _strings(texts)})
+
+    @property
+    def total_rows(self) -> int:
+        """The number of files."""
+        return len(self._files)
+
+    def write_kept(self, keep: Flags, directory: Path, threads: int = 1, tick: Tick = quiet) -> list[Path]:
+        """Copy the files of the kept documents, each to its relative path."""
+        written = []
+        for file in self._kept(keep):
+            target = Path(directory) / file.relative
+            self._still(partial(_copy, target), file)
+            written.append(target)
+            tick(1)
+        return written
+
+    @staticmethod
+    def _still(use: Callable[[Found], Any], file: Found) -> Any:
+        """Use a file once more, which was there when it was read."""
+        try:
+            with told(file):
+                return use(file)
+        except InputError as error:
+            raise InputError(f"{file.name}: the file changed while likewise worked ({error}); run again") from error
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return, for each path, folder or glob given, the number and size of its files."""
+        given: dict[str, dict[str, Any]] = {}
+        for file in self._files:
+            entry = given.setdefault(file.given, {"file": file.given, "format": "text", "files": 0, "bytes": 0})
+            entry["files"] += 1
+            entry["bytes"] += file.bytes
+        return list(given.values())
+
+    @property
+    def total_bytes(self) -> int:
+        """Size of the files on disk."""
+        return sum(file.bytes for file in self._files)
+
+    @property
+    def given(self) -> list[str]:
+        """The paths, folders and globs that were asked for."""
+        return list(dict.fromkeys(file.given for file in self._files))
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that are read."""
+        return [file.path for file in self._files]
+
+
+def _copy(target: Path, file: Found) -> None:
+    copied(file.path, target)
+
+
+def _strings(texts: Iterable[bytes | str]) -> pa.Array:
+    """Return documents, already known to be UTF-8, as one array of strings."""
+    raw = [text if isinstance(text, bytes) else text.encode() for text in texts]
+    offsets = np.concatenate(([0], np.cumsum([len(text) for text in raw], dtype=np.int64)))
+    small = offsets[-1] < 1 << 31
+    return pa.Array.from_buffers(
+        pa.string() if small else pa.large_string(),
+        len(raw),
+        [
+            None,
+            pa.py_buffer(offsets.astype(np.int32 if small else np.int64)),
+            pa.py_buffer(raw[0] if len(raw) == 1 else b"".join(raw)),
+        ],
+    )

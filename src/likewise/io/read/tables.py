@@ -1,0 +1,282 @@
+"""Files of rows as one source: the same steps for every format.
+
+A *part* is one file. It knows how to look at its columns, how to read its rows in pieces, and how to write
+some of them again. What concerns several files is here: order, types of the ids, what was set aside.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from likewise.base.parallel import in_order, run_ahead
+from likewise.errors import InputError
+from likewise.io.read.base import Aside, Flags, ReadOptions, Rows, Source, Tick, check_flags, quiet
+from likewise.io.read.columns import Piece, Types, as_integers, as_numbers, cut, decide, stack
+from likewise.io.read.find import Found
+
+Task = Callable[[], Iterable[Piece]]
+"""Reads some rows. What it returns may be a list, or for rows that need much memory a generator."""
+
+
+class Part(ABC):
+    """One file of rows. Row numbers below count all rows of the file, delivered or not."""
+
+    def __init__(self, file: Found, options: ReadOptions) -> None:
+        self.file = file
+        self.options = options
+        self.types = Types()
+        self.broken = False
+
+    @abstractmethod
+    def peek(self) -> Types:
+        """Return the types of id and score (None: not declared); raise if the file cannot be used."""
+
+    @abstractmethod
+    def pieces(self) -> Iterator[Task]:
+        """Yield tasks that each read some rows; together, in order, they cover the file."""
+
+    @abstractmethod
+    def table(self, keep: Flags) -> pa.Table:
+        """Return all columns of the rows whose flag is set."""
+
+    @abstractmethod
+    def write(self, keep: Flags, target: Path, tick: Tick = quiet) -> None:
+        """Write the rows whose flag is set, in the same format."""
+
+    @property
+    def known_rows(self) -> int | None:
+        """The number of rows, if the file declares it."""
+        return None
+
+    def check_rows(self, rows: int, keep: Flags) -> None:
+        """Raise if the file does not have the rows it had when it was read."""
+        if rows != len(keep):
+            raise InputError(
+                f"{self.file.name}: the file had {len(keep)} rows when it was read and now has {rows};"
+                " leave it alone while likewise works, and run again"
+            )
+
+
+class TableFiles(Source):
+    """One or more files of rows, of any formats."""
+
+    def __init__(self, parts: list[Part], options: ReadOptions) -> None:
+        self.options = options
+        self.ids = "row" if options.id is None else "column"
+        self.aside = []
+        self._early: list[Aside] = []
+        self._parts = parts
+        self._usable = self._peeked()
+        self._taken: list[_Taken] | None = None
+        self._id_strings = False
+        self._id_type: pa.DataType | None = None
+
+    def _peeked(self) -> list[Part]:
+        usable: list[tuple[Part, Types]] = []
+        errors: list[InputError] = []
+        for part in self._parts:
+            try:
+                usable.append((part, part.peek()))
+            except InputError as error:
+                if not self.options.skip:
+                    raise
+                errors.append(error)
+                self._early.append(Aside(part.file.name, -1, _reason(error, part)))
+        if not usable:
+            raise errors[0]
+        found = [types for _, types in usable]
+        identity, score, self._open_ids, self._open_scores = None, None, False, False
+        if self.options.id is not None:
+            identity, self._open_ids = decide([types.id for types in found], numbers=False)
+        if self.options.score is not None:
+            score, self._open_scores = decide([types.score for types in found], numbers=True)
+        for part, _ in usable:
+            part.types = Types(identity, score)
+        return [part for part, _ in usable]
+
+    def _tasks(self) -> Iterator[Callable[[], tuple[int, Iterable[Piece]]]]:
+        for number, part in enumerate(self._usable):
+            try:
+                for task in part.pieces():
+                    yield partial(_numbered, number, task)
+            except InputError as error:
+                if not self.options.skip:
+                    raise
+                part.broken = True
+                rest = Aside(part.file.name, -1, _reason(error, part))
+                yield partial(_numbered, number, partial(list, [Piece(None, 0, aside=[rest])]))
+
+    def batches(self, threads: int = 1) -> Iterator[pa.RecordBatch]:
+        """Yield the delivered rows of all files, in order."""
+        self.aside = list(self._early)
+        self._taken = None
+        self._id_strings = False
+        taken = [_Taken() for _ in self._usable]
+        for number, pieces in run_ahead(self._tasks(), threads):
+            for piece in pieces:
+                taken[number].add(piece)
+                self.aside.extend(piece.aside)
+                self._id_strings |= piece.id_strings
+                if piece.batch is not None:
+                    yield from cut(piece.batch, self.options)
+        self._taken = taken
+
+    def state(self) -> dict[str, Any]:
+        """Return which rows of which files were delivered, and what was set aside."""
+        return {
+            "taken": [one.state() for one in self._taken or []],
+            "aside": [vars(entry) for entry in self.aside],
+            "broken": [part.broken for part in self._usable],
+            "integer_ids": self._id_type == pa.int64(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what another process learnt by reading the same files."""
+        self._taken = [_Taken.restored(one) for one in state["taken"]]
+        self.aside = [Aside(**entry) for entry in state["aside"]]
+        for part, broken in zip(self._usable, state["broken"], strict=True):
+            part.broken = broken
+        self._id_type = pa.int64() if state["integer_ids"] else None
+
+    def positions(self) -> NDArray[np.int64] | None:
+        """Return the row numbers of the delivered rows, counted over all files."""
+        taken = self._taken or []
+        if all(part.delivered == part.rows for part in taken):
+            return None
+        return np.flatnonzero(np.concatenate([part.spread(np.ones(part.delivered, bool)) for part in taken]))
+
+    def finish_ids(self, ids: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Turn the ids into int64 if no file declares their type and every one is an integer."""
+        self._id_type = ids.type
+        if self._open_ids and not self._id_strings:
+            integers = as_integers(ids)
+            if integers is not None:
+                self._id_type = pa.int64()
+                return integers
+        return ids
+
+    def finish_scores(self, scores: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Turn scores whose type no file declares into numbers if all are."""
+        return as_numbers(scores) if self._open_scores else scores
+
+    def _flags(self, keep: Flags) -> Iterator[tuple[Part, Flags]]:
+        """Yield each file with one flag for each of its rows, delivered or not."""
+        if self._taken is None:
+            for _ in self.batches():
+                pass
+        taken = self._taken or []
+        check_flags(keep, sum(one.delivered for one in taken), "the input")
+        start = 0
+        for part, one in zip(self._usable, taken, strict=True):
+            yield part, one.spread(keep[start : start + one.delivered])
+            start += one.delivered
+
+    def kept(self, keep: Flags) -> pa.Table:
+        """Return all columns of the kept rows; the id column has the type the ids were given at the end."""
+        table = stack([part.table(flags) for part, flags in self._flags(keep)])
+        name = self.options.id
+        if name is not None and self._id_type == pa.int64() and table.schema.field(name).type == pa.string():
+            place = table.schema.get_field_index(name)
+            table = table.set_column(place, name, table.column(name).cast(pa.int64()))
+        return table
+
+    def write_kept(self, keep: Flags, directory: Path, threads: int = 1, tick: Tick = quiet) -> list[Path]:
+        """Write the kept rows of each file to a file of the same relative name, also when none is left."""
+        parts = list(self._flags(keep))
+        targets = [Path(directory) / part.file.relative for part, _ in parts]
+        if len(parts) == 1:
+            parts[0][0].write(parts[0][1], targets[0], tick)
+            return targets
+
+        def write(task: tuple[tuple[Part, Flags], Path]) -> int:
+            (part, flags), target = task
+            part.write(flags, target)
+            return len(flags)
+
+        for done in in_order(write, zip(parts, targets, strict=True), threads):
+            tick(done)
+        return targets
+
+    @property
+    def total_rows(self) -> int | None:
+        """The number of rows of all files, if all of them declare it."""
+        known = [part.known_rows for part in self._usable]
+        return None if None in known else sum(rows for rows in known if rows is not None)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return name, format and size of each file."""
+        return [
+            {
+                "file": part.file.name,
+                "format": part.file.format,
+                "compression": part.file.compression,
+                "bytes": part.file.bytes,
+            }
+            for part in self._parts
+        ]
+
+    @property
+    def total_bytes(self) -> int:
+        """Size of the files on disk."""
+        return sum(part.file.bytes for part in self._parts)
+
+    @property
+    def given(self) -> list[str]:
+        """The paths, folders and globs that were asked for."""
+        return list(dict.fromkeys(part.file.given for part in self._parts))
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that are read."""
+        return [part.file.path for part in self._parts]
+
+
+class _Taken:
+    """How many rows of a file were read, and which of them were not delivered."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.delivered = 0
+        self._dropped: list[Rows] = []
+
+    def state(self) -> dict[str, Any]:
+        dropped = np.concatenate(self._dropped).tolist() if self._dropped else []
+        return {"rows": self.rows, "delivered": self.delivered, "dropped": dropped}
+
+    @classmethod
+    def restored(cls, state: dict[str, Any]) -> _Taken:
+        taken = cls()
+        taken.rows, taken.delivered = state["rows"], state["delivered"]
+        if state["dropped"]:
+            taken._dropped = [np.array(state["dropped"], np.int64)]
+        return taken
+
+    def add(self, piece: Piece) -> None:
+        if len(piece.dropped):
+            self._dropped.append(piece.dropped + self.rows)
+        self.rows += piece.rows
+        self.delivered += piece.rows - len(piece.dropped)
+
+    def spread(self, keep: Flags) -> Flags:
+        if not self._dropped:
+            return keep
+        flags = np.ones(self.rows, bool)
+        flags[np.concatenate(self._dropped)] = False
+        flags[flags] = keep
+        return flags
+
+
+def _numbered(number: int, task: Task) -> tuple[int, Iterable[Piece]]:
+    return number, task()
+
+
+def _reason(error: InputError, part: Part) -> str:
+    return str(error).removeprefix(f"{part.file.name}: ")

@@ -1,0 +1,201 @@
+"""Whole tables, from files or from objects in memory, as Arrow tables with all their rows in order."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from likewise.errors import ColumnError, FormatError, ParameterError
+from likewise.io.read.find import Found, files_of, find
+from likewise.io.read.open import BOM, read_all
+
+BLOCK = 1 << 24
+
+
+def read_tables(source: Any, owner: str, parameter: str, what: str) -> list[tuple[pa.Table, str]]:
+    """Return the tables in files or in an object, each with its name; `what` is read from them, for messages."""
+    files = files_of(source)
+    if files is not None:
+        return [(_of_table_file(file, what), file.name) for file in find(files)]
+    table, name = of_object(source), type(source).__name__
+    if table is None:
+        rule = "a path, a table of pyarrow, pandas or polars, a dict of columns, or a list of dicts"
+        raise ParameterError.of(owner, parameter, rule, name)
+    return [(table, name)]
+
+
+def check_once(where: str, names: Sequence[str], wanted: Sequence[str] | None = None) -> None:
+    """Raise if two columns have the same name, one of those that are wanted or any."""
+    twice = next((name for name in wanted or names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ColumnError(f"{where}: two columns are called '{twice}'; rename one of them")
+
+
+def of_object(source: Any) -> pa.Table | None:
+    """Return a table of pyarrow, pandas or polars, a dict of columns or a list of dicts; None for anything else."""
+    if isinstance(source, pa.Table):
+        return source
+    if isinstance(source, pa.RecordBatch):
+        return pa.Table.from_batches([source])
+    try:
+        if type(source).__module__.partition(".")[0] == "pandas":
+            return pa.Table.from_pandas(source, preserve_index=False)
+        if isinstance(source, list) and source and all(isinstance(row, dict) for row in source):
+            return pa.Table.from_pylist(source)
+        if isinstance(source, dict):
+            return pa.table(source)
+        if hasattr(source, "to_arrow"):
+            return source.to_arrow()
+        if hasattr(source, "__arrow_c_stream__"):
+            return pa.table(source)
+    except (pa.ArrowException, ValueError, TypeError, AttributeError) as error:
+        raise FormatError(f"{type(source).__name__}: cannot be put in an Arrow table: {error}") from error
+    return None
+
+
+def of_file(file: Found) -> pa.Table:
+    """Return the table in a Parquet, Arrow or JSON lines file, or in a CSV or TSV file whose first line names columns.
+
+    Every column of a CSV or TSV file is text. A row with too few or too many fields is an error that names the row.
+    """
+    try:
+        if file.format in ("csv", "tsv"):
+            return of_delimited(read_all(file), file.name, "\t" if file.format == "tsv" else ",")
+        data = pa.BufferReader(read_all(file))
+        if file.format == "parquet":
+            import pyarrow.parquet as parquet
+
+            return parquet.read_table(data)
+        if file.format == "jsonl":
+            import pyarrow.json as json
+
+            return json.read_json(data)
+        return _of_ipc(data)
+    except pa.ArrowException as error:
+        raise FormatError(f"{file.name}: the file cannot be read: {error}") from error
+
+
+def _of_table_file(file: Found, what: str) -> pa.Table:
+    if not file.is_table:
+        raise FormatError(f"{file.name}: {what} are read from CSV, TSV, Parquet, JSON lines or Arrow files")
+    table = of_file(file)
+    if file.format == "csv" and table.num_columns == 1:
+        other = next((mark for mark in (";", "\t", "|") if mark in table.column_names[0]), None)
+        if other is not None:
+            raise FormatError(f"{file.name}: columns are separated by {other!r}; use commas, or tabs in a .tsv file")
+    return table
+
+
+def _of_ipc(data: Any) -> pa.Table:
+    try:
+        return pa.ipc.open_file(data).read_all()
+    except pa.ArrowInvalid:
+        data.seek(0)
+        return pa.ipc.open_stream(data).read_all()
+
+
+def first_fields(data: bytes, name: str, delimiter: str, quoted: bool = True) -> list[str]:
+    """Return the fields of the first line, without blanks around them."""
+    import csv
+
+    text = io.StringIO(data[: 1 << 20].decode(errors="replace"))
+    reader = csv.reader(text, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
+    try:
+        head = next(reader, None)
+    except csv.Error as error:
+        raise FormatError(f"{name}: the first line cannot be read: {error}") from error
+    return [field.strip() for field in head or []]
+
+
+def of_delimited(
+    data: bytes, name: str, delimiter: str, columns: list[str] | None = None, quoted: bool = True
+) -> pa.Table:
+    """Return delimited text as a table of strings; without `columns` the first line names them."""
+    data = data.removeprefix(BOM)
+    _check_utf8(data, name, headed=columns is None)
+    names = columns or first_fields(data, name, delimiter, quoted)
+    if not names:
+        raise FormatError(f"{name}: the file is empty; its first line must name the columns")
+    table, ragged = _parsed(data, delimiter, names, 0 if columns else 1, quoted, threads=True)
+    if ragged and ragged[0].number is None:  # several threads do not know where they are
+        table, ragged = _parsed(data, delimiter, names, 0 if columns else 1, quoted, threads=False)
+    if ragged:
+        row = ragged[0]
+        text = row.text if len(row.text) < 80 else row.text[:77] + "..."
+        raise FormatError(
+            f"{name}: row {row.number - (1 if columns else 2)} has {row.actual_columns} fields instead of"
+            f" {row.expected_columns}: {text!r}; quote fields that hold the separator"
+        )
+    return table
+
+
+def _check_utf8(data: bytes, name: str, headed: bool) -> None:
+    """Raise an error that tells where a file stops being UTF-8."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise FormatError(f"{name}: the file is in UTF-16; save it as UTF-8")
+    try:
+        str(memoryview(data), "utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        row = "the first line" if headed and line == 1 else f"row {line - 1 - headed}"
+        start = data.rfind(b"\n", 0, error.start) + 1
+        text = data[start : error.end].decode("latin-1")[-40:]
+        raise FormatError(f"{name}: {row} is not UTF-8, at {text!r}; save the file as UTF-8") from error
+
+
+def _parsed(
+    data: bytes, delimiter: str, names: list[str], skip: int, quoted: bool, threads: bool
+) -> tuple[pa.Table, list[Any]]:
+    """Parse delimited text; return also the rows that have too few or too many fields."""
+    import pyarrow.csv as arrow
+
+    ragged: list[Any] = []
+
+    def keep(row: Any) -> str:
+        ragged.append(row)
+        return "skip"
+
+    table = arrow.read_csv(
+        pa.BufferReader(data),
+        read_options=arrow.ReadOptions(column_names=names, skip_rows=skip, use_threads=threads, block_size=BLOCK),
+        parse_options=arrow.ParseOptions(
+            delimiter=delimiter,
+            quote_char='"' if quoted else False,
+            newlines_in_values=quoted,
+            invalid_row_handler=keep,
+        ),
+        convert_options=arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False),
+    )
+    return table, ragged
+
+
+def as_floats(values: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
+    """Return a column as float64; what is missing or no number is NaN.
+
+    >>> as_floats(pa.array(["1", " 2.5", "", "many", None])).tolist()
+    [1.0, 2.5, nan, nan, nan]
+    """
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        trimmed = pc.utf8_trim_whitespace(values)
+        filled = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, values.type), trimmed)
+        try:
+            return np.asarray(filled.cast(pa.float64()), np.float64)
+        except pa.ArrowInvalid:
+            return np.array([_float(value) for value in trimmed.to_pylist()], np.float64)
+    try:
+        return np.asarray(values.cast(pa.float64(), safe=False), np.float64)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return np.full(len(values), np.nan)
+
+
+def _float(value: str | None) -> float:
+    try:
+        return float(value or "nan")
+    except ValueError:
+        return float("nan")

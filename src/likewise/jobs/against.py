@@ -1,0 +1,262 @@
+"""New documents beside what earlier runs kept: that is sketched already, and read again only where a pair needs it."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, to_arrow
+from likewise.base.parallel import in_order
+from likewise.errors import IncompatibleError
+from likewise.families.banding import Banding
+from likewise.families.minhash import MinHash
+from likewise.io.read import Files, ReadOptions, open_source
+from likewise.jobs.state import State
+from likewise.kernels.hashing import digest_strings
+from likewise.search.band_keys import Keys, ShiftedKeys
+from likewise.search.common_shingles import value_table
+from likewise.search.items import BYTES_A_BYTE, Items, TextItems, Tick
+from likewise.search.load import Collection
+from likewise.search.recall.sample import Probe
+from likewise.shingle import Shingler, shingler_of
+
+MARK = np.uint64(0x9E3779B97F4A7C15)
+SETTINGS = ("threshold", "seed", "sketch", "ignore_common")
+OPTIONS = ("casefold", "normalize", "bits", "bag", "whitespace", "separator", "k", "languages", "words", "letters")
+
+
+class KeptItems(Items):
+    """The documents that a finished run kept, with the band keys it left."""
+
+    def __init__(self, state: State, shingler: Shingler) -> None:
+        self.state = state
+        self.shingler = shingler
+        self.common = value_table(state.common) if len(state.common) else None
+        self._count = len(state.kept)
+        self._mean = int(state.run["counts"].get("bytes", 0) / max(1, state.run["counts"]["items"]))
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def lengths(self) -> Ints:
+        """Not known: kept documents stay kept, whatever their length."""
+        return np.zeros(self._count, np.int64)
+
+    def digests(self, threads: int) -> Hashes:
+        """Return fingerprints that are all different: no two kept documents are copies."""
+        numbers = np.arange(1, self._count + 1, dtype=np.uint64)
+        tag = np.uint64(zlib.crc32(str(self.state.directory).encode()))
+        return np.stack([numbers * MARK, np.full(self._count, tag)], axis=1)
+
+    def keys(
+        self,
+        rows: Ints,
+        minhash: MinHash,
+        banding: Banding,
+        threads: int,
+        out: Keys,
+        tick: Tick,
+        probe: Probe | None = None,
+    ) -> Hashes:
+        """Copy the keys that the run left."""
+        keys = self.state.keys
+        for band in range(banding.b):
+            out.put_column(slice(0, len(rows)), band, keys.column(band)[rows])
+        tick(len(rows))
+        return self.state.units[rows]
+
+    def chunks(self, rows: Ints, threads: int) -> Iterator[tuple[TextChunk, Ints, slice]]:
+        """Yield (documents, rows among them, where these stand in `rows`), reading the kept files once."""
+        parameters = self.state.run["parameters"]
+        options = ReadOptions(
+            text=parameters["text"],
+            lines=parameters["lines"],
+            sets=parameters.get("sets", False),
+            html=parameters.get("html", False),
+            encoding_errors=parameters["encoding_errors"],
+        )
+        start = 0
+        for batch in open_source(Files(self.state.kept_files), options).batches(threads):
+            low, high = np.searchsorted(rows, [start, start + batch.num_rows])
+            if high > low:
+                yield TextChunk.from_arrow(batch.column("text")), rows[low:high] - start, slice(int(low), int(high))
+            start += batch.num_rows
+        if start != self._count:
+            raise IncompatibleError(
+                f"{self.state.directory}: kept/ has {start} documents and the run kept {self._count};"
+                " the folder was changed since, run it again"
+            )
+
+    def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
+        """Shingle these documents."""
+        if not len(rows):
+            return iter(())
+        return in_order(
+            lambda task: (task[2], self.shingler.chunk_sets(task[0], task[1], self.common)),
+            self.chunks(rows, threads),
+            threads,
+        )
+
+    def set_bytes(self, rows: Ints) -> Ints:
+        """Take them all for average."""
+        return np.full(len(rows), self._mean * BYTES_A_BYTE[self.shingler.name] + 64)
+
+    def ignoring(self, common: Hashes) -> KeptItems:
+        """Return itself: what is common was settled by the run that kept these documents."""
+        return self
+
+
+class Joined(Items):
+    """Several collections, one after another."""
+
+    def __init__(self, parts: list[Items]) -> None:
+        self.parts = parts
+        self.starts: Ints = np.cumsum([0, *map(len, parts)]).astype(np.int64)
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    @property
+    def lengths(self) -> Ints:
+        """The lengths of all items."""
+        return np.concatenate([part.lengths for part in self.parts])
+
+    def digests(self, threads: int) -> Hashes:
+        """Return the fingerprints of all items."""
+        return np.concatenate([part.digests(threads) for part in self.parts])
+
+    def _split(self, rows: Ints) -> Iterator[tuple[Items, Ints, int]]:
+        cuts = np.searchsorted(rows, self.starts).tolist()
+        for part, start, (low, high) in zip(self.parts, self.starts.tolist(), pairwise(cuts), strict=False):
+            if high > low:
+                yield part, rows[low:high] - start, low
+
+    def keys(
+        self,
+        rows: Ints,
+        minhash: MinHash,
+        banding: Banding,
+        threads: int,
+        out: Keys,
+        tick: Tick,
+        probe: Probe | None = None,
+    ) -> Hashes:
+        """Write the keys of all parts."""
+        digests = [np.zeros((0, 2), np.uint64)]
+        for part, inner, low in self._split(rows):
+            place = ShiftedKeys(out, low, len(inner))
+            shifted = probe.shifted(low) if probe else None
+            digests.append(part.keys(inner, minhash, banding, threads, place, tick, shifted))
+        return np.concatenate(digests)
+
+    def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
+        """Yield the sets of all parts."""
+        for part, inner, low in self._split(rows):
+            for place, sets in part.set_batches(inner, threads):
+                yield slice(place.start + low, place.stop + low), sets
+
+    def set_bytes(self, rows: Ints) -> Ints:
+        """Ask each part."""
+        parts = [part.set_bytes(inner) for part, inner, _ in self._split(rows)]
+        return np.concatenate([np.zeros(0, np.int64), *parts])
+
+    def ignoring(self, common: Hashes) -> Joined:
+        """Ask each part."""
+        return Joined([part.ignoring(common) for part in self.parts])
+
+
+class Against:
+    """The finished runs that new documents are compared with."""
+
+    def __init__(self, directories: list[str | Path]) -> None:
+        self.states = [State.load(directory) for directory in directories]
+        first = self.states[0]
+        for state in self.states[1:]:
+            difference = _difference(first, state)
+            if difference:
+                raise IncompatibleError(f"{first.directory} and {state.directory} were made another way: {difference}")
+        self.shingler = shingler_of(first.run["parameters"])
+        self.parts: list[Items] = [KeptItems(state, self.shingler) for state in self.states]
+        self.count = sum(map(len, self.parts))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that new documents must share."""
+        first = self.states[0]
+        chosen = {name: first.run["parameters"][name] for name in SETTINGS}
+        bands, rows = first.about["bands"], first.about["rows"]
+        method = "lsh" if bands else "exact"
+        return {**chosen, "shingle": self.shingler, "bands": bands or None, "rows": rows or None, "method": method}
+
+    @property
+    def common(self) -> Hashes:
+        """The shingles that are left out as too common."""
+        return self.states[0].common
+
+    def names(self, collection: Collection) -> Any:
+        """Return the ids of all documents, those of the earlier runs first; as text if their types differ."""
+        ids = [_kept_ids(state) for state in self.states]
+        ids.append(to_arrow(np.arange(collection.rows)) if collection.ids is None else collection.ids)
+        if len({str(part.type) for part in ids}) > 1:
+            ids = [part.cast(pa.large_string()) for part in ids]
+        return pa.concat_arrays(ids)
+
+    def origins(self, rows: Ints) -> Any:
+        """Return for each row the folder of the run that kept it; null for new documents."""
+        starts = np.cumsum([0, *map(len, self.parts)])
+        folders = pa.array([str(state.directory) for state in self.states] + [None], pa.string())
+        return folders.take(to_arrow(np.searchsorted(starts, rows, side="right") - 1))
+
+    def same_bytes(self, old: Ints, new: Ints, items: TextItems, threads: int) -> NDArray[np.bool_]:
+        """Tell which of the pairs of a kept and a new document are the same to the byte."""
+        first = np.unique(old)
+        digests = np.zeros((len(first), 2), np.uint64)
+        starts = np.cumsum([0, *map(len, self.parts)])
+        for part, (low, high) in zip(self.parts, pairwise(np.searchsorted(first, starts)), strict=False):
+            assert isinstance(part, KeptItems)
+            if high > low:
+                for chunk, inner, place in part.chunks(first[low:high] - starts[self.parts.index(part)], threads):
+                    digests[low:high][place] = chunk_digests(chunk, inner)
+        second = np.unique(new)
+        fresh = np.zeros((len(second), 2), np.uint64)
+        for stored, inner, place in items.texts.split(second):
+            fresh[place] = chunk_digests(stored.load(), inner)
+        same: NDArray[np.bool_] = (digests[np.searchsorted(first, old)] == fresh[np.searchsorted(second, new)]).all(
+            axis=1
+        )
+        return same
+
+
+def chunk_digests(chunk: TextChunk, rows: Ints) -> Hashes:
+    """Fingerprint these documents in full."""
+    out = np.zeros((len(chunk), 2), np.uint64)
+    digest_strings(chunk.eights, chunk.data, chunk.offsets, rows, out)
+    return out[rows]
+
+
+def _difference(a: State, b: State) -> str:
+    if (a.about["bands"], a.about["rows"]) != (b.about["bands"], b.about["rows"]):
+        return "they have other bands and rows, or one is exact; make the second one with --against the first"
+    for name in (*SETTINGS, "shingle", *OPTIONS):
+        before, now = a.run["parameters"].get(name), b.run["parameters"].get(name)
+        if before != now:
+            return f"{name} is {before!r} and {now!r}"
+    if not np.array_equal(a.common, b.common):
+        return "they leave out other common shingles; make the second one with --against the first"
+    return ""
+
+
+def _kept_ids(state: State) -> Any:
+    ids = pq.read_table(state.directory / "clusters.parquet", columns=["id"]).column("id")
+    array = ids.combine_chunks()
+    array = array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
+    return array.take(to_arrow(state.kept))

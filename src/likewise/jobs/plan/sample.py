@@ -1,0 +1,310 @@
+"""What a sample of an input tells about all of it: sizes, how similar the documents are, and how many are duplicates.
+
+The sample is made of stretches of consecutive documents. A document and its copy far away are both in the sample with
+the probability that any two are; a document and its copy next to it, whenever one of them is. So pairs within
+a stretch and pairs across stretches are counted apart, and scaled up each in its own way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from time import process_time
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from likewise.base.arrays import Ints, Sets, TextChunk, Texts
+from likewise.base.copies import Groups, chunk_samples, labels
+from likewise.families.banding import Banding
+from likewise.families.tuning import Similarities, tune_for
+from likewise.io.read import Source
+from likewise.io.read.glimpse import SIZE, Glimpse, glimpse
+from likewise.io.spill import CODEC
+from likewise.kernels.sketch import agreements
+from likewise.search.band_keys import HeldKeys
+from likewise.search.candidates import candidates
+from likewise.search.cluster import components
+from likewise.search.items import TextItems
+from likewise.search.matches import first_of_each
+from likewise.search.prepare import SAMPLE, SAMPLE_SLOTS, lowest
+from likewise.search.recall.sample import sample_size
+from likewise.search.search import Search
+from likewise.search.sketch import agreement_counts
+from likewise.search.verify import compare
+from likewise.shingle import Shingler, parse_shingler
+
+Floats = NDArray[np.float64]
+
+MOST_PAIRS = 300_000
+"""Candidates of the sample that are verified; of more, as many are taken from all over."""
+
+
+SHINGLED = 2 << 20
+"""Bytes of text that are made sets of, to see how long it takes."""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """What it takes to keep text on disk: its share of the size, and seconds of one core for a byte, in and out."""
+
+    share: float
+    pack: float
+    unpack: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a run over the sample tells about one over everything.
+
+    different: the share of the documents that are no copy of an earlier one; kept: of those that no kept one is similar
+    to. candidates, pairs: so many there will be; involved: the share of the different documents that stand in a
+    candidate pair. sketch, shingle: seconds of one core for a byte; tune: for the whole run.
+    """
+
+    banding: Banding
+    different: float
+    kept: float
+    candidates: float
+    involved: float
+    pairs: float
+    sketch: float
+    shingle: float
+    tune: float
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Documents of an input, and what they are a sample of.
+
+    `stretch` is the number of the stretch each stands in.
+    """
+
+    seen: Glimpse
+    items: TextItems
+    stretch: Ints
+
+    @classmethod
+    def of(cls, source: Source, shingle: str | Shingler = "words:5", size: int = SIZE) -> Sample:
+        """Look at about `size` bytes of an input, here and there."""
+        seen = glimpse(source, size)
+        chunks = [TextChunk.from_arrow(one.text) for one in seen.stretches]
+        samples = np.concatenate([np.zeros(0, np.uint64), *(chunk_samples(chunk) for chunk in chunks)])
+        lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(chunk.offsets) for chunk in chunks)])
+        stretch = np.repeat(np.arange(len(chunks)), [len(chunk) for chunk in chunks])
+        return cls(seen, TextItems(Texts(chunks, samples), parse_shingler(shingle, lengths), lengths), stretch)
+
+    @property
+    def documents(self) -> int:
+        """The documents of the whole input."""
+        return self.seen.documents
+
+    @property
+    def text_bytes(self) -> int:
+        """The bytes of text of the whole input."""
+        return self.seen.text
+
+    @property
+    def shingler(self) -> Shingler:
+        """What makes sets of the documents."""
+        return self.items.shingler
+
+    @property
+    def share(self) -> float:
+        """The share of all documents that is in the sample."""
+        return min(1.0, len(self.items) / max(1, self.documents))
+
+    @cached_property
+    def mean_set(self) -> float:
+        """The mean number of different shingles of a document that has any."""
+        rows = np.sort(lowest(1, len(self.items), SAMPLE))
+        sizes = self.items.sets(rows, 1).sizes
+        return float(sizes[sizes > 0].mean()) if (sizes > 0).any() else 0.0
+
+    @cached_property
+    def id_bytes(self) -> float:
+        """The bytes that an id takes."""
+        known = [one.ids for one in self.seen.stretches if one.ids is not None and len(one.ids)]
+        if not known:
+            return 8.0
+        return float(sum(array.nbytes for array in known) / sum(len(array) for array in known))
+
+    @cached_property
+    def packing(self) -> Packing:
+        """Pack the text of the sample as a run does that has too little memory."""
+        parts = [chunk.load() for chunk in self.items.texts.chunks]
+        raw = b"".join(part.data[part.offsets[0] : part.offsets[-1]].tobytes() for part in parts)
+        if not raw:
+            return Packing(1.0, 0.0, 0.0)
+        codec = pa.Codec(CODEC)
+        begun = process_time()
+        packed = codec.compress(raw)
+        between = process_time()
+        codec.decompress(packed, len(raw))
+        ended = process_time()
+        return Packing(packed.size / len(raw), (between - begun) / len(raw), (ended - between) / len(raw))
+
+    def trial(self, search: Search) -> Trial:
+        """Do on the sample what the run will do on everything."""
+        if not len(self.items):
+            return Trial(search.banding or Banding(1, 1), 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        copies = labels(self.items.digests(1))
+        first = first_of_each(copies)
+        different = 1 - self.duplicates(copies)
+        self._load_kernels(search)
+        begun = process_time()
+        rows = first[np.sort(lowest(search.minhash.seed, len(first), SAMPLE))]
+        banding = search.banding or self._tuned(search, rows, different)
+        tuning = process_time() - begun
+        keys = HeldKeys(np.empty((len(first), banding.b), np.uint32))
+        begun = process_time()
+        units = self.items.keys(first, search.minhash, banding, 1, keys, lambda done: None)
+        sketching = (process_time() - begun) / max(1, int(self.items.sizes[first].sum()))
+        filled = np.flatnonzero((units != 0).any(axis=1))
+        left, right = self._candidates(keys.chosen(filled))
+        rows = first[filled]
+        share = min(1.0, MOST_PAIRS / max(1, len(left)))
+        some = slice(None, None, max(1, round(1 / share)))
+        a, b, _ = compare(
+            self.items, rows, left[some], right[some], search.threshold, search.threads, 1 << 60, _nowhere
+        )
+        groups = Groups.by_label(labels(units)[copies])
+        clusters = components(groups, groups.of[rows[a]], groups.of[rows[b]])
+        return Trial(
+            banding=banding,
+            different=different,
+            kept=min(different, 1 - self.duplicates(clusters)),
+            candidates=self._scaled(rows, left, right),
+            involved=self._involved(rows, left, right),
+            pairs=self._scaled(rows, a, b) / share,
+            sketch=sketching,
+            shingle=self._shingling(first),
+            tune=tuning,
+        )
+
+    def _load_kernels(self, search: Search) -> None:
+        """Call what will be timed, so that the first call of a kernel is not."""
+        few = np.arange(min(2, len(self.items)))
+        keys = HeldKeys(np.empty((len(few), 1), np.uint32))
+        self.items.keys(few, search.minhash, Banding(1, 1), 1, keys, lambda done: None)
+        agreement_counts(self.items.sets(few, 1), search.minhash, SAMPLE_SLOTS, 1)
+
+    def certified(self, search: Search) -> int:
+        """Return the number of documents whose neighbours are sought exactly, to measure the recall."""
+        if search.certify is not None:
+            return min(self.documents, search.certify)
+        return sample_size(self.documents, max(1.0, self.mean_set), search.threshold)
+
+    def _shingling(self, rows: Ints) -> float:
+        """Return the seconds it takes to make sets of a byte of text."""
+        some = rows[: int(np.searchsorted(np.cumsum(self.items.sizes[rows]), SHINGLED)) + 1]
+        begun = process_time()
+        self.items.sets(some, 1)
+        return (process_time() - begun) / max(1, int(self.items.sizes[some].sum()))
+
+    def _candidates(self, keys: HeldKeys) -> tuple[Ints, Ints]:
+        """Pair the buckets of the sample."""
+        if keys.items < 2:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        portions = list(candidates(keys, 1).portions())
+        return portions[0] if portions else (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+    def _scaled(self, rows: Ints, left: Ints, right: Ints) -> float:
+        """Return how many pairs of all documents there are, for these of the sample."""
+        near = int((self.stretch[rows[left]] == self.stretch[rows[right]]).sum())
+        return near / self.share + (len(left) - near) / self.share**2
+
+    def _involved(self, rows: Ints, left: Ints, right: Ints) -> float:
+        """Return the share of these documents that stand in a pair, if all the others were there too.
+
+        It lies between two bounds: that all who have partners have equally many, and that each has one.
+        """
+        apart = self.stretch[rows[left]] != self.stretch[rows[right]]
+        n = max(1, len(rows))
+        near = len(np.unique(np.concatenate([left[~apart], right[~apart]]))) / n
+        partners = np.bincount(np.concatenate([left[apart], right[apart]]), minlength=n)
+        mean = float(partners.sum()) / n
+        fewest, _ = _spread_out(mean, float((partners > 0).sum()) / n, self.share, self.documents)
+        most = min(1.0, mean / self.share)
+        return float(1 - (1 - near) * (1 - (fewest * most) ** 0.5))
+
+    def duplicates(self, label: NDArray[Any]) -> float:
+        """Return the share of all documents that have the label of an earlier one; `label` is that of the sample.
+
+        First those within a stretch; then, of what is left, those that have their like far away. Of these one standard
+        deviation fewer are taken than the sample says: what few meetings there were may have been a chance.
+        """
+        if self.share == 1:
+            return 1 - len(np.unique(label)) / len(label)
+        most = int(label.max()) + 1
+        pairs = np.unique(self.stretch * most + label)
+        _, times = np.unique(pairs % most, return_counts=True)
+        partners = float((times * (times - 1)).sum()) / len(pairs)
+        paired = float(times[times > 1].sum()) / len(pairs)
+        share, each = _spread_out(partners, paired, self.share, self.documents)
+        met = partners * len(pairs) / 2
+        share *= 1 - met**-0.5 if met > 1 else 0.0
+        return 1 - len(pairs) / len(label) * (1 - share * each / (1 + each))
+
+    def _tuned(self, search: Search, rows: Ints, different: float) -> Banding:
+        """Choose the banding as the run will, for as many documents as there are."""
+        sets = self.items.sets(rows, 1)
+        full = np.flatnonzero(sets.sizes > 0)
+        sets, stretch = sets.take(full), self.stretch[rows[full]]
+        counts = agreement_counts(sets, search.minhash, SAMPLE_SLOTS, search.threads).astype(float)
+        pairs = len(sets) * (len(sets) - 1) / 2
+        if self.share < 1:
+            counts, pairs = self._weighted(search, sets, stretch, counts)
+        mean = float(sets.sizes.mean()) if len(sets) else 1.0
+        sample = round((1 + (1 + 8 * pairs) ** 0.5) / 2)
+        items = max(2, round(self.documents * different))
+        corpus = Similarities.sampled(counts, sample, items, mean, search.threshold)
+        return tune_for(search.threshold, search.recall, corpus, search.max_slots).banding
+
+    def _weighted(self, search: Search, sets: Sets, stretch: Ints, counts: Floats) -> tuple[Floats, float]:
+        """Give the pairs within a stretch the weight they have among all pairs, which is less than in the sample.
+
+        Returns the counts, and the number of pairs across stretches among them.
+        """
+        signatures = search.minhash.signatures(sets, SAMPLE_SLOTS).astype(np.uint16)
+        near = np.zeros(SAMPLE_SLOTS + 1, np.int64)
+        for number in np.unique(stretch):
+            agreements(signatures[stretch == number], 0, 1, near)
+        far = len(sets) * (len(sets) - 1) / 2 - near.sum()
+        if far <= 0 or not near.any():
+            return counts, max(1.0, float(counts.sum()))
+        lengths = np.bincount(self.stretch).astype(float)
+        all_near = (lengths * (lengths - 1) / 2).sum() / self.share
+        all_far = self.documents * (self.documents - 1) / 2
+        return counts - near + near * (all_near / near.sum()) / (all_far / far), float(far)
+
+
+def _nowhere() -> Any:
+    raise AssertionError("the sample fits in memory")
+
+
+def _spread_out(partners: float, paired: float, f: float, most: int) -> tuple[float, float]:
+    """Return which share of all documents have partners, and how many each, from what a sample shows.
+
+    `f` is the share that is in the sample, `partners` the mean number that a document has there, `paired` the share
+    of documents that have any there. If a share p of all documents have g partners each, these are p·f·g and
+    p (1 - (1 - f)^g). Their ratio falls as g grows, and so gives g.
+
+    >>> _spread_out(0.0, 0.0, 0.5, 100)
+    (0.0, 1.0)
+    >>> p, g = _spread_out(0.2 * 0.5 * 3, 0.2 * (1 - 0.5**3), 0.5, 100)
+    >>> round(p, 6), round(g, 6)
+    (0.2, 3.0)
+    """
+    if not partners:
+        return 0.0, 1.0
+    low, high = 1.0, max(2.0, float(most))
+    for _ in range(60):
+        g = (low * high) ** 0.5
+        if (1 - (1 - f) ** g) / (f * g) > paired / partners:
+            low = g
+        else:
+            high = g
+    return min(1.0, partners / (f * low)), low

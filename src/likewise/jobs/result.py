@@ -1,0 +1,272 @@
+"""The answer of `dedup`: its tables, and the folder they are written to."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from likewise.base.arrays import Ints, strings, to_arrow
+from likewise.base.memory import peak_memory
+from likewise.base.runlog import Record
+from likewise.io.read import Aside
+from likewise.io.workspace import WORK, Workspace, told
+from likewise.io.write import ROWS, check_directory, publish, write_batches, write_json, write_table
+from likewise.jobs.against import Against
+from likewise.jobs.state import FOLDER, save_state, update_state
+from likewise.search.cluster import Removal, components
+from likewise.search.load import Collection
+from likewise.search.matches import Matches, listed_pairs
+
+MOST_INPUTS = 100
+KINDS = ("near", "identical")
+
+
+class Input(Protocol):
+    """What was read: a collection, a source, or anything else that keeps account of it."""
+
+    @property
+    def aside(self) -> list[Aside]:
+        """The rows that were set aside."""
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Say what was read."""
+
+
+def statistics(command: str, parameters: dict[str, Any], read: Sequence[Input], record: Record) -> dict[str, Any]:
+    """Return what a run says of itself."""
+    aside = [entry for part in read for entry in part.aside]
+    inputs = [entry for part in read for entry in part.describe()]
+    if len(inputs) > MOST_INPUTS:
+        inputs[MOST_INPUTS:] = [{"more_files": len(inputs) - MOST_INPUTS}]
+    return {
+        "likewise": version("likewise"),
+        "command": command,
+        "finished": True,
+        "parameters": parameters,
+        "input": inputs,
+        "counts": {**record.counts, "set_aside": len(aside)},
+        "set_aside": [vars(entry) for entry in aside[:100]],
+        "seconds": {stage: round(seconds, 4) for stage, seconds in record.seconds.items()},
+        "peak_memory_bytes": peak_memory(),
+        **record.notes,
+    }
+
+
+class Rows:
+    """A table that is made some rows at a time, so that it need not be in memory."""
+
+    def __init__(self, length: int, columns: dict[str, Callable[[slice], Any]]) -> None:
+        self._length = length
+        self._columns = columns
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in batches of the size of a row group."""
+        for start in range(0, self._length, ROWS):
+            yield self._batch(slice(start, min(start + ROWS, self._length)))
+
+    def _batch(self, part: slice) -> pa.RecordBatch:
+        columns = [make(part) for make in self._columns.values()]
+        return pa.RecordBatch.from_arrays([_array(column) for column in columns], list(self._columns))
+
+    def table(self) -> pa.Table:
+        """Return the whole table."""
+        return pa.Table.from_batches(self.batches(), self._batch(slice(0, 0)).schema).combine_chunks()
+
+    def write(self, path: Path) -> None:
+        """Write the table as Parquet."""
+        write_batches(self.batches(), self._batch(slice(0, 0)).schema, path)
+
+
+def _array(column: Any) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+class Dedup:
+    """The answer of `dedup`: tables `.pairs`, `.removed`, `.clusters`, the rows `.kept`, `.stats`, and `.save(dir)`."""
+
+    def __init__(
+        self,
+        collection: Collection,
+        matches: Matches,
+        removal: Removal,
+        record: Record,
+        parameters: dict[str, Any],
+        against: Against | None = None,
+        about: dict[str, Any] | None = None,
+        command: str = "dedup",
+    ) -> None:
+        self._collection = collection
+        self._matches = matches
+        self._removal = removal
+        self._record = record
+        self._parameters = parameters
+        self._against = against
+        self._about = about
+        self._command = command
+        self._offset = against.count if against else 0
+        with record.stage("tables"):
+            self._left, self._right, self._similarity, abridged = listed_pairs(matches)
+            self._labels = components(matches.groups, matches.left, matches.right)[self._offset :]
+            if against:
+                new = self._right >= self._offset
+                self._left, self._right, self._similarity = self._left[new], self._right[new], self._similarity[new]
+        sizes = np.bincount(self._labels) if len(self._labels) else np.zeros(0, np.int64)
+        record.counts["pairs"] = len(self._left)
+        record.counts["identical"] = int(removal.identical.sum())
+        record.counts["near"] = int((~removal.identical).sum())
+        record.counts["removed"] = len(removal.rows)
+        record.counts["kept"] = collection.rows - len(removal.rows)
+        record.counts["clusters"] = int((sizes > 1).sum())
+        record.notes["largest_cluster"] = int(sizes.max()) if len(sizes) else 0
+        if abridged:
+            record.notes["abridged"] = abridged
+
+    @cached_property
+    def _ids(self) -> Any:
+        return self._against.names(self._collection) if self._against else None
+
+    def _name(self, rows: Ints) -> Any:
+        """Return the ids of these rows, those of earlier runs first."""
+        return self._collection.name(rows) if self._ids is None else self._ids.take(to_arrow(rows))
+
+    def _rows(self, table: str) -> Rows:
+        name, against, removal = self._name, self._against, self._removal
+        if table == "pairs":
+            columns: dict[str, Callable[[slice], Any]] = {
+                "id_a": lambda part: name(self._left[part]),
+                "id_b": lambda part: name(self._right[part]),
+                "similarity": lambda part: to_arrow(self._similarity[part]),
+            }
+            if against:
+                columns["a_in"] = lambda part: against.origins(self._left[part])
+            return Rows(len(self._left), columns)
+        if table == "removed":
+            kinds = strings(list(KINDS))
+            columns = {
+                "id": lambda part: name(removal.rows[part]),
+                "kept_id": lambda part: name(removal.keepers[part]),
+                "similarity": lambda part: to_arrow(removal.similarity[part]),
+                "kind": lambda part: kinds.take(to_arrow(removal.identical[part].astype(np.int64))),
+            }
+            if against:
+                columns["kept_in"] = lambda part: against.origins(removal.keepers[part])
+            return Rows(len(removal.rows), columns)
+        return Rows(
+            len(self._labels),
+            {
+                "id": lambda part: name(np.arange(part.start, part.stop) + self._offset),
+                "cluster": lambda part: name(self._labels[part]),
+            },
+        )
+
+    @cached_property
+    def pairs(self) -> Any:
+        """Every pair found: id_a, id_b, similarity."""
+        return self._rows("pairs").table()
+
+    @cached_property
+    def removed(self) -> Any:
+        """Every removed document, the one that stands for it, their similarity, and the kind: identical or near."""
+        return self._rows("removed").table()
+
+    @cached_property
+    def clusters(self) -> Any:
+        """Every document and the first document of its connected component."""
+        return self._rows("clusters").table()
+
+    @cached_property
+    def keep_mask(self) -> NDArray[np.bool_]:
+        """One flag for every row read: is it kept?"""
+        mask = np.ones(self._collection.rows, bool)
+        mask[self._removal.rows - self._offset] = False
+        return mask
+
+    @cached_property
+    def kept(self) -> Any:
+        """The surviving rows with all their columns, as an Arrow table (as `Sets` if sets were given)."""
+        source = self._collection.source
+        if source is None:
+            assert self._collection.items is not None
+            return self._collection.items.sets(np.flatnonzero(self.keep_mask), 1)
+        return source.kept(self.keep_mask)
+
+    @property
+    def aside(self) -> list[Any]:
+        """The rows that were set aside under on_error="skip": file, row and reason."""
+        return self._collection.aside
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """All that `run.json` holds: version, parameters, counts and seconds by stage, memory, predicted recall."""
+        stats = statistics(self._command, self._parameters, [self._collection], self._record)
+        if "forecast" in stats:
+            stats["forecast"] = {
+                **stats["forecast"],
+                "measured": {
+                    "total_seconds": round(sum(self._record.seconds.values()), 4),
+                    "memory_bytes": stats["peak_memory_bytes"],
+                    "spill_bytes": self._parameters["spilled_bytes"],
+                },
+            }
+        return stats
+
+    def __repr__(self) -> str:
+        counts = self._record.counts
+        return f"<Dedup: {counts['items']:,} items, {counts['kept']:,} kept, {counts['removed']:,} removed>"
+
+    def save(self, directory: str | Path) -> Path:
+        """Write kept/, removed.parquet, pairs.parquet, clusters.parquet and run.json; return the folder.
+
+        What an earlier run left there is replaced when everything is written, and not before.
+        """
+        folder = Path(directory)
+        check_directory(folder, self._collection.source.files if self._collection.source else [])
+        space = Workspace.open(folder, {"parameters": {}, "inputs": {}}, fresh=True)
+        try:
+            self.write(folder)
+        except BaseException:
+            space.close()
+            raise
+        space.finish()
+        return folder
+
+    def write(self, folder: Path) -> None:
+        """Write the answer beside the workspace of its folder, and put it in place."""
+        staged = folder / WORK / "answer"
+        source = self._collection.source
+        with told(staged), self._record.stage("write", self._collection.rows - len(self._removal.rows)) as tick:
+            shutil.rmtree(staged, ignore_errors=True)
+            (staged / "kept").mkdir(parents=True)
+            for name in ("removed", "pairs", "clusters"):
+                self._rows(name).write(staged / f"{name}.parquet")
+            if self.aside:
+                write_table(pa.Table.from_pylist([vars(entry) for entry in self.aside]), staged / "aside.parquet")
+            if source:
+                written = source.write_kept(self.keep_mask, staged / "kept", self._parameters["threads"], tick)
+                if self._about is not None:
+                    self._save_state(staged, [str(path.relative_to(staged / "kept")) for path in written])
+            else:
+                rows = pa.table({"id": to_arrow(np.flatnonzero(self.keep_mask))})
+                write_table(rows, staged / "kept" / "part-0.parquet")
+        write_json(self.stats, staged / "run.json")
+        publish(staged, folder)
+
+    def _save_state(self, staged: Path, kept_files: list[str]) -> None:
+        about = {**(self._about or {}), "kept_files": kept_files}
+        if "state" in about:  # of an earlier run, whose pairs it has
+            update_state(Path(about.pop("state")), staged / FOLDER, self._matches, self.keep_mask, kept_files)
+        else:
+            save_state(staged / FOLDER, self._matches, self.keep_mask, self._offset, about)
+
+
+def pair_table(names_a: Any, names_b: Any, similarity: NDArray[np.float64]) -> Any:
+    """Return a table of pairs."""
+    return pa.table({"id_a": names_a, "id_b": names_b, "similarity": to_arrow(similarity)})

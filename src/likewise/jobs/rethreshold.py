@@ -1,0 +1,123 @@
+"""A finished run at a higher threshold, or with other keepers, from the pairs it stored (U6)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from likewise.base.arrays import Ints
+from likewise.base.memory import Budget
+from likewise.base.parallel import check_threads
+from likewise.base.runlog import Observer, Record
+from likewise.errors import IncompatibleError, InputError, ParameterError
+from likewise.families.tuning import check_threshold
+from likewise.io.read import Files, ReadOptions, Source, open_source
+from likewise.io.workspace import Workspace, changed_files
+from likewise.io.write import check_directory
+from likewise.jobs.result import Dedup
+from likewise.jobs.state import FOLDER, State
+from likewise.search.cluster import Keep, removals
+from likewise.search.load import Collection, collect
+from likewise.search.matches import Matches
+from likewise.shingle import shingler_of
+
+
+def rethreshold(
+    directory: str | Path,
+    threshold: float | None = None,
+    *,
+    keep: str | Keep | None = None,
+    out: str | Path | None = None,
+    threads: int | None = None,
+    progress: Observer | None = None,
+) -> Dedup:
+    """Take a finished run of `dedup` to a higher threshold, or to another keep policy, without comparing it again.
+
+    The answer replaces the one in `directory`, or goes to `out`. The pairs of the first run stay in `state/`, so that
+    any threshold from that of the first run on can be asked for, in any order. The input files must still be there,
+    unchanged: documents that are kept now and were removed before are taken from them.
+    """
+    state = State.load(directory)
+    parameters = state.run["parameters"]
+    lowest = state.about.get("threshold")
+    if lowest is None:
+        raise IncompatibleError(f"{directory}: a run made with --against cannot be re-thresholded; run it again")
+    if not state.about["complete"]:
+        raise IncompatibleError(
+            f"{directory}: the run met crowds of alike documents and did not list all of their pairs;"
+            " for another threshold run it again"
+        )
+    wanted = parameters["threshold"] if threshold is None else check_threshold("rethreshold", threshold)
+    if wanted < lowest:
+        raise ParameterError(
+            f"The 'threshold' parameter of rethreshold must be at least {lowest:g}, that of the run in {directory}:"
+            f" pairs below it were not looked for. Got {wanted:g} instead; run dedup again."
+        )
+    policy = Keep.parse(parameters["keep"] if keep is None else keep)
+    folder = Path(directory if out is None else out)
+    record = Record(progress) if progress else Record()
+    for name in ("items", "bytes", "different", "groups", "candidates"):
+        if name in state.run["counts"]:
+            record.counts[name] = state.run["counts"][name]
+    options = ReadOptions(
+        text=parameters["text"],
+        id=parameters["id"],
+        score=policy.column,
+        on_error=parameters["on_error"],
+        encoding_errors=parameters["encoding_errors"],
+        lines=parameters["lines"],
+        sets=parameters.get("sets", False),
+        html=parameters.get("html", False),
+    )
+    with record.stage("read"):
+        source = _unchanged(state, options)
+        ids = pq.read_table(state.directory / "clusters.parquet", columns=["id"]).column("id").combine_chunks()
+        ids = ids if isinstance(ids, pa.Array) else pa.concat_arrays(ids.chunks)
+        collection = Collection(len(ids), None, ids, None, source, None)
+    check_directory(folder, source.files)
+    with record.stage("cluster"):
+        groups, copies = state.groups, state.array("copies").astype(np.int64)
+        similarity = state.array("similarity")
+        high = similarity >= wanted
+        left, right = (state.array(name).astype(np.int64)[high] for name in ("left", "right"))
+        matches = Matches(groups, copies, left, right, similarity[high])
+        record.counts["verified"] = len(left)
+        lengths, scores = np.zeros(len(ids), np.int64), None
+        if policy.rule not in ("first", "last"):
+            lengths, scores = _read_again(state, policy, options, check_threads("rethreshold", threads))
+        removal = removals(groups, left, right, matches.similarity, policy.ranks(lengths, scores), copies)
+    changed = {**parameters, "threshold": wanted, "keep": str(policy), "first_threshold": lowest}
+    about = {"state": str(state.directory / FOLDER)}
+    result = Dedup(collection, matches, removal, record, changed, about=about, command="rethreshold")
+    space = Workspace.open(folder, {"parameters": {}, "inputs": {}}, fresh=True)
+    try:
+        result.write(folder)
+        space.finish()
+    finally:
+        space.close()
+    return result
+
+
+def _unchanged(state: State, options: ReadOptions) -> Source:
+    """Open the input of a run again; raise if it is not what it was."""
+    source = open_source(Files(state.about["given"]), options)
+    for change in changed_files(state.about["inputs"], source.identity() or {}):
+        raise InputError(f"{change}, and the run in {state.directory} is of what it was; run dedup again")
+    source.restore(state.about["source"])
+    return source
+
+
+def _read_again(state: State, policy: Keep, options: ReadOptions, threads: int) -> tuple[Ints, Any]:
+    """Read the lengths or the scores that another keep policy needs."""
+    space, budget = Workspace.temporary(), Budget.of("rethreshold", None)
+    shingler = shingler_of(state.run["parameters"])
+    collection = collect(Files(state.about["given"]), options, shingler, Record(), threads, space, budget.texts)
+    assert collection.items is not None
+    by_length = policy.rule in ("longest", "shortest")
+    lengths = collection.items.lengths if by_length else np.zeros(collection.rows, np.int64)
+    space.finish()
+    return lengths, collection.scores

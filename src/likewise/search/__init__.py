@@ -1,0 +1,1 @@
+"""Items in, verified pairs out: prepare, sketch, candidates, verify, cluster."""

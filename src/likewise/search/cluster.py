@@ -1,0 +1,137 @@
+"""Scored pairs to clusters and keepers (P4): a removed item shares a verified pair with the one that stands for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from likewise.base.arrays import Ints
+from likewise.base.copies import Groups
+from likewise.errors import ColumnError, ParameterError
+from likewise.kernels import graph
+
+POLICIES = ("first", "last", "longest", "shortest")
+NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Which document of a cluster stays: first, last, longest, shortest, max:COLUMN, min:COLUMN; ties go to the first.
+
+    >>> Keep.parse("max:score")
+    Keep(rule='max', column='score')
+    """
+
+    rule: str = "first"
+    column: str | None = None
+
+    @classmethod
+    def parse(cls, policy: str | Keep) -> Keep:
+        """Read a policy as the user writes it."""
+        if isinstance(policy, Keep):
+            return policy
+        rule, colon, column = str(policy).partition(":")
+        if rule in POLICIES and not colon:
+            return cls(rule)
+        if rule in ("max", "min") and column:
+            return cls(rule, column)
+        raise ParameterError.of("dedup", "keep", f"one of {', '.join(POLICIES)}, max:COLUMN, min:COLUMN", policy)
+
+    def __str__(self) -> str:
+        return f"{self.rule}:{self.column}" if self.column else self.rule
+
+    def ranks(self, lengths: Ints, scores: Any | None) -> Ints:
+        """Return the place of every row in the order of preference, 0 for the most wanted."""
+        rows = np.arange(len(lengths))
+        if self.rule == "first":
+            return rows
+        if self.rule == "last":
+            return rows[::-1].copy()
+        if self.rule in POLICIES:
+            order = np.argsort(-lengths if self.rule == "longest" else lengths, kind="stable")
+        else:
+            order = self._by_score(scores)
+        ranks = np.empty(len(rows), np.int64)
+        ranks[order] = rows
+        return ranks
+
+    def _by_score(self, scores: Any) -> Ints:
+        """Sort rows by score, stably; rows without one, or with NaN, come last; numbers may be written as text."""
+        if pa.types.is_dictionary(scores.type):
+            scores = scores.cast(scores.type.value_type)
+        kind = scores.type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+            scores = scores.cast(pa.large_string())
+            try:
+                scores = scores.cast(pa.float64())
+            except pa.ArrowInvalid as error:
+                if pc.any(pc.match_substring_regex(scores, NUMBER)).as_py():
+                    raise ColumnError(
+                        f"column '{self.column}' of the keep policy '{self}' mixes numbers and text: {error}"
+                    ) from error
+        elif pa.types.is_float16(kind):
+            scores = scores.cast(pa.float32())
+        elif not (
+            pa.types.is_integer(kind)
+            or pa.types.is_floating(kind)
+            or pa.types.is_temporal(kind)
+            or pa.types.is_decimal(kind)
+            or pa.types.is_boolean(kind)
+            or pa.types.is_null(kind)
+        ):
+            raise ColumnError(
+                f"column '{self.column}' of the keep policy '{self}' cannot be put in order: it is {kind}"
+            )
+        if pa.types.is_null(kind):
+            return np.arange(len(scores))
+        if pa.types.is_floating(scores.type):
+            scores = pc.if_else(pc.is_nan(scores), pa.scalar(None, scores.type), scores)
+        direction = "descending" if self.rule == "max" else "ascending"
+        return np.asarray(pc.array_sort_indices(scores, order=direction, null_placement="at_end"), np.int64)
+
+
+@dataclass(frozen=True)
+class Removal:
+    """Rows to remove, the row that stands for each, their similarity, and whether they are copies of each other."""
+
+    rows: Ints
+    keepers: Ints
+    similarity: NDArray[np.float64]
+    identical: NDArray[np.bool_]
+
+
+def removals(
+    groups: Groups, left: Ints, right: Ints, similarity: NDArray[np.float64], ranks: Ints, copies: Ints
+) -> Removal:
+    """Choose keepers in the order of `ranks`; pairs are between groups, `copies` tells which rows are the same."""
+    count = len(groups)
+    if count == 0:
+        empty = np.zeros(0, np.int64)
+        return Removal(empty, empty, np.zeros(0), np.zeros(0, bool))
+    ranked = ranks[groups.members]
+    lowest = np.minimum.reduceat(ranked, groups.offsets[:-1])
+    row_at = np.empty(len(ranks), np.int64)
+    row_at[ranks] = np.arange(len(ranks))
+    best = row_at[lowest]
+    removed_by = graph.keepers(np.argsort(lowest), left, right)
+    gone = removed_by >= 0
+    pair = removed_by[gone]
+    keeper_group = np.arange(count)
+    keeper_group[gone] = left[pair] + right[pair] - keeper_group[gone]
+    group_similarity = np.ones(count)
+    group_similarity[gone] = similarity[pair]
+    keeper = best[keeper_group[groups.of]]
+    rows = np.flatnonzero(keeper != np.arange(len(ranks)))
+    same = copies[rows] == copies[keeper[rows]]
+    return Removal(rows, keeper[rows], group_similarity[groups.of[rows]], same)
+
+
+def components(groups: Groups, left: Ints, right: Ints) -> Ints:
+    """Return for every row the first row of its connected component."""
+    labels: Ints = groups.first[graph.components(len(groups), left, right)[groups.of]]
+    return labels

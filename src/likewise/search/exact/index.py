@@ -1,0 +1,276 @@
+"""`exact.Index`: the sets that are similar to one set (Section 3.9.4, the many-one problem), and sets added later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from likewise.base.arrays import Hashes, Ints, Sets, concatenate, to_arrow
+from likewise.base.parallel import check_threads, in_order
+from likewise.errors import ParameterError
+from likewise.kernels import growing, overlap
+from likewise.kernels.sets import table_bits
+from likewise.search.candidates import best_first
+from likewise.search.exact.bounds import Bounds
+from likewise.search.exact.join import Found
+from likewise.search.exact.pairs import as_sets
+from likewise.search.exact.prefixes import Lengths, survey, written
+
+OWNER = "exact.Index"
+WORDS = 4
+CHUNK = 1 << 12
+ROOM = 1 << 16
+GROWTH = 2
+
+
+class Index:
+    """Sets that can be asked which of them are similar to another set: all of them, exactly.
+
+    sets: lists of tokens, an Arrow column of lists, or `Sets`; more can be added. Numbers count from 0 in the order in
+    which sets were added. threshold, measure and bag are those of `exact.pairs`; containment is that of the query in
+    the sets of the index.
+
+    >>> index = Index([["milk", "bread", "eggs"], ["tea"]], threshold=0.5)
+    >>> index.query(["milk", "bread"]).to_pylist()
+    [{'j': 0, 'similarity': 0.6666666666666666}]
+    >>> index.add([["bread", "milk"]])
+    range(2, 3)
+    >>> index.query(["milk", "bread"], top=1).to_pylist()
+    [{'j': 2, 'similarity': 1.0}]
+    """
+
+    def __init__(
+        self,
+        sets: Any = (),
+        threshold: float = 0.8,
+        *,
+        measure: str = "jaccard",
+        bag: bool = False,
+        threads: int | None = None,
+    ) -> None:
+        self.bounds = Bounds(measure, threshold, OWNER)
+        self.threads = check_threads(OWNER, threads)
+        self._bag = bag
+        self._sets = Sets(np.zeros(0, np.uint64), np.zeros(1, np.int64))
+        self._maps: Hashes = np.zeros((0, WORDS), np.uint64)
+        self._empty: list[int] = []
+        self._order(self._sets)
+        self.add(sets)
+
+    def __len__(self) -> int:
+        return len(self._sets)
+
+    def __repr__(self) -> str:
+        return f"<Index of {len(self):,} sets: {self.bounds.measure} of {self.bounds.threshold} or more>"
+
+    def add(self, sets: Any) -> range:
+        """Put more sets in the index; return their numbers."""
+        more = as_sets(sets, self.threads, self._bag)
+        first = len(self)
+        self._take(more, ask=False)
+        return range(first, len(self))
+
+    def query_and_add(self, sets: Any) -> Any:
+        """Ask for each set which of those before it are similar, then add it: the chapter's way to find all pairs.
+
+        Return an Arrow table (i, j, similarity) of the pairs of a new set i and an earlier one j < i, by i, the most
+        similar first.
+        """
+        first = len(self)
+        left, right, similarity = self._take(as_sets(sets, self.threads, self._bag), ask=True)
+        return _table(left + first, right, similarity, None)
+
+    def query(self, tokens: Any, top: int | None = None) -> Any:
+        """Return an Arrow table (j, similarity) of the sets that are similar to this one, the most similar first.
+
+        top: only so many of them.
+        """
+        if isinstance(tokens, pa.Array | pa.ChunkedArray):
+            tokens = tokens.to_pylist()
+        if isinstance(tokens, str | bytes | Sets) or not isinstance(tokens, Iterable):
+            raise ParameterError.of(f"{OWNER}.query", "tokens", "a list of tokens", tokens)
+        return self.query_many([list(tokens)], top).drop_columns(["i"])
+
+    def query_many(self, sets: Any, top: int | None = None) -> Any:
+        """Return an Arrow table (i, j, similarity): for each set i the sets j of the index that are similar to it.
+
+        By i, the most similar first. top: only so many for each i.
+        """
+        if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
+            raise ParameterError.of(f"{OWNER}.query", "top", "a positive whole number", top)
+        return _table(*self._ask(as_sets(sets, self.threads, self._bag)), top)
+
+    def _order(self, sets: Sets) -> None:
+        """Take the order of symbols from these sets, and begin with an empty index."""
+        self._counts = survey([sets], WORDS, self.threads).counts
+        self._ordered_at = len(sets)
+        self._table = np.zeros(32, np.uint64)
+        self._heads = np.full(32, -1, np.int64)
+        self._nexts = np.empty(0, np.int64)
+        self._entry_sets, self._entry_places = np.empty(0, np.int32), np.empty(0, np.int32)
+        self._used = np.zeros(2, np.int64)
+
+    def _take(self, more: Sets, ask: bool) -> Found:
+        """Add sets; answer for each, before it is added, which ones are similar."""
+        if not len(more):
+            return _nothing()
+        first = len(self)
+        before = self._sets
+        self._sets = concatenate([before, more])
+        self._maps = np.concatenate([self._maps, self._drawn(more)])
+        empty = (np.flatnonzero(more.sizes == 0) + first).tolist()
+        if len(self) > GROWTH * self._ordered_at:
+            self._order(self._sets)
+            if first:
+                self._enter(before, 0, ask=False)
+        found = self._enter(more, first, ask)
+        if ask:
+            found = _joined([found, self._empty_pairs(more.sizes, first)])
+        self._empty += empty
+        return found
+
+    def _enter(self, more: Sets, first: int, ask: bool) -> Found:
+        lengths = self._lengths(more)
+        indexed = lengths.index
+        prefix = np.maximum(lengths.probe, indexed) if ask else indexed
+        text = written(more, np.arange(len(more)), prefix, self._counts, 0)
+        self._make_room(int(indexed.sum()))
+        if not ask:
+            for i in range(len(more)):
+                growing.enter(
+                    text.symbols, text.positions, text.offsets[i], text.offsets[i + 1], first + i, *self._lists
+                )
+            return _nothing()
+        return self._consulted(more, self._maps[first:], text.symbols, text.positions, text.offsets, first, indexed)
+
+    def _ask(self, queries: Sets) -> Found:
+        lengths = self._lengths(queries)
+        maps = self._drawn(queries)
+
+        def work(start: int) -> Found:
+            stop = min(start + CHUNK, len(queries))
+            text = written(queries, np.arange(start, stop), lengths.probe[start:stop], self._counts, 0)
+            part = Sets(queries.values, queries.offsets[start : stop + 1])
+            found = self._consulted(
+                part, maps[start:stop], text.symbols, text.positions, text.offsets, -1, text.offsets
+            )
+            return found[0] + start, found[1], found[2]
+
+        parts = list(in_order(work, range(0, len(queries), CHUNK), self.threads))
+        empty = np.flatnonzero(queries.sizes == 0)
+        partners = np.arange(len(self)) if not self.bounds.symmetric else np.array(self._empty, np.int64)
+        more = np.repeat(empty, len(partners)), np.tile(partners, len(empty)), np.ones(len(empty) * len(partners))
+        return _joined([*parts, more])
+
+    def _consulted(
+        self,
+        queries: Sets,
+        maps: Hashes,
+        symbols: Hashes,
+        positions: NDArray[np.int32],
+        offsets: Ints,
+        add_from: int,
+        added: Ints,
+    ) -> Found:
+        """Ask for candidates and compare them."""
+        seen = np.zeros(len(self), np.int32)
+        room = ROOM + len(self)
+        left, right = np.empty(room, np.int32), np.empty(room, np.int32)
+        sizes, rows = self._sets.sizes, np.arange(max(len(self), len(queries)))
+        parts, x = [], 0
+        while x < len(queries):
+            facts = np.zeros(3, np.int64)
+            x = growing.consult(
+                x,
+                symbols,
+                positions,
+                offsets,
+                queries.sizes,
+                maps,
+                add_from,
+                added,
+                sizes,
+                self._maps,
+                *self._lists,
+                *self.bounds.code,
+                seen,
+                left,
+                right,
+                facts,
+            )
+            a, b = left[: facts[0]].astype(np.int64), right[: facts[0]].astype(np.int64)
+            scores = np.empty(len(a))
+            overlap.verify_overlap(
+                a,
+                b,
+                queries.values,
+                queries.offsets,
+                rows,
+                self._sets.values,
+                self._sets.offsets,
+                rows,
+                *self.bounds.code,
+                scores,
+            )
+            found = scores >= 0
+            parts.append((a[found], b[found], scores[found]))
+        return _joined(parts)
+
+    def _empty_pairs(self, sizes: Ints, first: int) -> Found:
+        """Return the pairs of each empty set among new ones with the earlier sets that are like it."""
+        parts = [_nothing()]
+        empty = list(self._empty)
+        for i in np.flatnonzero(sizes == 0).tolist():
+            partners = np.array(empty, np.int64) if self.bounds.symmetric else np.arange(first + i)
+            parts.append((np.full(len(partners), i), partners, np.ones(len(partners))))
+            empty.append(first + i)
+        return _joined(parts)
+
+    @property
+    def _lists(self) -> tuple[NDArray[Any], ...]:
+        return self._table, self._heads, self._nexts, self._entry_sets, self._entry_places, self._used
+
+    def _lengths(self, sets: Sets) -> Lengths:
+        """Return the prefixes of these sets; of an empty one it has no symbols."""
+        lengths = Lengths.of(np.maximum(sets.sizes, 1), self.bounds, chapter=True)
+        filled = sets.sizes > 0
+        return Lengths(lengths.probe * filled, lengths.index * filled, lengths.shortest)
+
+    def _drawn(self, sets: Sets) -> Hashes:
+        return survey([Sets(sets.values, sets.offsets)], WORDS, self.threads).maps[0]
+
+    def _make_room(self, more: int) -> None:
+        """Make sure that so many entries can be added."""
+        needed = int(self._used[0]) + more
+        if needed > len(self._nexts):
+            grown = max(2 * len(self._nexts), needed)
+            for name in ("_nexts", "_entry_sets", "_entry_places"):
+                old = getattr(self, name)
+                new = np.empty(grown, old.dtype)
+                new[: len(old)] = old
+                setattr(self, name, new)
+        room = 1 << table_bits(int(self._used[1]) + more)
+        if room > len(self._table):
+            table, heads = np.zeros(room, np.uint64), np.full(room, -1, np.int64)
+            growing.move_heads(self._table, self._heads, table, heads)
+            self._table, self._heads = table, heads
+
+
+def _nothing() -> Found:
+    return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+
+
+def _joined(parts: list[Found]) -> Found:
+    parts = parts or [_nothing()]
+    left, right, similarity = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    return left, right, similarity
+
+
+def _table(left: Ints, right: Ints, similarity: NDArray[np.float64], top: int | None) -> Any:
+    """Return a table of pairs by i, the most similar first, at most `top` for each i."""
+    left, right, similarity = best_first(left, right, similarity, top)
+    return pa.table({"i": to_arrow(left), "j": to_arrow(right), "similarity": to_arrow(similarity)})

@@ -1,0 +1,229 @@
+"""Sets as strings, rarest symbol first (Section 3.9.2), and the index of their prefixes (Sections 3.9.4–3.9.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.base.arrays import Hashes, Ints, Sets
+from likewise.base.parallel import in_order
+from likewise.kernels import overlap
+from likewise.kernels import prefix_join as probing
+from likewise.kernels import strings as writing
+from likewise.kernels.sets import table_bits
+from likewise.search.exact.bounds import Bounds
+
+SURVEYED = 1 << 14
+WRITTEN = 1 << 12
+FEWEST, CACHED, MOST_COUNTS = 1 << 10, 1 << 20, 1 << 27
+SIXTY_FOUR = 64
+Numbers = NDArray[np.int32]
+Counts = NDArray[np.uint16]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What one pass over the sets of some collections teaches: how frequent each symbol is, and a bitmap and a
+    fingerprint of each set."""
+
+    counts: Counts
+    maps: list[Hashes]
+    digests: list[Hashes]
+
+
+def empty_counts(different: int) -> Counts:
+    """Return room to count about so many different symbols, ample as long as it fits in a processor's cache."""
+    ample, enough = 1 << table_bits(2 * different), 1 << table_bits(different // 2)
+    return np.zeros(max(FEWEST, min(ample, CACHED), min(enough, MOST_COUNTS)), np.uint16)
+
+
+def survey(collections: list[Sets], words: int, threads: int, counts: Counts | None = None) -> Survey:
+    """Count the symbols of all sets, and draw a bitmap of so many words and a fingerprint of each.
+
+    With `counts` they are added to those, by one thread.
+    """
+    if counts is None:
+        total = sum(len(sets.values) for sets in collections)
+        shares = max(1, threads if total > SURVEYED else 1)
+        tables = [empty_counts(_different(collections)) for _ in range(shares)]
+    else:
+        tables = [counts]
+    maps = [np.empty((len(sets), words), np.uint64) for sets in collections]
+    digests = [np.empty((len(sets), 2), np.uint64) for sets in collections]
+
+    def share(number: int) -> None:
+        for sets, drawn, known in zip(collections, maps, digests, strict=True):
+            for start in range(number * SURVEYED, len(sets), len(tables) * SURVEYED):
+                part = slice(start, start + SURVEYED)
+                cut = sets.offsets[start : start + SURVEYED + 1]
+                writing.survey(sets.values, cut, tables[number], drawn[part], known[part])
+
+    for _ in in_order(share, range(len(tables)), threads):
+        pass
+    for more in tables[1:]:
+        writing.add_counts(tables[0], more)
+    return Survey(tables[0], maps, digests)
+
+
+def _different(collections: list[Sets]) -> int:
+    """Return about how many different symbols there are: those of a sixty-fourth of all hashes, times that."""
+    few = []
+    for sets in collections:
+        room = np.empty(len(sets.values) // 32 + 1000, np.uint64)
+        count = writing.sample_symbols(sets.values, room)
+        few.append(room[:count])
+    return SIXTY_FOUR * len(np.unique(np.concatenate(few)))
+
+
+@dataclass(frozen=True)
+class Strings:
+    """The prefixes of some sets: symbols that other sets may have too, with their positions."""
+
+    symbols: Hashes
+    positions: Numbers
+    offsets: Ints
+
+    def cut(self, start: int, stop: int) -> Strings:
+        """Return those of the sets from `start` to `stop`."""
+        low, high = self.offsets[start], self.offsets[stop]
+        return Strings(self.symbols[low:high], self.positions[low:high], self.offsets[start : stop + 1] - low)
+
+    def take(self, rows: Ints) -> Strings:
+        """Return those of these sets, in this order."""
+        sizes = np.diff(self.offsets)[rows]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        index = np.repeat(self.offsets[rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return Strings(self.symbols[index], self.positions[index], offsets)
+
+
+def concatenated(parts: list[Strings]) -> Strings:
+    """Put strings end to end."""
+    if len(parts) == 1:
+        return parts[0]
+    bases = np.cumsum([0, *(len(part.symbols) for part in parts)])
+    offsets = [part.offsets[1:] + base for part, base in zip(parts, bases, strict=False)]
+    return Strings(
+        np.concatenate([np.zeros(0, np.uint64), *(part.symbols for part in parts)]),
+        np.concatenate([np.zeros(0, np.int32), *(part.positions for part in parts)]),
+        np.concatenate([np.zeros(1, np.int64), *offsets]),
+    )
+
+
+def written(sets: Sets, rows: Ints, prefix: Ints, counts: Counts, least: int) -> Strings:
+    """Write the strings of these sets, but for symbols that were counted less than `least` times."""
+    room = int(prefix.sum())
+    symbols, positions = np.empty(room, np.uint64), np.empty(room, np.int32)
+    offsets = np.empty(len(rows) + 1, np.int64)
+    count = writing.strings(
+        sets.values, sets.offsets, rows, prefix, counts, np.uint64(least), symbols, positions, offsets
+    )
+    return Strings(symbols[:count], positions[:count], offsets)
+
+
+@dataclass(frozen=True)
+class Side:
+    """Sets to be joined, from the smallest to the largest: `rows` of a collection; none is empty."""
+
+    sets: Sets
+    rows: Ints
+    sizes: Ints
+    maps: Hashes
+
+    @classmethod
+    def of(cls, sets: Sets, rows: Ints, maps: Hashes) -> Side:
+        """Take these rows, whatever their order."""
+        rows = rows[np.argsort(sets.sizes[rows], kind="stable")]
+        return cls(sets, rows, sets.sizes[rows], maps[rows])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def strings(self, start: int, stop: int, prefix: Ints, counts: Counts) -> Strings:
+        """Write the strings of the sets from `start` to `stop`; prefix: the length of each one's prefix."""
+        return written(self.sets, self.rows[start:stop], prefix[start:stop], counts, 2)
+
+    def all_strings(self, start: int, stop: int, prefix: Ints, counts: Counts, threads: int) -> Strings:
+        """Write them with several threads."""
+        cuts = [(low, min(low + WRITTEN, stop)) for low in range(start, stop, WRITTEN)]
+        return concatenated(list(in_order(lambda cut: self.strings(*cut, prefix, counts), cuts, threads)))
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """For each size of a side: the prefix as a probe, the prefix in the index, and the least size of a partner."""
+
+    probe: Ints
+    index: Ints
+    shortest: Ints
+
+    @classmethod
+    def of(cls, sizes: Ints, bounds: Bounds, chapter: bool, times: int = 1) -> Lengths:
+        """Compute them for each set, once for each size.
+
+        An indexed set is the shorter one of a pair, so its prefix can be shorter than the probe's; in the `chapter`
+        both have the same. Containment is sought in sets of any size, which are indexed whole. To be sure that
+        a pair shares so many symbols of its prefixes, and not one, they must be longer by as many less one.
+        """
+        if not len(sizes):
+            return cls(sizes, sizes, sizes)
+        kinds = np.unique(sizes)
+        table = np.empty((3, len(kinds)), np.int64)
+        for i, size in enumerate(kinds.tolist()):
+            if bounds.symmetric:
+                shortest = overlap.shortest_partner(*bounds.code, size)
+                probe = size - overlap.least_overlap(*bounds.code, size, shortest) + 1
+                index = probe if chapter else size - overlap.least_overlap(*bounds.code, size, size) + 1
+            else:
+                shortest = overlap.least_overlap(*bounds.code, size, size)
+                probe, index = size - shortest + 1, size
+            table[:, i] = min(size, probe + times - 1), min(size, index + times - 1), shortest
+        place = np.searchsorted(kinds, sizes)
+        probes, indexed, least = (np.ascontiguousarray(row[place]) for row in table)
+        return cls(probes, indexed, least)
+
+
+class Lists:
+    """The index: for each symbol the sets of a block that have it in their prefix."""
+
+    def __init__(self, strings: Strings, prefix: Ints, classes: Numbers, class_sizes: Ints) -> None:
+        room = 1 << table_bits(max(1, len(strings.symbols)))
+        self._table = np.zeros(room, np.uint64)
+        self._numbers = np.full(room, -1, np.int32)
+        self.numbered: Numbers = np.empty(len(strings.symbols), np.int32)
+        count = probing.number_symbols(
+            strings.symbols, strings.positions, strings.offsets, 0, prefix, self._table, self._numbers, self.numbered
+        )
+        self.starts = np.zeros(count + 1, np.int64)
+        probing.count_lists(self.numbered, self.starts)
+        entries = int(self.starts.sum())
+        self.sets, self.rests, self.classes = (np.empty(entries, np.int32) for _ in range(3))
+        probing.fill_lists(
+            self.numbered,
+            strings.positions,
+            strings.offsets,
+            classes,
+            class_sizes,
+            self.starts,
+            self.sets,
+            self.rests,
+            self.classes,
+        )
+
+    def look_up(self, symbols: Hashes) -> Numbers:
+        """Return the number of each symbol in this index, -1 for those it does not have."""
+        out = np.empty(len(symbols), np.int32)
+        probing.look_up(symbols, self._table, self._numbers, out)
+        return out
+
+
+def blocks(prefix: Ints, low: int, high: int, most: int) -> Iterator[tuple[int, int]]:
+    """Cut a side into blocks of sets whose prefixes have at most so many symbols together."""
+    total = np.concatenate([[0], np.cumsum(prefix[low:high])])
+    start = 0
+    while start < high - low:
+        stop = max(start + 1, int(np.searchsorted(total, total[start] + most, side="right")) - 1)
+        yield low + start, low + min(stop, high - low)
+        start = stop

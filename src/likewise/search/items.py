@@ -1,0 +1,194 @@
+"""What is compared: documents with a shingler, or the user's own sets, behind one face for the pipeline."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.base.arrays import Chunk, Hashes, Ints, Sets, TextChunk, Texts, concatenate
+from likewise.base.copies import set_digests, text_digests
+from likewise.base.parallel import in_order
+from likewise.families.banding import Banding
+from likewise.families.minhash import MinHash
+from likewise.kernels.common_shingles import sets_without
+from likewise.search.band_keys import Keys
+from likewise.search.recall.sample import Probe, probe_all
+from likewise.search.sketch import key_sets, key_texts
+from likewise.shingle import Shingler
+
+Tick = Callable[[int], None]
+SET_BATCH = 100_000
+BYTES_A_BYTE = {"words": 2, "chars": 8, "tokens": 4, "stopwords": 2}
+"""Bytes of a set, for each byte of text."""
+
+
+class Items(ABC):
+    """A numbered collection that can be fingerprinted, sketched, and turned into sets."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def lengths(self) -> Ints:
+        """The length of every item: characters of a document, elements of a set."""
+
+    @abstractmethod
+    def digests(self, threads: int) -> Hashes:
+        """Return a 128-bit fingerprint of every item as it stands."""
+
+    @abstractmethod
+    def keys(
+        self,
+        rows: Ints,
+        minhash: MinHash,
+        banding: Banding,
+        threads: int,
+        out: Keys,
+        tick: Tick,
+        probe: Probe | None = None,
+    ) -> Hashes:
+        """Write the band keys of these items, and return the fingerprints of what is compared (0, 0 if empty).
+
+        The items are shown to the probe, if there is one.
+        """
+
+    @abstractmethod
+    def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
+        """Yield the sets of these items, some at a time, and where they stand in `rows`, which ascend."""
+
+    @abstractmethod
+    def set_bytes(self, rows: Ints) -> Ints:
+        """Return about how much memory the set of each of these items takes."""
+
+    @abstractmethod
+    def ignoring(self, common: Hashes) -> Items:
+        """Return the same items without the elements of this table (see kernels/common.py)."""
+
+    def sets(self, rows: Ints, threads: int) -> Sets:
+        """Return the sets of these items; `rows` ascend."""
+        return concatenate([sets for _, sets in self.set_batches(rows, threads)])
+
+
+class TextItems(Items):
+    """Documents and the shingler that makes sets of them; `sizes` are their lengths in bytes."""
+
+    def __init__(
+        self, texts: Texts, shingler: Shingler, sizes: Ints | None = None, common: Hashes | None = None
+    ) -> None:
+        self.texts = texts
+        self.shingler = shingler
+        self.common = common
+        if sizes is None:
+            parts = [np.diff(chunk.load().offsets) for chunk in texts.chunks]
+            sizes = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+        self.sizes = sizes
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def lengths(self) -> Ints:
+        """The number of characters of every document."""
+        parts = [character_counts(chunk.load()) for chunk in self.texts.chunks]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+    def digests(self, threads: int) -> Hashes:
+        """Return a 128-bit fingerprint of the bytes of every document."""
+        return text_digests(self.texts, threads)
+
+    def keys(
+        self,
+        rows: Ints,
+        minhash: MinHash,
+        banding: Banding,
+        threads: int,
+        out: Keys,
+        tick: Tick,
+        probe: Probe | None = None,
+    ) -> Hashes:
+        """Write the band keys of these documents, and return the fingerprints of their units."""
+        recipe, prepare = self.shingler.recipe(), self.shingler.prepare
+        if self.common is not None:
+            recipe = recipe._replace(common=self.common)
+        return key_texts(self.texts, rows, recipe, prepare, minhash, banding, threads, out, tick, probe)
+
+    def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
+        """Shingle these documents, chunk by chunk."""
+
+        def work(task: tuple[Chunk, Ints, slice]) -> tuple[slice, Sets]:
+            return task[2], self.shingler.chunk_sets(task[0].load(), task[1], self.common)
+
+        return in_order(work, self.texts.split(rows), threads)
+
+    def set_bytes(self, rows: Ints) -> Ints:
+        """Eight bytes a shingle; a word and the blank before it have four bytes or more, as a rule."""
+        return self.sizes[rows] * BYTES_A_BYTE[self.shingler.name] + 64
+
+    def ignoring(self, common: Hashes) -> TextItems:
+        """Return the same documents without these shingles."""
+        return TextItems(self.texts, self.shingler, self.sizes, common)
+
+
+class SetItems(Items):
+    """The user's own sets."""
+
+    def __init__(self, sets: Sets) -> None:
+        self.all = sets
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    @property
+    def lengths(self) -> Ints:
+        """The number of elements of every set."""
+        return self.all.sizes
+
+    def digests(self, threads: int) -> Hashes:
+        """Return a 128-bit fingerprint of every set."""
+        return set_digests(self.all)
+
+    def keys(
+        self,
+        rows: Ints,
+        minhash: MinHash,
+        banding: Banding,
+        threads: int,
+        out: Keys,
+        tick: Tick,
+        probe: Probe | None = None,
+    ) -> Hashes:
+        """Write the band keys of these sets, and return their fingerprints."""
+        chosen = self.all if len(rows) == len(self.all) else self.all.take(rows)
+        key_sets(chosen, minhash, banding, threads, out, tick)
+        if probe:
+            probe_all(chosen, probe, threads)
+        return set_digests(chosen)
+
+    def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
+        """Take these sets."""
+        for start in range(0, len(rows), SET_BATCH):
+            part = slice(start, min(start + SET_BATCH, len(rows)))
+            yield part, self.all.take(rows[part])
+
+    def set_bytes(self, rows: Ints) -> Ints:
+        """Eight bytes an element."""
+        return self.all.sizes[rows] * 8 + 64
+
+    def ignoring(self, common: Hashes) -> SetItems:
+        """Return the same sets without these elements; a set that has no others stays as it is."""
+        values, offsets = np.empty(len(self.all.values), np.uint64), np.empty(len(self.all.offsets), np.int64)
+        written = sets_without(self.all.values.astype(np.uint64), self.all.offsets, common, values, offsets)
+        return SetItems(Sets(values[:written].copy(), offsets))
+
+
+def character_counts(chunk: TextChunk) -> NDArray[np.int64]:
+    """Count the code points of every document: the bytes that do not continue one."""
+    if len(chunk.data) == 0:
+        return np.zeros(len(chunk), np.int64)
+    starts = np.concatenate([[0], np.cumsum((chunk.data & 0xC0) != 0x80)])
+    counts: Ints = starts[chunk.offsets[1:]] - starts[chunk.offsets[:-1]]
+    return counts

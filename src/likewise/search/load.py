@@ -1,0 +1,258 @@
+"""What a run works on: everything of the input that is compared, named and kept by, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from likewise.base.arrays import Ints, Sets, TextChunk, Texts, to_arrow
+from likewise.base.copies import chunk_samples
+from likewise.base.parallel import in_order
+from likewise.base.runlog import Record
+from likewise.base.tokens import hash_column
+from likewise.errors import InputError, ParameterError
+from likewise.io.read import Aside, ReadOptions, Source, open_source
+from likewise.io.spill import TextBuilder, stored_chunks
+from likewise.io.workspace import Draft, Workspace
+from likewise.search.items import Items, SetItems, TextItems
+from likewise.shingle import Shingler, StopWords, Words, parse_shingler
+from likewise.shingle.stopwords import UNKNOWN
+
+BYTES_A_WORD = 6
+SMALL = 100_000
+
+
+@dataclass
+class Collection:
+    """What was read: the items, their ids (None: row numbers), the scores a keep policy needs, and the source.
+
+    Without items, the collection was not read but is known from an earlier run. With stop words, `languages` holds for
+    each document what `StopWords.survey` says.
+    """
+
+    rows: int
+    items: Items | None
+    ids: Any | None
+    scores: Any | None
+    source: Source | None
+    shingler: Shingler | None
+    languages: Ints | None = None
+
+    @property
+    def aside(self) -> list[Aside]:
+        """The rows that were set aside as broken."""
+        return self.source.aside if self.source else []
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Say what was read, for run.json."""
+        return self.source.describe() if self.source else [{"object": "Sets", "rows": self.rows}]
+
+    def name(self, rows: Ints) -> Any:
+        """Return the ids of these rows as an Arrow array."""
+        numbers = to_arrow(rows)
+        return numbers if self.ids is None else self.ids.take(numbers)
+
+
+def collect(
+    source: Any,
+    options: ReadOptions,
+    shingle: str | Shingler,
+    record: Record,
+    threads: int,
+    space: Workspace,
+    limit: int | None = None,
+    step: str = "read",
+) -> Collection:
+    """Read everything that is compared: the text, the ids, the scores — no other column.
+
+    Of files, text beyond `limit` bytes is kept in the workspace, as a step that need not be done again.
+    """
+    if isinstance(source, Sets):
+        if options.id is not None or options.score is not None:
+            raise ParameterError("Sets have no columns: 'id' and 'keep=max:COLUMN' need a table")
+        return Collection(len(source), SetItems(source), None, None, None, None)
+    opened = source if isinstance(source, Source) else open_source(source, options)
+    if space.has(step):
+        opened.restore(space.notes(step)["source"])
+        record.restore(space.notes(step))
+    else:
+        with record.stage("read", opened.total_rows or 0) as tick:
+            read = _read(opened, threads, space, limit if opened.files else None, step, tick, record)
+        if read is not None:
+            return _surveyed(_finished(opened, *read, shingle, options, record), record, threads)
+    table, samples = space.array(step, "chunks"), space.array(step, "samples")
+    texts = Texts(stored_chunks(space.path(step, "texts"), table), samples)
+    ids, scores = (_stored(space.path(step, f"{name}.arrow")) for name in ("ids", "scores"))
+    collection = _finished(opened, texts, ids, scores, shingle, options, record, space.array(step, "lengths"))
+    return _surveyed(collection, record, threads)
+
+
+def _read(
+    opened: Source,
+    threads: int,
+    space: Workspace,
+    limit: int | None,
+    step: str,
+    tick: Callable[[int], None],
+    record: Record,
+) -> tuple[Texts, Any, Any] | None:
+    """Read the input; return what was read, or nothing if it was too much and is now a step of the workspace."""
+    ids, scores, samples, lengths = [], [], [], []
+    with ExitStack() as stack:
+        drafts: list[Draft] = []
+
+        def begin() -> IO[bytes]:
+            drafts.append(stack.enter_context(space.making(step)))
+            return drafts[0].file("texts")
+
+        builder = TextBuilder(limit, begin, threads)
+        stack.callback(builder.close)
+        for batch in opened.batches(threads):
+            chunk = TextChunk.from_arrow(batch.column("text"))
+            samples.append(chunk_samples(chunk))
+            lengths.append(np.diff(chunk.offsets))
+            builder.add(chunk)
+            if "id" in batch.schema.names:
+                ids.append(batch.column("id"))
+            if "score" in batch.schema.names:
+                scores.append(batch.column("score"))
+            tick(batch.num_rows)
+        record.counts["bytes"] = record.counts.get("bytes", 0) + builder.bytes
+        chunks, table = builder.finish()
+        known = opened.finish_ids(pa.chunked_array(ids)) if ids else None
+        graded = opened.finish_scores(pa.chunked_array(scores)) if scores else None
+        whole = np.concatenate(samples) if samples else np.zeros(0, np.uint64)
+        if table is None:
+            texts = Texts(chunks, whole)
+            return texts, known, graded
+        draft = drafts[0]
+        draft.save(chunks=table, samples=whole, lengths=np.concatenate(lengths))
+        for name, column in (("ids", known), ("scores", graded)):
+            if column is not None:
+                whole_column = pa.record_batch([_one_array(column)], [name])
+                with pa.ipc.new_file(draft.file(f"{name}.arrow"), whole_column.schema) as out:
+                    out.write_batch(whole_column)
+        draft.commit({"source": opened.state(), **record.snapshot()})
+    pa.default_memory_pool().release_unused()
+    return None
+
+
+def _stored(path: Path) -> Any:
+    """Map a column that was written by `_read`; None if there is none."""
+    return pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0).column(0) if path.exists() else None
+
+
+def _finished(
+    opened: Source,
+    texts: Texts,
+    ids: Any,
+    scores: Any,
+    shingle: str | Shingler,
+    options: ReadOptions,
+    record: Record,
+    lengths: Ints | None = None,
+) -> Collection:
+    """Name the rows, choose the shingler, and say what is odd about the input."""
+    if lengths is None:
+        parts = [np.diff(chunk.load().offsets) for chunk in texts.chunks]
+        lengths = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+    shingler = parse_shingler(shingle, lengths)
+    if isinstance(shingler, Words) and len(lengths) and np.median(lengths) < BYTES_A_WORD * shingler.k:
+        record.notes["hint"] = (
+            f"half of the documents are shorter than about {shingler.k} words, and then a single shingle; "
+            "--shingle chars compares short texts better"
+        )
+    if ids is not None:
+        ids = _one_array(ids)
+        if pa.types.is_dictionary(ids.type):
+            ids = ids.cast(ids.type.value_type)
+        check_unique(ids, options.id)
+    elif (positions := opened.positions()) is not None:
+        ids = to_arrow(positions)
+    items = TextItems(texts, shingler, lengths)
+    graded = _one_array(scores) if scores is not None else None
+    return Collection(len(items), items, ids, graded, opened, shingler)
+
+
+def _surveyed(collection: Collection, record: Record, threads: int) -> Collection:
+    """With stop-word shingles: find the language of each document, and count those in which no shingle begins."""
+    shingler, items = collection.shingler, collection.items
+    if not isinstance(shingler, StopWords) or not isinstance(items, TextItems):
+        return collection
+    parts = [np.zeros(0, np.int64)]
+    with record.stage("stopwords", len(items)) as tick:
+        for part in in_order(lambda chunk: shingler.survey(chunk.load()), items.texts.chunks, threads):
+            parts.append(part)
+            tick(len(part))
+    languages = np.concatenate(parts)
+    counts = record.counts
+    counts["without_stop_words"] = counts.get("without_stop_words", 0) + int((languages == UNKNOWN).sum())
+    if len(shingler.tongues) > 1:
+        seen = record.notes.setdefault("languages", {})
+        for code, number in zip(shingler.tongues, np.bincount(languages[languages >= 0], minlength=64), strict=False):
+            if number:
+                seen[code] = seen.get(code, 0) + int(number)
+    return replace(collection, languages=languages)
+
+
+def _one_array(chunked: Any) -> Any:
+    """Join the chunks of a column; long strings get 64-bit offsets so that any amount fits."""
+    if isinstance(chunked, pa.Array):
+        return chunked
+    if pa.types.is_string(chunked.type) and chunked.nbytes > 1 << 30:
+        chunked = chunked.cast(pa.large_string())
+    array = chunked.combine_chunks()
+    return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
+
+
+def check_unique(ids: Any, column: str | None) -> None:
+    """Raise if two rows have the same id: no answer could name them."""
+    if _is_unique(ids):
+        return
+    where = f"of column '{column or 'path'}'"
+    if pa.types.is_floating(ids.type) and pc.any(pc.is_nan(ids)).as_py():
+        row = int(np.argmax(np.asarray(pc.is_nan(ids))))
+        raise InputError(f"the id {where} in row {row} (counted from 0) is not a number (NaN); choose another column")
+    counts = pc.value_counts(ids)
+    twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))[0]
+    rows = np.flatnonzero(np.asarray(pc.equal(ids, twice)))
+    raise InputError(
+        f"id {twice.as_py()!r} {where} stands in rows {rows[0]} and {rows[1]} (counted from 0); "
+        "ids must be unique: choose another column, or leave the id out to use row numbers"
+    )
+
+
+def _is_unique(ids: Any) -> bool:
+    """Tell whether all ids differ: by their hashes, in little memory, and exactly where hashes agree."""
+    kind = ids.type
+    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return bool(pc.count_distinct(ids).as_py() == len(ids))
+    if kind == pa.uint64() or len(ids) < SMALL:
+        return bool(pc.count_distinct(ids).as_py() == len(ids))
+    hashes = hash_column(ids)
+    order = np.argsort(hashes)
+    same = hashes[order[1:]] == hashes[order[:-1]]
+    if not same.any():
+        return True
+    suspects = ids.take(to_arrow(np.unique(np.concatenate([order[1:][same], order[:-1][same]]))))
+    return bool(pc.count_distinct(suspects).as_py() == len(suspects))
+
+
+def joined(a: Items, b: Items) -> Items:
+    """Put two collections end to end."""
+    if isinstance(a, TextItems) and isinstance(b, TextItems):
+        samples = [one.texts.samples for one in (a, b)]
+        known = None if samples[0] is None or samples[1] is None else np.concatenate([samples[0], samples[1]])
+        texts = Texts([*a.texts.chunks, *b.texts.chunks], known)
+        return TextItems(texts, a.shingler, np.concatenate([a.sizes, b.sizes]))
+    if isinstance(a, SetItems) and isinstance(b, SetItems):
+        offsets = np.concatenate([a.all.offsets, b.all.offsets[1:] + a.all.offsets[-1]])
+        return SetItems(Sets(np.concatenate([a.all.values, b.all.values]), offsets))
+    raise ParameterError("pairs cannot compare documents with Sets: give two of the same kind")

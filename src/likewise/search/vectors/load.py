@@ -1,0 +1,336 @@
+"""What users bring: arrays, .npy files, columns of lists in files and tables → one table of numbers, and ids."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from likewise.base.arrays import Ints, to_arrow
+from likewise.errors import ColumnError, FormatError, InputError, ParameterError
+from likewise.io.read.find import Files, Found, find
+from likewise.search.load import check_unique
+from likewise.search.vectors.spaces import SPACES, Bits, Space, empty_table
+
+KINDS = (
+    "an array of numbers with one row a vector, a path of a .npy, Parquet, Arrow or JSON lines file, a list of paths, "
+    "or a pyarrow, pandas or polars table with a column of lists"
+)
+BATCH = 1 << 14
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """A table of vectors, and the ids of its rows; None: their numbers."""
+
+    table: NDArray[Any]
+    ids: Any | None
+
+    def name(self, rows: Ints) -> Any:
+        """Return the ids of these rows as an Arrow array."""
+        return to_arrow(rows) if self.ids is None else self.ids.take(to_arrow(rows))
+
+
+def vectors(source: Any, column: str, id: str | None, room: int, spill: Path | None, owner: str = "pairs") -> Vectors:
+    """Read vectors; those of more than `room` bytes that are not mapped from a file go to a temporary one."""
+    if isinstance(source, str | os.PathLike | Files) or (
+        isinstance(source, list | tuple) and source and all(isinstance(one, str | os.PathLike) for one in source)
+    ):
+        paths = source.paths if isinstance(source, Files) else source if isinstance(source, list | tuple) else [source]
+        return _from_files(find(Files(paths)), column, id, room, spill)
+    if isinstance(source, np.ma.MaskedArray):
+        raise ParameterError("an array with a mask hides some numbers: fill them, or leave such vectors out")
+    if isinstance(source, np.ndarray):
+        _no_columns(id, "an array")
+        return Vectors(_checked(source, "the array"), None)
+    if isinstance(source, list | tuple):
+        _no_columns(id, "a list")
+        return Vectors(_listed(source), None)
+    if isinstance(source, pa.Array | pa.ChunkedArray):
+        source = pa.table({column: source})
+    table = _as_table(source, column)
+    if table is None:
+        raise ParameterError.of(owner, "source", KINDS, type(source).__name__)
+    where = type(source).__name__
+    parts = [_Part(where, table.schema, table.num_rows, lambda: iter(table.to_batches(BATCH)))]
+    return _gathered(parts, column, id, room, spill)
+
+
+def space_of(measure: str, parts: list[Vectors], room: int, spill: Path | None) -> Space:
+    """Return the vectors of one or two collections, one after the other, with their distance."""
+    tables = [part.table for part in parts]
+    filled = [table for table in tables if len(table)]
+    if len(filled) < len(tables):  # what has no rows has no width, either
+        bits = measure == "hamming"
+        like = filled[0] if filled else np.zeros((0, 1), np.uint8 if bits else np.float32)
+        tables = [table if len(table) else np.zeros((0, *like.shape[1:]), like.dtype) for table in tables]
+    if measure == "hamming":
+        packed = [_packed(table) for table in tables]
+        widths = {width for _, width in packed}
+        _same_width(widths)
+        return Bits(_joined([words for words, _ in packed], room, spill), widths.pop())
+    _same_width({1 if table.ndim == 1 else table.shape[1] for table in tables})
+    for table in tables:
+        if table.ndim == 1:
+            raise ParameterError(f"vectors of one component are a table too: give an array of shape ({len(table)}, 1)")
+        if table.dtype.kind == "b":
+            raise ParameterError("an array of bool is compared with measure='hamming'; convert it for other measures")
+    made: Space = SPACES[measure](_joined(tables, room, spill))
+    return made
+
+
+def _same_width(widths: set[int]) -> None:
+    if len(widths) > 1:
+        raise ParameterError(f"the two collections have vectors of {min(widths)} and of {max(widths)} components")
+
+
+def _joined(tables: list[NDArray[Any]], room: int, spill: Path | None) -> NDArray[Any]:
+    """Put tables of equal width one after the other."""
+    if len(tables) == 1:
+        return tables[0]
+    out = empty_table((sum(map(len, tables)), *tables[0].shape[1:]), np.result_type(*tables), room, spill)
+    start = 0
+    for table in tables:
+        for first in range(0, len(table), BATCH):
+            part = table[first : first + BATCH]
+            out[start : start + len(part)] = part
+            start += len(part)
+    return out
+
+
+def _packed(table: NDArray[Any]) -> tuple[NDArray[np.uint64], int]:
+    """Return rows of bits as words of 64, and how many bits a row has."""
+    if table.ndim == 1:
+        table = table[:, None]
+    if table.dtype.kind == "b":
+        width = table.shape[1]
+        table = np.packbits(table, axis=1, bitorder="little")
+    elif table.dtype.kind == "u":
+        width = 8 * table.dtype.itemsize * table.shape[1]
+        table = np.ascontiguousarray(table).view(np.uint8)
+    else:
+        raise ParameterError(
+            "measure='hamming' compares bits: give an array of bool, or of unsigned integers that hold packed bits, "
+            f"not {table.dtype}"
+        )
+    if table.shape[1] % 8:
+        table = np.pad(table, ((0, 0), (0, -table.shape[1] % 8)))
+    return np.ascontiguousarray(table).view(np.uint64), width
+
+
+def _checked(array: NDArray[Any], where: str) -> NDArray[Any]:
+    if array.ndim not in (1, 2) or array.dtype.kind not in "fiub" or (array.ndim == 1 and array.dtype.kind != "u"):
+        raise InputError(
+            f"{where} is of shape {array.shape} and type {array.dtype}; a table of numbers is needed, one row a vector"
+        )
+    if array.ndim == 2 and not array.shape[1]:
+        raise InputError(f"{where} has vectors of no components")
+    if array.dtype.itemsize > 8 or not array.dtype.isnative:
+        array = array.astype(np.float64 if array.dtype.kind == "f" else array.dtype.newbyteorder("="))
+    return array
+
+
+def _listed(rows: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
+    try:
+        array = np.asarray(rows)
+    except ValueError:
+        array = np.zeros((0, 0))
+    if not rows:
+        return np.zeros((0, 1), np.float32)
+    if array.ndim == 2 and array.dtype.kind in "fiub" and array.size:
+        return array
+    sizes = [len(row) if hasattr(row, "__len__") else -1 for row in rows]
+    odd = next((i for i, size in enumerate(sizes) if size != sizes[0] or size < 1), 0)
+    told = f"has {sizes[odd]} components, not {sizes[0]}" if sizes[odd] > 0 and odd else "is not a list of numbers"
+    raise InputError(f"vector {odd} (counted from 0) {told}")
+
+
+def _no_columns(id: str | None, what: str) -> None:
+    if id is not None:
+        raise ParameterError(f"{what} has no columns: 'id' needs a table")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One file or table: its name, its columns, its length, and its batches."""
+
+    name: str
+    schema: Any
+    rows: int
+    batches: Any
+
+
+def _from_files(files: list[Found], column: str, id: str | None, room: int, spill: Path | None) -> Vectors:
+    arrays = [one for one in files if one.path.suffix.lower() == ".npy"]
+    if arrays and len(arrays) < len(files):
+        raise InputError(f"the input mixes arrays ({arrays[0].name}) and tables; run them apart")
+    if not arrays:
+        return _gathered([_opened(one, column, id) for one in files], column, id, room, spill)
+    _no_columns(id, arrays[0].name)
+    tables = []
+    for one in arrays:
+        try:
+            tables.append(_checked(np.load(one.path, mmap_mode="r", allow_pickle=False), one.name))
+        except (ValueError, EOFError, OSError) as error:
+            raise FormatError(f"{one.name}: this is not a whole .npy file of numbers: {error}") from error
+    if len(tables) == 1:
+        return Vectors(tables[0], None)
+    shapes = {table.shape[1:] for table in tables}
+    if len(shapes) > 1:
+        told = ", ".join(f"{one.name} {table.shape}" for one, table in zip(arrays, tables, strict=True))
+        raise InputError(f"the arrays are of different widths: {told}")
+    return Vectors(_joined(tables, room, spill), None)
+
+
+def _opened(one: Found, column: str, id: str | None) -> _Part:
+    """Open a file of rows."""
+    wanted = [column] if id is None else [column, id]
+    try:
+        if one.format == "parquet":
+            import pyarrow.parquet as pq
+
+            file = pq.ParquetFile(one.path, memory_map=True)
+            return _Part(
+                one.name, file.schema_arrow, file.metadata.num_rows, lambda: file.iter_batches(BATCH, columns=wanted)
+            )
+        if one.format == "arrow":
+            import pyarrow.feather as feather
+
+            table = feather.read_table(one.path, memory_map=True)
+            return _Part(one.name, table.schema, table.num_rows, lambda: iter(table.to_batches(BATCH)))
+        if one.format == "jsonl":
+            table = _json_lines(one, wanted)
+            return _Part(one.name, table.schema, table.num_rows, lambda: iter(table.to_batches(BATCH)))
+    except (pa.ArrowException, OSError) as error:
+        raise FormatError(f"{one.name}: cannot be read: {error}") from error
+    raise FormatError(f"{one.name}: vectors are read from .npy, Parquet, Arrow and JSON lines files")
+
+
+def _json_lines(one: Found, wanted: list[str]) -> pa.Table:
+    """Read lines of JSON objects; numbers become double precision."""
+    columns: dict[str, list[Any]] = {name: [] for name in wanted}
+    with pa.input_stream(str(one.path), compression=one.compression or "detect") as stream:
+        for number, line in enumerate(stream.read().split(b"\n")):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+                for name, values in columns.items():
+                    values.append(row[name])
+            except KeyError as error:
+                raise ColumnError.of(f"{one.name}: line {number + 1}", str(error.args[0]), list(row)) from error
+            except (ValueError, TypeError) as error:
+                raise FormatError(f"{one.name}: line {number + 1} is not a JSON object: {error}") from error
+    try:
+        return pa.table(columns)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise FormatError(f"{one.name}: the columns {', '.join(wanted)} do not hold one type each: {error}") from error
+
+
+def _as_table(source: Any, column: str) -> pa.Table | None:
+    """Return a table object as an Arrow table."""
+    if isinstance(source, pa.Table):
+        return source
+    if isinstance(source, pa.RecordBatch):
+        return pa.Table.from_batches([source])
+    if hasattr(source, "with_format") and hasattr(source, "features"):
+        return source.with_format("arrow")[:]
+    try:
+        if hasattr(source, "to_frame"):  # a series of pandas or polars
+            source = source.to_frame(column)
+        if type(source).__module__.startswith("pandas."):
+            return pa.Table.from_pandas(source)
+        if hasattr(source, "__arrow_c_stream__"):
+            return pa.table(source)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise FormatError(f"{type(source).__name__}: cannot be put in an Arrow table: {error}") from error
+    return None
+
+
+def _gathered(parts: list[_Part], column: str, id: str | None, room: int, spill: Path | None) -> Vectors:
+    """Copy the columns of all parts into one table."""
+    out: NDArray[Any] | None = None
+    ids = []
+    total, start = sum(part.rows for part in parts), 0
+    for part in parts:
+        for name in (column, id):
+            if name is not None and name not in part.schema.names:
+                raise ColumnError.of(part.name, name, part.schema.names)
+        try:
+            first = 0
+            for batch in part.batches():
+                if not batch.num_rows:
+                    continue
+                rows = _numbers(batch.column(batch.schema.get_field_index(column)), part.name, first, column)
+                if out is None:
+                    out = empty_table((total, rows.shape[1]), rows.dtype, room, spill)
+                if rows.shape[1] != out.shape[1]:
+                    raise InputError(
+                        f"{part.name}: row {first} has a vector of {rows.shape[1]} components; those before it have "
+                        f"{out.shape[1]}"
+                    )
+                if not np.can_cast(rows.dtype, out.dtype):
+                    raise InputError(f"{part.name}: the vectors are of {rows.dtype}, those of other files {out.dtype}")
+                out[start : start + len(rows)] = rows
+                start, first = start + len(rows), first + len(rows)
+                if id is not None:
+                    ids.append(batch.column(batch.schema.get_field_index(id)))
+        except pa.ArrowException as error:
+            raise FormatError(f"{part.name}: cannot be read: {error}") from error
+    named = None
+    if id is not None:
+        named = _names(ids, id, parts[0].name)
+    return Vectors(np.zeros((0, 1), np.float32) if out is None else out, named)
+
+
+def _names(ids: list[Any], column: str, where: str) -> Any:
+    """Return the ids of all batches as one array of different values."""
+    kinds = {one.type.value_type if pa.types.is_dictionary(one.type) else one.type for one in ids}
+    if any(pa.types.is_nested(kind) for kind in kinds):
+        raise ColumnError(f"{where}: the id column '{column}' is {kinds.pop()}; numbers, strings or times are needed")
+    if len(kinds) > 1:
+        told = ", ".join(sorted(map(str, kinds)))
+        raise InputError(f"the id column '{column}' is of different types in different files: {told}")
+    named = pa.concat_arrays([one.cast(next(iter(kinds))) for one in ids]) if ids else pa.array([], pa.string())
+    if named.null_count:
+        row = int(np.argmax(np.asarray(named.is_null())))
+        raise InputError(f"{where}: row {row} (counted from 0): the id of column '{column}' is null")
+    check_unique(named, column)
+    return named
+
+
+def _numbers(array: Any, where: str, first: int, column: str) -> NDArray[Any]:
+    """Return a column of lists of numbers, or of bytes, as a table."""
+    kind = array.type
+    if array.null_count:
+        row = first + int(np.argmax(np.asarray(array.is_null())))
+        raise InputError(f"{where}: row {row} (counted from 0): the vector is null; leave it out")
+    if pa.types.is_fixed_size_binary(kind):
+        data = np.frombuffer(array.buffers()[1], np.uint8)
+        return data.reshape(-1, kind.byte_width)[array.offset : array.offset + len(array)]
+    if pa.types.is_fixed_size_list(kind):
+        width = kind.list_size
+        values = array.flatten()
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        sizes = np.asarray(array.value_lengths())
+        width = int(sizes[0]) if len(sizes) else 1
+        if len(sizes) and (sizes != width).any():
+            odd = int(np.argmax(sizes != width))
+            raise InputError(f"{where}: row {first + odd} has a vector of {sizes[odd]} components, not {width}")
+        values = array.flatten()
+    else:
+        raise InputError(f"{where}: the column '{column}' is {kind}; lists of numbers are needed")
+    if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type) or pa.types.is_boolean(values.type)):
+        raise InputError(f"{where}: the column '{column}' holds lists of {values.type}; numbers are needed")
+    if values.null_count:
+        row = first + int(np.argmax(np.asarray(values.is_null()))) // max(1, width)
+        raise InputError(f"{where}: row {row} (counted from 0): a component of the vector is null")
+    if not width:
+        raise InputError(f"{where}: row {first} has a vector of no components")
+    return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(-1, width)

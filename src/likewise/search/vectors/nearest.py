@@ -1,0 +1,243 @@
+"""The nearest neighbours of every vector: pairs within a well-chosen distance, and all vectors for what is left over.
+
+A sample tells how far the k-th neighbour is for most vectors. Tables find the pairs within that distance; a vector with
+fewer than k of them is compared with all others. Where tables would cost more, all are compared with all.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from likewise.base.arrays import Ints
+from likewise.base.copies import Groups
+from likewise.base.memory import Budget
+from likewise.base.parallel import check_threads, in_order
+from likewise.base.random import uniform
+from likewise.base.runlog import Observer, Record
+from likewise.errors import ParameterError
+from likewise.families.minhash import check_seed
+from likewise.families.tuning import check_recall
+from likewise.search.candidates import best_first
+from likewise.search.expand import nearest_rows
+from likewise.search.prepare import METHODS
+from likewise.search.vectors.load import space_of, vectors
+from likewise.search.vectors.pairs import PAIR_BYTES, SMALL, Aim, named_table
+from likewise.search.vectors.plan import Plan, cost_of_all, plan, spread
+from likewise.search.vectors.spaces import Bits, Space, check_measure
+from likewise.search.vectors.tables import Most, Overrun, by_tables
+
+Floats = NDArray[np.float64]
+OWNER = "nearest"
+ASKED = 256
+SHARES = (0.5, 0.8, 0.95, 0.99)
+"""Parts of the vectors whose neighbours may be left to the tables."""
+SPARE = 8
+HIGH, WIDE, FEW = 256, 8192, 512
+
+
+def nearest(
+    source: Any,
+    k: int = 10,
+    *,
+    queries: Any = None,
+    measure: str = "angle",
+    vector: str = "vector",
+    id: str | None = None,
+    recall: float = 0.99,
+    method: str = "auto",
+    threads: int | None = None,
+    seed: int = 1,
+    memory: str | int | None = None,
+    spill: str | Path | None = None,
+    progress: Observer | None = None,
+) -> Any:
+    """Return a table (id_a, id_b, distance): for every vector its k nearest others, the nearest first, ties by row.
+
+    With `queries`, for every vector of those its k nearest of `source`. Each of them is found with probability `recall`
+    at least; method="exact" compares all and misses none, and is what "auto" takes for small or spread-out collections.
+    The other parameters are those of `pairs` for vectors.
+
+    >>> nearest([[0, 0], [0, 1], [5, 5], [5, 6]], k=1, measure="l2").to_pylist()  # doctest: +NORMALIZE_WHITESPACE
+    [{'id_a': 0, 'id_b': 1, 'distance': 1.0}, {'id_a': 1, 'id_b': 0, 'distance': 1.0},
+     {'id_a': 2, 'id_b': 3, 'distance': 1.0}, {'id_a': 3, 'id_b': 2, 'distance': 1.0}]
+    """
+    check_measure(OWNER, measure)
+    check_seed(OWNER, seed)
+    check_recall(OWNER, recall)
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise ParameterError.of(OWNER, "k", "a positive whole number", k)
+    if method not in METHODS:
+        raise ParameterError.of(OWNER, "method", "'auto', 'lsh' or 'exact'", method)
+    budget, count = Budget.of(OWNER, memory), check_threads(OWNER, threads)
+    record = Record(progress) if progress else Record()
+    folder = Path(spill) if spill is not None else None
+    with record.stage("read"):
+        targets = vectors(source, vector, id, budget.texts, folder, OWNER)
+        asked = targets if queries is None else vectors(queries, vector, id, budget.texts, folder, OWNER)
+        parts = [targets] if queries is None else [asked, targets]
+        space = space_of(measure, parts, budget.texts, folder)
+        space.titles = ("vector {}" if queries is None else "vector {} of the queries", "vector {}")
+    split = 0 if queries is None else len(asked.table)
+    aim = Aim(0.0, recall, seed, method, count, budget.total, folder)
+    with threadpool_limits(1, "blas"):
+        left, right, distance = neighbours(space, split, queries is not None, int(k), aim, record)
+    record.counts["pairs"] = len(left)
+    parameters = {
+        "measure": measure, "k": int(k), "recall": recall, "method": method, "seed": seed, "vector": vector, "id": id,
+        "threads": count, "memory": budget.total,
+    }  # fmt: skip
+    return named_table(parts, split, left, right, distance, record, parameters, "nearest")
+
+
+def neighbours(space: Space, split: int, across: bool, k: int, aim: Aim, record: Record) -> tuple[Ints, Ints, Floats]:
+    """Return for every row (below `split`, if across) its k nearest others (from `split` on), nearest first."""
+    with record.stage("look", len(space)):
+        groups = Groups.by_digest(space.look(aim.threads, split))
+    record.counts.update({"items": len(space), "different": len(groups)})
+    here = int(np.searchsorted(groups.first, split)) if across else 0
+    single = len(groups) == len(space)
+    one_each = space if single else space.chosen(groups.first, *aim.room)
+    nothing = np.zeros(0, np.int64)
+    if not len(groups) or (across and not 0 < here < len(groups)):
+        return nothing, nothing, np.zeros(0)
+    left, right, distance = _of_different(one_each, here, across, k, aim, record)
+    if single:
+        return left, right, distance
+    left, right, closeness = nearest_rows(groups, left, right, -distance, k, here, across, same=0.0)
+    return left, right, 0 - closeness
+
+
+def _of_different(
+    space: Space, split: int, across: bool, k: int, aim: Aim, record: Record
+) -> tuple[Ints, Ints, Floats]:
+    """Find the neighbours of vectors that are all different."""
+    n = len(space)
+    rows = np.arange(split if across else n)
+    chosen = None
+    if aim.method != "exact" and (aim.method == "lsh" or n > SMALL):
+        with record.stage("plan"):
+            chosen, within = _planned(space, split, across, k, aim)
+    parts: list[tuple[Ints, Ints, Floats]] = []
+    if chosen is not None:
+        every = len(rows) * (n - split)
+        allowed = cost_of_all(space, every) if aim.method == "auto" else float("inf")
+        most = Most(aim.memory // PAIR_BYTES, space, within)
+        try:
+            with record.stage("meet", len(chosen.tables)) as tick:
+                found = by_tables(space, chosen, within, split, aim.threads, allowed, most, aim.room, tick)
+            left, right, distance = found.left, found.right, found.distance
+            if not across:
+                left, right = np.concatenate([left, right]), np.concatenate([right, left])
+                distance = np.concatenate([distance, distance])
+            enough = np.bincount(left, minlength=n)[rows] >= k
+            kept = enough[left]
+            parts.append((left[kept], right[kept], distance[kept]))
+            rows = rows[~enough]
+            record.notes["method"] = {
+                "chosen": "lsh", "plan": str(chosen), "within": within, "recall": round(chosen.recall, 6),
+                "left_over": len(rows), "compared": found.compared,
+            }  # fmt: skip
+        except Overrun:
+            chosen = None
+    if chosen is None:
+        record.notes["method"] = {"chosen": "exact", "recall": 1.0}
+    if len(rows):
+        with record.stage("compare", len(rows)) as tick:
+            parts.append(against_all(space, rows, split, k, aim.threads, tick))
+    left, right, distance = (np.concatenate(column) for column in zip(*parts, strict=True))
+    left, right, closeness = best_first(left, right, -distance, k)
+    return left, right, -closeness
+
+
+def _planned(space: Space, split: int, across: bool, k: int, aim: Aim) -> tuple[Plan | None, float]:
+    """Return the cheapest plan and its distance; None if comparing all vectors is cheaper."""
+    every = np.arange(split if across else len(space))
+    some = np.sort(every[np.argsort(uniform(aim.seed, 8, 1, len(every))[0], kind="stable")[:ASKED]])
+    left, _, distance = against_all(space, some, split, k, aim.threads, lambda done: None)
+    farthest = np.array([distance[left == row].max(initial=0) for row in some])
+    total = cost_of_all(space, len(every) * (len(space) - split))
+    best, best_within, least = None, 0.0, float("inf") if aim.method == "lsh" else total
+    for share in SHARES:
+        within = float(np.quantile(farthest, share, method="higher"))
+        known = spread(space, within, split, aim.seed)
+        found = plan(space, within, aim.recall, known, aim.seed, forced=True)
+        if found is not None and (cost := found.nanoseconds + (1 - share) * total) < least:
+            best, best_within, least = found, within, cost
+    return best, best_within
+
+
+def against_all(space: Space, rows: Ints, split: int, k: int, threads: int, tick: Any) -> tuple[Ints, Ints, Floats]:
+    """Compare rows with all vectors from `split` on, but not with themselves; return the k nearest of each, and ties.
+
+    Blocks are compared by quick scores, and a few more than k are looked at exactly. Where rounding could have hidden a
+    nearer one, all whose scores are near enough are looked at.
+    """
+    n = len(space)
+    nothing = np.zeros(0, np.int64)
+    if not len(rows) or n == split:
+        return nothing, nothing, np.zeros(0)
+    wanted = min(k + SPARE, n - split)
+
+    def work(start: int) -> tuple[Ints, Ints, Floats]:
+        some = rows[start : start + HIGH]
+        mine = space.part(some)
+        best = np.full((len(some), wanted), np.inf)
+        columns = np.full((len(some), wanted), n)
+        for first in range(split, n, WIDE):
+            last = min(first + WIDE, n)
+            scores = space.scores(mine, space.part(slice(first, last)))
+            own = np.flatnonzero((some >= first) & (some < last))
+            bound = best[:, -1]
+            if first == split and last - first > wanted:  # what is not among the best of these few is of no interest
+                few = scores[:, : max(FEW, 2 * wanted)]
+                bound = np.partition(few, wanted, axis=1)[:, wanted].astype(np.float64)
+            place, column = np.divmod(np.flatnonzero((scores <= bound[:, None]).ravel()), last - first)
+            score = scores[place, column].astype(np.float64)
+            score[np.isin(place, own) & (column + first == some[place])] = np.inf
+            place = np.concatenate([np.repeat(np.arange(len(some)), wanted), place])
+            column = np.concatenate([columns.ravel(), column + first])
+            score = np.concatenate([best.ravel(), score])
+            _, column, score = best_first(place, column, -score, wanted)
+            best, columns = -score.reshape(len(some), wanted), column.reshape(len(some), wanted)
+        finite = np.isfinite(best)
+        left = np.broadcast_to(some[:, None], columns.shape)[finite]
+        right = columns[finite]
+        found = best_first(left, right, -space.distances(left, right), k)
+        doubtful = np.zeros(len(some), bool)
+        if wanted < n - split and wanted > k and not isinstance(space, Bits):
+            doubtful = best[:, wanted - 1] - best[:, k - 1] <= 2 * space.error()
+        if doubtful.any():
+            sure = ~np.isin(found[0], some[doubtful])
+            again = _settled(space, some[doubtful], best[doubtful, k - 1] + 2 * space.error(), split, k)
+            found = _together(tuple(column[sure] for column in found), again)
+        tick(len(some))
+        left, right, closeness = found
+        return left, right, -closeness
+
+    results = list(in_order(work, range(0, len(rows), HIGH), threads))
+    left, right, distance = (np.concatenate(column) for column in zip(*results, strict=True))
+    return left, right, distance
+
+
+def _settled(space: Space, rows: Ints, bounds: Floats, split: int, k: int) -> tuple[Ints, Ints, Floats]:
+    """Return the k nearest of rows, and how close they are, of all vectors whose scores are within these bounds."""
+    mine = space.part(rows)
+    found = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    for first in range(split, len(space), WIDE):
+        scores = space.scores(mine, space.part(slice(first, first + WIDE)))
+        place, column = np.divmod(np.flatnonzero((scores <= bounds[:, None]).ravel()), scores.shape[1])
+        left, right = rows[place], column + first
+        left, right = left[left != right], right[left != right]
+        left, right, closeness = _together(found, (left, right, -space.distances(left, right)))
+        found = best_first(left, right, closeness, k)
+    return found
+
+
+def _together(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Ints, Ints, Floats]:
+    left, right, closeness = (np.concatenate(columns) for columns in zip(a, b, strict=True))
+    return left, right, closeness

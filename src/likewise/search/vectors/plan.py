@@ -1,0 +1,227 @@
+"""How many bits, in which groups, in how many tables: the cheapest plan that keeps the recall asked for (P2).
+
+Two vectors agree in a group of g bits with a probability q that is known. Of m groups they agree in a binomial number,
+and meet in one of the tables, one for every t of the groups, if they agree in at least t. So few bits make many tables.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.base.arrays import Ints
+from likewise.base.random import uniform
+from likewise.search.vectors.sketch import Samples, Sketcher, sketchers
+from likewise.search.vectors.spaces import Bits, Space
+
+Floats = NDArray[np.float64]
+
+# Nanoseconds on one core, measured by benchmarks/vectors.py --constants; only their ratios matter.
+PRODUCT = 0.06  # one product of a matrix product
+PACK = 0.5  # one bit
+TABLE = 32.0  # one vector in one table
+COMPARE = 9.0  # one pair that meets, and for every word of its bits
+LOOK = 4.5
+GROUP = 2.5  # one group of a pair, to see whether it met before
+VERIFY = 290.0  # one pair by its vectors, and for every component
+COMPONENT = 4.7
+SCORE = 0.6  # one pair of a block, beside the product
+SUM = 0.75  # one component of a pair of a block that is no product
+WORD = 0.45  # one word of a pair of bits
+
+SAMPLE = 1500
+SAMPLE_COST = 1e8
+BINS = 256
+MOST_BITS = 4096
+MOST_TABLES = 4000
+TOGETHER = (1, 2, 3)
+LOOKED = (1, 2, 4, 8)
+
+Sieve = tuple[int, Floats]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far apart the pairs of a collection are: distances, and how many pairs are about that far apart."""
+
+    distances: Floats
+    pairs: Floats
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Groups of bits, and how many of them a table takes; of a pair that meets, some words are looked at first.
+
+    In those at most so many bits may differ.
+    """
+
+    sketcher: Sketcher | None
+    bits: int
+    groups: int
+    together: int
+    words: int
+    looked: int
+    most: int
+    recall: float
+    nanoseconds: float
+
+    @property
+    def tables(self) -> list[tuple[int, ...]]:
+        """The groups of every table."""
+        return list(combinations(range(self.groups), self.together))
+
+    def cuts(self, width: int) -> tuple[Ints, Ints]:
+        """Return where the groups begin, and how many bits they have."""
+        if self.bits:
+            return np.arange(self.groups) * self.bits, np.full(self.groups, self.bits)
+        edges = np.arange(self.groups + 1) * width // self.groups
+        return edges[:-1], np.diff(edges)
+
+    def __str__(self) -> str:
+        size = f"{self.groups} groups of {self.bits} bits" if self.bits else f"{self.groups} blocks of all bits"
+        return f"{math.comb(self.groups, self.together)} tables: {self.together} of {size}"
+
+
+def spread(space: Space, within: float, split: int, seed: int) -> Spread:
+    """Measure distances on a sample of vectors, and scale the counts up.
+
+    What the sample was too small to see may be anywhere between the distance sought and the nearest pair it saw: one
+    more pair is spread there.
+    """
+    n = len(space)
+    size = SAMPLE if space.products else min(SAMPLE, max(200, int(math.sqrt(SAMPLE_COST / cost_of_all(space, 1)))))
+    chosen = np.sort(np.argsort(uniform(seed, 7, 1, n)[0], kind="stable")[:size])
+    rows = space.part(chosen)
+    scores = space.scores(rows, rows)
+    above = np.triu(np.ones(scores.shape, bool), 1)
+    if split:
+        above &= (chosen < split)[:, None] != (chosen < split)[None, :]
+    seen = space.unscored(scores[above])
+    every = float(split * (n - split)) if split else n * (n - 1) / 2
+    if not len(seen):
+        return Spread(np.array([within]), np.array([every]))
+    step = (max(float(seen.max()), within) or 1.0) / BINS
+    pairs = np.bincount(np.minimum(seen / step, BINS - 1).astype(np.int64), minlength=BINS).astype(float)
+    values = (np.arange(BINS, dtype=np.float64) + 0.5) * step
+    unseen = (values > within) & (values < seen.min())
+    pairs[unseen] += 1 / max(1, unseen.sum())
+    return Spread(values, pairs * every / len(seen))
+
+
+def cost_of_all(space: Space, pairs: float) -> float:
+    """Return the work of comparing all pairs, in nanoseconds on one core."""
+    if space.products:
+        return pairs * (PRODUCT * space.dimensions * (1 if space.measure == "angle" else 2) + SCORE)
+    return pairs * (SUM * space.dimensions if not isinstance(space, Bits) else WORD * space.dimensions / 64 + SCORE)
+
+
+def plan(space: Space, within: float, recall: float, known: Spread, seed: int, forced: bool = False) -> Plan | None:
+    """Return the cheapest plan; None if comparing all pairs is cheaper (unless `forced`), or if there is none."""
+    best: Plan | None = None
+    least = math.inf if forced else cost_of_all(space, float(known.pairs.sum()))
+    found = [one for way in sketchers(space, within, seed) for one in _plans(way, within, recall, known)]
+    if isinstance(space, Bits):
+        found += _blocks(space, within, known)
+    for one in found:
+        if one.nanoseconds < least:
+            best, least = one, one.nanoseconds
+    return best
+
+
+def _plans(way: Sketcher, within: float, recall: float, known: Spread) -> list[Plan]:
+    """Return plans of equal groups, one for every number of bits in a group and of groups in a table."""
+    found = []
+    n = len(way.space)
+    differ = way.differ(within)
+    loss = (1 - recall) / 10 if differ is not None else 0.0
+    sieves: dict[int, Sieve] = {}
+    here, single = np.array([within]), way.agree(known.distances)
+    for together in TOGETHER:
+        for bits in range(1, min(way.space.dimensions if isinstance(way, Samples) else 64, 64 // together) + 1):
+            q = float(way.group(here, way.agree(here), bits)[0])
+            groups = _fewest(q, together, recall + loss, MOST_BITS // bits)
+            if groups is None or math.comb(groups, together) > MOST_TABLES:
+                break
+            words = -(-groups * bits // 64)
+            alike = way.group(known.distances, single, bits)
+            meet = math.comb(groups, together) * alike**together
+            met = float(known.pairs @ meet)
+            hashing = PACK + (PRODUCT * way.space.dimensions if differ is not None else 0)
+            tables = n * (64 * words * hashing + math.comb(groups, together) * TABLE)
+            reached = 1 - _fewer(q, together, groups) - loss
+            for looked in LOOKED if differ is not None else (-(-way.space.dimensions // 64),):
+                if looked > words and differ is not None:
+                    break
+                if looked not in sieves:
+                    sieves[looked] = _sieve(way, looked, within, differ, loss, known.distances)
+                most, passing = sieves[looked]
+                passed, verified = known.pairs @ (meet * passing), known.pairs @ (np.minimum(meet, 1) * passing)
+                work = (COMPARE + LOOK * looked) * met + GROUP * groups / 2 * float(passed)
+                work += (VERIFY + COMPONENT * way.space.dimensions) * float(verified)
+                found.append(Plan(way, bits, groups, together, words, looked, most, reached, tables + work))
+    return found
+
+
+def _blocks(space: Bits, within: float, known: Spread) -> list[Plan]:
+    """Return plans that miss nothing: d bits that differ leave t of d + t blocks alone."""
+    found = []
+    for together in TOGETHER:
+        groups = int(within) + together
+        tables = math.comb(groups, together)
+        if tables > MOST_TABLES or groups > space.dimensions or together * -(-space.dimensions // groups) > 64:
+            continue
+        bits = together * space.dimensions // groups
+        meet = Samples(space, 0).group(known.distances, known.distances, bits) * tables
+        looked = -(-space.dimensions // 64)
+        cost = len(space) * tables * TABLE + (COMPARE + LOOK * looked) * float(known.pairs @ meet)
+        found.append(Plan(None, 0, groups, together, 0, looked, int(within), 1.0, cost))
+    return found
+
+
+def _fewest(q: float, together: int, recall: float, most: int) -> int | None:
+    """Return the fewest groups of which at least `together` agree with this probability; None if more than `most`."""
+    if most < together or 1 - _fewer(q, together, most) < recall:
+        return None
+    low, high = together, most
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if 1 - _fewer(q, together, middle) >= recall else (middle + 1, high)
+    return low
+
+
+def _fewer(q: float, together: int, groups: int) -> float:
+    """Return the probability that fewer than `together` of the groups agree."""
+    return sum(math.comb(groups, i) * q**i * (1 - q) ** (groups - i) for i in range(together))
+
+
+def _most_differing(bits: int, p: float, loss: float) -> int:
+    """Return the least number that a binomial number of bits exceeds with probability at most `loss`."""
+    left, most = _tail(bits, p), 0
+    while left[most] > loss:
+        most += 1
+    return most
+
+
+def _tail(bits: int, p: float) -> Floats:
+    """Return the probabilities that a binomial number exceeds 0, 1, …, bits."""
+    if not 0 < p < 1:
+        return np.where(np.arange(bits + 1) < (bits if p >= 1 else 0), 1.0, 0.0)
+    k = np.arange(bits + 1)
+    logs = np.cumsum(np.log(np.concatenate([[1.0], (bits - k[:-1]) / (k[:-1] + 1)])))
+    mass = np.exp(logs + k * math.log(p) + (bits - k) * math.log1p(-p))
+    return np.concatenate([np.cumsum(mass[::-1])[::-1][1:], [0.0]])
+
+
+def _sieve(way: Sketcher, looked: int, within: float, differ: float | None, loss: float, distances: Floats) -> Sieve:
+    """Return how many bits of so many words may differ, and about how likely no more do at these distances."""
+    if differ is None:
+        return int(within), (distances <= within).astype(float)
+    bits = 64 * looked
+    most = _most_differing(bits, differ, loss)
+    p = 1 - way.agree(distances)
+    away = (most + 0.5 - p * bits) / np.sqrt(np.maximum(p * (1 - p) * bits, 1e-9))
+    return most, 1 / (1 + np.exp(np.clip(-1.702 * away, -700, 700)))

@@ -1,0 +1,160 @@
+"""Vectors to bits: the nearer two vectors are, the more of their bits agree, with a probability that is known.
+
+Bits come in groups; two vectors meet in a table if they agree in all bits of its groups.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.base.parallel import in_order
+from likewise.base.random import uniform
+from likewise.families.stripes import Stripes
+from likewise.families.vectors import Hyperplanes
+from likewise.kernels.vector_tables import pack_chosen, pack_parities, pack_signs
+from likewise.search.vectors.spaces import ROWS, Angle, Bits, Euclid, Space
+
+Floats = NDArray[np.float64]
+Words = NDArray[np.uint64]
+STRIPES = (1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0)
+"""Widths of stripes that are considered, as multiples of the distance sought."""
+FINE = 500.0
+"""Numbers of stripes up to which single precision tells which one a point is in."""
+
+
+class Sketcher(ABC):
+    """A way to make bits of the vectors of a space."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+
+    @abstractmethod
+    def agree(self, d: Floats) -> Floats:
+        """Return the probability that vectors at distance d agree in a bit."""
+
+    def group(self, d: Floats, agree: Floats, bits: int) -> Floats:
+        """Return the probability that they agree in a whole group of bits, if in one they do with this probability."""
+        return np.asarray(agree**bits)
+
+    @abstractmethod
+    def fill(self, groups: int, bits: int, out: Words, threads: int) -> None:
+        """Write words of 64 bits for every vector; the first bits are the groups, one after the other."""
+
+    def differ(self, d: float) -> float | None:
+        """Return the probability that a bit differs at distance d; None if the bits given are compared themselves."""
+        return 1 - float(self.agree(np.array([d]))[0])
+
+
+class _Projected(Sketcher):
+    """Bits from the lengths of vectors along random directions."""
+
+    wide = False
+
+    @abstractmethod
+    def _directions(self, n: int) -> tuple[Floats, Floats]:
+        """Return n directions, and what is added to the lengths along them."""
+
+    @abstractmethod
+    def _pack(self, lengths: NDArray[Any], words: Words) -> None:
+        """Turn lengths into bits."""
+
+    def fill(self, groups: int, bits: int, out: Words, threads: int) -> None:
+        """Write the bits, by products of matrices."""
+        kind: Any = np.float64 if self.wide else np.float32
+        directions, added = self._directions(64 * out.shape[1])
+        across, added = np.ascontiguousarray(directions.T, kind), added.astype(kind)
+
+        def work(start: int) -> None:
+            lengths = self.space.part(slice(start, start + ROWS)).astype(kind, copy=False) @ across
+            lengths += added
+            self._pack(lengths, out[start : start + ROWS])
+
+        for _ in in_order(work, range(0, len(self.space), ROWS), threads):
+            pass
+
+
+class Signs(_Projected):
+    """On which side of random hyperplanes vectors lie."""
+
+    def __init__(self, space: Space, seed: int) -> None:
+        super().__init__(space)
+        self.family = Hyperplanes(seed)
+
+    def agree(self, d: Floats) -> Floats:
+        """Return 1 − d/180."""
+        return np.asarray(self.family.collision(d))
+
+    def _directions(self, n: int) -> tuple[Floats, Floats]:
+        return self.family.directions(n, self.space.dimensions), np.zeros(n)
+
+    def _pack(self, lengths: NDArray[Any], words: Words) -> None:
+        pack_signs(lengths, words)
+
+
+class Parities(_Projected):
+    """In an odd or an even stripe of each of many random lines."""
+
+    def __init__(self, space: Space, width: float, seed: int) -> None:
+        super().__init__(space)
+        self.family = Stripes(width, "L2" if isinstance(space, Euclid) else "L1", seed)
+        self.wide = self.family.unit == "L1" or space.largest * space.dimensions**0.5 > FINE * width
+
+    def agree(self, d: Floats) -> Floats:
+        """Return the series of `Stripes`."""
+        return np.asarray(self.family.collision(d))
+
+    def _directions(self, n: int) -> tuple[Floats, Floats]:
+        return self.family.directions(n, self.space.dimensions) / self.family.a, self.family.begins(n)
+
+    def _pack(self, lengths: NDArray[Any], words: Words) -> None:
+        pack_parities(lengths, words)
+
+
+class Samples(Sketcher):
+    """Some of the bits given: in every group different ones, chosen at random."""
+
+    def __init__(self, space: Bits, seed: int) -> None:
+        super().__init__(space)
+        self.seed = seed
+        self._known: tuple[Floats | None, Floats] = None, np.zeros((0, 0))
+
+    def agree(self, d: Floats) -> Floats:
+        """Return 1 − d/n."""
+        return np.asarray(1 - d / self.space.dimensions)
+
+    def group(self, d: Floats, agree: Floats, bits: int) -> Floats:
+        """Return the probability that none of `bits` different places, of all there are, is one of d."""
+        if self._known[0] is not d:
+            width = self.space.dimensions
+            left = np.arange(min(64, width))[:, None]
+            free = np.maximum(width - d[None, :] - left, 0) / (width - left)
+            self._known = d, np.cumprod(free, axis=0, dtype=np.float64)
+        found: Floats = self._known[1][bits - 1]
+        return found
+
+    def differ(self, d: float) -> None:
+        """Return None."""
+
+    def fill(self, groups: int, bits: int, out: Words, threads: int) -> None:
+        """Write the chosen bits."""
+        order = np.argsort(uniform(self.seed, 6, groups, self.space.dimensions), axis=1, kind="stable")
+        places = order[:, :bits].ravel().astype(np.int64)
+
+        def work(start: int) -> None:
+            pack_chosen(self.space.part(slice(start, start + ROWS)), places, out[start : start + ROWS])
+
+        for _ in in_order(work, range(0, len(self.space), ROWS), threads):
+            pass
+
+
+def sketchers(space: Space, within: float, seed: int) -> list[Sketcher]:
+    """Return the ways to make bits for pairs within a distance."""
+    if isinstance(space, Angle):
+        return [Signs(space, seed)]
+    if isinstance(space, Bits):
+        return [Samples(space, seed)]
+    return [Parities(space, width * within, seed) for width in STRIPES] if within > 0 else []

@@ -1,0 +1,103 @@
+"""What all shinglers share: parameters, sets of whole collections, and the border to the kernels."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts, concatenate
+from likewise.errors import ParameterError
+
+if TYPE_CHECKING:
+    from likewise.kernels.documents import Recipe
+
+Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
+FORMS = get_args(Form)
+
+
+@dataclass(frozen=True)
+class Shingler:
+    """What all shinglers share: k, folding, the Unicode normal form, bits of a hash, set or bag.
+
+    bits: 64 or 32. Two different shingles get the same hash with probability 2**-bits: among a billion different
+    shingles one expects 0.03 collisions with 64 bits, 116 million with 32.
+    bag: repeated shingles count as often as they occur; similarity is then Σ min / Σ max of the counts.
+    """
+
+    k: int
+    casefold: bool = False
+    normalize: Form | None = None
+    bits: int = 64
+    bag: bool = False
+
+    name: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        owner = type(self).__name__
+        if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= 1000:
+            raise ParameterError.of(owner, "k", "a whole number from 1 to 1000", self.k)
+        if self.normalize is not None and self.normalize not in FORMS:
+            raise ParameterError.of(owner, "normalize", f"None or one of {', '.join(FORMS)}", self.normalize)
+        if self.bits not in (32, 64):
+            raise ParameterError.of(owner, "bits", "32 or 64", self.bits)
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.k}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameters, for run.json."""
+        return {"shingle": str(self), **{key: value for key, value in asdict(self).items() if key != "k"}}
+
+    def units(self, text: str) -> list[str]:
+        """Return the units of one document, folded: its characters or its words."""
+        raise NotImplementedError
+
+    def shingles(self, text: str) -> list[str]:
+        """Return the different shingles of one document as text, in order of first appearance."""
+        units = self.units(text)
+        glue = "" if self.name == "chars" else " "
+        runs = [units[i : i + self.k] for i in range(len(units) - self.k + 1)] or ([units] if units else [])
+        return list(dict.fromkeys(glue.join(run) for run in runs))
+
+    def sets(self, texts: Any) -> Sets:
+        """Shingle a list of strings or an Arrow string array; the sets keep the order of first appearance."""
+        whole = Texts.of(texts)
+        parts = [self.chunk_sets(chunk.load(), np.arange(len(chunk))) for chunk in whole.chunks]
+        sets = concatenate(parts)
+        return Sets(sets.values.astype(np.uint32), sets.offsets) if self.bits == 32 else sets
+
+    def recipe(self) -> Recipe:
+        """Return what the kernels must know."""
+        raise NotImplementedError
+
+    def prepare(self, chunk: TextChunk) -> TextChunk:
+        """Bring a chunk to the normal form asked for."""
+        if self.normalize is None or not (chunk.data >= 128).any():
+            return chunk
+        buffers = [None, pa.py_buffer(chunk.offsets), pa.py_buffer(chunk.data)]
+        array = pa.Array.from_buffers(pa.large_string(), len(chunk), buffers)
+        return TextChunk.from_arrow(pc.utf8_normalize(array, form=self.normalize))
+
+    def chunk_sets(self, chunk: TextChunk, rows: Ints, common: Hashes | None = None) -> Sets:
+        """Shingle these rows of a chunk; the shingles in the table `common` are left out."""
+        from likewise.kernels.documents import set_documents
+
+        chunk = self.prepare(chunk)
+        recipe = self.recipe()
+        if common is not None:
+            recipe = recipe._replace(common=common)
+        parts: list[Sets] = []
+        while len(rows):
+            lengths = chunk.offsets[rows + 1] - chunk.offsets[rows]
+            room = max(int(lengths.sum()) // (4 if recipe.words else 1), int(lengths[0]) * 3 // 2) + len(rows)
+            values = np.empty(room, np.uint64)
+            offsets = np.empty(len(rows) + 1, np.int64)
+            written = set_documents(chunk.data, chunk.offsets, rows, recipe, values, offsets)
+            done = int(np.argmin(offsets)) - 1 if offsets[-1] < 0 else len(rows)
+            parts.append(Sets(values[:written].copy(), offsets[: done + 1].copy()))
+            rows = rows[done:]
+        return concatenate(parts)

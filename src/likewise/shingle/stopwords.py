@@ -1,0 +1,275 @@
+"""Stop-word shingles: of a page with an article, they are mostly the article's (§3.2.4, §3.8.6 of the chapter)."""
+
+from __future__ import annotations
+
+import functools
+import os
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from likewise.base.arrays import Hashes, Ints, TextChunk
+from likewise.base.tokens import hash_column
+from likewise.errors import ParameterError
+from likewise.kernels.common_shingles import fill_table, slot_of
+from likewise.shingle.base import Form, Shingler
+from likewise.shingle.unicode import MARK, fold, folding_tables, split_words, unicode_tables
+
+if TYPE_CHECKING:
+    from likewise.kernels.documents import Recipe
+from importlib import resources
+
+from likewise.errors import InputError, MissingInput
+
+UNKNOWN, EMPTY = -1, -2
+
+
+@dataclass(frozen=True, init=False)
+class StopWords(Shingler):
+    """Stop-word shingles (S3; §3.2.4, §3.8.6): every stop word with the two words that follow it.
+
+    Prose is full of stop words; menus, advertisements and lists of headlines have few. So the article counts for more
+    than what stands around it on the page.
+
+    languages: one ("de", "german"), several ("en+fr" or a list; a word of any of them is a stop word), or "auto": for
+    each document the language it has most stop words of. By default English, unless there are words or letters.
+    words: your own. letters: every word of at most so many letters is a stop word. k: the stop word and k - 1 more.
+    A document in which no k words begin with a stop word is one single shingle, as one of fewer than k words is: it is
+    similar to documents of the same words only.
+
+    >>> StopWords("en").shingles("Buy Sudzo. I recommend that you buy Sudzo for your laundry.")
+    ['i recommend that', 'that you buy', 'you buy sudzo', 'for your laundry']
+    """
+
+    k: int = 3
+    casefold: bool = True
+    languages: tuple[str, ...] = ("en",)
+    words: tuple[str, ...] = ()
+    letters: int = 0
+
+    name: ClassVar[str] = "stopwords"
+
+    def __init__(
+        self,
+        languages: str | Iterable[str] | None = None,
+        *,
+        words: Iterable[str] | None = None,
+        letters: int = 0,
+        k: int = 3,
+        casefold: bool = True,
+        normalize: Form | None = None,
+        bits: int = 64,
+        bag: bool = False,
+    ) -> None:
+        if isinstance(words, str):
+            raise ParameterError.of("StopWords", "words", "a list of words", words)
+        if languages is None:
+            languages = ("en",) if words is None and not letters else ()
+        several = languages.split("+") if isinstance(languages, str) else list(languages)
+        given: dict[str, Any] = {
+            "k": k,
+            "casefold": casefold,
+            "normalize": normalize,
+            "bits": bits,
+            "bag": bag,
+            "letters": letters,
+        }
+        given["languages"] = tuple(dict.fromkeys(map(language_code, several)))
+        given["words"] = tuple(dict.fromkeys(map(str, words or ())))
+        for field, value in given.items():
+            object.__setattr__(self, field, value)
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.letters, bool) or not isinstance(self.letters, int) or not 0 <= self.letters <= 100:
+            raise ParameterError.of("StopWords", "letters", "a whole number from 0 to 100", self.letters)
+        if AUTO in self.languages and len(self.languages) > 1:
+            raise ParameterError.of("StopWords", "languages", f"{AUTO} alone, or languages", self.languages)
+        if not self.letters and not self._masks():
+            raise ParameterError("StopWords has no stop words: give a language, or words of your own.")
+
+    def __str__(self) -> str:
+        own = ["own"] if self.words else []
+        rule = [f"letters={self.letters}"] if self.letters else []
+        return f"{self.name}:{'+'.join([*self.languages, *own, *rule])}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameters, for run.json."""
+        lists = {"languages": list(self.languages), "words": list(self.words)}
+        return {**super().to_dict(), "k": self.k, **lists}
+
+    @classmethod
+    def frequent(cls, texts: Iterable[str], count: int = 200, **options: Any) -> StopWords:
+        """Return stop words that are the most frequent words of a collection, or of a sample of it.
+
+        >>> StopWords.frequent(["the cat and the dog", "the end"], 1).words
+        ('the',)
+        """
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ParameterError.of("StopWords.frequent", "count", "a positive whole number", count)
+        plain = cls(**options)
+        counts = Counter(word for text in texts for word in plain.units(text))
+        best = sorted(counts, key=lambda word: (-counts[word], word))[:count]
+        return cls(**{**options, "languages": (), "words": best})
+
+    @property
+    def tongues(self) -> tuple[str, ...]:
+        """The languages that a document may be found to be written in; several with "auto" only."""
+        return tuple(stop_lists()) if self.languages == (AUTO,) else ("+".join(self.languages) or "own",)
+
+    def units(self, text: str) -> list[str]:
+        """Return the words, folded."""
+        return [fold(word) for word in self._bare(text)] if self.casefold else self._bare(text)
+
+    def shingles(self, text: str) -> list[str]:
+        """Return the different shingles of one document as text, in order of first appearance."""
+        units, bare, masks = self.units(text), self._bare(text), self._masks()
+        votes = [sum(masks.get(unit, 0) >> bit & 1 for unit in units) for bit in range(len(self.tongues))]
+        bit = votes.index(max(votes))
+        stops = [masks.get(unit, 0) >> bit & 1 or self._short(word) for unit, word in zip(units, bare, strict=True)]
+        firsts = [i for i, stop in enumerate(stops[: max(0, len(units) - self.k + 1)]) if stop]
+        runs = [units[i : i + self.k] for i in firsts] or ([units] if units else [])
+        return list(dict.fromkeys(" ".join(run) for run in runs))
+
+    def _bare(self, text: str) -> list[str]:
+        """Return the words as they stand there."""
+        return list(split_words(unicodedata.normalize(self.normalize, text) if self.normalize else text))
+
+    def _short(self, word: str) -> bool:
+        kinds, _, _ = unicode_tables()
+        return bool(self.letters) and sum(kinds[ord(char)] != MARK for char in word) <= self.letters
+
+    def _masks(self) -> dict[str, int]:
+        """Return every stop word as it may stand in a document, folded, and in which of `tongues` it is one."""
+        return _masks(self.languages, self.words, self.casefold, self.normalize)
+
+    def recipe(self) -> Recipe:
+        """Return what the kernels must know."""
+        from likewise.kernels.documents import Recipe
+
+        kinds, folds, expansions = folding_tables(self.casefold)
+        stops, masks = _stop_table(self)
+        hashes = np.zeros(128, np.uint64)
+        plain = Recipe(True, self.k, 0, self.bits == 32, self.bag, self.casefold, hashes, kinds, folds, expansions)
+        return plain._replace(stops=stops, tongues=masks, languages=len(self.tongues), letters=self.letters)
+
+    def survey(self, chunk: TextChunk) -> Ints:
+        """Return for every document which of `tongues` it is written in; UNKNOWN if no shingle begins with a stop word.
+
+        EMPTY: it has no word at all.
+        """
+        from likewise.kernels.documents import survey_documents
+
+        chunk = self.prepare(chunk)
+        languages, sizes = np.empty(len(chunk), np.int64), np.empty(len(chunk), np.int64)
+        survey_documents(chunk.data, chunk.offsets, np.arange(len(chunk)), self.recipe(), languages, sizes)
+        return np.where(sizes == 0, EMPTY, languages)
+
+
+@functools.lru_cache(16)
+def _masks(languages: tuple[str, ...], words: tuple[str, ...], casefold: bool, form: Form | None) -> dict[str, int]:
+    """Return every stop word as it may stand in a document, folded, and in which languages it is one, as bits."""
+    auto = languages == (AUTO,)
+    every = (1 << len(stop_lists())) - 1 if auto else 1
+    lists = [(words, every)]
+    for bit, code in enumerate(stop_lists() if auto else languages):
+        lists.append((stop_lists()[code][1], 1 << bit if auto else 1))
+    masks: dict[str, int] = {}
+    for listed, mask in lists:
+        text = " ".join(listed)
+        text = text if casefold else " ".join([text, text.upper(), *(word.capitalize() for word in listed)])
+        for word in split_words(unicodedata.normalize(form, text) if form else text):
+            spelled = fold(word) if casefold else word
+            masks[spelled] = masks.get(spelled, 0) | mask
+    return masks
+
+
+@functools.lru_cache(8)
+def _stop_table(shingler: StopWords) -> tuple[Hashes, Hashes]:
+    """Return a hash table of the stop words (see kernels/common.py), and their languages as bits at the same places."""
+    masks = shingler._masks()
+    hashes = hash_column(pa.array(list(masks), pa.large_string()))
+    table = np.zeros(1 << max(1, (2 * len(masks)).bit_length()), np.uint64)
+    fill_table(hashes[hashes != 0], table)
+    bits = np.zeros(len(table), np.uint64)
+    for value, mask in zip(hashes, masks.values(), strict=True):
+        bits[slot_of(table, value)] = mask
+    return table, bits
+
+
+def parse_list(spec: str) -> dict[str, Any]:
+    """Read what stands behind "stopwords:": languages, files of words, letters=N, with + between them.
+
+    >>> parse_list("en+de"), parse_list("letters=3")
+    ({'languages': ['en', 'de']}, {'letters': 3})
+    """
+    if not spec:
+        return {}
+    found: dict[str, Any] = {}
+    for part in [spec] if os.path.exists(spec) else spec.split("+"):
+        rule, _, number = part.partition("=")
+        if rule == "letters" and number.isdecimal():
+            found["letters"] = int(number)
+        elif os.path.exists(part) or os.sep in part or "." in part:
+            found["words"] = [*found.get("words", []), *read_words(part)]
+        else:
+            found.setdefault("languages", []).append(part)
+    return found
+
+
+AUTO = "auto"
+
+
+@functools.cache
+def stop_lists() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return name and words of every language that has a list, by its code; stopwords.txt says where they are from."""
+    lists = {}
+    text = resources.files("likewise.shingle").joinpath("stopwords.txt").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            code, name, *words = line.split()
+            lists[code] = (name, tuple(words))
+    return lists
+
+
+def language_code(language: str) -> str:
+    """Return the code of a language that is named by its code or in English, or "auto".
+
+    >>> language_code("en"), language_code("German")
+    ('en', 'de')
+    """
+    wanted = str(language).lower()
+    for code, (name, _) in stop_lists().items():
+        if wanted in (code, name):
+            return code
+    if wanted == AUTO:
+        return AUTO
+    known = ", ".join(stop_lists())
+    raise ParameterError(
+        f"There are no stop words for {language!r}. Known are {known} and {AUTO}; "
+        "or name a file with words of your own: stopwords:FILE"
+    )
+
+
+def read_words(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Return the words in a UTF-8 file, one or more a line; what follows a # is a remark."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            words = [word for line in file for word in line.partition("#")[0].split()]
+    except FileNotFoundError as error:
+        raise MissingInput(f"{path}: there is no such file of stop words; check the name") from error
+    except IsADirectoryError as error:
+        raise InputError(f"{path}: this is a folder; name a file with stop words, one a line") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: the list of stop words is not valid UTF-8; save it as UTF-8") from error
+    except OSError as error:
+        raise InputError(f"{path}: the list of stop words cannot be read: {error.strerror or error}") from error
+    if not words:
+        raise InputError(f"{path}: there are no stop words in this file; write one a line")
+    return tuple(dict.fromkeys(words))

@@ -1,0 +1,140 @@
+"""URLs to sets: positional bigrams of their tokens (S4), by which hosts with the same pages are found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts, concatenate
+from likewise.base.tokens import hash_column
+from likewise.errors import ParameterError
+
+STOP = ("htm", "html", "txt", "main", "index", "home", "bin", "cgi")
+WAYS = {None: 0, "start": 1, "end": 2}
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:)?//")
+ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
+LETTERS = re.compile(rb"[A-Za-z\x80-\xff]+")
+MOST_TOKENS = 256
+BATCH = 1 << 16
+
+
+@dataclass(frozen=True)
+class Urls:
+    """Positional bigrams of the tokens of URLs (S4): each two neighbouring tokens, and where they stand.
+
+    Capitals become small letters; punctuation and digits separate tokens; frequent components (`stop`) are dropped.
+    What stands before the host (scheme, user) and behind a # is left out. A URL of one token has one shingle, the token
+    and nothing; a URL of none has none. Only the first 256 tokens count.
+
+    host: tokens of the host, too; False: of path and query only.
+    position: "start", counted from the first token; "end", from the last, so that /pub/debian/pool/main and
+    /debian/pool/main have most of their shingles in common; None, not at all.
+    bits, bag: as with other shinglers.
+
+    >>> Urls().tokens("www6.infoseek.com")
+    ['www', 'infoseek', 'com']
+    >>> Urls().shingles("/cellblock16/inmates/dilbert/personal/foo.htm")  # doctest: +NORMALIZE_WHITESPACE
+    [('cellblock', 'inmates', 0), ('inmates', 'dilbert', 1), ('dilbert', 'personal', 2),
+     ('personal', 'foo', 3)]
+    """
+
+    stop: Iterable[str] = STOP
+    host: bool = True
+    position: str | None = "start"
+    bits: int = 64
+    bag: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.stop, str):
+            raise ParameterError.of("Urls", "stop", "a list of components", self.stop)
+        object.__setattr__(self, "stop", tuple(dict.fromkeys(map(_small, self.stop))))
+        for word in self.stop:
+            if not LETTERS.fullmatch(word.encode()):
+                raise ParameterError.of("Urls", "stop", "components of letters only", word)
+        if self.position not in WAYS:
+            raise ParameterError.of("Urls", "position", "'start', 'end' or None", self.position)
+        if self.bits not in (32, 64):
+            raise ParameterError.of("Urls", "bits", "32 or 64", self.bits)
+
+    def __str__(self) -> str:
+        return "urls"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameters, for run.json."""
+        return {"shingle": str(self), **asdict(replace(self, stop=()))} | {"stop": list(self.stop)}
+
+    def tokens(self, url: str) -> list[str]:
+        """Return the tokens of a URL, stop components dropped."""
+        url = url.partition("#")[0]
+        scheme = SCHEME.match(url)
+        rest = url[scheme.end() :] if scheme else url
+        if scheme or not url.startswith("/"):
+            cut = min((place for place in map(rest.find, "/?") if place >= 0), default=len(rest))
+            rest = rest[:cut].rpartition("@")[2] + rest[cut:] if self.host else rest[cut:]
+        plain = ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), rest.encode())
+        words = (word.lower().decode(errors="replace") for word in LETTERS.findall(plain))
+        return [word for word in words if word not in self.stop][:MOST_TOKENS]
+
+    def shingles(self, url: str) -> list[tuple[str, str, int]]:
+        """Return the different shingles of a URL: two tokens and their place."""
+        tokens = self.tokens(url)
+        if len(tokens) == 1:
+            return [(tokens[0], "", 0)]
+        last = len(tokens) - 2
+        places = {"start": range(last + 1), "end": range(last, -1, -1), None: [0] * (last + 1)}[self.position]
+        return list(dict.fromkeys(zip(tokens, tokens[1:], places, strict=False)))
+
+    def sets(self, urls: Any) -> Sets:
+        """Return the set of hashed shingles of each URL of a list or an Arrow column."""
+        parts = []
+        for chunk in Texts.of(urls).chunks:
+            loaded = chunk.load()
+            parts += [
+                self.united(loaded, np.arange(start, min(start + BATCH, len(loaded))))
+                for start in range(0, len(loaded), BATCH)
+            ]
+        return concatenate(parts)
+
+    def united(self, chunk: TextChunk, rows: Ints, ends: Ints | None = None) -> Sets:
+        """Return the set of each of these URLs, or that of each run of them which ends before one of `ends`."""
+        from likewise.kernels.sets import sets_of_hashes
+
+        hashes = self._hashes(chunk, rows)
+        offsets = hashes.offsets if ends is None else hashes.offsets[np.concatenate([[0], ends])]
+        values = hashes.values >> np.uint64(32) if self.bits == 32 else hashes.values
+        out, out_offsets = np.empty(len(values), np.uint64), np.empty(len(offsets), np.int64)
+        made = Sets(out[: sets_of_hashes(values, offsets, self.bag, out, out_offsets)], out_offsets)
+        return Sets(made.values.astype(np.uint32), made.offsets) if self.bits == 32 else made
+
+    def stop_table(self) -> Hashes:
+        """Return the hashes of the stop components as a table for kernels."""
+        from likewise.kernels.common_shingles import fill_table
+
+        hashes = hash_column(pa.array(list(self.stop), pa.large_string()))
+        table = np.zeros(1 << max(1, (2 * len(hashes)).bit_length()), np.uint64)
+        fill_table(hashes[hashes != 0], table)
+        return table
+
+    def _hashes(self, chunk: TextChunk, rows: Ints) -> Sets:
+        from likewise.kernels.urls import shingle_urls
+
+        words = self.stop_table()
+        parts: list[Sets] = []
+        while len(rows):
+            room = int((chunk.offsets[rows + 1] - chunk.offsets[rows]).sum()) // 2 + 2 * MOST_TOKENS
+            values, offsets = np.empty(room, np.uint64), np.empty(len(rows) + 1, np.int64)
+            way = WAYS[self.position]
+            done = shingle_urls(chunk.data, chunk.offsets, rows, self.host, way, words, values, offsets)
+            parts.append(Sets(values[: offsets[done]].copy(), offsets[: done + 1].copy()))
+            rows = rows[done:]
+        return concatenate(parts)
+
+
+def _small(word: str) -> str:
+    """Return a component as tokens are: capitals of ASCII made small."""
+    return str(word).encode().lower().decode()

@@ -1,0 +1,149 @@
+"""Documents in a file: every chunk comes back as it was, and in its place."""
+
+import io
+import tempfile
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from likewise.base.arrays import TextChunk, Texts
+from likewise.io.spill import Spill, TextBuilder, stored_chunks
+
+TEXTS = st.lists(st.text(max_size=9) | st.sampled_from(["", "\0", "é中\U0001f600", "a" * 300]), max_size=8)
+
+
+def chunk_of(texts, before=(), after=()):
+    """A chunk that is a slice of a longer array, so that its offsets do not start at 0."""
+    whole = pa.array([*before, *texts, *after], pa.string())
+    return TextChunk.from_arrow(whole.slice(len(before), len(texts)))
+
+
+def texts_of(chunk):
+    return [chunk.text(i) for i in range(len(chunk))]
+
+
+CHUNKS = st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=6)
+
+
+def stored(chunks, folder, threads):
+    path = Path(folder) / "texts"
+    with open(path, "wb") as out:
+        spill = Spill(out, threads)
+        for chunk in chunks:
+            spill.add(chunk)
+        table = spill.finish()
+    return stored_chunks(path, table)
+
+
+@given(CHUNKS, st.integers(1, 3))
+@example([([], [], [])], 1)
+@example([(["x"], [], ["y"]), (["abc"], ["", "", ""], [])], 2)
+def test_chunks_come_back(made, threads):
+    chunks = [chunk_of(texts, before, after) for before, texts, after in made]
+    with tempfile.TemporaryDirectory() as folder:
+        back = stored(chunks, folder, threads)
+        assert [len(chunk) for chunk in back] == [len(texts) for _, texts, _ in made]
+        for chunk, (_, texts, _) in zip(back, made, strict=True):
+            loaded = chunk.load()
+            assert texts_of(loaded) == texts
+            assert loaded.offsets[0] == 0
+            assert loaded.offsets.dtype == np.int64
+            assert len(loaded.data) == loaded.offsets[-1] == sum(len(text.encode()) for text in texts)
+            assert loaded.data.ctypes.data % 8 == 0, "kernels read eight bytes at a time"
+            assert not loaded.data.flags.writeable
+        assert list(map(texts_of, (chunk.load() for chunk in reversed(back)))) == [texts for _, texts, _ in made][::-1]
+
+
+def test_no_chunks(tmp_path):
+    assert stored([], tmp_path, 2) == []
+
+
+def test_text_is_packed(tmp_path):
+    texts = ["the very same words "] * 5000
+    stored([chunk_of(texts)], tmp_path, 1)
+    assert (tmp_path / "texts").stat().st_size < 20 * 5000 / 4
+
+
+def test_noise_that_cannot_be_packed(tmp_path):
+    random = np.random.default_rng(1)
+    texts = ["".join(map(chr, random.integers(32, 0xD7FF, 5000))) for _ in range(20)]
+    [back] = stored([chunk_of(texts)], tmp_path, 1)
+    assert texts_of(back.load()) == texts
+
+
+def no_packers():
+    return not [thread for thread in threading.enumerate() if thread.name.startswith("likewise-pack")]
+
+
+class Full(io.BytesIO):
+    """A file on a disk that is soon full."""
+
+    def write(self, content):
+        if self.tell() > 100:
+            raise OSError(28, "No space left on device")
+        return super().write(content)
+
+
+def test_an_error_of_the_disk_comes_out_and_leaves_no_thread():
+    spill, added = Spill(Full(), 2), []
+
+    def add_all():
+        for number in range(1000):
+            added.append(number)
+            spill.add(chunk_of([str(number) * 50]))
+
+    with pytest.raises(OSError, match="No space left"):
+        add_all()
+    assert len(added) < 20
+    spill.close()
+    assert no_packers()
+
+
+# in memory as long as there is room
+
+
+@given(CHUNKS, st.none() | st.integers(0, 400), st.integers(1, 3))
+def test_documents_go_to_a_file_when_there_are_too_many(made, limit, threads):
+    chunks = [chunk_of(texts, before, after) for before, texts, after in made]
+    total = sum(len(text.encode()) for _, texts, _ in made for text in texts)
+    with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "texts", "wb") as out:
+        begun = []
+        builder = TextBuilder(limit, lambda: begun.append(True) or out, threads)
+        for chunk in chunks:
+            builder.add(chunk)
+        held, table = builder.finish()
+        out.flush()
+        assert builder.bytes == total
+        spilled = limit is not None and total > limit
+        assert begun == [True] * spilled
+        assert (table is not None) == spilled
+        kept = stored_chunks(Path(folder) / "texts", table) if spilled else list(held)
+        assert not (spilled and list(held)), "nothing stays in memory"
+        texts = Texts(kept)
+        assert [texts[row] for row in range(len(texts))] == [text for _, texts, _ in made for text in texts]
+        builder.close()
+    assert no_packers()
+
+
+def test_the_file_is_begun_when_the_limit_is_passed_and_not_before(tmp_path):
+    moments = []
+    with open(tmp_path / "texts", "wb") as out:
+        builder = TextBuilder(10, lambda: moments.append(builder.bytes) or out, 1)
+        for text in ("12345", "67890", "", "x", "more"):
+            builder.add(chunk_of([text]))
+        builder.finish()
+    assert moments == [11]
+
+
+def test_a_builder_that_is_given_up_leaves_no_thread(tmp_path):
+    with open(tmp_path / "texts", "wb") as out:
+        builder = TextBuilder(0, lambda: out, 3)
+        builder.add(chunk_of(["a"]))
+        builder.close()
+        builder.close()
+    assert no_packers()

@@ -1,0 +1,78 @@
+"""Slow truth about killed runs and little memory, run by `make soak`: the same bytes, whatever happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+import runs
+from likewise.io.workspace import WORK
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
+
+KILLS = int(os.environ.get("LIKEWISE_SOAK_KILLS", "100"))
+SEED = int(os.environ.get("LIKEWISE_SOAK_SEED", "20"))
+BANDING = ("--bands", "90", "--rows", "6")
+
+
+def test_a_hundred_kills(tmp_path: Path) -> None:
+    """X2: killed at random moments, again and again, with other memory and other threads each time."""
+    rng = random.Random(SEED)
+    print(f"LIKEWISE_SOAK_SEED={SEED} LIKEWISE_SOAK_KILLS={KILLS}")
+    source = runs.corpus(tmp_path / "corpus.parquet", 40_000)
+    for _ in range(2):  # the first may have to compile
+        begun = time.monotonic()
+        code, _, errors = runs.dedup(source, tmp_path / "whole", "--memory", "64MiB", *BANDING)
+        seconds = time.monotonic() - begun
+        assert code == 0, errors
+    expected = runs.answer(tmp_path / "whole")
+    kills, answers, resumed = 0, 0, set()
+    while kills < KILLS:
+        out, spill = tmp_path / "out", tmp_path / "spill"
+        place = ("--spill", str(spill)) if rng.random() < 0.3 else ()
+        if rng.random() < 0.3:
+            shutil.copytree(tmp_path / "whole", out)
+        left = rng.choice([1, 1, 2, 3])
+        print(f"{kills} kills; {left} in a row, {'over an older answer' if out.exists() else 'into a new folder'}")
+        while True:
+            options = ("--memory", rng.choice(["64MiB", "96MiB", "1GiB"]), "--threads", str(rng.randint(1, 3)), *place)
+            moment = rng.uniform(0.2, 1.1) * seconds if left else 3600.0
+            print(f"    {' '.join(options)}: {moment:.2f} s")
+            if not runs.killed_after(moment, source, out, *options, *BANDING):
+                break
+            kills, left = kills + 1, left - 1
+            if (out / "run.json").exists():
+                assert runs.answer(out) == expected, "a manifest without its answer"
+        assert runs.answer(out) == expected
+        assert not (out / WORK).exists()
+        assert not spill.exists() or not list(spill.iterdir())
+        resumed |= set(json.loads((out / "run.json").read_text()).get("resumed", []))
+        answers += 1
+        shutil.rmtree(out)
+    print(f"{kills} kills, {answers} answers; taken up: {', '.join(sorted(resumed))}")
+    assert KILLS < 50 or {"read", "sketch", "candidates", "verify"} <= resumed
+
+
+def test_memory_and_threads_on_a_larger_corpus(tmp_path: Path) -> None:
+    """P5: a hundred megabytes of text; with 64 MiB a third of it, at most, is in memory."""
+    source = runs.corpus(tmp_path / "corpus.parquet", 80_000, words=210, near=6000)
+    answers = []
+    for memory in ("64MiB", "256MiB", None):
+        for threads in ("1", "2"):
+            out = tmp_path / f"{memory}-{threads}"
+            options = ("--memory", memory) if memory else ()
+            code, _, errors = runs.dedup(source, out, *options, "--threads", threads)
+            assert code == 0, errors
+            about = json.loads((out / "run.json").read_text())
+            assert about["counts"]["bytes"] > 100_000_000
+            assert (about["parameters"]["spilled_bytes"] > 30_000_000) == (memory is not None)
+            assert about["counts"]["near"] > 10_000
+            print(memory, threads, about["seconds"], about["peak_memory_bytes"])
+            answers.append(runs.answer(out))
+    assert all(answer == answers[0] for answer in answers)
