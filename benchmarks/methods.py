@@ -63,16 +63,16 @@ def measure(name: str, source: Any, shingle: str, threshold: float) -> dict[str,
     """Search by both methods, and predict."""
     found: dict[str, Any] = {"collection": name, "threshold": threshold, "seconds": {}}
     for method in ("exact", "lsh"):
-        table = likewise.pairs(source, shingle=shingle, threshold=threshold, method=method, threads=1)
-        stats = json.loads(table.schema.metadata[b"likewise"])
+        result = likewise.pairs(source, shingle=shingle, threshold=threshold, method=method, threads=1)
+        stats = result.stats
         found["seconds"][method] = sum(stats["seconds"].get(stage, 0.0) for stage in STAGES[method])
-        found[f"{method} pairs"] = table.num_rows
+        found[f"{method} pairs"] = len(result)
         if method == "exact":
-            found["filters"] = stats["filters"]
+            found["filters"] = stats["details"]["filters"]
         else:
-            found["banding"], found["candidates"] = stats["banding"], stats["counts"]["candidates"]
-    table = likewise.pairs(source, shingle=shingle, threshold=threshold, threads=1)
-    stats = json.loads(table.schema.metadata[b"likewise"])
+            found["banding"], found["candidates"] = stats["details"]["banding"], stats["counts"]["candidates"]
+    result = likewise.pairs(source, shingle=shingle, threshold=threshold, threads=1)
+    stats = result.stats
     found["method"] = stats["method"]
     best = min(found["seconds"].values())
     found["loss"] = found["seconds"][stats["method"]["taken"]] / best

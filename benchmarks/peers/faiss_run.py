@@ -198,10 +198,10 @@ def ours(source: Any, asked: argparse.Namespace) -> tuple[Rows, Rows, float, flo
     ready(asked)
     begun = time.perf_counter()
     answer = likewise.pairs(source, method=asked.method, memory=asked.memory, **options)
-    left, right = answer.column("id_a").to_numpy(), answer.column("id_b").to_numpy()
+    left, right = answer.table.column("id_a").to_numpy(), answer.table.column("id_b").to_numpy()
     spent = time.perf_counter() - begun
-    stats = json.loads(answer.schema.metadata[b"likewise"])
-    told = {name: stats[name] for name in ("method", "seconds", "counts", "overrun") if name in stats}
+    stats = answer.stats
+    told = {name: stats[name] for name in ("method", "seconds", "counts", "details", "notes")}
     return left, right, 0.0, spent, told
 
 
@@ -221,7 +221,7 @@ def warm(tool: str, table: Table, asked: argparse.Namespace) -> None:
             answer = likewise.pairs(
                 few, measure=asked.measure, within=asked.within, method=method, threads=asked.threads
             )
-            answer.column("id_a").to_numpy()  # the first time, Arrow looks for pandas
+            answer.table.column("id_a").to_numpy()  # the first time, Arrow looks for pandas
         except likewise.ParameterError:  # there are no tables for this distance
             continue
 

@@ -23,12 +23,12 @@ from .families.tuning import Similarities, tune
 from .families.vectors import BitSampling, CauchyLines, Hyperplanes, RandomLines, SignSketch, UnaryCode
 from .families.weighted import WeightedMinHash
 from .jobs.dedup import dedup
+from .jobs.nearest import nearest
 from .jobs.pairs import pairs
 from .jobs.plan import plan
-from .jobs.result import Dedup
+from .jobs.result import Dedup, Nearest, Pairs
 from .jobs.rethreshold import rethreshold
 from .search.cluster import Keep
-from .search.vectors.nearest import nearest
 from .shingle import Chars, StopWords, Tokens, Urls, Words, choose_k
 
 __version__: str
@@ -49,7 +49,9 @@ __all__ = [
     "LikewiseError",
     "MinHash",
     "MissingInput",
+    "Nearest",
     "OutputError",
+    "Pairs",
     "ParameterError",
     "RandomLines",
     "SameField",

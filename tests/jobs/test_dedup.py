@@ -237,7 +237,7 @@ def test_join_of_two_collections(texts: list[str]) -> None:
 
 def test_top_partners(texts: list[str]) -> None:
     everything = truth(texts, 0.3, Words(2))
-    table = likewise.pairs(texts, shingle=Words(2), threshold=0.3, recall=0.9999, top=2)
+    table = likewise.pairs(texts, shingle=Words(2), threshold=0.3, recall=0.9999, k=2)
     for i in range(len(texts)):
         partners = [(s, a + b - i) for (a, b), s in everything.items() if i in (a, b)]
         best = sorted(partners, key=lambda partner: (-partner[0], partner[1]))[:2]
@@ -247,7 +247,7 @@ def test_top_partners(texts: list[str]) -> None:
 
 def test_pairs_carries_its_statistics(texts: list[str]) -> None:
     table = likewise.pairs(texts, threshold=0.9)
-    stats = json.loads(table.schema.metadata[b"likewise"])
+    stats = table.stats
     assert stats["counts"]["pairs"] == table.num_rows
     assert stats["predicted_recall"] >= 0.99
 
@@ -454,7 +454,7 @@ def test_rows_set_aside_are_counted() -> None:
 def test_every_copy_has_its_best_partners(other: bool) -> None:
     """So many copies are not listed pair by pair, but the best partners of each are all there."""
     texts = ["one two three four five six"] * 1500
-    table = likewise.pairs(texts, texts if other else None, top=2)
+    table = likewise.pairs(texts, texts if other else None, k=2)
     assert table.num_rows == 3000
     assert set(table["similarity"].to_pylist()) == {1.0}
     assert set(table["id_a"].to_pylist()) == set(range(1500))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from fractions import Fraction
 from itertools import combinations
@@ -76,11 +75,11 @@ def test_all_documents_sampled_give_the_true_recall(shingle: str, sketch: str) -
             texts.append(" ".join([*words[: 20 - rng.randrange(6)], *["x"] * rng.randrange(4)]))
     every = likewise.pairs(texts, shingle=shingle, sketch=sketch, threshold=0.6, bands=400, rows=1, certify=0)
     few = likewise.pairs(texts, shingle=shingle, sketch=sketch, threshold=0.6, bands=2, rows=3, certify=len(texts))
-    certificate = json.loads(few.schema.metadata[b"likewise"])["certificate"]
+    certificate = few.stats["certificate"]
     assert certificate["true_pairs"] == 2 * every.num_rows
     assert certificate["found_pairs"] == 2 * few.num_rows
     assert certificate["recall"] == certificate["low"] == certificate["high"] == few.num_rows / every.num_rows
-    assert "certificate" not in json.loads(every.schema.metadata[b"likewise"])
+    assert "certificate" not in every.stats
 
 
 def collection(seed: int, n: int) -> tuple[list[list[int]], set[tuple[int, int]]]:
@@ -110,7 +109,7 @@ def run(seed: int, n: int, bands: int, rows: int, certify: int) -> tuple[float, 
     table = likewise.pairs(Sets.from_lists(lists), threshold=0.8, bands=bands, rows=rows, seed=seed, certify=certify)
     found = set(zip(table["id_a"].to_pylist(), table["id_b"].to_pylist(), strict=True))
     assert found <= true
-    return len(found) / len(true), json.loads(table.schema.metadata[b"likewise"])["certificate"]
+    return len(found) / len(true), table.stats["certificate"]
 
 
 @pytest.mark.parametrize(("bands", "rows"), [(5, 2), (3, 3), (2, 6)])
@@ -144,7 +143,7 @@ def test_a_crowd_whose_pairs_are_not_listed_counts_as_found_where_one_stands_for
     template = list(range(90))
     lists = [[*template, *(rng.randrange(1000, 10**9) for _ in range(8))] for _ in range(5000)]
     table = likewise.pairs(Sets.from_lists(lists), threshold=0.8)
-    stats = json.loads(table.schema.metadata[b"likewise"])
+    stats = table.stats
     assert not stats["crowds"]["complete"]
     assert table.num_rows < 100_000
     assert stats["certificate"]["recall"] > 0.95

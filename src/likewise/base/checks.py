@@ -1,35 +1,130 @@
-"""What the functions of this package ask of their parameters."""
+"""Checks of parameters, one for each kind, so that every function words its errors alike.
+
+Each check returns the value in its own type, or raises a ParameterError that names the function the user called
+(`owner`), the parameter, the rule and the value.
+"""
 
 from __future__ import annotations
 
 import math
+import os
 import random
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
 from likewise.errors import ParameterError
 
+SEEDS = 2**64
 
-def whole(owner: str, name: str, value: object, least: int, most: int | None = None) -> int:
-    """Return a whole number that is within bounds."""
-    rule = f"a whole number of at least {least}" if most is None else f"a whole number from {least} to {most}"
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise ParameterError.of(owner, name, rule, value)
-    if value < least or (most is not None and value > most):
-        raise ParameterError.of(owner, name, rule, value)
-    return int(value)
+
+def whole(
+    owner: str, name: str, value: object, least: int = 1, most: int | None = None, *, rule: str | None = None
+) -> int:
+    """Return an integer within bounds; True and False are not integers."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        good = False
+    else:
+        good = bool(value >= least and (most is None or value <= most))
+    if not good:
+        if rule is None and most is None:
+            rule = "a positive whole number" if least == 1 else f"a whole number of at least {least}"
+        raise ParameterError.of(owner, name, rule or f"a whole number from {least} to {most}", value)
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def number(
+    owner: str,
+    name: str,
+    value: object,
+    least: float = -math.inf,
+    most: float = math.inf,
+    *,
+    open_left: bool = False,
+    open_right: bool = False,
+    rule: str | None = None,
+) -> float:
+    """Return a finite number in an interval, whose ends may be open."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
+        good = False
+    else:
+        above = value > least if open_left else value >= least
+        good = bool(above and (value < most if open_right else value <= most))
+    if not good:
+        raise ParameterError.of(owner, name, rule or _interval(least, most, open_left, open_right), value)
+    return float(value)  # type: ignore[arg-type]
+
+
+def _interval(least: float, most: float, open_left: bool, open_right: bool) -> str:
+    if least == -math.inf and most == math.inf:
+        return "a finite number"
+    if most == math.inf:
+        return f"a number above {least:g}" if open_left else f"a number of at least {least:g}"
+    if least == -math.inf:
+        return f"a number below {most:g}" if open_right else f"a number of at most {most:g}"
+    return f"in {'(' if open_left else '['}{least:g}, {most:g}{')' if open_right else ']'}"
+
+
+def threshold(owner: str, value: object, name: str = "threshold") -> float:
+    """Return a similarity threshold, in (0, 1]."""
+    return number(owner, name, value, 0, 1, open_left=True)
+
+
+def recall(owner: str, value: object) -> float:
+    """Return a recall, in (0, 1)."""
+    hint = "; no number of bands finds every pair for certain" if value == 1 else ""
+    return number(owner, "recall", value, 0, 1, open_left=True, open_right=True, rule=f"in (0, 1), such as 0.99{hint}")
+
+
+def seed(owner: str, value: object) -> int:
+    """Return a seed, an integer from 0 to 2**64 - 1."""
+    return whole(owner, "seed", value, 0, SEEDS - 1, rule="a whole number from 0 to 2**64 - 1")
+
+
+def threads(owner: str, value: object) -> int:
+    """Return the number of threads: the one given, or the number of cores this process may use."""
+    if value is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return whole(owner, "threads", value)
+
+
+def choice(owner: str, name: str, value: object, choices: Collection[str]) -> str:
+    """Return one of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        *some, last = [repr(one) for one in choices]
+        raise ParameterError.of(owner, name, f"{', '.join(some)} or {last}" if some else last, value)
+    return value
+
+
+def flag(owner: str, name: str, value: object) -> bool:
+    """Return True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ParameterError.of(owner, name, "True or False", value)
+    return bool(value)
+
+
+def unused(owner: str, given: Mapping[str, tuple[object, object]], why: str) -> None:
+    """Raise if a parameter was given that has no effect in this call; `given` maps names to (value, default).
+
+    >>> unused("pairs", {"shingle": ("words:5", "words:5"), "bands": (20, None)}, "for vectors")
+    Traceback (most recent call last):
+    likewise.errors.ParameterError: The 'bands' parameter of pairs has no effect for vectors. Leave it out.
+    """
+    for name, (value, default) in given.items():
+        if value is not default and value != default:
+            raise ParameterError(f"The '{name}' parameter of {owner} has no effect {why}. Leave it out.")
 
 
 def prime(owner: str, name: str, value: object, most: int) -> int:
-    """Return a prime number up to `most`, found by trial division."""
+    """Return a prime number up to `most`, tested by trial division."""
     if not (isinstance(value, (int, np.integer)) and 2 <= value <= most and _is_prime(int(value))):
         raise ParameterError.of(owner, name, f"a prime number up to {most:,}", value)
     return int(value)
 
 
-def seeded(owner: str, seed: object) -> random.Random:
-    """Return Python's own source of random numbers, started at a seed."""
-    return random.Random(whole(owner, "seed", seed, 0, 2**64 - 1))
+def seeded(owner: str, value: object) -> random.Random:
+    """Return Python's own random number generator, started at a seed."""
+    return random.Random(seed(owner, value))
 
 
 def _is_prime(value: int) -> bool:

@@ -1,38 +1,76 @@
-"""What a run says of itself while it works and when it is done."""
+"""The log of a run: progress while it works, and when it is done the content of run.json, alike for every command.
+
+docs/run-json.md describes the schema; `run_json` is the only place where it is written.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from importlib.metadata import version
+from typing import Any, Protocol
 
-Observer = Callable[[str, int, int], None]
+from likewise.base.memory import peak_memory
+
+Progress = Callable[[str, int, int], None]
+"""Called with the stage, how much of it is done, and its total (0 if that is not known)."""
+
 Tick = Callable[[int], None]
+
+SCHEMA = 1
+"""Version of run.json; it changes when a key is renamed, removed, or changes its meaning."""
+
+MOST_LISTED = 100
+"""Inputs, and rows set aside, that are listed one by one; beyond them run.json has their number only."""
+
+
+class Input(Protocol):
+    """What was read: a collection, a table, or anything else that can say what it is."""
+
+    @property
+    def aside(self) -> Sequence[Any]:
+        """The rows that were set aside, each with its file, row and reason."""
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return an entry for each file or object: what it is, its rows, its bytes."""
 
 
 @dataclass
-class Record:
-    """Counts and seconds by stage, and whatever else is worth telling."""
+class RunLog:
+    """What a run says about itself: counts, seconds by stage, notes for the user, details for machines.
 
-    observer: Observer = lambda stage, done, total: None
+    counts: numbers of things (items, pairs, kept). seconds: by stage. notes: sentences for the user. method: how pairs
+    were found (asked, taken, why). certificate: the measured recall. details: whatever else is worth knowing; the keys
+    depend on the command and are listed in docs/run-json.md.
+    """
+
+    progress: Progress = lambda stage, done, total: None
     counts: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    notes: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    method: dict[str, Any] | None = None
+    certificate: dict[str, Any] | None = None
+    details: dict[str, Any] = field(default_factory=dict)
     _begun: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, progress: Progress | None) -> RunLog:
+        """Return a log that reports to this function, if there is one."""
+        return cls() if progress is None else cls(progress)
 
     @contextmanager
     def stage(self, name: str, total: int = 0) -> Iterator[Tick]:
-        """Time a stage; the value is a function to call with the number of items done."""
+        """Time a stage and report its progress; the value is a function to call with the number of items just done."""
         done = 0
 
         def tick(more: int) -> None:
             nonlocal done
             done += more
-            self.observer(name, done, total)
+            self.progress(name, done, total)
 
-        self.observer(name, 0, total)
+        self.progress(name, 0, total)
         self._begun[name] = time.perf_counter()
         try:
             yield tick
@@ -40,13 +78,46 @@ class Record:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - self._begun.pop(name)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return all that is known so far, to be committed with a step."""
+        """Return everything known so far, to be committed with a step."""
         now = time.perf_counter()
         running = {name: self.seconds.get(name, 0.0) + now - begun for name, begun in self._begun.items()}
-        return {"counts": dict(self.counts), "seconds": {**self.seconds, **running}, "notes": dict(self.notes)}
+        return {
+            "counts": dict(self.counts),
+            "seconds": {**self.seconds, **running},
+            "notes": list(self.notes),
+            "method": self.method,
+            "certificate": self.certificate,
+            "details": dict(self.details),
+        }
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Take over what an interrupted run knew."""
         self.counts.update(snapshot["counts"])
         self.seconds.update(snapshot["seconds"])
-        self.notes.update(snapshot["notes"])
+        self.notes = list(dict.fromkeys([*self.notes, *snapshot["notes"]]))
+        self.method = snapshot["method"] or self.method
+        self.certificate = snapshot["certificate"] or self.certificate
+        self.details.update(snapshot["details"])
+
+
+def run_json(command: str, parameters: Mapping[str, Any], read: Sequence[Input], log: RunLog) -> dict[str, Any]:
+    """Return the content of run.json, the same keys for every command."""
+    aside = [entry for part in read for entry in part.aside]
+    inputs = [entry for part in read for entry in part.describe()]
+    if len(inputs) > MOST_LISTED:
+        inputs[MOST_LISTED:] = [{"more_inputs": len(inputs) - MOST_LISTED}]
+    return {
+        "likewise": version("likewise"),
+        "schema": SCHEMA,
+        "command": command,
+        "parameters": dict(parameters),
+        "inputs": inputs,
+        "counts": {**log.counts, "set_aside": len(aside)},
+        "method": log.method,
+        "certificate": log.certificate,
+        "details": dict(log.details),
+        "notes": list(log.notes),
+        "set_aside": [{"file": one.file, "row": one.row, "reason": one.reason} for one in aside[:MOST_LISTED]],
+        "seconds": {stage: round(seconds, 4) for stage, seconds in log.seconds.items()},
+        "peak_memory_bytes": peak_memory(),
+    }

@@ -13,7 +13,7 @@ from likewise.cli import show
 
 UNITS = {"angle": "°", "l2": "", "l1": "", "hamming": " bits"}
 FOR_VECTORS = {
-    "id", "vector", "measure", "within", "recall", "method", "top", "threads", "seed", "memory", "spill", "as_json",
+    "id", "vector", "measure", "within", "recall", "method", "k", "threads", "seed", "memory", "spill", "as_json",
     "inputs", "others", "out",
 }  # fmt: skip
 
@@ -67,9 +67,9 @@ def nearest(inputs: tuple[str, ...], queries: tuple[str, ...], out: Path, as_jso
     show.announce_compilation()
     asked = Files(list(queries)) if queries else None
     with show.progress(as_json) as observer:
-        table = likewise.nearest(Files(list(inputs)), queries=asked, progress=observer, **options)
-        write_table(table.replace_schema_metadata(None), out)
-    told(table, str(out), as_json, "neighbour")
+        result = likewise.nearest(Files(list(inputs)), queries=asked, progress=observer, **options)
+        write_table(result.table, out)
+    told(result.stats, str(out), as_json, "neighbour")
 
 
 def check_options(context: click.Context) -> None:
@@ -84,27 +84,25 @@ def check_options(context: click.Context) -> None:
             raise ParameterError(f"{option} is for documents and sets, and --measure for vectors{hint}")
 
 
-def told(table: Any, where: str, as_json: bool, what: str) -> None:
+def told(stats: dict[str, Any], where: str, as_json: bool, what: str) -> None:
     """Tell what was found, how, and what it cost."""
-    stats = json.loads(table.schema.metadata[b"likewise"])
     if as_json:
         click.echo(json.dumps(stats, indent=2))
         return
     counts, parameters = stats["counts"], stats["parameters"]
     copies = counts["items"] - counts["different"]
     click.echo(show.count(counts["items"], "vector") + (f", {copies:,} of them copies of another" if copies else ""))
-    way = stats.get("method")
-    if way is not None and way["chosen"] == "exact":
-        click.echo("all were compared with all: that was cheaper, and misses nothing")
-    elif way is not None:
-        rest = f"; {way['left_over']:,} compared with all" if way.get("left_over") else ""
-        click.echo(f"{way['plan']}; recall {way['recall']:.4f}; {way['compared']:,} pairs met{rest}")
+    method, tables = stats["method"], stats["details"].get("tables")
+    if method is not None and method["taken"] == "exact":
+        click.echo(f"exact: all vectors were compared ({method['why']})")
+    elif tables is not None:
+        rest = f"; {counts['left_over']:,} compared with all" if counts.get("left_over") else ""
+        click.echo(f"{tables['plan']}; recall {tables['recall']:.4f}; {counts['compared']:,} candidates compared{rest}")
     found = show.count(counts["pairs"], what)
     if "within" in parameters:
         found += f" within {parameters['within']:g}{UNITS[parameters['measure']]}"
-    if "abridged" in stats:
-        found += (
-            f"; copies of {show.count(stats['abridged']['groups'], 'vector')} are listed with the first of them only"
-        )
+    if "abridged" in stats["details"]:
+        groups = show.count(stats["details"]["abridged"]["groups"], "vector")
+        found += f"; copies of {groups} are listed with the first of them only"
     click.echo(found)
     click.echo(show.closing(stats, where))

@@ -26,6 +26,28 @@ encoding_errors = click.option(
     show_default=True,
     help="What to do with invalid UTF-8.",
 )
+seed = click.option("--seed", type=int, default=1, show_default=True, help="Seed of the random hash functions.")
+memory = click.option(
+    "--memory",
+    metavar="SIZE",
+    help="Memory to use, such as 4GiB; what does not fit goes to disk. The result is the same.  "
+    "[default: half of what is free]",
+)
+spill = click.option(
+    "--spill",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Folder for data that does not fit in memory.  [default: the output folder, or that of temporary files]",
+)
+text = click.option("--text", default="text", show_default=True, metavar="COL", help="Column with the documents.")
+id = click.option("--id", metavar="COL", help="Column with the ids.  [default: row number; path for text files]")
+others = click.option(
+    "--with",
+    "others",
+    multiple=True,
+    metavar="OTHER",
+    help="Compare INPUT with this collection instead of with itself. Repeatable.",
+)
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr."
 )
@@ -33,8 +55,8 @@ as_json = click.option(
 F = TypeVar("F", bound=Callable[..., Any])
 
 SEARCH = [
-    click.option("--text", default="text", show_default=True, metavar="COL", help="Column with the documents."),
-    click.option("--id", metavar="COL", help="Column with the ids.  [default: row number; path for text files]"),
+    text,
+    id,
     click.option(
         "--shingle",
         default="words:5",
@@ -70,7 +92,7 @@ SEARCH = [
     click.option("--bag", is_flag=True, help="With --sets: a token counts as often as it stands there (a bag)."),
     click.option("--counts", is_flag=True, help="With --sets: bags in which milk:3 stands for milk three times."),
     threads,
-    click.option("--seed", type=int, default=1, show_default=True),
+    seed,
     click.option("--sketch", type=click.Choice(["fast", "classic"]), default="fast", show_default=True),
     click.option("--bands", type=int, help="With --rows: this banding, not the tuned one."),
     click.option("--rows", type=int, help="With --bands."),
@@ -91,15 +113,8 @@ SEARCH = [
     encoding_errors,
     click.option("--lines", is_flag=True, help="Text files hold one document a line."),
     click.option("--html", is_flag=True, help="Documents are HTML pages; needs pip install 'likewise[html]'."),
-    click.option(
-        "--memory",
-        metavar="SIZE",
-        help="How much memory to use, such as 4GiB. What does not fit is kept on disk; the answer is the same.  "
-        "[default: half of what is free]",
-    ),
-    click.option(
-        "--spill", metavar="DIR", type=click.Path(path_type=Path), help="Where to keep what does not fit in memory."
-    ),
+    memory,
+    spill,
     as_json,
 ]
 

@@ -18,7 +18,7 @@ Examples:
   likewise pairs corpus.parquet --out pairs.parquet
   likewise pairs new.csv --with old.csv --threshold 0.7 --out pairs.csv
   likewise pairs 'answers/*.txt' --shingle chars:9 --threshold 0.3 --out pairs.jsonl
-  likewise pairs corpus.parquet --threshold 0.5 --top 10 --out neighbours.parquet
+  likewise pairs corpus.parquet --threshold 0.5 -k 10 --out neighbours.parquet
   likewise pairs baskets.txt --sets --threshold 0.6 --out pairs.parquet
   likewise pairs orders.txt --sets --counts --threshold 0.6 --out pairs.parquet    (milk:3 bread)
   likewise pairs titles.csv --text title --shingle chars:3 --threshold 0.9 --method exact --out pairs.csv
@@ -26,13 +26,7 @@ Examples:
   likewise pairs images.parquet --vector pixels --id name --measure l2 --within 500 --out pairs.csv"""
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
-@click.option(
-    "--with",
-    "others",
-    multiple=True,
-    metavar="OTHER",
-    help="Compare INPUT with this collection, not with itself. May be given more than once.",
-)
+@shared.others
 @click.option(
     "--out",
     required=True,
@@ -40,7 +34,7 @@ Examples:
     type=click.Path(path_type=Path),
     help="Where to write the pairs: .parquet, .csv, .jsonl or .arrow.",
 )
-@click.option("--top", type=int, metavar="K", help="Only the K most similar partners of each document, best first.")
+@click.option("-k", type=int, help="Only the K most similar partners of each document, best first.")
 @click.option(
     "--measure",
     type=click.Choice(["angle", "l2", "l1", "hamming"]),
@@ -77,11 +71,11 @@ def pairs(
     show.announce_compilation()
     other = Files(list(others)) if others else None
     with show.progress(as_json) as observer:
-        table = likewise.pairs(Files(list(inputs)), other, progress=observer, **options)
-        stats = json.loads(table.schema.metadata[b"likewise"])
-        write_table(table.replace_schema_metadata(None), out)
+        result = likewise.pairs(Files(list(inputs)), other, progress=observer, **options)
+        write_table(result.table, out)
+    stats = result.stats
     if options["measure"] is not None:
-        vectors.told(table, str(out), as_json, "pair")
+        vectors.told(stats, str(out), as_json, "pair")
         return
     if as_json:
         click.echo(json.dumps(stats, indent=2))

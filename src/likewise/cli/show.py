@@ -197,33 +197,34 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
     if counts["set_aside"]:
         yield f"{count(counts['set_aside'], 'row')} set aside as broken"
     yield from stop_words(stats)
-    if "banding" in stats:
-        banding, threshold = stats["banding"], stats["parameters"]["threshold"]
+    if "banding" in stats["details"]:
+        banding, threshold = stats["details"]["banding"], stats["parameters"]["threshold"]
         yield (
             f"{stats['parameters']['shingle'] or 'sets'}: {count(banding['bands'], 'band')} of "
             f"{count(banding['rows'], 'row')} find a pair at {threshold:g} with probability "
-            f"{stats['predicted_recall']:.4f}; {counts['candidates']:,} candidates, {counts['verified']:,} verified"
+            f"{stats['details']['predicted_recall']:.4f}; {counts['candidates']:,} candidates, "
+            f"{counts['verified']:,} verified"
         )
-    if "filters" in stats:
+    if "filters" in stats["details"]:
         threshold = stats["parameters"]["threshold"]
         yield (
             f"{stats['parameters']['shingle'] or 'sets'}: exact, every pair at {threshold:g} or more is found; "
             f"{count(counts['candidates'], 'candidate')}, {counts['verified']:,} verified"
         )
-    if stats.get("method", {}).get("asked") == "auto":
+    if stats["method"] and stats["method"]["asked"] == "auto":
         yield f"method: {stats['method']['taken']}, {stats['method']['why']}"
-    if "certificate" in stats:
+    if stats["certificate"]:
         from likewise.search.recall.sample import Certificate
 
         yield str(Certificate(**stats["certificate"]))
-    if "ignored" in stats:
-        yield from ignored(stats["ignored"], stats["parameters"]["ignore_common"])
-    if "crowds" in stats:
-        yield from crowds(stats["crowds"])
-    if "hint" in stats:
-        yield f"hint: {stats['hint']}"
-    if "abridged" in stats:
-        abridged = stats["abridged"]
+    if "ignored" in stats["details"]:
+        yield from ignored(stats["details"]["ignored"], stats["parameters"]["ignore_common"])
+    if "crowds" in stats["details"]:
+        yield from crowds(stats["details"]["crowds"])
+    for note in stats["notes"]:
+        yield f"note: {note}"
+    if "abridged" in stats["details"]:
+        abridged = stats["details"]["abridged"]
         yield (
             f"{count(abridged['groups'], 'large group')} of copies ({abridged['items']:,} documents) "
             "listed as pairs with the first copy only"
@@ -238,8 +239,8 @@ def set_aside(stats: dict[str, Any]) -> None:
 
 def stop_words(stats: dict[str, Any]) -> Iterator[str]:
     """Tell which languages were found, and how many documents have no stop word to begin a shingle with."""
-    if "languages" in stats:
-        found = sorted(stats["languages"].items(), key=lambda entry: (-entry[1], entry[0]))
+    if "languages" in stats["details"]:
+        found = sorted(stats["details"]["languages"].items(), key=lambda entry: (-entry[1], entry[0]))
         more = f" and {len(found) - 6} more" if len(found) > 6 else ""
         yield "languages: " + ", ".join(f"{code} {number:,}" for code, number in found[:6]) + more
     bare = stats["counts"].get("without_stop_words", 0)
@@ -271,7 +272,7 @@ def outcome(stats: dict[str, Any]) -> str:
     return (
         f"kept {counts['kept']:,}, removed {counts['removed']:,} ({counts['identical']:,} identical, "
         f"{counts['near']:,} near); {count(counts['clusters'], 'cluster')}, "
-        f"the largest of {stats['largest_cluster']:,}"
+        f"the largest of {stats['details']['largest_cluster']:,}"
     )
 
 
@@ -279,5 +280,7 @@ def closing(stats: dict[str, Any], where: str) -> str:
     """Tell what it cost and where the answer is."""
     seconds = sum(stats["seconds"].values())
     memory = f", peak memory {size(stats['peak_memory_bytes'])}" if stats["peak_memory_bytes"] else ""
-    forecast = f" (forecast {stats['forecast']['total_seconds']:.0f} s)" if "forecast" in stats else ""
+    forecast = (
+        f" (forecast {stats['details']['forecast']['total_seconds']:.0f} s)" if "forecast" in stats["details"] else ""
+    )
     return f"{seconds:.1f} s{forecast}{memory} → {where}"

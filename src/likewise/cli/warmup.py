@@ -50,7 +50,7 @@ def compile_all() -> None:
     likewise.dedup(texts, keep="longest", method="lsh", ignore_common=0.9)
     likewise.dedup(texts, shingle=likewise.Chars(4, bag=True), sketch="classic", method="lsh")
     likewise.dedup(texts, shingle="stopwords:auto", method="lsh")
-    likewise.pairs(texts, texts[:2], top=1, method="lsh")
+    likewise.pairs(texts, texts[:2], k=1, method="lsh")
     sets = likewise.Sets.from_lists([words, words[1:], [1, 2], []])
     likewise.dedup(sets, method="lsh")
     alike = likewise.Sets.from_lists([[*range(90), *range(100 + 8 * i, 108 + 8 * i)] for i in range(5000)])

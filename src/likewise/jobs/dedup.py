@@ -14,7 +14,7 @@ import numpy as np
 from likewise.base.arrays import Sets
 from likewise.base.memory import Budget
 from likewise.base.parallel import check_threads
-from likewise.base.runlog import Observer, Record
+from likewise.base.runlog import Progress, RunLog
 from likewise.errors import IncompatibleError, InputError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.io.read import Source, open_source
@@ -66,7 +66,7 @@ def dedup(
     against: str | Path | list[str | Path] | None = None,
     state: bool = True,
     batch_rows: int | None = None,
-    progress: Observer | None = None,
+    progress: Progress | None = None,
 ) -> Dedup:
     """Find near-duplicates, keep one of each set of them, and say for each removed one which document stands for it.
 
@@ -115,11 +115,13 @@ def dedup(
             "method": None if method == "auto" else method,
         }
         shingle, bands, rows, method = _agreed(earlier, asked)
-    chosen = Settings(shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method)
+    chosen = Settings(
+        "dedup", shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method
+    )
     budget = Budget.of("dedup", memory)
     options = read_options(shingle, text, id, policy.column, on_error, encoding_errors, lines, html, batch_rows, budget)
     count = check_threads("dedup", threads)
-    record = Record(progress) if progress else Record()
+    log = RunLog.of(progress)
     opened = source if isinstance(source, Sets) else open_source(source, options)
     parameters = {
         **chosen.to_dict(parse_shingler(shingle)),
@@ -141,8 +143,8 @@ def dedup(
         if earlier:
             search = replace(search, ignore_common=None, common=earlier.common)
         elif out is not None and isinstance(opened, Source) and not space.resumed:
-            _forecast(opened, chosen.shingle, search, space, record, out)
-        collection = collect(opened, options, chosen.shingle, record, count, space, budget.texts)
+            _forecast(opened, chosen.shingle, search, space, log, out)
+        collection = collect(opened, options, chosen.shingle, log, count, space, budget.texts)
         parameters.update(collection.shingler.to_dict() if collection.shingler else {"shingle": None})
         items = collection.items
         assert items is not None
@@ -152,26 +154,26 @@ def dedup(
         ranks = policy.ranks(lengths, collection.scores)
         if earlier:
             ranks = np.concatenate([np.arange(earlier.count), ranks + earlier.count])
-        matches = search.find(everything, record, space, sides, ranks)
-        with record.stage("cluster"):
+        matches = search.find(everything, log, space, sides, ranks)
+        with log.stage("cluster"):
             removal = removals(matches.groups, matches.left, matches.right, matches.similarity, ranks, matches.copies)
             if earlier:
                 removal = _of_new(removal, earlier, items, count)
-                record.counts["items"] = len(items)
-                record.counts["earlier"] = earlier.count
+                log.counts["items"] = len(items)
+                log.counts["earlier"] = earlier.count
         if space.resumed:
-            record.notes["resumed"] = space.resumed
+            log.details["resumed"] = space.resumed
         work = {"threads": count, "memory": budget.total, "spilled_bytes": space.disk}
         about = None
         if state and inputs and isinstance(opened, Source):
             about = {
                 "threshold": None if earlier else threshold,
-                "complete": record.notes.get("crowds", {}).get("complete", True),
+                "complete": log.details.get("crowds", {}).get("complete", True),
                 "given": [os.path.abspath(path) for path in opened.given],
                 "inputs": inputs,
                 "source": opened.state(),
             }
-        result = Dedup(collection, matches, removal, record, {**parameters, **work}, earlier, about)
+        result = Dedup(collection, matches, removal, log, {**parameters, **work}, earlier, about)
         if out is not None:
             if inputs and isinstance(opened, Source):
                 _check_unchanged(inputs, opened)
@@ -181,16 +183,16 @@ def dedup(
 
 
 def _forecast(
-    source: Source, shingle: str | Shingler, search: Search, space: Workspace, record: Record, out: str | Path
+    source: Source, shingle: str | Shingler, search: Search, space: Workspace, log: RunLog, out: str | Path
 ) -> None:
     """Predict what a large run will take, and refuse to start it where the disk is too small."""
     if (source.total_bytes or 0) < FORECAST_FROM:
         return
     from likewise.jobs.plan import predicted
 
-    with record.stage("forecast"):
+    with log.stage("forecast"):
         forecast = predicted(source, shingle, search, out)
-    record.notes["forecast"] = forecast.to_dict()
+    log.details["forecast"] = forecast.to_dict()
     space.check_room(forecast.spill, "what does not fit in memory")
     space.check_room(forecast.answer, "the answer", Path(out))
 

@@ -10,7 +10,7 @@ import numpy as np
 from likewise.base.arrays import Sets
 from likewise.base.memory import free_memory, parse_size, peak_memory
 from likewise.base.parallel import check_threads
-from likewise.base.runlog import Record
+from likewise.base.runlog import RunLog
 from likewise.errors import InputError
 from likewise.io.read import ReadOptions
 from likewise.io.workspace import Workspace
@@ -54,12 +54,12 @@ def exact_files(
     budget = free_memory() // 2 if memory is None else parse_size("exact", "memory", memory)
     sets = isinstance(shingler, Tokens)
     options = ReadOptions(text=text, id=id, on_error=on_error, encoding_errors=encoding_errors, lines=True, sets=sets)
-    record = Record()
+    log = RunLog()
     space = Workspace.temporary()
-    parts = [collect(source, options, shingle, record, count, space)]
+    parts = [collect(source, options, shingle, log, count, space)]
     if other is not None:
-        parts.append(collect(other, options, parts[0].shingler or shingle, record, count, space, None, "read-other"))
-    made = [_sets(part, count, record) for part in parts]
+        parts.append(collect(other, options, parts[0].shingler or shingle, log, count, space, None, "read-other"))
+    made = [_sets(part, count, log) for part in parts]
     aside = [entry for part in parts for entry in part.aside]
     counts: dict[str, Any] = {"sets": len(made[0]), **({"other": len(made[1])} if other is not None else {})}
     stats: dict[str, Any] = {
@@ -75,18 +75,18 @@ def exact_files(
         stats["explained"] = explain_sets(made[0], threshold, measure, other=whole, threads=count).to_pylist()
     table = None
     if pairs:
-        with record.stage("join"):
+        with log.stage("join"):
             found = join_sets(made[0], None if other is None else made[1], bounds, index, count, budget)
         counts.update(found.counts)
         table = pair_table(parts[0].name(found.left), parts[-1].name(found.right), found.similarity)
     space.finish()
     counts["set_aside"] = len(aside)
-    stats["seconds"] = {stage: round(seconds, 4) for stage, seconds in record.seconds.items()}
+    stats["seconds"] = {stage: round(seconds, 4) for stage, seconds in log.seconds.items()}
     stats["peak_memory_bytes"] = peak_memory()
     return Exact(table, stats)
 
 
-def _sets(part: Collection, threads: int, record: Record) -> Sets:
+def _sets(part: Collection, threads: int, log: RunLog) -> Sets:
     assert part.items is not None
-    with record.stage("sets"):
+    with log.stage("sets"):
         return part.items.sets(np.arange(part.rows), threads)

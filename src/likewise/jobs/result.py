@@ -2,62 +2,126 @@
 
 from __future__ import annotations
 
+import html
+import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints, strings, to_arrow
-from likewise.base.memory import peak_memory
-from likewise.base.runlog import Record
-from likewise.io.read import Aside
+from likewise.base.runlog import RunLog, run_json
 from likewise.io.workspace import WORK, Workspace, told
-from likewise.io.write import ROWS, check_directory, publish, write_batches, write_json, write_table
+from likewise.io.write import ROWS, check_directory, publish, write_answer, write_batches, write_json, write_table
 from likewise.jobs.against import Against
 from likewise.jobs.state import FOLDER, save_state, update_state
 from likewise.search.cluster import Removal, components
 from likewise.search.load import Collection
 from likewise.search.matches import Matches, listed_pairs
 
-MOST_INPUTS = 100
 KINDS = ("near", "identical")
+SHOWN = 5
+"""Rows of each table that a notebook shows."""
 
 
-class Input(Protocol):
-    """What was read: a collection, a source, or anything else that keeps account of it."""
+class Result:
+    """What every job and application returns: Arrow tables as attributes, `.stats`, and `.save(directory)`.
 
-    @property
-    def aside(self) -> list[Aside]:
-        """The rows that were set aside."""
+    `files` maps the files that `save` writes to the attributes with their tables; a table that is None is not written.
+    `stats` is the content of run.json.
+    """
 
-    def describe(self) -> list[dict[str, Any]]:
-        """Say what was read."""
+    files: ClassVar[dict[str, str]] = {}
+    stats: dict[str, Any]
+
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Write the tables as Parquet and run.json to a folder, all or nothing, and return the folder."""
+        folder = Path(directory)
+        write_answer(folder, {file: getattr(self, name) for file, name in self.files.items()}, self.stats)
+        return folder
+
+    def _summary(self) -> str:
+        """Return the numbers worth knowing, in a few words."""
+        tables = ((name, getattr(self, name)) for name in self.files.values())
+        return ", ".join(f"{len(table):,} {name.replace('_', ' ')}" for name, table in tables if table is not None)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self._summary()}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the summary and the first rows of every table."""
+        parts = [f"<p><b>{type(self).__name__}</b>: {html.escape(self._summary())}</p>"]
+        for name in self.files.values():
+            table = getattr(self, name)
+            if table is not None:
+                parts.append(html_table(table, name if len(self.files) > 1 else ""))
+        return "".join(parts)
 
 
-def statistics(command: str, parameters: dict[str, Any], read: Sequence[Input], record: Record) -> dict[str, Any]:
-    """Return what a run says of itself."""
-    aside = [entry for part in read for entry in part.aside]
-    inputs = [entry for part in read for entry in part.describe()]
-    if len(inputs) > MOST_INPUTS:
-        inputs[MOST_INPUTS:] = [{"more_files": len(inputs) - MOST_INPUTS}]
-    return {
-        "likewise": version("likewise"),
-        "command": command,
-        "finished": True,
-        "parameters": parameters,
-        "input": inputs,
-        "counts": {**record.counts, "set_aside": len(aside)},
-        "set_aside": [vars(entry) for entry in aside[:100]],
-        "seconds": {stage: round(seconds, 4) for stage, seconds in record.seconds.items()},
-        "peak_memory_bytes": peak_memory(),
-        **record.notes,
-    }
+class TableResult(Result):
+    """A result that is one table, `.table`; it can be iterated row by row and converted."""
+
+    table: Any
+
+    def __init__(self, table: Any, stats: dict[str, Any]) -> None:
+        self.table = table
+        self.stats = stats
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows as dictionaries."""
+        for batch in self.table.to_batches(max_chunksize=ROWS):
+            yield from batch.to_pylist()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Give the table to any library that reads Arrow: `polars.DataFrame(result)`, `pyarrow.table(result)`."""
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> Any:
+        """Return the table as a pandas DataFrame."""
+        return self.table.to_pandas()
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """Return the rows as a list of dictionaries."""
+        rows: list[dict[str, Any]] = self.table.to_pylist()
+        return rows
+
+
+class Pairs(TableResult):
+    """The result of `pairs`: `.table` has id_a, id_b and similarity (sets) or distance (vectors)."""
+
+    files: ClassVar[dict[str, str]] = {"pairs.parquet": "table"}
+
+    def _summary(self) -> str:
+        return f"{len(self):,} pairs among {self.stats['counts'].get('items', 0):,} items"
+
+
+class Nearest(TableResult):
+    """The result of `nearest`: `.table` has id_a, id_b and distance, the nearest neighbours of each vector first."""
+
+    files: ClassVar[dict[str, str]] = {"neighbours.parquet": "table"}
+
+    def _summary(self) -> str:
+        return f"{len(self):,} neighbours among {self.stats['counts'].get('items', 0):,} vectors"
+
+
+def html_table(table: Any, caption: str = "") -> str:
+    """Return the first rows of a table as HTML, everything escaped."""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in table.column_names)
+    rows = [
+        "".join(f"<td>{html.escape(str(value))}</td>" for value in row.values())
+        for row in table.slice(0, SHOWN).to_pylist()
+    ]
+    more = f"<p>{table.num_rows - SHOWN:,} more rows</p>" if table.num_rows > SHOWN else ""
+    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    return f"<table>{title}<tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>{more}"
 
 
 class Rows:
@@ -89,15 +153,21 @@ def _array(column: Any) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-class Dedup:
-    """The answer of `dedup`: tables `.pairs`, `.removed`, `.clusters`, the rows `.kept`, `.stats`, and `.save(dir)`."""
+class Dedup(Result):
+    """The result of `dedup`: tables `.pairs`, `.removed`, `.clusters`, the rows `.kept`, `.stats`, and `.save(dir)`."""
+
+    files: ClassVar[dict[str, str]] = {
+        "removed.parquet": "removed",
+        "pairs.parquet": "pairs",
+        "clusters.parquet": "clusters",
+    }
 
     def __init__(
         self,
         collection: Collection,
         matches: Matches,
         removal: Removal,
-        record: Record,
+        log: RunLog,
         parameters: dict[str, Any],
         against: Against | None = None,
         about: dict[str, Any] | None = None,
@@ -106,28 +176,29 @@ class Dedup:
         self._collection = collection
         self._matches = matches
         self._removal = removal
-        self._record = record
+        self._log = log
         self._parameters = parameters
         self._against = against
         self._about = about
         self._command = command
         self._offset = against.count if against else 0
-        with record.stage("tables"):
+        with log.stage("tables"):
             self._left, self._right, self._similarity, abridged = listed_pairs(matches)
             self._labels = components(matches.groups, matches.left, matches.right)[self._offset :]
             if against:
                 new = self._right >= self._offset
                 self._left, self._right, self._similarity = self._left[new], self._right[new], self._similarity[new]
         sizes = np.bincount(self._labels) if len(self._labels) else np.zeros(0, np.int64)
-        record.counts["pairs"] = len(self._left)
-        record.counts["identical"] = int(removal.identical.sum())
-        record.counts["near"] = int((~removal.identical).sum())
-        record.counts["removed"] = len(removal.rows)
-        record.counts["kept"] = collection.rows - len(removal.rows)
-        record.counts["clusters"] = int((sizes > 1).sum())
-        record.notes["largest_cluster"] = int(sizes.max()) if len(sizes) else 0
+        log.counts["pairs"] = len(self._left)
+        log.counts["identical"] = int(removal.identical.sum())
+        log.counts["near"] = int((~removal.identical).sum())
+        log.counts["removed"] = len(removal.rows)
+        log.counts["kept"] = collection.rows - len(removal.rows)
+        log.counts["clusters"] = int((sizes > 1).sum())
+        log.details["largest_cluster"] = int(sizes.max()) if len(sizes) else 0
         if abridged:
-            record.notes["abridged"] = abridged
+            log.details["abridged"] = abridged
+        self.stats = self._run_json()
 
     @cached_property
     def _ids(self) -> Any:
@@ -203,26 +274,25 @@ class Dedup:
         """The rows that were set aside under on_error="skip": file, row and reason."""
         return self._collection.aside
 
-    @property
-    def stats(self) -> dict[str, Any]:
-        """All that `run.json` holds: version, parameters, counts and seconds by stage, memory, predicted recall."""
-        stats = statistics(self._command, self._parameters, [self._collection], self._record)
-        if "forecast" in stats:
-            stats["forecast"] = {
-                **stats["forecast"],
+    def _run_json(self) -> dict[str, Any]:
+        """Return all that `run.json` holds."""
+        stats = run_json(self._command, self._parameters, [self._collection], self._log)
+        if "forecast" in stats["details"]:
+            stats["details"]["forecast"] = {
+                **stats["details"]["forecast"],
                 "measured": {
-                    "total_seconds": round(sum(self._record.seconds.values()), 4),
+                    "total_seconds": round(sum(self._log.seconds.values()), 4),
                     "memory_bytes": stats["peak_memory_bytes"],
                     "spill_bytes": self._parameters["spilled_bytes"],
                 },
             }
         return stats
 
-    def __repr__(self) -> str:
-        counts = self._record.counts
-        return f"<Dedup: {counts['items']:,} items, {counts['kept']:,} kept, {counts['removed']:,} removed>"
+    def _summary(self) -> str:
+        counts = self._log.counts
+        return f"{counts['items']:,} items, {counts['kept']:,} kept, {counts['removed']:,} removed"
 
-    def save(self, directory: str | Path) -> Path:
+    def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write kept/, removed.parquet, pairs.parquet, clusters.parquet and run.json; return the folder.
 
         What an earlier run left there is replaced when everything is written, and not before.
@@ -242,7 +312,7 @@ class Dedup:
         """Write the answer beside the workspace of its folder, and put it in place."""
         staged = folder / WORK / "answer"
         source = self._collection.source
-        with told(staged), self._record.stage("write", self._collection.rows - len(self._removal.rows)) as tick:
+        with told(staged), self._log.stage("write", self._collection.rows - len(self._removal.rows)) as tick:
             shutil.rmtree(staged, ignore_errors=True)
             (staged / "kept").mkdir(parents=True)
             for name in ("removed", "pairs", "clusters"):
@@ -256,6 +326,7 @@ class Dedup:
             else:
                 rows = pa.table({"id": to_arrow(np.flatnonzero(self.keep_mask))})
                 write_table(rows, staged / "kept" / "part-0.parquet")
+        self.stats = self._run_json()
         write_json(self.stats, staged / "run.json")
         publish(staged, folder)
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from likewise.base.arrays import Ints
 from likewise.base.memory import Budget
 from likewise.base.parallel import check_threads
-from likewise.base.runlog import Observer, Record
+from likewise.base.runlog import Progress, RunLog
 from likewise.errors import IncompatibleError, InputError, ParameterError
 from likewise.families.tuning import check_threshold
 from likewise.io.read import Files, ReadOptions, Source, open_source
@@ -33,7 +33,7 @@ def rethreshold(
     keep: str | Keep | None = None,
     out: str | Path | None = None,
     threads: int | None = None,
-    progress: Observer | None = None,
+    progress: Progress | None = None,
 ) -> Dedup:
     """Take a finished run of `dedup` to a higher threshold, or to another keep policy, without comparing it again.
 
@@ -59,10 +59,10 @@ def rethreshold(
         )
     policy = Keep.parse(parameters["keep"] if keep is None else keep)
     folder = Path(directory if out is None else out)
-    record = Record(progress) if progress else Record()
+    log = RunLog.of(progress)
     for name in ("items", "bytes", "different", "groups", "candidates"):
         if name in state.run["counts"]:
-            record.counts[name] = state.run["counts"][name]
+            log.counts[name] = state.run["counts"][name]
     options = ReadOptions(
         text=parameters["text"],
         id=parameters["id"],
@@ -73,26 +73,26 @@ def rethreshold(
         sets=parameters.get("sets", False),
         html=parameters.get("html", False),
     )
-    with record.stage("read"):
+    with log.stage("read"):
         source = _unchanged(state, options)
         ids = pq.read_table(state.directory / "clusters.parquet", columns=["id"]).column("id").combine_chunks()
         ids = ids if isinstance(ids, pa.Array) else pa.concat_arrays(ids.chunks)
         collection = Collection(len(ids), None, ids, None, source, None)
     check_directory(folder, source.files)
-    with record.stage("cluster"):
+    with log.stage("cluster"):
         groups, copies = state.groups, state.array("copies").astype(np.int64)
         similarity = state.array("similarity")
         high = similarity >= wanted
         left, right = (state.array(name).astype(np.int64)[high] for name in ("left", "right"))
         matches = Matches(groups, copies, left, right, similarity[high])
-        record.counts["verified"] = len(left)
+        log.counts["verified"] = len(left)
         lengths, scores = np.zeros(len(ids), np.int64), None
         if policy.rule not in ("first", "last"):
             lengths, scores = _read_again(state, policy, options, check_threads("rethreshold", threads))
         removal = removals(groups, left, right, matches.similarity, policy.ranks(lengths, scores), copies)
     changed = {**parameters, "threshold": wanted, "keep": str(policy), "first_threshold": lowest}
     about = {"state": str(state.directory / FOLDER)}
-    result = Dedup(collection, matches, removal, record, changed, about=about, command="rethreshold")
+    result = Dedup(collection, matches, removal, log, changed, about=about, command="rethreshold")
     space = Workspace.open(folder, {"parameters": {}, "inputs": {}}, fresh=True)
     try:
         result.write(folder)
@@ -115,7 +115,7 @@ def _read_again(state: State, policy: Keep, options: ReadOptions, threads: int) 
     """Read the lengths or the scores that another keep policy needs."""
     space, budget = Workspace.temporary(), Budget.of("rethreshold", None)
     shingler = shingler_of(state.run["parameters"])
-    collection = collect(Files(state.about["given"]), options, shingler, Record(), threads, space, budget.texts)
+    collection = collect(Files(state.about["given"]), options, shingler, RunLog(), threads, space, budget.texts)
     assert collection.items is not None
     by_length = policy.rule in ("longest", "shortest")
     lengths = collection.items.lengths if by_length else np.zeros(collection.rows, np.int64)

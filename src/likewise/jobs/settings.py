@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from likewise.base import checks
 from likewise.base.memory import Budget
 from likewise.errors import ParameterError
 from likewise.families.banding import Banding
-from likewise.families.minhash import MinHash, check_seed
-from likewise.families.tuning import DEFAULT_MAX_SLOTS, check_recall, check_threshold
+from likewise.families.minhash import MinHash
+from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.io.read import ReadOptions
 from likewise.search.common_shingles import check_fraction
 from likewise.search.prepare import METHODS
@@ -20,8 +21,12 @@ from likewise.shingle import Shingler, Tokens, parse_shingler
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything the user can set that changes the answer, validated; `run.json` holds it."""
+    """Everything the user can set that changes the answer, validated; `run.json` holds it.
 
+    owner: the function the user called, for error messages.
+    """
+
+    owner: str
     shingle: str | Shingler = "words:5"
     threshold: float = 0.8
     recall: float = 0.99
@@ -35,18 +40,18 @@ class Settings:
     method: str = "auto"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "threshold", check_threshold("dedup", self.threshold))
-        object.__setattr__(self, "recall", check_recall("dedup", self.recall))
-        check_seed("dedup", self.seed)
-        object.__setattr__(self, "ignore_common", check_fraction("dedup", self.ignore_common))
-        check_sample("dedup", self.certify)
+        owner = self.owner
+        object.__setattr__(self, "threshold", checks.threshold(owner, self.threshold))
+        object.__setattr__(self, "recall", checks.recall(owner, self.recall))
+        checks.seed(owner, self.seed)
+        object.__setattr__(self, "ignore_common", check_fraction(owner, self.ignore_common))
+        check_sample(owner, self.certify)
         parse_shingler(self.shingle)
-        if self.method not in METHODS:
-            raise ParameterError.of("dedup", "method", "'auto', 'exact' or 'lsh'", self.method)
+        checks.choice(owner, "method", self.method, METHODS)
         if self.method == "exact" and self.bands is not None:
-            raise ParameterError("The 'bands' and 'rows' parameters of dedup are not for method 'exact'.")
+            raise ParameterError(f"The 'bands' and 'rows' parameters of {owner} are not for method 'exact'.")
         if (self.bands is None) != (self.rows is None):
-            raise ParameterError("The 'bands' and 'rows' parameters of dedup go together: give both or neither.")
+            raise ParameterError(f"The 'bands' and 'rows' parameters of {owner} go together: give both or neither.")
 
     def search(self, threads: int, budget: Budget) -> Search:
         """Return the search these settings describe."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from likewise.base.arrays import Hashes, Ints, Sets
 from likewise.base.copies import Groups, labels
-from likewise.base.runlog import Record
+from likewise.base.runlog import RunLog
 from likewise.errors import InputError
 from likewise.io.workspace import Workspace, told
 from likewise.search.band_keys import HeldKeys
@@ -33,22 +33,22 @@ NO_ROWS = np.zeros(0, np.int64)
 
 
 def find_exactly(
-    aim: Aim, prepared: Prepared, record: Record, space: Workspace, sides: Sides | None, begun: float
+    aim: Aim, prepared: Prepared, log: RunLog, space: Workspace, sides: Sides | None, begun: float
 ) -> Matches:
     """Find all similar pairs; those that count for `sides`."""
     bounds = Bounds("jaccard", aim.threshold, "dedup")
-    known: _Known = _Held(aim, prepared, record) if _fits(aim, prepared) else _Streamed(aim, prepared, record)
+    known: _Known = _Held(aim, prepared, log) if _fits(aim, prepared) else _Streamed(aim, prepared, log)
     of = labels(with_sides(known.units, prepared.first, sides))[prepared.copies]
     groups = Groups.by_label(of)
     leaders = prepared.copies[groups.first]  # the first of the different items in each group
     units = known.units[leaders]
     filled = np.flatnonzero((units != 0).any(axis=1))
-    record.counts["groups"] = len(groups)
+    log.counts["groups"] = len(groups)
     group_of = of[prepared.first]
     join = Join(bounds, known.counts, "auto", aim.threads, aim.budget.sets, TIMES)
     parts: list[Scored] = [(NO_ROWS, NO_ROWS, np.zeros(0))]
     total = 0
-    with record.stage("join", len(filled)) as join.tick:
+    with log.stage("join", len(filled)) as join.tick:
         for a, b in _sides(leaders[filled], groups.first[filled], sides):
             for left, right, similarity in known.pairs(join, a, b, space):
                 parts.append((group_of[left], group_of[right], similarity))
@@ -65,21 +65,21 @@ def find_exactly(
     if sides and sides.across:
         left, right, similarity = add_empty_pair(groups, filled, left, right, similarity)
     facts = join.facts
-    record.notes["filters"] = {"length": facts.length, "suffix": facts.position, "bitmap": facts.bitmap}
-    record.notes["predicted_recall"] = 1.0
-    record.counts["candidates"] = facts.bitmap
-    record.counts["verified"] = len(left)
+    log.details["filters"] = {"length": facts.length, "suffix": facts.position, "bitmap": facts.bitmap}
+    log.details["predicted_recall"] = 1.0
+    log.counts["candidates"] = facts.bitmap
+    log.counts["verified"] = len(left)
     if space.lasting and time.perf_counter() - begun > aim.patience:
         with space.making(EXACT) as draft:
             draft.save(copies=prepared.copies, of=of, filled=filled, units=units, common=prepared.common)
             draft.save(left=left, right=right, similarity=similarity)
-            draft.commit(record.snapshot())
+            draft.commit(log.snapshot())
     return _matches(prepared.copies, groups, filled, units, prepared.common, left, right, similarity)
 
 
-def restored(space: Workspace, record: Record) -> Matches:
+def restored(space: Workspace, log: RunLog) -> Matches:
     """Take the pairs that an interrupted run had found from the workspace."""
-    record.restore(space.notes(EXACT))
+    log.restore(space.notes(EXACT))
 
     def array(name: str) -> Any:
         return space.array(EXACT, name)
@@ -137,8 +137,8 @@ class _Known(ABC):
 class _Held(_Known):
     """All sets are in memory."""
 
-    def __init__(self, aim: Aim, prepared: Prepared, record: Record) -> None:
-        with record.stage("sets", len(prepared.first)) as tick:
+    def __init__(self, aim: Aim, prepared: Prepared, log: RunLog) -> None:
+        with log.stage("sets", len(prepared.first)) as tick:
             self.sets = prepared.items.sets(prepared.first, aim.threads)
             survey = survey_of([self.sets], aim.threads)
             tick(len(prepared.first))
@@ -166,7 +166,7 @@ class _Written(Side):
 class _Streamed(_Known):
     """The sets are made twice, some at a time: once to count their symbols, once to write the strings of them."""
 
-    def __init__(self, aim: Aim, prepared: Prepared, record: Record) -> None:
+    def __init__(self, aim: Aim, prepared: Prepared, log: RunLog) -> None:
         self.aim, self.items, self.first = aim, prepared.items, prepared.first
         size = prepared.items.set_bytes(prepared.first)
         symbols = int(size.sum()) // 8
@@ -176,7 +176,7 @@ class _Streamed(_Known):
         self.maps = np.empty((len(size), words), np.uint64)
         self.units = np.empty((len(size), 2), np.uint64)
         self.sizes = np.empty(len(size), np.int64)
-        with record.stage("sets", 2 * len(size)) as tick:
+        with log.stage("sets", 2 * len(size)) as tick:
             for place, sets in self.items.set_batches(self.first, aim.threads):
                 known = survey([sets], words, 1, self.counts)
                 self.maps[place], self.units[place], self.sizes[place] = known.maps[0], known.digests[0], sets.sizes

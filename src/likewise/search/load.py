@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from likewise.base.arrays import Ints, Sets, TextChunk, Texts, to_arrow
 from likewise.base.copies import chunk_samples
 from likewise.base.parallel import in_order
-from likewise.base.runlog import Record
+from likewise.base.runlog import RunLog
 from likewise.base.tokens import hash_column
 from likewise.errors import InputError, ParameterError
 from likewise.io.read import Aside, ReadOptions, Source, open_source
@@ -64,7 +64,7 @@ def collect(
     source: Any,
     options: ReadOptions,
     shingle: str | Shingler,
-    record: Record,
+    log: RunLog,
     threads: int,
     space: Workspace,
     limit: int | None = None,
@@ -81,17 +81,17 @@ def collect(
     opened = source if isinstance(source, Source) else open_source(source, options)
     if space.has(step):
         opened.restore(space.notes(step)["source"])
-        record.restore(space.notes(step))
+        log.restore(space.notes(step))
     else:
-        with record.stage("read", opened.total_rows or 0) as tick:
-            read = _read(opened, threads, space, limit if opened.files else None, step, tick, record)
+        with log.stage("read", opened.total_rows or 0) as tick:
+            read = _read(opened, threads, space, limit if opened.files else None, step, tick, log)
         if read is not None:
-            return _surveyed(_finished(opened, *read, shingle, options, record), record, threads)
+            return _surveyed(_finished(opened, *read, shingle, options, log), log, threads)
     table, samples = space.array(step, "chunks"), space.array(step, "samples")
     texts = Texts(stored_chunks(space.path(step, "texts"), table), samples)
     ids, scores = (_stored(space.path(step, f"{name}.arrow")) for name in ("ids", "scores"))
-    collection = _finished(opened, texts, ids, scores, shingle, options, record, space.array(step, "lengths"))
-    return _surveyed(collection, record, threads)
+    collection = _finished(opened, texts, ids, scores, shingle, options, log, space.array(step, "lengths"))
+    return _surveyed(collection, log, threads)
 
 
 def _read(
@@ -101,7 +101,7 @@ def _read(
     limit: int | None,
     step: str,
     tick: Callable[[int], None],
-    record: Record,
+    log: RunLog,
 ) -> tuple[Texts, Any, Any] | None:
     """Read the input; return what was read, or nothing if it was too much and is now a step of the workspace."""
     ids, scores, samples, lengths = [], [], [], []
@@ -124,7 +124,7 @@ def _read(
             if "score" in batch.schema.names:
                 scores.append(batch.column("score"))
             tick(batch.num_rows)
-        record.counts["bytes"] = record.counts.get("bytes", 0) + builder.bytes
+        log.counts["bytes"] = log.counts.get("bytes", 0) + builder.bytes
         chunks, table = builder.finish()
         known = opened.finish_ids(pa.chunked_array(ids)) if ids else None
         graded = opened.finish_scores(pa.chunked_array(scores)) if scores else None
@@ -139,7 +139,7 @@ def _read(
                 whole_column = pa.record_batch([_one_array(column)], [name])
                 with pa.ipc.new_file(draft.file(f"{name}.arrow"), whole_column.schema) as out:
                     out.write_batch(whole_column)
-        draft.commit({"source": opened.state(), **record.snapshot()})
+        draft.commit({"source": opened.state(), **log.snapshot()})
     pa.default_memory_pool().release_unused()
     return None
 
@@ -156,7 +156,7 @@ def _finished(
     scores: Any,
     shingle: str | Shingler,
     options: ReadOptions,
-    record: Record,
+    log: RunLog,
     lengths: Ints | None = None,
 ) -> Collection:
     """Name the rows, choose the shingler, and say what is odd about the input."""
@@ -165,7 +165,7 @@ def _finished(
         lengths = np.concatenate(parts) if parts else np.zeros(0, np.int64)
     shingler = parse_shingler(shingle, lengths)
     if isinstance(shingler, Words) and len(lengths) and np.median(lengths) < BYTES_A_WORD * shingler.k:
-        record.notes["hint"] = (
+        log.notes.append(
             f"half of the documents are shorter than about {shingler.k} words, and then a single shingle; "
             "--shingle chars compares short texts better"
         )
@@ -181,21 +181,21 @@ def _finished(
     return Collection(len(items), items, ids, graded, opened, shingler)
 
 
-def _surveyed(collection: Collection, record: Record, threads: int) -> Collection:
+def _surveyed(collection: Collection, log: RunLog, threads: int) -> Collection:
     """With stop-word shingles: find the language of each document, and count those in which no shingle begins."""
     shingler, items = collection.shingler, collection.items
     if not isinstance(shingler, StopWords) or not isinstance(items, TextItems):
         return collection
     parts = [np.zeros(0, np.int64)]
-    with record.stage("stopwords", len(items)) as tick:
+    with log.stage("stopwords", len(items)) as tick:
         for part in in_order(lambda chunk: shingler.survey(chunk.load()), items.texts.chunks, threads):
             parts.append(part)
             tick(len(part))
     languages = np.concatenate(parts)
-    counts = record.counts
+    counts = log.counts
     counts["without_stop_words"] = counts.get("without_stop_words", 0) + int((languages == UNKNOWN).sum())
     if len(shingler.tongues) > 1:
-        seen = record.notes.setdefault("languages", {})
+        seen = log.details.setdefault("languages", {})
         for code, number in zip(shingler.tongues, np.bincount(languages[languages >= 0], minlength=64), strict=False):
             if number:
                 seen[code] = seen.get(code, 0) + int(number)

@@ -11,7 +11,7 @@ import numpy as np
 from likewise.base.arrays import Hashes, Ints, Sets
 from likewise.base.copies import labels
 from likewise.base.memory import UNLIMITED, Budget
-from likewise.base.runlog import Record
+from likewise.base.runlog import RunLog
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash, seed_sequence
 from likewise.families.tuning import DEFAULT_MAX_SLOTS, Similarities, tune_for
@@ -70,40 +70,38 @@ class Prepared:
     probe: Probe
 
 
-def prepare(aim: Aim, items: Items, record: Record, sides: Sides | None) -> Prepared:
+def prepare(aim: Aim, items: Items, log: RunLog, sides: Sides | None) -> Prepared:
     """Find copies, leave out what is common, draw samples, and choose how to search."""
-    with record.stage("identical"):
+    with log.stage("identical"):
         copies = labels(with_sides(items.digests(aim.threads), None, sides))
         first = first_of_each(copies)
-    record.counts["items"] = len(items)
-    record.counts["different"] = len(first)
+    log.counts["items"] = len(items)
+    log.counts["different"] = len(first)
     common = NOTHING if aim.common is None else aim.common
     if aim.ignore_common is not None:
-        with record.stage("common"):
-            common = _find_common(aim, items, first, record)
+        with log.stage("common"):
+            common = _find_common(aim, items, first, log)
     if len(common):
         items = items.ignoring(value_table(common))
-    with record.stage("tune"):
-        rows, banding, probe = _tune(aim, items, first, record, sides)
+    with log.stage("tune"):
+        rows, banding, probe = _tune(aim, items, first, log, sides)
     return Prepared(items, copies, first, common, rows, banding, probe)
 
 
-def _find_common(aim: Aim, items: Items, rows: Ints, record: Record) -> Hashes:
+def _find_common(aim: Aim, items: Items, rows: Ints, log: RunLog) -> Hashes:
     """Find the shingles to be left out, and say which they are."""
     assert aim.ignore_common is not None
     order = lowest(aim.minhash.seed, len(rows), COMMON_SAMPLE)
     common = find_common(items, rows, aim.ignore_common, order, aim.threads)
-    record.notes["ignored"] = described(items, rows[np.sort(order[:SPELLED])], common, len(rows))
+    log.details["ignored"] = described(items, rows[np.sort(order[:SPELLED])], common, len(rows))
     return common.values
 
 
-def _tune(
-    aim: Aim, items: Items, rows: Ints, record: Record, sides: Sides | None
-) -> tuple[Ints, Banding | None, Probe]:
+def _tune(aim: Aim, items: Items, rows: Ints, log: RunLog, sides: Sides | None) -> tuple[Ints, Banding | None, Probe]:
     """Draw two samples: of the different items, to choose how to search, and of all, whose neighbours are sought."""
     nobody = np.zeros(0, np.int64)
     if aim.method == "exact":
-        record.notes["method"] = {"asked": "exact", "taken": "exact", "why": "it was asked for"}
+        log.method = {"asked": "exact", "taken": "exact", "why": "it was asked for"}
         return nobody, None, Probe(make_sample(_no_sets(), aim.threshold))
     seed = aim.minhash.seed
     chosen = rows[lowest(seed, len(rows), 0 if aim.banding else SAMPLE)]
@@ -116,7 +114,7 @@ def _tune(
     drawn = lowest(seed ^ CERTIFY_SALT, len(items) - start, count) + start
     both, place = np.unique(np.concatenate([chosen, drawn]), return_inverse=True)
     sets = items.sets(both, aim.threads)
-    banding, exact = _chosen(aim, sets.take(np.unique(place[: len(chosen)])), len(rows), record)
+    banding, exact = _chosen(aim, sets.take(np.unique(place[: len(chosen)])), len(rows), log)
     if exact:
         return nobody, None, Probe(make_sample(_no_sets(), aim.threshold))
     sampled = sets.take(place[len(chosen) :])
@@ -126,10 +124,10 @@ def _tune(
     return drawn[:count], banding, Probe(sample)
 
 
-def _chosen(aim: Aim, sets: Sets, items: int, record: Record) -> tuple[Banding, bool]:
+def _chosen(aim: Aim, sets: Sets, items: int, log: RunLog) -> tuple[Banding, bool]:
     """Choose the banding, and whether the exact join is cheaper than it; say why."""
     if aim.banding:
-        record.notes["method"] = {"asked": aim.method, "taken": "lsh", "why": "bands and rows were given"}
+        log.method = {"asked": aim.method, "taken": "lsh", "why": "bands and rows were given"}
         return aim.banding, False
     sets = sets.take(np.flatnonzero(sets.sizes > 0))
     counts = agreement_counts(sets, aim.minhash, SAMPLE_SLOTS, aim.threads)
@@ -137,11 +135,11 @@ def _chosen(aim: Aim, sets: Sets, items: int, record: Record) -> tuple[Banding, 
     corpus = Similarities.sampled(counts, len(sets), max(2, items), mean, aim.threshold)
     tuning = tune_for(aim.threshold, aim.recall, corpus, aim.max_slots)
     choice = choose(sets, items, aim.threshold, tuning.banding, tuning.predicted_candidates)
-    record.notes["method"] = choice.to_dict() if aim.method == "auto" else {"asked": "lsh", "taken": "lsh"}
+    log.method = choice.to_dict() if aim.method == "auto" else {"asked": "lsh", "taken": "lsh"}
     if aim.method == "lsh":
-        record.notes["method"]["why"] = "it was asked for"
+        log.method["why"] = "it was asked for"
     if aim.method == "lsh" or not choice.exact:
-        record.notes["tuning"] = {
+        log.details["tuning"] = {
             "sample": len(sets),
             "mean_set_size": round(mean, 1),
             "predicted_false_candidates": round(tuning.predicted_candidates),

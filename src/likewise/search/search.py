@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints
 from likewise.base.copies import Groups, labels
-from likewise.base.runlog import Record
+from likewise.base.runlog import RunLog
 from likewise.families.banding import Banding
 from likewise.io.workspace import Draft, Workspace, told
 from likewise.search.band_keys import HeldKeys, Keys, StoredKeys
@@ -35,7 +35,7 @@ class Search(Aim):
     def find(
         self,
         items: Items,
-        record: Record,
+        log: RunLog,
         space: Workspace | None = None,
         sides: Sides | None = None,
         ranks: Ints | None = None,
@@ -47,32 +47,32 @@ class Search(Aim):
         """
         space = space or Workspace.temporary()
         if space.has(EXACT):
-            return restored(space, record)
+            return restored(space, log)
         if space.has("sketch"):
-            sketched = self._restored(space, record)
+            sketched = self._restored(space, log)
         else:
             begun = time.perf_counter()
-            prepared = prepare(self, items, record, sides)
+            prepared = prepare(self, items, log, sides)
             if prepared.banding is None:
-                return find_exactly(self, prepared, record, space, sides, begun)
-            sketched = self._sketched(prepared, prepared.banding, record, space, sides, begun)
+                return find_exactly(self, prepared, log, space, sides, begun)
+            sketched = self._sketched(prepared, prepared.banding, log, space, sides, begun)
         if len(sketched.common):
             items = items.ignoring(value_table(sketched.common))
         banding = sketched.banding
         assert banding is not None
-        record.notes["banding"] = {"bands": banding.b, "rows": banding.r, "slots": banding.slots}
-        record.notes["predicted_recall"] = banding.probability(self.threshold)
-        left, right, similarity, crowd_of = self._verified(items, sketched, record, space, sides, ranks)
+        log.details["banding"] = {"bands": banding.b, "rows": banding.r, "slots": banding.slots}
+        log.details["predicted_recall"] = banding.probability(self.threshold)
+        left, right, similarity, crowd_of = self._verified(items, sketched, log, space, sides, ranks)
         if len(sketched.drawn.rows):
-            with record.stage("certify"):
+            with log.stage("certify"):
                 certificate = certified(sketched, (left, right, similarity), crowd_of, sides, len(items))
-            record.notes["certificate"] = certificate.to_dict()
+            log.certificate = certificate.to_dict()
         return Matches(sketched.groups, sketched.copies, left, right, similarity, sketched)
 
-    def _restored(self, space: Workspace, record: Record) -> Sketched:
+    def _restored(self, space: Workspace, log: RunLog) -> Sketched:
         """Take the band keys from the workspace."""
         step = "sketch"
-        record.restore(space.notes(step))
+        log.restore(space.notes(step))
         copies, of, filled = (space.array(step, name) for name in ("copies", "of", "filled"))
         units, common = space.array(step, "units"), space.array(step, "common")
         drawn = Drawn(*(space.array(step, name) for name in ("drawn", "neighbour_of", "neighbour")))
@@ -83,7 +83,7 @@ class Search(Aim):
         return _selected(copies, of, filled, units, keys, Banding(known["bands"], known["rows"]), common, drawn)
 
     def _sketched(
-        self, prepared: Prepared, banding: Banding, record: Record, space: Workspace, sides: Sides | None, begun: float
+        self, prepared: Prepared, banding: Banding, log: RunLog, space: Workspace, sides: Sides | None, begun: float
     ) -> Sketched:
         """Write the band keys of everything different."""
         step = "sketch"
@@ -94,7 +94,7 @@ class Search(Aim):
             space.check_room(4 * len(first) * banding.b, "the band keys")
         with ExitStack() as stack:
             draft: Draft | None = stack.enter_context(space.making(step)) if stored else None
-            with record.stage("sketch", len(first)) as tick:
+            with log.stage("sketch", len(first)) as tick:
                 if draft:
                     keys = StoredKeys.create(draft.place / "keys", len(first), banding.b)
                 else:
@@ -105,7 +105,7 @@ class Search(Aim):
             leaders = copies[first_of_each(of)]
             units = units[leaders]
             filled = np.flatnonzero((units != 0).any(axis=1))
-            record.counts["groups"] = len(leaders)
+            log.counts["groups"] = len(leaders)
             if draft is None and space.lasting and time.perf_counter() - begun > self.patience:
                 draft = stack.enter_context(space.making(step))
                 keys.save(draft.place / "keys")
@@ -116,14 +116,14 @@ class Search(Aim):
                 if isinstance(keys, StoredKeys):
                     keys.close()
                     keys = keys.moved(space.large / step / "keys")
-                draft.commit({"keys": size, **record.snapshot()})
+                draft.commit({"keys": size, **log.snapshot()})
         return _selected(copies, of, filled, units, keys, banding, common, drawn)
 
     def _verified(
         self,
         items: Items,
         sketched: Sketched,
-        record: Record,
+        log: RunLog,
         space: Workspace,
         sides: Sides | None,
         ranks: Ints | None,
@@ -134,18 +134,18 @@ class Search(Aim):
         """
         step = "verify"
         if space.has(step):
-            record.restore(space.notes(step))
+            log.restore(space.notes(step))
             left, right, crowd_of = (space.array(step, name) for name in ("left", "right", "crowd_of"))
             return left, right, space.array(step, "similarity"), crowd_of
         begun = time.perf_counter()
         groups, filled = sketched.groups, sketched.filled
         wanted = _wanted(groups.first[filled], sides)
-        with record.stage("candidates", sketched.group_keys.bands) as tick:
-            found = self._candidates(sketched.group_keys, wanted, space, record, tick)
+        with log.stage("candidates", sketched.group_keys.bands) as tick:
+            found = self._candidates(sketched.group_keys, wanted, space, log, tick)
         rows = groups.first[filled]
         parts: list[Scored] = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
         met = 0
-        with record.stage("verify", found.count) as tick:
+        with log.stage("verify", found.count) as tick:
             for number, (a, b) in enumerate(found.portions()):
                 met += len(a)
                 name = "-".join(map(str, found.cuts[number : number + 2]))
@@ -153,28 +153,28 @@ class Search(Aim):
             a, b, similarity = (np.concatenate([part[i] for part in parts]) for i in range(3))
         crowd_of = np.zeros(0, np.int64)
         if found.crowds:
-            with record.stage("crowds"):
+            with log.stage("crowds"):
                 best, seed = _best_ranks(groups, ranks)[filled], self.minhash.seed
                 gathering = Gathering(
                     items, rows, found.crowds, best, wanted, self.threshold, self.recall, seed, self.threads
                 )
-                (a, b, similarity), record.notes["crowds"], abridged = gathering.pairs((a, b, similarity))
-                if not record.notes["crowds"]["complete"]:
+                (a, b, similarity), log.details["crowds"], abridged = gathering.pairs((a, b, similarity))
+                if not log.details["crowds"]["complete"]:
                     crowd_of = np.full(len(groups), -1)
                     crowd_of[filled] = abridged
         left, right = filled[a], filled[b]
         if sides and sides.across:
             left, right, similarity = add_empty_pair(groups, filled, left, right, similarity)
-        record.counts["candidates"] = met
-        record.counts["verified"] = len(left)
+        log.counts["candidates"] = met
+        log.counts["verified"] = len(left)
         if space.lasting and time.perf_counter() - begun > self.patience:
             with space.making(step) as draft:
                 draft.save(left=left, right=right, similarity=similarity, crowd_of=crowd_of)
-                draft.commit(record.snapshot())
+                draft.commit(log.snapshot())
             space.forget("candidates", *(name for name in space.steps if name.startswith("verify-")))
         return left, right, similarity, crowd_of
 
-    def _candidates(self, keys: Keys, wanted: Wanted, space: Workspace, record: Record, tick: Any) -> Candidates:
+    def _candidates(self, keys: Keys, wanted: Wanted, space: Workspace, log: RunLog, tick: Any) -> Candidates:
         """Pair the buckets; with keys on disk the pairs are a step of the workspace."""
         step = "candidates"
         if keys.matrix is not None and not space.has(step):
@@ -195,7 +195,7 @@ class Search(Aim):
                 ends = np.cumsum([len(crowd) for crowd in found.crowds]).astype(np.int64)
                 rows = np.concatenate([np.zeros(0, np.int64), *found.crowds])
                 draft.save(bins=found.bins, crowds=rows, ends=ends)
-                draft.commit({"cap": found.cap, **record.snapshot()})
+                draft.commit({"cap": found.cap, **log.snapshot()})
         paths = sorted(space.path(step, "").glob("run-*"))
         crowds = np.split(space.array(step, "crowds"), space.array(step, "ends"))[:-1]
         bins = space.array(step, "bins")

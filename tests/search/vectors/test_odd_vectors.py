@@ -33,7 +33,7 @@ def test_copies_across_two_collections():
     pairs = found(ones, ones, measure="l2", within=1)
     assert {a for a, _ in pairs} == {b for _, b in pairs} == set(range(1500))
     assert len(pairs) == 2 * 1500 - 1
-    top = likewise.pairs(ones, ones, measure="l2", within=1, top=2)
+    top = likewise.pairs(ones, ones, measure="l2", within=1, k=2)
     assert top.num_rows == 3000
     assert top["id_b"].to_pylist() == [0, 1] * 1500
 
@@ -41,7 +41,7 @@ def test_copies_across_two_collections():
 def test_the_nearest_of_many_copies():
     table = np.ones((20_000, 4))
     table[5] = 2
-    top = likewise.pairs(table, measure="l2", within=3, top=2)
+    top = likewise.pairs(table, measure="l2", within=3, k=2)
     assert top.num_rows == 40_000
     assert top.slice(10, 2).to_pylist() == [{"id_a": 5, "id_b": b, "distance": 2.0} for b in (0, 1)]
     assert top.slice(0, 2)["id_b"].to_pylist() == [1, 2]

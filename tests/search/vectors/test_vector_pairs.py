@@ -18,7 +18,7 @@ WITHIN = {"angle": 20.0, "l2": 1.0, "l1": 4.0, "hamming": 6}
 
 
 def stats(table):
-    return json.loads(table.schema.metadata[b"likewise"])
+    return table.stats
 
 
 def found(source, other=None, **options):
@@ -188,7 +188,7 @@ def test_too_many_pairs_are_refused():
 
 def test_top():
     table = np.array([[0.0], [1], [3], [7]])
-    answer = likewise.pairs(table, measure="l2", within=4, top=1)
+    answer = likewise.pairs(table, measure="l2", within=4, k=1)
     assert list(naive.listed(answer)) == [(0, 1), (1, 0), (2, 1), (3, 2)]
 
 

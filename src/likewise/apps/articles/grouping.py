@@ -13,11 +13,11 @@ from likewise.apps.articles.answer import COMMAND, Stories
 from likewise.base.arrays import Ints, Texts, to_arrow
 from likewise.base.memory import Budget
 from likewise.base.parallel import check_threads
-from likewise.base.runlog import Observer, Record
+from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import ParameterError
 from likewise.io.read import ReadOptions, open_source
 from likewise.io.workspace import Workspace
-from likewise.jobs.result import pair_table, statistics
+from likewise.jobs.result import pair_table
 from likewise.jobs.settings import Settings
 from likewise.search.cluster import Keep, Removal, components, removals
 from likewise.search.items import TextItems
@@ -53,7 +53,7 @@ def stories(
     memory: str | int | None = None,
     spill: str | Path | None = None,
     batch_rows: int = 10_000,
-    progress: Observer | None = None,
+    progress: Progress | None = None,
 ) -> Stories:
     """Group pages by the article they carry, though the rest of the page differs and paragraphs were cut.
 
@@ -74,6 +74,7 @@ def stories(
     if isinstance(parse_shingler(shingle), Tokens):
         raise ParameterError.of(COMMAND, "shingle", "stopwords:LANGUAGE, words:K or chars:K", str(shingle))
     chosen = Settings(
+        COMMAND,
         shingle, threshold, recall, seed, ignore_common=ignore_common, certify=certify, method=method
     )  # fmt: skip
     count = check_threads(COMMAND, threads)
@@ -85,26 +86,26 @@ def stories(
         html = True
         source = open_source(pages, ReadOptions(**reading, html=True))
     options = ReadOptions(**reading, html=bool(html))
-    record = Record(progress) if progress else Record()
+    log = RunLog.of(progress)
     space = Workspace.temporary(Path(spill) if spill is not None else None)
     try:
-        here = collect(source, options, chosen.shingle, record, count, space, budget.texts)
+        here = collect(source, options, chosen.shingle, log, count, space, budget.texts)
         items = here.items
         assert isinstance(items, TextItems)
         lengths = items.lengths if policy.rule in ("longest", "shortest") else np.zeros(len(items), np.int64)
         ranks = policy.ranks(lengths, here.scores)
-        matches = chosen.search(count, budget).find(items, record, space, None, ranks)
-        with record.stage("cluster"):
+        matches = chosen.search(count, budget).find(items, log, space, None, ranks)
+        with log.stage("cluster"):
             removal = removals(matches.groups, matches.left, matches.right, matches.similarity, ranks, matches.copies)
-        with record.stage("tables"):
+        with log.stage("tables"):
             empty = _empty(matches)
-            pairs = _pair_table(here, matches, empty, record)
+            pairs = _pair_table(here, matches, empty, log)
             titles = _titles(items.texts) if html else pa.nulls(here.rows, pa.string())
-            table = _story_table(here, matches, removal, ranks, empty, titles, record)
+            table = _story_table(here, matches, removal, ranks, empty, titles, log)
     finally:
         space.finish()
     parameters = {**chosen.to_dict(here.shingler), "keep": str(policy), "text": text, "id": id, "html": bool(html)}
-    stats = statistics(COMMAND, {**parameters, "threads": count}, [here], record)
+    stats = run_json(COMMAND, {**parameters, "threads": count}, [here], log)
     return Stories(table, pairs, stats)
 
 
@@ -126,18 +127,18 @@ def _empty(matches: Matches) -> Any:
     return ~filled[matches.groups.of]
 
 
-def _pair_table(here: Collection, matches: Matches, empty: Any, record: Record) -> Any:
+def _pair_table(here: Collection, matches: Matches, empty: Any, log: RunLog) -> Any:
     left, right, similarity, abridged = listed_pairs(matches)
     real = ~empty[left]
     left, right, similarity = left[real], right[real], similarity[real]
-    record.counts["pairs"] = len(left)
+    log.counts["pairs"] = len(left)
     if abridged:
-        record.notes["abridged"] = abridged
+        log.details["abridged"] = abridged
     return pair_table(here.name(left), here.name(right), similarity)
 
 
 def _story_table(
-    here: Collection, matches: Matches, removal: Removal, ranks: Ints, empty: Any, titles: Any, record: Record
+    here: Collection, matches: Matches, removal: Removal, ranks: Ints, empty: Any, titles: Any, log: RunLog
 ) -> Any:
     """Name the story of every page after the page that comes first by rank; pages of a story stand together."""
     rows = np.arange(here.rows)
@@ -151,10 +152,10 @@ def _story_table(
     keepers[removal.rows], similarity[removal.rows] = removal.keepers, removal.similarity
     keepers[empty], similarity[empty] = rows[empty], 1.0
     order = np.argsort(labels, kind="stable")
-    counts = record.counts
+    counts = log.counts
     counts |= {"stories": int((sizes > 0).sum()), "shared_stories": int((sizes > 1).sum())}
     counts |= {"grouped": int(sizes[sizes > 1].sum()), "empty": int(empty.sum())}
-    record.notes["largest_story"] = int(sizes.max(initial=0))
+    log.details["largest_story"] = int(sizes.max(initial=0))
     return pa.table(
         {
             "id": here.name(order),

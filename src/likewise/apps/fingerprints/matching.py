@@ -19,7 +19,7 @@ from likewise.apps.fingerprints.threshold import Threshold, check_numbers, choos
 from likewise.base.arrays import Ints
 from likewise.base.memory import peak_memory
 from likewise.base.parallel import check_threads
-from likewise.base.runlog import Observer, Record
+from likewise.base.runlog import Progress, RunLog
 from likewise.errors import InputError, ParameterError
 
 Floats = NDArray[np.float64]
@@ -56,7 +56,7 @@ def match(
     flip: bool = False,
     dpi: float = DPI,
     threads: int | None = None,
-    progress: Observer | None = None,
+    progress: Progress | None = None,
 ) -> Matches:
     """Find prints of one finger, however they lie: among all prints, or between prints and others (A7).
 
@@ -81,25 +81,25 @@ def match(
     settings = Settings(near, turned, votes, as_they_lie, functions, groups, side, border, seed)
     check_numbers(threshold, false)
     count = check_threads(OWNER, threads)
-    record = Record(progress) if progress else Record()
+    log = RunLog.of(progress)
     reading = {"id": id, "x": x, "y": y, "finger": finger, "angles": angles, "flip": flip, "dpi": dpi}
-    with record.stage("read"):
+    with log.stage("read"):
         given = [_read(one, settings, angle, reading) for one in (prints, others) if one is not None]
         every = given[0] if others is None else given[0].and_(given[1])
         queries = _queries(given[0], only)
     begin = 0 if others is None else len(given[0])
     later = others is None and only is None
-    with record.stage("index", len(every)):
+    with log.stage("index", len(every)):
         mirrors = _mirrored(every, len(every) - begin, settings)
         comparison = Comparison(every.and_(mirrors[1]), begin, len(every), settings)
-    with record.stage("compare", len(queries)) as tick:
+    with log.stage("compare", len(queries)) as tick:
         found = _all(comparison, queries, later, count, tick)
     if only is not None and others is None:
         found = _once(found, queries)
-    with record.stage("mirror", len(mirrors[0])) as tick:
+    with log.stage("mirror", len(mirrors[0])) as tick:
         chance = _all(comparison, np.arange(len(every), len(every) + len(mirrors[0])), False, count, tick)
         chance = chance.take(mirrors[0][chance.left - len(every)] != chance.right)
-    with record.stage("tables"):
+    with log.stage("tables"):
         pairs = _pairs(len(queries), len(every) - begin, others is None, only is not None)
         own = int((mirrors[0] >= begin).sum())
         line = choose(chance.score, len(mirrors[0]) * (len(every) - begin) - own, pairs, float(false), threshold)
@@ -107,14 +107,14 @@ def match(
         answer = make_matches(matched, every.names)
         grouped = make_fingers(matched, every.names) if later else None
         scored = make_scored(found, every.names)
-    record.counts |= {
+    log.counts |= {
         "prints": len(given[0]), "others": len(given[1]) if others is not None else 0, "queries": len(queries),
         "minutiae": len(every.x), "pairs": pairs, "compared": len(found), "matches": len(matched),
         "mirrored": line.mirrored,
     }  # fmt: skip
     if grouped is not None:
         sizes = np.bincount(np.unique(grouped["group"].to_pylist(), return_inverse=True)[1])
-        record.counts |= {"groups": int((sizes > 1).sum()), "in_groups": int(sizes[sizes > 1].sum())}
+        log.counts |= {"groups": int((sizes > 1).sum()), "in_groups": int(sizes[sizes > 1].sum())}
     notes = _notes(given, every, found, line)
     if every.fingers is not None:
         notes["rates"] = rates(every, queries, begin, later or only is not None, found, line.value)
@@ -125,8 +125,8 @@ def match(
         "parameters": {**settings.to_dict(), "threshold": threshold, "false": false, "only": only, "threads": count}
         | {"angle": angle, **reading},
         "threshold": asdict(line),
-        "counts": record.counts,
-        "seconds": {stage: round(seconds, 4) for stage, seconds in record.seconds.items()},
+        "counts": log.counts,
+        "seconds": {stage: round(seconds, 4) for stage, seconds in log.seconds.items()},
         "peak_memory_bytes": peak_memory(),
         **notes,
     }

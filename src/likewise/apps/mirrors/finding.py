@@ -21,9 +21,8 @@ from likewise.apps.mirrors.settings import CONFIRMED, LEAST, RECALL, SHINGLE, SI
 from likewise.base.arrays import Ints
 from likewise.base.memory import Budget
 from likewise.base.parallel import check_threads
-from likewise.base.runlog import Observer, Record
+from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.jobs.pairs import pairs as similar_pairs
-from likewise.jobs.result import statistics
 from likewise.kernels import graph
 from likewise.shingle import Shingler
 from likewise.shingle.urls import STOP
@@ -55,7 +54,7 @@ def find(
     encoding_errors: str = "strict",
     threads: int | None = None,
     memory: str | int | None = None,
-    progress: Observer | None = None,
+    progress: Progress | None = None,
 ) -> Mirrors:
     """Find hosts that mirror each other by their URLs, confirm them by content, and fold pages along links (A3).
 
@@ -78,31 +77,31 @@ def find(
     settings = Settings(threshold, recall, least, position, stop, shingle, similar_text, confirmed, rules)
     count = check_threads(OWNER, threads)
     budget = Budget.of(OWNER, memory)
-    record = Record(progress) if progress else Record()
+    log = RunLog.of(progress)
     known = Pages()
     reader = Reader(known, on_error, encoding_errors, count)
-    with record.stage("read") as tick:
+    with log.stage("read") as tick:
         parts = list(reader.urls(urls, url, tick))
     listed = np.arange(len(known))
-    record.counts |= {"urls": reader.rows, "blank": reader.blank, "pages": len(known), "hosts": len(known.hosts)}
-    record.counts["repeated"] = sum(map(len, parts)) - len(known)
+    log.counts |= {"urls": reader.rows, "blank": reader.blank, "pages": len(known), "hosts": len(known.hosts)}
+    log.counts["repeated"] = sum(map(len, parts)) - len(known)
     if not len(known):
-        record.notes["hint"] = "there are no URLs, so there are no hosts to compare"
+        log.notes.append("there are no URLs, so there are no hosts to compare")
     counts = np.bincount(known.host, minlength=len(known.hosts))
     paths = Paths(known, listed, settings)
     search = {"method": method, "seed": seed, "threads": count, "memory": budget.total}
-    found = host_pairs(paths, settings, record, **search)
+    found = host_pairs(paths, settings, log, **search)
     columns = pair_table(found, known, paths, counts)
     texts = np.zeros(0, np.int64)
     compared, fraction = np.zeros(len(found), np.int64), np.full(len(found), np.nan)
     if pages is not None:
         again = Reader(known, on_error, encoding_errors, count)
-        with record.stage("confirm") as tick:
+        with log.stage("confirm") as tick:
             texts = again.rows_of(pages, url, tick)
             twice = Reader(known, on_error, encoding_errors, count)
             answer = confirm(paths, found, twice, pages, (url, text), texts, settings, count, tick)
         compared, fraction = answer.compared, answer.fraction()
-        record.counts |= {"texts": again.rows, "pages_compared": int(compared.sum())}
+        log.counts |= {"texts": again.rows, "pages_compared": int(compared.sum())}
         reader.aside += again.aside
         reader.inputs += again.inputs
     is_mirror = np.isnan(fraction) | (fraction >= settings.confirmed)
@@ -113,46 +112,46 @@ def find(
     }
     mirrors = found.where(is_mirror)
     counts = np.bincount(known.host[: len(listed)], minlength=len(known.hosts))
-    groups = HostGroups.of_pairs(len(known.hosts), mirrors, counts, "abridged" in record.notes)
+    groups = HostGroups.of_pairs(len(known.hosts), mirrors, counts, "abridged" in log.details)
     table = mirror_table(groups, known, paths, counts)
-    record.counts |= {"host_pairs": len(found), "mirror_pairs": len(mirrors), "mirrors": len(table)}
-    record.counts["groups"] = len(pc.unique(table["group"]))
+    log.counts |= {"host_pairs": len(found), "mirror_pairs": len(mirrors), "mirrors": len(table)}
+    log.counts["groups"] = len(pc.unique(table["group"]))
     folded = None
     if links is not None:
-        folded = _folded(known, paths, groups, reader, settings, record, links, (source, target), texts,
+        folded = _folded(known, paths, groups, reader, settings, log, links, (source, target), texts,
                          (pages, text), search)  # fmt: skip
     names = {"url": url, "text": text, "source": source, "target": target}
     parameters = {**settings.to_dict(), "method": method, "seed": seed, "threads": count, **names}
-    return Mirrors(pa.table(columns), table, folded, statistics(COMMAND, parameters, [reader], record))
+    return Mirrors(pa.table(columns), table, folded, run_json(COMMAND, parameters, [reader], log))
 
 
 def _folded(
-    known: Pages, paths: Paths, groups: HostGroups, reader: Reader, settings: Settings, record: Record, links: Any,
+    known: Pages, paths: Paths, groups: HostGroups, reader: Reader, settings: Settings, log: RunLog, links: Any,
     columns: tuple[str, str], texts: Ints, pages: tuple[Any, str], search: dict[str, Any],
 ) -> pa.Table:  # fmt: skip
     """Read the links, fold what is the same, and name for each folded page the one it is folded into."""
     listed = len(known)
     linking = Reader(known, reader.on_error, reader.encoding_errors, reader.threads)
-    with record.stage("links") as tick:
+    with log.stage("links") as tick:
         ends = [(left.astype(np.int32), right.astype(np.int32)) for left, right in linking.links(links, *columns, tick)]
         left, right = (np.concatenate([np.zeros(0, np.int32), *(part[i] for part in ends)]) for i in (0, 1))
         del ends
     reader.aside += linking.aside
     reader.inputs += linking.inputs
-    record.counts |= {"links": linking.rows, "graph_pages": len(known), "unlisted": len(known) - listed}
+    log.counts |= {"links": linking.rows, "graph_pages": len(known), "unlisted": len(known) - listed}
     groups = groups.widened(len(known.hosts))
     same = np.unique(groups.keys(known, paths), return_inverse=True)[1]
     if len(texts):
-        with record.stage("texts"):
+        with log.stage("texts"):
             same = _with_texts(same, texts, pages, settings, reader, search)
-    with record.stage("contract") as tick:
+    with log.stage("contract") as tick:
         done = contract(left, right, len(known), same=same, host=known.host, **_rules(settings.rules), tick=tick)
     del left, right
-    record.notes["rounds"] = [vars(one) for one in done.rounds]
-    record.counts |= {"different_links": done.links, "template_links": done.template_links}
-    record.counts["folded"] = int((done.folded != np.arange(len(known))).sum())
+    log.details["rounds"] = [vars(one) for one in done.rounds]
+    log.counts |= {"different_links": done.links, "template_links": done.template_links}
+    log.counts["folded"] = int((done.folded != np.arange(len(known))).sum())
     if done.crowded:
-        record.notes["crowded"] = done.crowded
+        log.details["crowded"] = done.crowded
     return _page_table(done, known, groups)
 
 
@@ -167,7 +166,7 @@ def _with_texts(
     found = similar_pairs(
         pages[0], text=pages[1], shingle=settings.shingle, threshold=settings.similar_text, recall=settings.recall,
         on_error=reader.on_error, encoding_errors=reader.encoding_errors, **search,
-    )  # fmt: skip
+    ).table  # fmt: skip
     left, right = (texts[found[name].to_numpy()] for name in ("id_a", "id_b"))
     both = (left >= 0) & (right >= 0)
     left, right = left[both], right[both]

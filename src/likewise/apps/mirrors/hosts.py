@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, fields
 from itertools import product
 from typing import Any
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from likewise.apps.mirrors.addresses import Pages
 from likewise.apps.mirrors.settings import Settings
 from likewise.base.arrays import Hashes, Ints, Sets, concatenate
-from likewise.base.runlog import Record
+from likewise.base.runlog import RunLog
 from likewise.jobs.pairs import pairs as similar_pairs
 
 DEEPEST = 3
@@ -175,20 +174,20 @@ def host_sets(paths: Paths, hosts: Ints, settings: Settings) -> Sets:
     return concatenate(parts)
 
 
-def host_pairs(paths: Paths, settings: Settings, record: Record, **search: Any) -> HostPairs:
+def host_pairs(paths: Paths, settings: Settings, log: RunLog, **search: Any) -> HostPairs:
     """Find the pairs of hosts that are similar as sets, and what they share; those that share little are left out."""
     hosts = np.flatnonzero(paths.sizes >= settings.least)
-    record.counts["hosts_compared"] = len(hosts)
-    with record.stage("sets"):
+    log.counts["hosts_compared"] = len(hosts)
+    with log.stage("sets"):
         sets = host_sets(paths, hosts, settings)
-    with record.stage("join"):
-        found = similar_pairs(sets, threshold=settings.threshold, recall=settings.recall, **search)
-    stats = json.loads(found.schema.metadata[b"likewise"])
-    if "abridged" in stats:
-        record.notes["abridged"] = stats["abridged"]
-    record.counts["candidates"] = len(found)
+    with log.stage("join"):
+        result = similar_pairs(sets, threshold=settings.threshold, recall=settings.recall, **search)
+    found, details = result.table, result.stats["details"]
+    if "abridged" in details:
+        log.details["abridged"] = details["abridged"]
+    log.counts["candidates"] = len(found)
     left, right = (hosts[found[name].to_numpy()] for name in ("id_a", "id_b"))
-    with record.stage("verify"):
+    with log.stage("verify"):
         pairs = paths.match(left, right, found["similarity"].to_numpy(), settings.least)
     few = np.minimum(paths.sizes[left], paths.sizes[right])
     return pairs.where(pairs.shared >= np.maximum(settings.least, SHARE * few))

@@ -17,12 +17,11 @@ from likewise.apps.passages.settings import COMMON, GAP, LENGTH, OWNER, SHINGLE,
 from likewise.base.arrays import TextChunk, to_arrow
 from likewise.base.memory import MIB, Budget
 from likewise.base.parallel import check_threads, in_order
-from likewise.base.runlog import Observer, Record
+from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import ColumnError
 from likewise.io.read import ReadOptions, Source, open_source
 from likewise.io.read.find import files_of
 from likewise.io.read.find import find as find_files
-from likewise.jobs.result import statistics
 from likewise.search.load import check_unique
 from likewise.shingle import Shingler
 
@@ -52,7 +51,7 @@ def find(
     threads: int | None = None,
     memory: str | int | None = None,
     batch_rows: int = 10_000,
-    progress: Observer | None = None,
+    progress: Progress | None = None,
 ) -> Passages:
     """Find the text that suspects have copied from sources, wherever it stands and in whatever order (A2).
 
@@ -82,23 +81,23 @@ def find(
         text=text, id=id, on_error=on_error, encoding_errors=encoding_errors, lines=lines,
         batch_rows=batch_rows, batch_bytes=min(BATCH, budget.batch),
     )  # fmt: skip
-    record = Record(progress) if progress else Record()
+    log = RunLog.of(progress)
     theirs = replace(
         options, text=text if source_text is None else source_text, id=id if source_id is None else source_id
     )
     readers = _readers(suspects, sources, options, theirs)
-    parts = _parts(*readers, settings, budget.total // 2, count, record)
+    parts = _parts(*readers, settings, budget.total // 2, count, log)
     names, other_names = (reader.names() for reader in readers)
     if not itself:
         parts = [_without_itself(part, names, other_names) for part in parts]
     if not readers[1].rows:
-        record.notes["hint"] = "there are no sources, so nothing can have been copied from them"
+        log.notes.append("there are no sources, so nothing can have been copied from them")
     passages, documents = make_tables(parts, names, other_names)
-    record.counts |= {"passages": len(passages), "documents": len(documents)}
-    record.counts["suspects_with_passages"] = len(pc.unique(passages["suspect"]))
+    log.counts |= {"passages": len(passages), "documents": len(documents)}
+    log.counts["suspects_with_passages"] = len(pc.unique(passages["suspect"]))
     columns = {"text": text, "id": id, "source_text": theirs.text, "source_id": theirs.id}
     parameters = {**settings.to_dict(), "itself": itself, **columns, "threads": count}
-    stats = statistics(OWNER, parameters, [reader.source for reader in readers], record)
+    stats = run_json(OWNER, parameters, [reader.source for reader in readers], log)
     return Passages(passages, documents, stats)
 
 
@@ -166,14 +165,12 @@ def _without_columns(source: Any, options: ReadOptions) -> Reader | None:
     return None
 
 
-def _parts(
-    suspects: Reader, sources: Reader, settings: Settings, limit: int, threads: int, record: Record
-) -> list[Part]:
+def _parts(suspects: Reader, sources: Reader, settings: Settings, limit: int, threads: int, log: RunLog) -> list[Part]:
     """Search each block of the sources; the suspects are read again for each."""
     parts: list[Part] = []
     used: list[Counts] = []
     count = 0
-    with record.stage("index", sources.source.total_rows or 0) as tick:
+    with log.stage("index", sources.source.total_rows or 0) as tick:
         made = blocks(sources.chunks(threads), settings, limit, threads, tick)
         block = next(made, None)
     if block is None:
@@ -181,20 +178,20 @@ def _parts(
             pass
     while block is not None:
         count += 1
-        with record.stage("passages", suspects.source.total_rows or 0) as tick:
+        with log.stage("passages", suspects.source.total_rows or 0) as tick:
             found = _search(suspects, block, settings, threads, used, tick)
         parts += found
         used = [part.used for part in found]
-        with record.stage("index", sources.source.total_rows or 0):
+        with log.stage("index", sources.source.total_rows or 0):
             del block
             block = next(made, None)
-    record.counts |= {"suspects": suspects.rows, "sources": sources.rows, "bytes": suspects.bytes + sources.bytes}
+    log.counts |= {"suspects": suspects.rows, "sources": sources.rows, "bytes": suspects.bytes + sources.bytes}
     totals = sum((part.counts for part in parts), np.zeros(3, np.int64)).tolist()
-    record.counts |= {"compared": totals[0], "blocks": count}
+    log.counts |= {"compared": totals[0], "blocks": count}
     if totals[1]:
-        record.notes["common"] = {"fingerprints": totals[1], "sources": settings.common}
+        log.details["common"] = {"fingerprints": totals[1], "sources": settings.common}
     if totals[2]:
-        record.notes["repetitive"] = {"pairs": totals[2]}
+        log.details["repetitive"] = {"pairs": totals[2]}
     return parts
 
 

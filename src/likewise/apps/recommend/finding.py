@@ -15,7 +15,7 @@ from likewise.apps.recommend.joining import Aim, similar
 from likewise.apps.recommend.recommending import Recommender, Way, customer_numbers
 from likewise.base.memory import peak_memory
 from likewise.base.parallel import check_threads
-from likewise.base.runlog import Observer, Record
+from likewise.base.runlog import Progress, RunLog
 from likewise.errors import ParameterError
 
 THRESHOLD = 0.2
@@ -42,7 +42,7 @@ def tastes(
     seed: int = 1,
     threads: int | None = None,
     memory: str | int | None = None,
-    progress: Observer | None = None,
+    progress: Progress | None = None,
     **reading: Any,
 ) -> Tastes:
     """Find customers with similar tastes, and items that the same customers have; recommend, if asked to (A8).
@@ -71,24 +71,24 @@ def tastes(
         raise ParameterError.of("tastes", "only", "'customers' or 'items'", only)
     if everyone and users is not None:
         raise ParameterError("The 'users' and 'everyone' parameters of tastes exclude each other.")
-    record = Record(progress) if progress else Record()
-    with record.stage("read"):
+    log = RunLog.of(progress)
+    with log.stage("read"):
         ratings = source if isinstance(source, Ratings) else read(source, **reading)
     chosen = View.of(ratings, view, like, hate)
     asked = _asked(ratings, users, everyone)
     counts = {"customers": len(ratings.user_ids), "items": len(ratings.item_ids), "pairs": len(ratings.users)}
-    record.counts.update({"rows": ratings.rows, **counts, "repeated": ratings.rows - len(ratings.users)})
+    log.counts.update({"rows": ratings.rows, **counts, "repeated": ratings.rows - len(ratings.users)})
     rows, notes = {}, {}
     for side, ids in (("customers", ratings.user_ids), ("items", ratings.item_ids)):
         if only in (None, side):
-            found, notes[side] = similar(chosen.side(ratings, side), aim, record, side)
-            record.counts[f"similar_{side}"] = len(found)
+            found, notes[side] = similar(chosen.side(ratings, side), aim, log, side)
+            log.counts[f"similar_{side}"] = len(found)
             notes[side]["closest"] = _closest(found, ids)
             rows[side] = pair_rows(found, ids)
     recommendations = None
     if asked is not None:
-        recommendations = Recommender(ratings, chosen, way, aim.threads).recommend(asked, record)
-        record.counts["recommendations"] = len(recommendations)
+        recommendations = Recommender(ratings, chosen, way, aim.threads).recommend(asked, log)
+        log.counts["recommendations"] = len(recommendations)
     parameters = {
         **chosen.to_dict(), "threshold": aim.threshold, "union": union, "top": top, "only": only, "method": method,
         "recall": recall, "seed": seed, "threads": aim.threads, **reading,
@@ -103,10 +103,10 @@ def tastes(
         "columns": ratings.told,
         "sets": chosen.describe(ratings),
         "scale": None if ratings.values is None else list(ratings.scale),
-        "counts": {**record.counts, "set_aside": len(ratings.aside)},
+        "counts": {**log.counts, "set_aside": len(ratings.aside)},
         "set_aside": [vars(entry) for entry in ratings.aside[:100]],
         "methods": notes,
-        "seconds": {stage: round(seconds, 4) for stage, seconds in record.seconds.items()},
+        "seconds": {stage: round(seconds, 4) for stage, seconds in log.seconds.items()},
         "peak_memory_bytes": peak_memory(),
     }
     return Tastes(rows, recommendations, stats)

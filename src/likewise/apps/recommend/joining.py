@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +11,7 @@ from likewise.apps.recommend.collecting import SEED, Side
 from likewise.apps.recommend.counting import Found, Lists
 from likewise.base.arrays import Ints, Sets
 from likewise.base.memory import Budget
-from likewise.base.runlog import Record
+from likewise.base.runlog import RunLog
 from likewise.errors import InputError, ParameterError
 from likewise.families.minhash import MinHash
 from likewise.families.tuning import Similarities, tune_for
@@ -70,15 +69,15 @@ class Aim:
         return min(1.0, self.threshold / (1 - self.threshold) * NEARLY) if self.summed else self.threshold
 
 
-def similar(side: Side, aim: Aim, record: Record, name: str) -> tuple[Found, dict[str, Any]]:
+def similar(side: Side, aim: Aim, log: RunLog, name: str) -> tuple[Found, dict[str, Any]]:
     """Return the similar pairs of one side, and which method was taken and why."""
     lists = Lists(side)
     method = {"asked": aim.method, "taken": aim.method, "why": "it was asked for"}
     if aim.method == "auto":
         method = _chosen(side, lists, aim)
     if method["taken"] == "count":
-        return _counted(lists, aim, record, name), method
-    return _joined(side, aim, record, method)
+        return _counted(lists, aim, log, name), method
+    return _joined(side, aim, log, method)
 
 
 def _chosen(side: Side, lists: Lists, aim: Aim) -> dict[str, Any]:
@@ -116,8 +115,8 @@ def _sets(side: Side) -> Sets:
     return Sets(values, side.offsets)
 
 
-def _counted(lists: Lists, aim: Aim, record: Record, name: str) -> Found:
-    with record.stage(name, len(lists)) as tick:
+def _counted(lists: Lists, aim: Aim, log: RunLog, name: str) -> Found:
+    with log.stage(name, len(lists)) as tick:
         if aim.top is not None:
             return lists.best(np.sort(lists.rows), aim.top, aim.threshold, aim.summed, aim.threads, tick)
         most = Budget.of("tastes", aim.memory).total // PAIR_BYTES
@@ -130,18 +129,20 @@ def _counted(lists: Lists, aim: Aim, record: Record, name: str) -> Found:
     return found
 
 
-def _joined(side: Side, aim: Aim, record: Record, method: dict[str, Any]) -> tuple[Found, dict[str, Any]]:
+def _joined(side: Side, aim: Aim, log: RunLog, method: dict[str, Any]) -> tuple[Found, dict[str, Any]]:
     """Find the pairs as `likewise.pairs` does, by the exact join or by hashing."""
-    table = pairs(
-        _sets(side), threshold=aim.jaccard, method=method["taken"], recall=aim.recall, seed=aim.seed, top=aim.top,
-        threads=aim.threads, memory=aim.memory, progress=record.observer,
+    result = pairs(
+        _sets(side), threshold=aim.jaccard, method=method["taken"], recall=aim.recall, seed=aim.seed, k=aim.top,
+        threads=aim.threads, memory=aim.memory, progress=log.progress,
     )  # fmt: skip
-    stats = json.loads(table.schema.metadata[b"likewise"])
+    table, stats = result.table, result.stats
     for stage, seconds in stats["seconds"].items():
-        record.seconds[stage] = record.seconds.get(stage, 0.0) + seconds
-    for note in ("predicted_recall", "banding", "certificate", "abridged"):
-        if note in stats:
-            method[note] = stats[note]
+        log.seconds[stage] = log.seconds.get(stage, 0.0) + seconds
+    for name in ("predicted_recall", "banding", "abridged"):
+        if name in stats["details"]:
+            method[name] = stats["details"][name]
+    if stats["certificate"]:
+        method["certificate"] = stats["certificate"]
     left, right = (table[name].to_numpy() for name in ("id_a", "id_b"))
     jaccard, sizes = table["similarity"].to_numpy(), side.sizes
     a, b = sizes[left], sizes[right]

@@ -17,7 +17,7 @@ from likewise.apps.recommend.counting import Lists
 from likewise.apps.recommend.joining import UNIONS
 from likewise.base.arrays import Ints, to_arrow
 from likewise.base.parallel import check_threads
-from likewise.base.runlog import Observer, Record
+from likewise.base.runlog import Progress, RunLog
 from likewise.errors import InputError, ParameterError
 from likewise.kernels.pairs import radix_argsort
 
@@ -62,13 +62,13 @@ class Recommender:
     def _lists(self) -> Lists:
         return Lists(self.view.side(self.ratings, self.way.by))
 
-    def recommend(self, users: Ints, record: Record) -> Any:
+    def recommend(self, users: Ints, log: RunLog) -> Any:
         """Return a table (user, item, score, because_of) for these customers, best first."""
         asked = np.unique(users)
         if self.way.by == "items":
             events = np.concatenate([np.arange(self.offsets[u], self.offsets[u + 1]) for u in users] or [users])
             asked = np.unique(self.ratings.items[events[self.wanted[events] > 0]])
-        with record.stage("recommend", len(users)) as tick:
+        with log.stage("recommend", len(users)) as tick:
             near = self._lists.best(
                 asked, self.way.neighbours, LEAST, self.way.union == "sum", self.threads, lambda _: None
             )
@@ -191,7 +191,7 @@ def recommend(
     hate: float | None = None,
     union: str = "max",
     threads: int | None = None,
-    progress: Observer | None = None,
+    progress: Progress | None = None,
     **reading: Any,
 ) -> Any:
     """Return an Arrow table (user, item, score, because_of): what these customers might like and do not have.
@@ -214,4 +214,4 @@ def recommend(
         listed = [users] if isinstance(users, str) or not isinstance(users, Iterable) else users
         asked = customer_numbers(ratings, listed)
     recommender = Recommender(ratings, chosen, way, check_threads(OWNER, threads))
-    return recommender.recommend(asked, Record(progress) if progress else Record())
+    return recommender.recommend(asked, RunLog.of(progress))

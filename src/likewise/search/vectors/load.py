@@ -31,6 +31,16 @@ class Vectors:
 
     table: NDArray[Any]
     ids: Any | None
+    origin: str = "array"
+
+    @property
+    def aside(self) -> list[Any]:
+        """Nothing is set aside: a vector that cannot be read is an error."""
+        return []
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return what was read, for run.json."""
+        return [{"vectors": self.origin, "rows": len(self.table)}]
 
     def name(self, rows: Ints) -> Any:
         """Return the ids of these rows as an Arrow array."""

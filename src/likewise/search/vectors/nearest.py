@@ -6,33 +6,24 @@ fewer than k of them is compared with all others. Where tables would cost more, 
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from likewise.base.arrays import Ints
 from likewise.base.copies import Groups
-from likewise.base.memory import Budget
-from likewise.base.parallel import check_threads, in_order
+from likewise.base.parallel import in_order
 from likewise.base.random import uniform
-from likewise.base.runlog import Observer, Record
-from likewise.errors import ParameterError
-from likewise.families.minhash import check_seed
-from likewise.families.tuning import check_recall
+from likewise.base.runlog import RunLog
 from likewise.search.candidates import best_first
 from likewise.search.expand import nearest_rows
-from likewise.search.prepare import METHODS
-from likewise.search.vectors.load import space_of, vectors
-from likewise.search.vectors.pairs import PAIR_BYTES, SMALL, Aim, named_table
+from likewise.search.vectors.pairs import PAIR_BYTES, SMALL, VectorAim, taken
 from likewise.search.vectors.plan import Plan, cost_of_all, plan, spread
-from likewise.search.vectors.spaces import Bits, Space, check_measure
+from likewise.search.vectors.spaces import Bits, Space
 from likewise.search.vectors.tables import Most, Overrun, by_tables
 
 Floats = NDArray[np.float64]
-OWNER = "nearest"
 ASKED = 256
 SHARES = (0.5, 0.8, 0.95, 0.99)
 """Parts of the vectors whose neighbours may be left to the tables."""
@@ -40,72 +31,20 @@ SPARE = 8
 HIGH, WIDE, FEW = 256, 8192, 512
 
 
-def nearest(
-    source: Any,
-    k: int = 10,
-    *,
-    queries: Any = None,
-    measure: str = "angle",
-    vector: str = "vector",
-    id: str | None = None,
-    recall: float = 0.99,
-    method: str = "auto",
-    threads: int | None = None,
-    seed: int = 1,
-    memory: str | int | None = None,
-    spill: str | Path | None = None,
-    progress: Observer | None = None,
-) -> Any:
-    """Return a table (id_a, id_b, distance): for every vector its k nearest others, the nearest first, ties by row.
-
-    With `queries`, for every vector of those its k nearest of `source`. Each of them is found with probability `recall`
-    at least; method="exact" compares all and misses none, and is what "auto" takes for small or spread-out collections.
-    The other parameters are those of `pairs` for vectors.
-
-    >>> nearest([[0, 0], [0, 1], [5, 5], [5, 6]], k=1, measure="l2").to_pylist()  # doctest: +NORMALIZE_WHITESPACE
-    [{'id_a': 0, 'id_b': 1, 'distance': 1.0}, {'id_a': 1, 'id_b': 0, 'distance': 1.0},
-     {'id_a': 2, 'id_b': 3, 'distance': 1.0}, {'id_a': 3, 'id_b': 2, 'distance': 1.0}]
-    """
-    check_measure(OWNER, measure)
-    check_seed(OWNER, seed)
-    check_recall(OWNER, recall)
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise ParameterError.of(OWNER, "k", "a positive whole number", k)
-    if method not in METHODS:
-        raise ParameterError.of(OWNER, "method", "'auto', 'lsh' or 'exact'", method)
-    budget, count = Budget.of(OWNER, memory), check_threads(OWNER, threads)
-    record = Record(progress) if progress else Record()
-    folder = Path(spill) if spill is not None else None
-    with record.stage("read"):
-        targets = vectors(source, vector, id, budget.texts, folder, OWNER)
-        asked = targets if queries is None else vectors(queries, vector, id, budget.texts, folder, OWNER)
-        parts = [targets] if queries is None else [asked, targets]
-        space = space_of(measure, parts, budget.texts, folder)
-        space.titles = ("vector {}" if queries is None else "vector {} of the queries", "vector {}")
-    split = 0 if queries is None else len(asked.table)
-    aim = Aim(0.0, recall, seed, method, count, budget.total, folder)
-    with threadpool_limits(1, "blas"):
-        left, right, distance = neighbours(space, split, queries is not None, int(k), aim, record)
-    record.counts["pairs"] = len(left)
-    parameters = {
-        "measure": measure, "k": int(k), "recall": recall, "method": method, "seed": seed, "vector": vector, "id": id,
-        "threads": count, "memory": budget.total,
-    }  # fmt: skip
-    return named_table(parts, split, left, right, distance, record, parameters, "nearest")
-
-
-def neighbours(space: Space, split: int, across: bool, k: int, aim: Aim, record: Record) -> tuple[Ints, Ints, Floats]:
+def neighbours(
+    space: Space, split: int, across: bool, k: int, aim: VectorAim, log: RunLog
+) -> tuple[Ints, Ints, Floats]:
     """Return for every row (below `split`, if across) its k nearest others (from `split` on), nearest first."""
-    with record.stage("look", len(space)):
+    with log.stage("look", len(space)):
         groups = Groups.by_digest(space.look(aim.threads, split))
-    record.counts.update({"items": len(space), "different": len(groups)})
+    log.counts.update({"items": len(space), "different": len(groups)})
     here = int(np.searchsorted(groups.first, split)) if across else 0
     single = len(groups) == len(space)
     one_each = space if single else space.chosen(groups.first, *aim.room)
     nothing = np.zeros(0, np.int64)
     if not len(groups) or (across and not 0 < here < len(groups)):
         return nothing, nothing, np.zeros(0)
-    left, right, distance = _of_different(one_each, here, across, k, aim, record)
+    left, right, distance = _of_different(one_each, here, across, k, aim, log)
     if single:
         return left, right, distance
     left, right, closeness = nearest_rows(groups, left, right, -distance, k, here, across, same=0.0)
@@ -113,14 +52,14 @@ def neighbours(space: Space, split: int, across: bool, k: int, aim: Aim, record:
 
 
 def _of_different(
-    space: Space, split: int, across: bool, k: int, aim: Aim, record: Record
+    space: Space, split: int, across: bool, k: int, aim: VectorAim, log: RunLog
 ) -> tuple[Ints, Ints, Floats]:
     """Find the neighbours of vectors that are all different."""
     n = len(space)
     rows = np.arange(split if across else n)
     chosen = None
     if aim.method != "exact" and (aim.method == "lsh" or n > SMALL):
-        with record.stage("plan"):
+        with log.stage("plan"):
             chosen, within = _planned(space, split, across, k, aim)
     parts: list[tuple[Ints, Ints, Floats]] = []
     if chosen is not None:
@@ -128,7 +67,7 @@ def _of_different(
         allowed = cost_of_all(space, every) if aim.method == "auto" else float("inf")
         most = Most(aim.memory // PAIR_BYTES, space, within)
         try:
-            with record.stage("meet", len(chosen.tables)) as tick:
+            with log.stage("meet", len(chosen.tables)) as tick:
                 found = by_tables(space, chosen, within, split, aim.threads, allowed, most, aim.room, tick)
             left, right, distance = found.left, found.right, found.distance
             if not across:
@@ -138,23 +77,22 @@ def _of_different(
             kept = enough[left]
             parts.append((left[kept], right[kept], distance[kept]))
             rows = rows[~enough]
-            record.notes["method"] = {
-                "chosen": "lsh", "plan": str(chosen), "within": within, "recall": round(chosen.recall, 6),
-                "left_over": len(rows), "compared": found.compared,
-            }  # fmt: skip
+            log.method = taken(aim, "lsh")
+            log.details["tables"] = {"plan": str(chosen), "within": within, "recall": round(chosen.recall, 6)}
+            log.counts |= {"compared": found.compared, "left_over": len(rows)}
         except Overrun:
             chosen = None
     if chosen is None:
-        record.notes["method"] = {"chosen": "exact", "recall": 1.0}
+        log.method = taken(aim, "exact")
     if len(rows):
-        with record.stage("compare", len(rows)) as tick:
+        with log.stage("compare", len(rows)) as tick:
             parts.append(against_all(space, rows, split, k, aim.threads, tick))
     left, right, distance = (np.concatenate(column) for column in zip(*parts, strict=True))
     left, right, closeness = best_first(left, right, -distance, k)
     return left, right, -closeness
 
 
-def _planned(space: Space, split: int, across: bool, k: int, aim: Aim) -> tuple[Plan | None, float]:
+def _planned(space: Space, split: int, across: bool, k: int, aim: VectorAim) -> tuple[Plan | None, float]:
     """Return the cheapest plan and its distance; None if comparing all vectors is cheaper."""
     every = np.arange(split if across else len(space))
     some = np.sort(every[np.argsort(uniform(aim.seed, 8, 1, len(every))[0], kind="stable")[:ASKED]])
