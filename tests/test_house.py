@@ -1,0 +1,88 @@
+"""The order of the house: one name for one thing, no circles, no files that differ by an ending, none too long."""
+
+import ast
+import importlib.util
+from collections import defaultdict
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "likewise"
+FILES = sorted(SOURCE.rglob("*.py"))
+ENDINGS = ("ing", "ed", "er", "or", "es", "s", "ion")
+LONGEST = 450
+"""Lines of a file: beyond about 400 it is time to look for a seam."""
+
+spec = importlib.util.spec_from_file_location("rooms", ROOT / "tools" / "rooms.py")
+rooms = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(rooms)
+
+
+def name_of(path):
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for path in FILES}
+
+
+def imported(path):
+    """The modules of likewise that a module imports, wherever in it; a package counts where a name comes from it."""
+    for name in rooms.imports_of(ast.parse(path.read_text(encoding="utf-8"))):
+        while name and name not in MODULES:
+            name = name.rpartition(".")[0]
+        if name:
+            yield name
+
+
+def test_modules_do_not_import_each_other_in_circles():
+    packages = {name for name, path in MODULES.items() if path.name == "__init__.py"}
+    graph = {
+        name: {other for other in imported(path) if other not in (name, "likewise", "likewise.apps")}
+        for name, path in MODULES.items()
+        if name != "likewise"
+    }
+    try:
+        order = list(TopologicalSorter(graph).static_order())
+    except CycleError as circle:
+        raise AssertionError(" → ".join(circle.args[1])) from None
+    assert len(order) >= len(graph) - len(packages)
+
+
+def test_a_class_name_means_one_thing():
+    homes = defaultdict(list)
+    for name, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                homes[node.name].append(name)
+    assert {name: where for name, where in homes.items() if len(where) > 1} == {}
+
+
+def stem(name):
+    """A word without the ending that makes another word of it."""
+    for ending in ENDINGS:
+        if name.endswith(ending) and len(name) - len(ending) >= 3:
+            name = name.removesuffix(ending)
+            break
+    return name.removesuffix("e")
+
+
+def test_no_two_files_of_a_folder_differ_by_an_ending():
+    for folder in {path.parent for path in FILES}:
+        stems = defaultdict(set)
+        for path in [*folder.glob("*.py"), *(one for one in folder.iterdir() if one.is_dir())]:
+            if not path.name.startswith("__"):
+                stems[stem(path.stem)].add(path.stem)
+        assert [names for names in stems.values() if len(names) > 1] == [], folder
+
+
+def test_no_file_is_too_long():
+    lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in MODULES.items()}
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST} == {}
+
+
+def test_every_room_is_in_the_layers():
+    """A new folder below src/likewise must say where it stands: the contract in pyproject.toml has a line for it."""
+    layers = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    files, _ = rooms.read(ROOT / "src")
+    assert [room for room in files if f"likewise.{room}" not in layers] == []
