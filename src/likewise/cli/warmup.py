@@ -42,7 +42,7 @@ def compile_all() -> None:
     from likewise.apps.fingerprints import match
     from likewise.apps.mirrors import find as find_mirrors
     from likewise.apps.passages import find
-    from likewise.apps.recommend import tastes
+    from likewise.apps.recommend import recommend
     from likewise.measures import batch
 
     words = [f"word{i}" for i in range(60)]
@@ -76,5 +76,5 @@ def compile_all() -> None:
     urls = [f"http://{host}/docs/{word}.html" for host in ("a.org/x", "b.net") for word in words[:9]]
     ends = pa.table({"source": urls, "target": urls[::-1], "url": urls, "text": urls})
     find_mirrors(urls, links=ends, pages=ends, least_links=1, similar_links=0.5)
-    for top in (None, 1):
-        tastes({"a": words, "b": words[1:], "c": words[:3]}, top=top, everyone=True)
+    for k in (None, 1):
+        recommend({"a": words, "b": words[1:], "c": words[:3]}, k=k)
