@@ -36,7 +36,7 @@ SHORT = {
     "link": "Find the records of two tables, or of one, that stand for the same thing.",
     "passages": "Find text copied from sources: the passages, with their places in both documents.",
     "explain": "Show two documents side by side, what they share in colour.",
-    "fingerprints": "Find prints of one finger by their minutiae, however they lie.",
+    "fingerprints": "Match fingerprints by their minutiae: one print against many, or all against all.",
     "mirrors": "Find hosts that mirror each other, and fold pages along their links.",
     "recommend": "Recommend items by collaborative filtering: similar customers and items, from purchases or ratings.",
     "stories": "Group pages by the article they carry, whatever stands around it.",
