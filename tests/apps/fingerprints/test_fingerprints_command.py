@@ -28,8 +28,10 @@ def run(tmp_path: Path, typed: Run) -> Run:
 def test_all_against_all(run: Run, tmp_path: Path) -> None:
     done = run("fingerprints", "all.csv", "--finger", "finger", "--out", "found")
     assert done.returncode == 0, done.stderr
-    for words in ("20 prints", "190 pairs", "10 matches; 20 prints in 10 clusters",
-                  "true match rate   1.000 (10 of 10;", "false match rate  0.000 (0 of 180;", "equal error rate  0.0000", "→ found"):  # fmt: skip
+    for words in (
+        "20 prints", "190 pairs", "10 matches; 20 prints in 10 clusters", "true match rate   1.000 (10 of 10;",
+        "false match rate  0.000 (0 of 180;", "equal error rate  0.0000", "→ found",
+    ):  # fmt: skip
         assert words in done.stdout
     matches = pq.read_table(tmp_path / "found" / "matches.parquet")
     assert matches.column_names == [
