@@ -100,7 +100,7 @@ def test_auto_weighs_the_methods(monkeypatch):
 
 
 def test_a_pair_exactly_at_the_threshold_is_found_with_either_union():
-    bag = {"a": {"x": 3, "y": 1}, "b": {"x": 2, "y": 2, "z": 1}}  # Example 3.2 of the chapter
+    bag = {"a": {"x": 3, "y": 1}, "b": {"x": 2, "y": 2, "z": 1}}  # MMDS example 3.2
     for method in ("count", "exact"):
         found = recommend(bag, view="stars", union="sum", threshold=1 / 3, method=method, only="customers", **QUICK)
         assert listed(found.customers) == [("a", "b", 1 / 3, 3)]
