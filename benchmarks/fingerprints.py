@@ -1,17 +1,17 @@
-"""Fingerprints: how good and how fast `likewise fingerprints` is, on real prints and on made-up ones.
+"""Accuracy and speed of `likewise fingerprints`, on real prints and on synthetic ones.
 
-    python benchmarks/fingerprints.py --data FOLDER          real prints, 50 and 500 made-up ones: a minute
-    python benchmarks/fingerprints.py --fingers 1000         5,000 made-up prints, 100 of them looked for among all
+    python benchmarks/fingerprints.py --data FOLDER          real prints, 50 and 500 synthetic ones: a minute
+    python benchmarks/fingerprints.py --fingers 1000         5,000 synthetic prints, 100 of them looked up
 
-FOLDER has fingerprints.csv: minutiae (impression, x, y, angle) with the finger of each. Without it, only made-up prints
-are measured (made_prints.py). On real prints:
+FOLDER has fingerprints.csv: minutiae (impression, x, y, angle) with the finger of each. Without it, only
+synthetic prints are measured (made_prints.py). On real prints:
 
-- "default": nothing is set, and no finger is looked at but to count what was right.
-- "all compared": the same scores of all pairs, whether or not they are candidates.
-- "left out": tolerances and threshold chosen on nine fingers, and judged by the tenth's pairs; each finger in turn.
-- "as they lie": the chapter's functions on the prints as they are, which are not normalised as it assumes.
-- "laid together": the same after every print was laid on the first print of its finger, which takes the truth to do;
-  with what the formulas of Section 3.8.5 predict from the density and agreement that the squares then have.
+- "default": all defaults; the fingers serve only to count what is right.
+- "all compared": the scores of all pairs, whether or not they are candidates.
+- "left out": tolerances and threshold chosen on nine fingers and tested on the pairs of the tenth, each in turn.
+- "as they lie": random triples of squares (MMDS §3.8.5) on the raw prints, which are not aligned as it assumes.
+- "laid together": the same after every print was aligned with the first print of its finger, for which the fingers must
+  be known; with what the formulas of MMDS §3.8.5 predict from the density and agreement that the squares then have.
 
 Writes results/fingerprints.json, and with --data the picture docs/fingerprints.svg.
 """
@@ -31,8 +31,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.fingerprints import Curve, Matches, Prints, Rate, curve, match, read
-from likewise.apps.fingerprints.squares import Grid, agreement
+from likewise.apps.fingerprints import (
+    Curve,
+    Fingerprints,
+    Grid,
+    Prints,
+    Rate,
+    agreement,
+    curve,
+    fingerprints,
+    read_prints,
+)
 from likewise.families.grids import GridTriples
 from made_prints import made
 
@@ -45,7 +54,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-def scores(found: Matches, prints: Prints) -> Floats:
+def scores(found: Fingerprints, prints: Prints) -> Floats:
     """The score of every pair, as a table of prints by prints; 0 if they were not compared."""
     number = {name: i for i, name in enumerate(prints.names)}
     out = np.zeros((len(prints), len(prints)))
@@ -66,26 +75,27 @@ def judged(table: Floats, prints: Prints) -> Curve:
     return curve(values[same], values[~same])
 
 
-def told(drawn: Curve) -> dict[str, float]:
-    """What is worth knowing of a curve."""
+def statistics(drawn: Curve) -> dict[str, float]:
+    """Statistics of a curve."""
     found = {"equal_error": drawn.equal_error}
     return found | {f"true_at_false_{false:g}": drawn.true_at(false) for false in (0.0, 0.001, 0.01)}
 
 
-def default(prints: Prints, threads: int) -> tuple[Matches, dict[str, Any]]:
-    found = match(prints, threads=threads)
+def default(prints: Prints, threads: int) -> tuple[Fingerprints, dict[str, Any]]:
+    found = fingerprints(prints, threads=threads)
     begun = time.perf_counter()
-    found = match(prints, threads=threads)
+    found = fingerprints(prints, threads=threads)
     seconds = time.perf_counter() - begun
-    kept = {name: found.stats[name] for name in ("threshold", "counts", "rates")}
-    return found, {"seconds": seconds, **kept, **told(judged(scores(found, prints), prints))}
+    details = found.stats["details"]
+    kept = {"threshold": details["threshold"], "counts": found.stats["counts"], "rates": details["rates"]}
+    return found, {"seconds": seconds, **kept, **statistics(judged(scores(found, prints), prints))}
 
 
 def left_out(prints: Prints, threads: int) -> dict[str, Any]:
     """Choose on all fingers but one, judge by that one; the pairs of two such fingers are judged twice."""
     fingers = np.array(prints.fingers)
     tables = {
-        (near, turned): scores(match(prints, near=near, turned=turned, threads=threads), prints)
+        (near, turned): scores(fingerprints(prints, near=near, turned=turned, threads=threads), prints)
         for near, turned in product(NEAR, TURNED)
     }
     right = missed = passed = others = 0
@@ -121,8 +131,8 @@ def _between(drawn: Curve, at: int) -> float:
     return float(drawn.thresholds[at] + below) / 2
 
 
-def laid_together(prints: Prints, found: Matches) -> Prints:
-    """Lay each print on the first of its finger, as the best chain of matches between them says."""
+def laid_together(prints: Prints, found: Fingerprints) -> Prints:
+    """Align each print with the first of its finger, along the best chain of matches between them."""
     assert prints.fingers is not None
     rows = found.matches.to_pylist()
     first: dict[str, str] = {}
@@ -184,12 +194,12 @@ def by_the_chapter(prints: Prints, side: float = 20.0, border: float = 5.0) -> d
 
 
 def real(path: Path, threads: int) -> tuple[dict[str, Any], dict[str, Curve]]:
-    prints = read(path, finger="finger")
+    prints = read_prints(path, finger="finger")
     found, first = default(prints, threads)
-    every = match(prints, votes=1e-9, threads=threads)
-    lying = match(prints, as_they_lie=True, threads=threads)
+    every = fingerprints(prints, votes=1e-9, threads=threads)
+    lying = fingerprints(prints, aligned=True, threads=threads)
     laid = laid_together(prints, found)
-    after = match(laid, as_they_lie=True, threads=threads)
+    after = fingerprints(laid, aligned=True, threads=threads)
     curves = {
         "likewise, nothing set": judged(scores(found, prints), prints),
         "all pairs compared": judged(scores(every, prints), prints),
@@ -198,23 +208,24 @@ def real(path: Path, threads: int) -> tuple[dict[str, Any], dict[str, Curve]]:
     }
     results = {
         "default": first,
-        "all compared": told(curves["all pairs compared"]),
+        "all compared": statistics(curves["all pairs compared"]),
         "left out": left_out(prints, threads),
-        "as they lie": {**lying.stats["rates"], **by_the_chapter(prints)},
-        "laid together": {**after.stats["rates"], **by_the_chapter(laid)},
+        "as they lie": {**lying.stats["details"]["rates"], **by_the_chapter(prints)},
+        "laid together": {**after.stats["details"]["rates"], **by_the_chapter(laid)},
     }
     return results, curves
 
 
 def grown(fingers: int, queries: int | None, threads: int) -> dict[str, Any]:
-    """Made-up prints: all pairs, or some prints against all."""
+    """Synthetic prints: all pairs, or some prints against all."""
     table = made(fingers, 5, seed=fingers)
-    prints = read(table, finger="finger")
+    prints = read_prints(table, finger="finger")
     only = None if queries is None else prints.names[:: max(1, len(prints) // queries)][:queries]
     begun = time.perf_counter()
-    found = match(prints, only=only, threads=threads)
+    found = fingerprints(prints, only=only, threads=threads)
     seconds = time.perf_counter() - begun
-    kept = {name: found.stats[name] for name in ("threshold", "counts", "rates", "peak_memory_bytes")}
+    kept = {name: found.stats["details"][name] for name in ("threshold", "rates")}
+    kept |= {name: found.stats[name] for name in ("counts", "peak_memory_bytes")}
     return {"prints": len(prints), "seconds": seconds, "stages": found.stats["seconds"], **kept}
 
 
@@ -252,14 +263,14 @@ def draw(curves: dict[str, Curve], path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="a folder with fingerprints.csv")
-    parser.add_argument("--fingers", type=int, nargs="*", default=[10, 100], help="made up, five prints each")
+    parser.add_argument("--fingers", type=int, nargs="*", default=[10, 100], help="synthetic, five prints each")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, default=HERE / "results" / "fingerprints.json")
     asked = parser.parse_args()
     summary = json.loads(asked.out.read_text()) if asked.out.exists() else {}
     summary["machine"] = {"cores": os.cpu_count(), "python": platform.python_version(), "threads": asked.threads}
     summary["likewise"] = version("likewise")
-    match(made(4, 3), threads=1)  # compiles, or loads what was compiled
+    fingerprints(made(4, 3), threads=1)  # compiles, or loads what was compiled
     if asked.data is not None:
         summary["real"], curves = real(asked.data / "fingerprints.csv", asked.threads)
         draw(curves, PICTURE)

@@ -1,9 +1,9 @@
-"""Prints of made-up fingers, any number of them: minutiae along ridges that flow as in loops, whorls and arches.
+"""Synthetic fingerprints, any number of them: minutiae along ridges that flow as in loops, whorls and arches.
 
     python benchmarks/made_prints.py prints.parquet --fingers 100 --impressions 5
 
-The ridges of a finger follow Sherlock and Monro's zero-pole model. Each impression shows a part of the finger, turned
-and shifted; its minutiae have moved a little, some are missing, and some are there that the finger does not have.
+The ridges of a finger follow the zero-pole model of Sherlock and Monro. Each impression shows a part of the finger,
+rotated and shifted; its minutiae are jittered, some are missing, and some are spurious.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Floats = NDArray[np.float64]
 WIDTH, HEIGHT = 190.0, 240.0
 """Half the width and half the height of a finger, in pixels."""
 SEEN = 0.62
-"""An impression shows a disc of so much of that."""
+"""Size of the part of the finger that an impression shows, as a fraction of it."""
 DENSITY = (70, 190)
-"""Minutiae on a whole finger."""
+"""Least and greatest number of minutiae of a finger."""
 APART = 8.0
 MOVED, TURNED = 2.5, 6.0
-"""Standard deviations: pixels, degrees."""
+"""Standard deviations of the jitter: pixels, degrees."""
 MISSING, SPURIOUS = 0.2, 0.15
 SHIFT, ROTATION = 40.0, 15.0
 STRETCH = 0.02
@@ -56,7 +56,7 @@ def pattern(random: np.random.Generator) -> tuple[Floats, Floats]:
 
 
 def scattered(random: np.random.Generator, count: int) -> Floats:
-    """Points within the finger, no two of them nearer than APART."""
+    """Points within the finger, no two of them closer than APART."""
     points: list[Floats] = []
     while len(points) < count:
         point = random.uniform(-1, 1, 2)
@@ -68,7 +68,7 @@ def scattered(random: np.random.Generator, count: int) -> Floats:
 
 
 def directions(random: np.random.Generator, points: Floats, cores: Floats, deltas: Floats) -> Floats:
-    """Along the ridge, this way or that."""
+    """Directions along the ridge, either way."""
     either = np.pi * random.integers(0, 2, len(points))
     return flow(points[:, 0], points[:, 1], cores, deltas) + either + random.normal(0, np.radians(4), len(points))
 

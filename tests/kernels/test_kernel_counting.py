@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.apps.recommend.collecting import Side
-from likewise.apps.recommend.counting import Lists
+from likewise.apps.recommend.inverted_lists import InvertedLists
+from likewise.apps.recommend.ratings import IntegerSets
 from likewise.kernels import counting
 
 SETS = st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=8, unique=True), min_size=1, max_size=10)
@@ -15,7 +15,7 @@ THRESHOLDS = st.sampled_from([1e-12, 0.2, 1 / 3, 0.5])
 def arranged(sets):
     """The arrays of the sets, and the sets in the kernels' order."""
     elements = np.array([element for one in sets for element in one], np.int64)
-    lists = Lists(Side(np.cumsum([0, *map(len, sets)]), elements))
+    lists = InvertedLists(IntegerSets(np.cumsum([0, *map(len, sets)]), elements))
     return lists, [set(sets[row]) for row in lists.rows]
 
 

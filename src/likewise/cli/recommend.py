@@ -1,4 +1,4 @@
-"""`likewise tastes`."""
+"""`likewise recommend`."""
 
 from __future__ import annotations
 
@@ -16,64 +16,61 @@ from likewise.cli import show
 @click.command(
     epilog="""\b
 Examples:
-  likewise tastes ratings.csv --out tastes/
-  likewise tastes u.data --as liked-hated --for 196 --out tastes/            MovieLens: user, item, rating by tabs
-  likewise tastes ratings.dat --as stars --union sum --out tastes/           user::item::rating
-  likewise tastes sales.parquet --user buyer --item sku --top 20 --out tastes/
-  likewise tastes baskets.txt.gz --only items --out tastes/                  one basket a line
-  likewise tastes ratings.csv --everyone --by items --out tastes/
+  likewise recommend ratings.csv --out found/
+  likewise recommend ratings.csv --only recommendations --for ann --out found/
+  likewise recommend u.data --view liked-hated --for 196 --out found/          MovieLens: tab-separated, no header
+  likewise recommend ratings.dat --view stars --union sum --out found/         user::item::rating
+  likewise recommend sales.parquet --user buyer --item sku -k 20 --out found/
+  likewise recommend baskets.txt.gz --only items --out found/                  one basket per line
 
 \b
 DIR will hold:
-  customers.parquet        id_a, id_b, similarity, shared (elements that both sets have)
-  items.parquet            the same of items
-  recommendations.parquet  with --for or --everyone: user, item, score, because_of (items, or customers)
+  customers.parquet        pairs of similar customers: id_a, id_b, similarity, shared (elements in both sets)
+  items.parquet            pairs of similar items, the same columns
+  recommendations.parquet  user, item, score, because_of (customers, or items with --by items)
   run.json                 parameters, counts, seconds, memory, method"""
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="RATINGS...")
 @shared.out
-@click.option("--user", metavar="COL", help="Column with the customers.  [default: guessed by name; the first]")
-@click.option("--item", metavar="COL", help="Column with the items.  [default: guessed by name; the second]")
-@click.option("--rating", metavar="COL", help="Column with the ratings.  [default: guessed by name; the third]")
 @click.option(
-    "--as",
-    "view",
-    type=click.Choice(["auto", "bought", "liked", "liked-hated", "stars"]),
-    default="auto",
-    show_default=True,
-    help="What goes into the sets. bought: every pair. liked: pairs rated well. liked-hated: two elements for each "
-    "item. stars: an item n times, as a bag. auto: liked if there are ratings.",
+    "--for", "users", multiple=True, metavar="USER", help="Recommend to this customer. Repeatable.  [default: everyone]"
 )
 @click.option(
-    "--like", type=float, metavar="X", help="Ratings from here on are liked.  [default: upper quarter of the scale]"
+    "--only",
+    type=click.Choice(["customers", "items", "recommendations"]),
+    help="Make one of the three tables only.",
 )
-@click.option("--hate", type=float, metavar="X", help="Ratings up to here are hated.  [default: lower quarter]")
-@click.option(
-    "--union",
-    type=click.Choice(["max", "sum"]),
-    default="max",
-    show_default=True,
-    help="The union of two bags: with the sum, as in the chapter, the highest similarity is 1/2.",
-)
-@click.option("--threshold", type=float, default=0.2, show_default=True, help="Least similarity of a pair.")
-@click.option("--top", type=int, metavar="K", help="Only the K most similar ones of each, best first.")
-@click.option(
-    "--only", type=click.Choice(["customers", "items"]), help="Only similar customers, or only similar items."
-)
-@click.option(
-    "--for", "users", multiple=True, metavar="USER", help="Recommend items to this customer. May be given again."
-)
-@click.option("--everyone", is_flag=True, help="Recommend items to every customer.")
-@click.option("--count", type=int, default=10, show_default=True, help="Items to recommend to each.")
 @click.option(
     "--by",
     type=click.Choice(["customers", "items"]),
     default="customers",
     show_default=True,
-    help="customers: items of similar customers. items: those similar to the customer's items.",
+    help="Recommend what similar customers have, or items similar to those the customer has.",
+)
+@click.option("--count", type=int, default=10, show_default=True, help="Items to recommend to each customer.")
+@click.option(
+    "--neighbours", type=int, default=50, show_default=True, help="Nearest customers, or items, that have a vote."
+)
+@click.option("--threshold", type=float, default=0.2, show_default=True, help="Least similarity of a pair.")
+@click.option("-k", type=int, help="List only the K most similar of each customer and item, best first.")
+@click.option(
+    "--view",
+    type=click.Choice(["auto", "bought", "liked", "liked-hated", "stars"]),
+    default="auto",
+    show_default=True,
+    help="What goes into the sets. bought: every pair. liked: pairs rated well. liked-hated: two elements for each "
+    "item. stars: an item n times, as a bag. auto: liked if there are ratings, else bought.",
 )
 @click.option(
-    "--neighbours", type=int, default=50, show_default=True, help="Nearest items or customers that have a vote."
+    "--like", type=float, metavar="X", help="Ratings from X are liked.  [default: upper quarter of the scale]"
+)
+@click.option("--hate", type=float, metavar="X", help="Ratings up to X are hated.  [default: lower quarter]")
+@click.option(
+    "--union",
+    type=click.Choice(["max", "sum"]),
+    default="max",
+    show_default=True,
+    help="Union of two bags. With the sum, as in MMDS, equal bags have similarity 1/2.",
 )
 @click.option(
     "--method",
@@ -82,10 +79,18 @@ DIR will hold:
     show_default=True,
     help="count, exact: find all pairs. lsh: with the recall asked for. auto: whichever is predicted to be cheapest.",
 )
-@click.option("--recall", type=float, default=0.99, show_default=True, help="With lsh: of pairs at the threshold.")
 @click.option(
-    "--baskets", is_flag=True, help="Text files hold one basket a line.  [default: seen from the first lines]"
+    "--recall",
+    type=float,
+    default=0.99,
+    show_default=True,
+    help="With lsh: a pair at the threshold is found with at least this probability.",
 )
+@shared.seed
+@click.option("--user", metavar="COL", help="Column with the customers.  [default: guessed by name; the first]")
+@click.option("--item", metavar="COL", help="Column with the items.  [default: guessed by name; the second]")
+@click.option("--rating", metavar="COL", help="Column with the ratings.  [default: guessed by name; the third]")
+@click.option("--baskets", is_flag=True, help="Text files have one basket per line.  [default: guessed]")
 @click.option("--separator", metavar="CHAR", help="Between fields, or the items of a basket.  [default: guessed]")
 @click.option(
     "--header/--no-header", default=None, help="Whether the first line names the columns.  [default: guessed]"
@@ -98,87 +103,82 @@ DIR will hold:
     help="Which rating counts if a customer rated an item more than once.",
 )
 @shared.on_error
-@click.option("--seed", type=int, default=1, show_default=True)
 @shared.threads
-@click.option(
-    "--memory", metavar="SIZE", help="How much the pairs may take, such as 4GiB.  [default: half of what is free]"
-)
+@click.option("--memory", metavar="SIZE", help="Limit for the pairs, such as 4GiB.  [default: half of what is free]")
 @shared.as_json
-def tastes(inputs: tuple[str, ...], out: Path, users: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Find customers with similar tastes and items that go together, from purchases or ratings.
+def recommend(inputs: tuple[str, ...], out: Path, users: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """Recommend items by collaborative filtering, and list similar customers and similar items.
 
     RATINGS: CSV, TSV, Parquet, JSONL or Arrow files with a customer and an item in each row, and perhaps a rating;
-    MovieLens' u.data and ratings.dat; or text files with one basket a line. Compressed or not, folders, globs.
+    MovieLens' u.data and ratings.dat; or text files with one basket per line. Compressed or not, folders, globs.
     """
-    from likewise.apps.recommend import tastes as find_tastes
-    from likewise.apps.recommend.answer import COMMAND, TABLES
+    from likewise.apps.recommend import Recommendations
+    from likewise.apps.recommend import recommend as run
     from likewise.cli.exact import unescaped
     from likewise.io.read import Files
     from likewise.io.read.find import find
     from likewise.io.write import check_answer
 
-    check_answer(out, COMMAND, TABLES, [file.path for file in find(Files(list(inputs)))])
+    check_answer(out, "recommend", Recommendations.files, [file.path for file in find(Files(list(inputs)))])
     options["separator"] = unescaped(options["separator"])
     show.announce_compilation()
     with show.progress(as_json) as observer:
-        answer = find_tastes(Files(list(inputs)), users=list(users) or None, progress=observer, **options)
-        answer.save(out)
+        result = run(Files(list(inputs)), list(users) or None, progress=observer, **options)
+        result.save(out)
     if as_json:
-        click.echo(json.dumps(answer.stats, indent=2, ensure_ascii=False))
+        click.echo(json.dumps(result.stats, indent=2, ensure_ascii=False))
         return
-    for line in _told(answer.stats):
+    for line in _summary(result.stats):
         click.echo(line)
-    show.set_aside(answer.stats)
+    show.set_aside(result.stats)
     for user in users:
-        for line in _recommended(answer.recommendations, user, options["by"]):
+        for line in _recommended(result.for_user(user), user, options["by"]):
             click.echo(line)
-    click.echo(show.closing(answer.stats, str(out)))
+    click.echo(show.closing(result.stats, str(out)))
 
 
-def _told(stats: dict[str, Any]) -> Iterator[str]:
-    """Tell what was read, how it was taken, and what is similar."""
-    counts, parameters = stats["counts"], stats["parameters"]
-    low, high = stats["scale"] or (0, 0)
-    kind = f"ratings from {low:g} to {high:g}" if stats["scale"] else "purchases"
+def _summary(stats: dict[str, Any]) -> Iterator[str]:
+    """Yield lines on what was read, how it became sets, and what was found."""
+    counts, details, parameters = stats["counts"], stats["details"], stats["parameters"]
+    low, high = details["scale"] or (0, 0)
+    kind = f"ratings from {low:g} to {high:g}" if details["scale"] else "purchases"
     yield (
         f"{show.count(counts['customers'], 'customer')}, {show.count(counts['items'], 'item')}, "
-        f"{counts['pairs']:,} {kind}; {stats['columns']}"
+        f"{counts['ratings']:,} {kind}; {details['columns']}"
     )
     if counts["set_aside"]:
         yield f"{show.count(counts['set_aside'], 'row')} set aside as broken"
-    if counts["repeated"]:
-        which = "they count" if parameters["view"] == "stars" and not stats["scale"] else "each pair counts once"
-        rule = f"the {parameters['twice']} rating counts" if stats["scale"] else which
-        yield f"{show.count(counts['repeated'], 'row')} of a customer and an item that were there before: {rule}"
-    yield stats["sets"]
-    for side, method in stats["methods"].items():
-        yield from _similar(side, method, counts, parameters)
-    if counts["customers"] == 1:
-        yield "hint: there is one customer; similarity needs two"
+    yield details["sets"]
+    for side, method in details.get("methods", {}).items():
+        yield _similar(side, method, stats)
+    if "recommendations" in counts:
+        among = "everyone" if parameters["users"] is None else show.count(len(parameters["users"]), "customer")
+        yield f"{show.count(counts['recommendations'], 'recommendation')} for {among}, by {parameters['by']}"
+    for note in stats["notes"]:
+        yield f"note: {note}"
 
 
-def _similar(side: str, method: dict[str, Any], counts: dict[str, Any], parameters: dict[str, Any]) -> Iterator[str]:
-    """Tell how many pairs of one side are similar, and which are closest."""
-    reach = "" if parameters["top"] is None else f", the {parameters['top']} nearest of each"
+def _similar(side: str, method: dict[str, Any], stats: dict[str, Any]) -> str:
+    """Return how many pairs of one side are similar, how they were found, and which are closest."""
+    parameters = stats["parameters"]
+    reach = "" if parameters["k"] is None else f", the {parameters['k']} most similar of each"
     how = "exact"
     if method["taken"] == "lsh":
         how = f"lsh, recall {method['predicted_recall']:.4f} at the threshold"
-    found = show.count(counts[f"similar_{side}"], "similar pair")
-    closest = method["closest"]
+    found = show.count(stats["counts"][f"similar_{side}"], "similar pair")
+    closest = stats["details"]["closest"][side]
     more = ""
     if closest:
         names, shared = f"{closest['id_a']} and {closest['id_b']}", f"{closest['shared']:,} shared"
         more = f"; the closest: {names}, {closest['similarity']:.3f}, {shared}"
-    yield f"{side}: {found} ({parameters['threshold']:g} or more{reach}; {how}){more}"
-    if "abridged" in method:
-        yield f"  {method['abridged']['items']:,} {side} with equal sets are listed with the first of them only"
+    return f"{side}: {found} ({parameters['threshold']:g} or more{reach}; {how}){more}"
 
 
 def _recommended(table: Any, user: str, by: str) -> Iterator[str]:
-    """Tell what is recommended to a customer, and why."""
-    rows = [row for row in table.to_pylist() if str(row["user"]) == user.strip()]
+    """Yield what is recommended to a customer, and why."""
+    rows = table.to_pylist()
     if not rows:
-        yield f"for {user}: nothing to recommend; nobody else has what this customer has"
+        yield f"for {user}: nothing to recommend; no other customer has any of the same items"
         return
     whose = "these of their items" if by == "items" else "these customers"
     yield f"for {user}: score, item, because of {whose}"

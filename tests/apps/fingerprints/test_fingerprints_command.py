@@ -28,15 +28,17 @@ def run(tmp_path: Path, typed: Run) -> Run:
 def test_all_against_all(run: Run, tmp_path: Path) -> None:
     done = run("fingerprints", "all.csv", "--finger", "finger", "--out", "found")
     assert done.returncode == 0, done.stderr
-    for words in ("20 prints", "190 pairs", "10 matches; 20 prints in 10 groups", "true match rate   1.000 (10 of 10;",
-                  "false match rate  0.000 (0 of 180;", "equal error rate  0.0000", "→ found"):  # fmt: skip
+    for words in (
+        "20 prints", "190 pairs", "10 matches; 20 prints in 10 clusters", "true match rate   1.000 (10 of 10;",
+        "false match rate  0.000 (0 of 180;", "equal error rate  0.0000", "→ found",
+    ):  # fmt: skip
         assert words in done.stdout
     matches = pq.read_table(tmp_path / "found" / "matches.parquet")
     assert matches.column_names == [
         "id_a", "id_b", "score", "minutiae", "overlap_a", "overlap_b", "rotation", "shift_x", "shift_y", "triples",
     ]  # fmt: skip
     fingers = pq.read_table(tmp_path / "found" / "fingers.parquet")
-    assert fingers.column_names == ["id", "group", "size"]
+    assert fingers.column_names == ["id", "cluster", "size"]
     stats = json.loads((tmp_path / "found" / "run.json").read_text())
     assert stats["command"] == "fingerprints"
     assert stats["counts"]["matches"] == matches.num_rows == 10
@@ -47,7 +49,7 @@ def test_one_against_many_leaves_no_old_groups(run: Run, tmp_path: Path) -> None
     assert (tmp_path / "found" / "fingers.parquet").exists()
     done = run("fingerprints", "one.csv", "--with", "others.csv", "--out", "found", "--json")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["counts"]["pairs"] == 19
+    assert json.loads(done.stdout)["counts"]["possible_pairs"] == 19
     assert pq.read_table(tmp_path / "found" / "matches.parquet")["id_b"].to_pylist() == ["f6_0"]
     assert not (tmp_path / "found" / "fingers.parquet").exists()
     events = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
@@ -60,14 +62,15 @@ def test_one_against_many_leaves_no_old_groups(run: Run, tmp_path: Path) -> None
     ("code", "words", "told"),
     [
         (1, "missing.csv --out found", "missing.csv: there is no such file"),
-        (1, "bad.csv --out found", "bad.csv: row 1: 'x' must be a number, and is 'x'"),
+        (1, "bad.csv --out found", "bad.csv: row 1: 'x' must be a number, not 'x'"),
         (1, "all.csv --id nobody --out found", "no column 'nobody'; the columns are: print, x, y, angle, finger"),
-        (1, "all.csv --angle theta --out found", "--as-they-lie"),
+        (1, "all.csv --angle theta --out found", "--aligned"),
         (1, "all.csv --only f99 --out found", "there is no print 'f99'"),
         (1, "all.csv --angles degrees --out found", "cannot be degrees"),
         (1, "all.csv --out one.csv", "this is a file"),
         (2, "all.csv --threshold 2 --out found", "threshold"),
         (2, "all.csv --near=-1 --out found", "near"),
+        (2, "all.csv --functions 10 --out found", "'functions' parameter of fingerprints has no effect"),
         (2, "all.csv", "--out"),
     ],
 )

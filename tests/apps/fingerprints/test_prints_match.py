@@ -1,12 +1,13 @@
 """Planted fingers are found however their prints lie; nothing else is; the same answer however it is asked."""
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_fingers import columns, database, finger, impression
 
-from likewise.apps.fingerprints import match, read
+from likewise.apps.fingerprints import fingerprints, read_prints
 from likewise.apps.fingerprints.grouping import groups
 from likewise.apps.fingerprints.rates import Rate, curve
 from likewise.apps.fingerprints.threshold import choose
@@ -22,13 +23,13 @@ def planted(fingers):
 
 
 def test_all_against_all():
-    found = match(database(), finger="finger", threads=1)
+    found = fingerprints(database(), finger="finger", threads=1)
     assert pairs(found) == planted(12)
-    assert found.stats["rates"]["true_match"]["count"] == 12
-    assert found.stats["rates"]["false_match"]["count"] == 0
-    assert found.stats["rates"]["equal_error"] == 0
+    assert found.stats["details"]["rates"]["true_match"]["count"] == 12
+    assert found.stats["details"]["rates"]["false_match"]["count"] == 0
+    assert found.stats["details"]["rates"]["equal_error"] == 0
     assert found.fingers is not None
-    assert {row["id"][:-2] for row in found.fingers.to_pylist() if row["group"] == "f3_0"} == {"f3"}
+    assert {row["id"][:-2] for row in found.fingers.to_pylist() if row["cluster"] == "f3_0"} == {"f3"}
     assert found.fingers["size"].to_pylist() == [2] * 24
 
 
@@ -37,7 +38,7 @@ def test_the_way_a_print_lies_is_found():
     one = finger(random)
     turn, shift = 2.0, np.array([300.0, -40.0])
     prints = {name: impression(random, one, t, s) for name, t, s in (("a", 0, (0, 0)), ("b", turn, shift))}
-    row = match(columns(prints), threads=1, threshold=0.3).matches.to_pylist()[0]
+    row = fingerprints(columns(prints), threads=1, threshold=0.3).matches.to_pylist()[0]
     assert row["rotation"] == pytest.approx(np.degrees(turn), abs=1.5)
     assert (row["shift_x"], row["shift_y"]) == pytest.approx(shift, abs=6)
     assert row["score"] == pytest.approx(2 * row["minutiae"] / (row["overlap_a"] + row["overlap_b"] + 20), abs=1e-6)
@@ -46,13 +47,13 @@ def test_the_way_a_print_lies_is_found():
 
 def test_the_answer_does_not_depend_on_threads_labels_or_a_common_turn():
     table = database()
-    first = match(table, threads=1)
-    assert match(table, threads=3).matches.equals(first.matches)
-    assert match(table, finger="finger", threads=1).matches.equals(first.matches)
+    first = fingerprints(table, threads=1)
+    assert fingerprints(table, threads=3).matches.equals(first.matches)
+    assert fingerprints(table, finger="finger", threads=1).matches.equals(first.matches)
     turned = {**table, "x": 500 - table["y"], "y": table["x"], "angle": np.mod(table["angle"] + np.pi / 2, 2 * np.pi)}
-    again = match(turned, threads=1)
+    again = fingerprints(turned, threads=1)
     assert pairs(again) == pairs(first)
-    degrees = match({**table, "angle": np.degrees(table["angle"])}, threads=1)
+    degrees = fingerprints({**table, "angle": np.degrees(table["angle"])}, threads=1)
     assert pairs(degrees) == pairs(first)
 
 
@@ -62,32 +63,32 @@ def test_one_against_many():
     queries, others = (
         {k: np.array(v)[chosen] for k, v in table.items()} for chosen in (names == "f4_0", names != "f4_0")
     )
-    found = match(queries, others, threads=1)
+    found = fingerprints(queries, others, threads=1)
     assert pairs(found) == {frozenset(("f4_0", "f4_1"))}
     assert found.fingers is None
-    assert found.stats["counts"]["pairs"] == 23
-    alone = match(table, only=["f4_0"], threads=1)
+    assert found.stats["counts"]["possible_pairs"] == 23
+    alone = fingerprints(table, only=["f4_0"], threads=1)
     assert pairs(alone) == pairs(found)
-    assert match(table, only=["f4_0", "f4_1", "f7_1"], threads=1).stats["counts"]["pairs"] == 3 * 21 + 3
-    assert pairs(match(table, only=["f4_0", "f4_1", "f7_1"], threads=1)) == {
+    assert fingerprints(table, only=["f4_0", "f4_1", "f7_1"], threads=1).stats["counts"]["possible_pairs"] == 3 * 21 + 3
+    assert pairs(fingerprints(table, only=["f4_0", "f4_1", "f7_1"], threads=1)) == {
         frozenset(("f4_0", "f4_1")),
         frozenset(("f7_0", "f7_1")),
     }
     with pytest.raises(InputError, match="no print 'f99'; there are 24: f0_0, f0_1"):
-        match(table, only=["f99"])
+        fingerprints(table, only=["f99"])
 
 
 def test_prints_that_lie_alike_need_no_directions():
-    """The chapter's way: squares, 1024 functions in two groups; turned prints are lost to it."""
+    """MMDS §3.8.5: squares, 1024 functions in two groups; rotated prints are lost to it."""
     table = database(turn=0.0, shift=(0, 0), jitter=1.0, missing=0.05)
     bare = {name: values for name, values in table.items() if name != "angle"}
-    found = match(bare, as_they_lie=True, functions=2048, threads=1)
+    found = fingerprints(bare, aligned=True, functions=2048, threads=1)
     assert pairs(found) == planted(12)
     assert min(found.matches["triples"].to_pylist()) >= 2, "one in each group at least"
-    lost = match(database(), as_they_lie=True, threads=1)
+    lost = fingerprints(database(), aligned=True, threads=1)
     assert not pairs(lost) & planted(12)
-    with pytest.raises(InputError, match="as_they_lie"):
-        match(read(bare, angle=None))
+    with pytest.raises(InputError, match="must be aligned"):
+        fingerprints(read_prints(bare, angle=None))
 
 
 def test_empty_prints_and_copies():
@@ -95,24 +96,24 @@ def test_empty_prints_and_copies():
     rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
     rows += [{**row, "print": "again"} for row in rows if row["print"] == "f2_0"]
     rows += [{"print": "nothing", "x": None, "y": None, "angle": None, "finger": "none"}]
-    found = match(rows, threads=1)
+    found = fingerprints(rows, threads=1)
     assert frozenset(("again", "f2_0")) in pairs(found)
-    assert found.stats["identical"] == {"prints": 1, "first": [["f2_0", "again"]]}
-    assert found.stats["empty"] == {"prints": 1, "first": ["nothing"]}
+    assert found.stats["details"]["identical"] == {"prints": 1, "first": [["f2_0", "again"]]}
+    assert found.stats["details"]["empty"] == {"prints": 1, "first": ["nothing"]}
     assert "nothing" not in set().union(*pairs(found))
 
 
 def test_few_and_small_prints_give_no_error():
     for minutiae in (1, 2, 3):
         few = {"print": ["a"] * minutiae + ["b"] * minutiae, "x": [*range(minutiae)] * 2, "y": [*range(minutiae)] * 2}
-        found = match({**few, "angle": [1.0] * 2 * minutiae}, threads=1)
-        assert found.stats["threshold"]["how"] == "few"
+        found = fingerprints({**few, "angle": [1.0] * 2 * minutiae}, threads=1)
+        assert found.stats["details"]["threshold"]["how"] == "few"
         assert found.matches.num_rows == 0
 
 
 def test_mirrored_prints_are_of_no_finger():
-    prints = read(database())
-    assert not match(prints.mirrored(), prints, threads=1).matches.num_rows
+    prints = read_prints(database())
+    assert not fingerprints(prints.mirrored(), prints, threads=1).matches.num_rows
     twice = prints.mirrored().mirrored()
     assert np.allclose(twice.x, prints.x)
     assert np.allclose(np.cos(twice.angle - prints.angle), 1)
@@ -188,7 +189,7 @@ def test_one_false_match_joins_no_fingers():
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"near": 0}, {"turned": 181}, {"votes": -1}, {"threshold": 1.5}, {"threshold": 0}, {"false": 0},
+        {"near": 0}, {"turned": 181}, {"votes": -1}, {"threshold": 1.5}, {"threshold": 0}, {"false_matches": 0},
         {"functions": 0}, {"groups": 2.5}, {"side": 1}, {"border": 10}, {"seed": -1}, {"threads": 0},
         {"only": []}, {"angles": "gons"},
     ],
@@ -196,4 +197,38 @@ def test_one_false_match_joins_no_fingers():
 )  # fmt: skip
 def test_parameters(wrong):
     with pytest.raises(ParameterError, match=next(iter(wrong))):
-        match(database(fingers=2), **wrong)
+        fingerprints(database(fingers=2), **wrong)
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "why"),
+    [
+        ({"functions": 10}, "functions", "without aligned=True"), ({"seed": 2}, "seed", "without aligned=True"),
+        ({"aligned": True, "votes": 1}, "votes", "with aligned prints"),
+        ({"threshold": 0.5, "false_matches": 2}, "false_matches", "with a threshold"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_parameters_without_effect(given, name, why):
+    with pytest.raises(ParameterError, match=f"'{name}' parameter of fingerprints has no effect {why}"):
+        fingerprints(database(fingers=2), **given)
+
+
+def test_columns_have_no_effect_on_prints_that_are_read():
+    prints = read_prints(database(fingers=2))
+    with pytest.raises(ParameterError, match="'dpi' parameter of fingerprints has no effect for Prints"):
+        fingerprints(prints, dpi=1000)
+
+
+def test_the_result(tmp_path):
+    table = database(fingers=3)
+    found = fingerprints(table, threads=1)
+    assert repr(found) == "<Fingerprints: 6 prints, 3 matches, 3 clusters>"
+    assert "rotation" in found._repr_html_()
+    assert found.save(tmp_path / "out") == tmp_path / "out"
+    assert pq.read_table(tmp_path / "out" / "matches.parquet").equals(found.matches)
+    assert pq.read_table(tmp_path / "out" / "fingers.parquet").equals(found.fingers)
+    stats = found.stats
+    assert (stats["command"], stats["schema"]) == ("fingerprints", 1)
+    assert stats["inputs"] == [{"object": "dict", "rows": len(table["x"])}]
+    assert repr(fingerprints(table, table, threads=1)).startswith("<Fingerprints: 6 prints and 6 others, ")

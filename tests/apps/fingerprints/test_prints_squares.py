@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.apps.fingerprints import Grid, read
-from likewise.apps.fingerprints.squares import agreement
+from likewise.apps.fingerprints import Grid, agreement, read_prints
 from likewise.errors import InputError, ParameterError
 
 PLACES = st.lists(st.tuples(st.integers(0, 59), st.integers(0, 39)), max_size=12)
@@ -40,7 +39,7 @@ def test_two_prints_that_a_border_divides():
 
 def test_density_and_agreement():
     table = {"print": ["a", "a", "b", "b"], "x": [0, 35, 1, 15], "y": [0, 25, 2, 5], "angle": [0, 1, 2, 3]}
-    prints = read(table)
+    prints = read_prints(table)
     grid = Grid.over(prints, side=10, border=0)
     assert (grid.columns, grid.rows) == (4, 3)
     squares = grid.squares(prints)
@@ -49,8 +48,8 @@ def test_density_and_agreement():
 
 
 def test_errors():
-    with pytest.raises(InputError, match=r"print 'a' at \(35, 25\) lies outside the grid"):
-        Grid(10, 2, 9).squares(read({"print": ["a"], "x": [35], "y": [25], "angle": [0]}))
+    with pytest.raises(InputError, match=r"print 'a' at \(35, 25\) is outside the grid"):
+        Grid(10, 2, 9).squares(read_prints({"print": ["a"], "x": [35], "y": [25], "angle": [0]}))
     for wrong in ({"side": 0}, {"side": 10, "border": 5}, {"side": 10, "columns": 1, "rows": 2}):
         with pytest.raises(ParameterError):
             Grid(**{"columns": 4, "rows": 3, **wrong})

@@ -1,4 +1,4 @@
-"""The plain truth about tastes: every pair compared, every recommendation summed up one vote at a time."""
+"""The naive oracle of recommend: every pair compared, every recommendation summed up one vote at a time."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def pairs(made, threshold, union="max"):
     return found
 
 
-def nearest(made, one, top, threshold, union="max"):
+def nearest(made, one, k, threshold, union="max"):
     order = {name: place for place, name in enumerate(made)}
     scored = [(other, *similarity(made[one], made[other], union)) for other in made if other != one]
     scored = [entry for entry in scored if entry[2] and entry[1] >= threshold]
-    return sorted(scored, key=lambda entry: (-entry[1], order[entry[0]]))[:top]
+    return sorted(scored, key=lambda entry: (-entry[1], order[entry[0]]))[:k]
 
 
 def recommended(rows, user, view, by, count, neighbours, union="max", like=4.0):

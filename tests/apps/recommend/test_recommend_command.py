@@ -1,4 +1,4 @@
-"""`likewise tastes` as a user types it."""
+"""`likewise recommend` as a user types it."""
 
 import json
 
@@ -24,8 +24,8 @@ def run(typed, tmp_path):
     return typed
 
 
-def test_tastes(run, tmp_path):
-    done = run("tastes", "ratings.csv", "--for", "ann", "--by", "items", "--threads", "1", "--out", "found")
+def test_recommend(run, tmp_path):
+    done = run("recommend", "ratings.csv", "--for", "ann", "--by", "items", "--threads", "1", "--out", "found")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[:3] == [
@@ -33,7 +33,11 @@ def test_tastes(run, tmp_path):
         "liked: ratings of 4 and more (7 of 8)",
         "customers: 2 similar pairs (0.2 or more; exact); the closest: ann and bob, 0.667, 2 shared",
     ]
-    assert lines[4:6] == ["for ann: score, item, because of these of their items", "    0.667  Heat  Dune, Emma"]
+    assert lines[4:7] == [
+        "1 recommendation for 1 customer, by items",
+        "for ann: score, item, because of these of their items",
+        "    0.667  Heat  Dune, Emma",
+    ]
     assert lines[-1].endswith("→ found")
     rows = pq.read_table(tmp_path / "found/customers.parquet").to_pylist()
     assert rows[0] == {"id_a": "ann", "id_b": "bob", "similarity": 2 / 3, "shared": 2}
@@ -41,42 +45,42 @@ def test_tastes(run, tmp_path):
     recommended = pq.read_table(tmp_path / "found/recommendations.parquet").to_pylist()
     assert recommended[0]["because_of"] == ["Dune", "Emma"]
     stats = json.loads((tmp_path / "found/run.json").read_text())
-    assert (stats["command"], stats["counts"]["similar_customers"]) == ("tastes", 2)
+    assert (stats["command"], stats["counts"]["similar_customers"]) == ("recommend", 2)
 
 
 def test_a_later_run_leaves_nothing_of_the_earlier_one(run, tmp_path):
-    run("tastes", "ratings.csv", "--everyone", "--threads", "1", "--out", "found")
+    run("recommend", "ratings.csv", "--threads", "1", "--out", "found")
     assert (tmp_path / "found/recommendations.parquet").exists()
-    done = run("tastes", "baskets.txt", "--only", "items", "--threads", "1", "--out", "found")
+    done = run("recommend", "baskets.txt", "--only", "items", "--threads", "1", "--out", "found")
     assert done.returncode == 0
     assert sorted(path.name for path in (tmp_path / "found").iterdir()) == ["items.parquet", "run.json"]
-    assert "one basket a line, items between blanks" in done.stdout
+    assert "one basket per line, items separated by white space" in done.stdout
 
 
 def test_json_and_stars(run):
     done = run(
-        "tastes", "ratings.csv", "--as", "stars", "--union", "sum", "--threshold", "0.25", "--top", "1", "--json",
+        "recommend", "ratings.csv", "--view", "stars", "--union", "sum", "--threshold", "0.25", "-k", "1", "--json",
         "--threads", "1", "--out", "found",
     )  # fmt: skip
     stats = json.loads(done.stdout)
     assert stats["parameters"]["view"] == "stars"
-    assert stats["methods"]["customers"]["closest"] == {"id_a": "ann", "id_b": "bob", "similarity": 8 / 24, "shared": 8}
+    assert stats["details"]["closest"]["customers"] == {"id_a": "ann", "id_b": "bob", "similarity": 8 / 24, "shared": 8}
     assert json.loads(done.stderr.splitlines()[0])["stage"] == "read"
 
 
 def test_what_stands_there_twice_or_is_broken_is_said(run, tmp_path):
     (tmp_path / "odd.csv").write_text(RATINGS + "ann,Dune,2\nbob,Heat,much\n")
-    done = run("tastes", "odd.csv", "--on-error", "skip", "--threads", "1", "--out", "found")
-    assert "1 row of a customer and an item that were there before: the last rating counts" in done.stdout
+    done = run("recommend", "odd.csv", "--on-error", "skip", "--threads", "1", "--out", "found")
+    assert "note: 1 of 9 rows repeat a customer and an item: the last rating counts" in done.stdout
     assert "1 row set aside as broken" in done.stdout
     assert "odd.csv, row 9: the rating 'much' is not a number" in done.stderr
 
 
 def test_one_customer(run, tmp_path):
     (tmp_path / "one.csv").write_text("user,item\nann,tea\nann,rum\n")
-    done = run("tastes", "one.csv", "--for", "ann", "--threads", "1", "--out", "found")
+    done = run("recommend", "one.csv", "--for", "ann", "--threads", "1", "--out", "found")
     assert done.returncode == 0
-    assert "hint: there is one customer" in done.stdout
+    assert "note: there is only one customer" in done.stdout
     assert "for ann: nothing to recommend" in done.stdout
 
 
@@ -88,14 +92,14 @@ def test_one_customer(run, tmp_path):
         (("ratings.csv", "--for", "anna", "--out", "found"), 1, "there is no customer 'anna' among 3; there is ann"),
         (("ratings.csv", "--for", "zed", "--out", "found"), 1, "there is no customer 'zed' among 3; there is ann, bob"),
         (("ratings.csv", "--threshold", "2", "--out", "found"), 2, "'threshold'"),
-        (("ratings.csv", "--for", "ann", "--everyone", "--out", "found"), 2, "exclude each other"),
-        (("baskets.txt", "--as", "liked", "--out", "found"), 1, "needs ratings"),
+        (("ratings.csv", "--for", "ann", "--only", "items", "--out", "found"), 2, "no effect with only='items'"),
+        (("baskets.txt", "--view", "liked", "--out", "found"), 1, "needs ratings"),
         (("ratings.csv",), 2, "--out"),
         (("ratings.csv", "--out", "ratings.csv"), 1, "this is a file; name a folder"),
     ],
 )
 def test_errors_take_one_line(run, tmp_path, words, code, message):
-    done = run("tastes", *words)
+    done = run("recommend", *words)
     assert done.returncode == code
     assert message in done.stderr
     assert "Traceback" not in done.stderr
@@ -103,19 +107,19 @@ def test_errors_take_one_line(run, tmp_path, words, code, message):
 
 
 def test_inputs_and_other_answers_are_not_replaced(run, tmp_path):
-    run("tastes", "ratings.csv", "--threads", "1", "--out", "found")
-    done = run("tastes", "found/items.parquet", "--user", "id_a", "--item", "id_b", "--out", "found")
+    run("recommend", "ratings.csv", "--threads", "1", "--out", "found")
+    done = run("recommend", "found/items.parquet", "--user", "id_a", "--item", "id_b", "--out", "found")
     assert (done.returncode, "would replace its own input" in done.stderr) == (1, True)
     (tmp_path / "other").mkdir()
     (tmp_path / "other/run.json").write_text('{"likewise": "0", "command": "passages"}')
-    done = run("tastes", "ratings.csv", "--out", "other")
+    done = run("recommend", "ratings.csv", "--out", "other")
     assert "the answer of likewise passages is there" in done.stderr
 
 
 def test_help_has_examples(run):
-    done = run("tastes", "--help")
+    done = run("recommend", "--help")
     assert done.returncode == 0
-    assert "likewise tastes u.data --as liked-hated --for 196" in done.stdout
+    assert "likewise recommend u.data --view liked-hated --for 196" in done.stdout
 
 
 @pytest.mark.parametrize(

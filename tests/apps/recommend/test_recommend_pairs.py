@@ -1,4 +1,4 @@
-"""Similar customers and items against every pair compared; what ratings become (S8, A8; Section 3.1.3)."""
+"""Similar customers and items against every pair compared; what ratings become (MMDS §3.1.3)."""
 
 import random
 
@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import likewise
-from likewise.apps import recommend as ratings
-from likewise.apps.recommend import counting, joining
-from likewise.apps.recommend.collecting import Side
+from likewise.apps.recommend import inverted_lists, read_ratings, recommend, similarity_join
+from likewise.apps.recommend.ratings import IntegerSets, View
 from likewise.errors import InputError, ParameterError
 
 QUICK = {"threads": 1, "memory": "1GB"}
@@ -23,7 +22,7 @@ def listed(table):
     return list(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))
 
 
-def taste(rows, count, seed=3):
+def purchases(rows, count, seed=3):
     """Customers of a few kinds, each with favourite items of its kind."""
     source = random.Random(seed)
     made = []
@@ -39,18 +38,18 @@ def taste(rows, count, seed=3):
 def test_all_pairs_are_found_whatever_the_view_and_the_union(rows, view, union, method):
     rows = SCALE + rows
     threshold = 0.2
-    found = ratings.tastes(rows, view=view, union=union, threshold=threshold, method=method, **QUICK)
+    found = recommend(rows, view=view, union=union, threshold=threshold, method=method, **QUICK)
     for side, table in (("customers", found.customers), ("items", found.items)):
         truth = naive.pairs(naive.bags(rows, side, view), threshold, union)
         assert sorted(listed(table)) == sorted(truth)
 
 
 @given(ROWS, st.sampled_from(naive.VIEWS), st.sampled_from(["max", "sum"]), st.integers(1, 4))
-def test_the_nearest_of_each(rows, view, union, top):
+def test_the_nearest_of_each(rows, view, union, k):
     rows = SCALE + rows
-    found = ratings.tastes(rows, view=view, union=union, threshold=0.1, top=top, only="customers", **QUICK)
+    found = recommend(rows, view=view, union=union, threshold=0.1, k=k, only="customers", **QUICK)
     made = naive.bags(rows, "customers", view)
-    truth = [(one, *entry) for one in made for entry in naive.nearest(made, one, top, 0.1, union)]
+    truth = [(one, *entry) for one in made for entry in naive.nearest(made, one, k, 0.1, union)]
     assert listed(found.customers) == truth
     assert found.items is None
 
@@ -61,65 +60,63 @@ def test_the_nearest_of_each(rows, view, union, top):
     st.booleans(),
     st.integers(1, 5),
 )
-def test_the_nearest_of_sets(lists, threshold, summed, top):
+def test_the_nearest_of_sets(lists, threshold, summed, k):
     offsets = np.cumsum([0, *map(len, lists)])
-    side = Side(offsets, np.array([element for one in lists for element in one], np.int64))
-    found = counting.Lists(side).best(np.arange(len(lists)), top, threshold, summed, 1, lambda done: None)
+    sets = IntegerSets(offsets, np.array([element for one in lists for element in one], np.int64))
+    found = inverted_lists.InvertedLists(sets).best(np.arange(len(lists)), k, threshold, summed, 1, lambda done: None)
     made = {row: naive.Counter(one) for row, one in enumerate(lists)}
     union = "sum" if summed else "max"
-    truth = [(row, *entry) for row in made for entry in naive.nearest(made, row, top, threshold, union)]
+    truth = [(row, *entry) for row in made for entry in naive.nearest(made, row, k, threshold, union)]
     got = zip(found.left.tolist(), found.right.tolist(), found.similarity.tolist(), found.shared.tolist(), strict=True)
     assert list(got) == truth
 
 
 def test_hashing_finds_most_pairs_and_none_that_is_not_one():
-    rows = taste(4000, 200)
-    found = ratings.tastes(rows, view="bought", threshold=0.2, method="lsh", recall=0.99, only="customers", **QUICK)
+    rows = purchases(4000, 200)
+    found = recommend(rows, view="bought", threshold=0.2, method="lsh", recall=0.99, only="customers", **QUICK)
     truth = naive.pairs(naive.bags(rows, "customers", "bought"), 0.2)
     got = listed(found.customers)
     assert set(got) <= set(truth)
     # a pair at the threshold is missed with probability 0.01 at most, the others less
     assert len(truth) - len(got) <= 0.01 * len(truth) + 4.4 * (len(truth) * 0.01 * 0.99) ** 0.5
     assert len(truth) > 1000
-    assert found.stats["methods"]["customers"]["predicted_recall"] >= 0.99
+    assert found.stats["details"]["methods"]["customers"]["predicted_recall"] >= 0.99
 
 
 def test_auto_weighs_the_methods(monkeypatch):
-    rows = taste(3000, 100)
-    small = ratings.tastes(rows, **QUICK).stats["methods"]["customers"]
+    rows = purchases(3000, 100)
+    small = recommend(rows, **QUICK).stats["details"]["methods"]["customers"]
     assert (small["taken"], "less than" in small["why"]) == ("count", True)
-    monkeypatch.setattr(joining, "LITTLE", -1.0)
-    weighed = ratings.tastes(rows, view="bought", **QUICK)
-    predicted = weighed.stats["methods"]["customers"]["predicted_seconds"]
-    best = min(predicted, key=lambda name: predicted[name] * joining.DOUBT[name])
-    assert weighed.stats["methods"]["customers"]["taken"] == best
-    monkeypatch.setattr(joining, "MEETING", 1.0)
-    other = ratings.tastes(rows, view="bought", **QUICK)
-    assert other.stats["methods"]["customers"]["taken"] in ("exact", "lsh")
-    if other.stats["methods"]["customers"]["taken"] == "exact":
+    monkeypatch.setattr(similarity_join, "LITTLE", -1.0)
+    weighed = recommend(rows, view="bought", **QUICK)
+    predicted = weighed.stats["details"]["methods"]["customers"]["predicted_seconds"]
+    best = min(predicted, key=lambda name: predicted[name] * similarity_join.DOUBT[name])
+    assert weighed.stats["details"]["methods"]["customers"]["taken"] == best
+    monkeypatch.setattr(similarity_join, "MEETING", 1.0)
+    other = recommend(rows, view="bought", **QUICK)
+    assert other.stats["details"]["methods"]["customers"]["taken"] in ("exact", "lsh")
+    if other.stats["details"]["methods"]["customers"]["taken"] == "exact":
         assert listed(other.customers) == listed(weighed.customers)
 
 
 def test_a_pair_exactly_at_the_threshold_is_found_with_either_union():
-    bag = {"a": {"x": 3, "y": 1}, "b": {"x": 2, "y": 2, "z": 1}}  # Example 3.2 of the chapter
+    bag = {"a": {"x": 3, "y": 1}, "b": {"x": 2, "y": 2, "z": 1}}  # MMDS example 3.2
     for method in ("count", "exact"):
-        found = ratings.tastes(
-            bag, view="stars", union="sum", threshold=1 / 3, method=method, only="customers", **QUICK
-        )
+        found = recommend(bag, view="stars", union="sum", threshold=1 / 3, method=method, only="customers", **QUICK)
         assert listed(found.customers) == [("a", "b", 1 / 3, 3)]
-        found = ratings.tastes(bag, view="stars", union="max", threshold=0.5, method=method, only="customers", **QUICK)
+        found = recommend(bag, view="stars", union="max", threshold=0.5, method=method, only="customers", **QUICK)
         assert listed(found.customers) == [("a", "b", 0.5, 3)]
 
 
 def test_exercise_3_1_2():
     bags = {"1": [1, 1, 1, 2], "2": [1, 1, 2, 2, 3], "3": [1, 2, 3, 4]}
     rows = [(name, item) for name, bag in bags.items() for item in bag]
-    found = ratings.tastes(rows, view="stars", union="sum", threshold=0.01, only="customers", **QUICK)
+    found = recommend(rows, view="stars", union="sum", threshold=0.01, only="customers", **QUICK)
     assert [row[2] for row in listed(found.customers)] == [3 / 9, 2 / 8, 3 / 9]
 
 
 def test_ratings_become_sets_for_every_function():
-    rows = ratings.read([("ann", "Dune", 5), ("ann", "Emma", 1), ("bob", "Dune", 4), ("bob", "Emma", 3)])
+    rows = read_ratings([("ann", "Dune", 5), ("ann", "Emma", 1), ("bob", "Dune", 4), ("bob", "Emma", 3)])
     assert rows.scale == (1, 5)
     assert [rows.sets("customers", view).sizes.tolist() for view in naive.VIEWS] == [[2, 2], [1, 1], [2, 1], [6, 7]]
     assert rows.sets("items", "liked").sizes.tolist() == [2, 0]
@@ -134,13 +131,13 @@ def test_ratings_become_sets_for_every_function():
 )
 def test_the_quarters_of_the_scale(scale, like, hate):
     rows = [("a", "x", scale[0]), ("b", "x", scale[1])]
-    parameters = ratings.tastes(rows, view="liked-hated", **QUICK).stats["parameters"]
+    parameters = recommend(rows, view="liked-hated", **QUICK).stats["parameters"]
     assert (parameters["like"], parameters["hate"]) == (like, hate)
 
 
 def test_half_stars_are_counted_in_halves():
     rows = [("a", "x", 4.5), ("a", "y", 1), ("b", "x", 3.5)]
-    found = ratings.tastes(rows, view="stars", only="customers", **QUICK)
+    found = recommend(rows, view="stars", only="customers", **QUICK)
     assert listed(found.customers) == [("a", "b", 7 / 11, 7)]
     assert found.stats["parameters"]["steps"] == 2
 
@@ -148,37 +145,54 @@ def test_half_stars_are_counted_in_halves():
 def test_who_has_nothing_is_like_nobody():
     rows = [("a", "x", 1), ("b", "x", 1), ("c", "y", 5)]
     for method in ("count", "exact", "lsh"):
-        assert ratings.tastes(rows, view="liked", method=method, **QUICK).customers.num_rows == 0
-    assert ratings.tastes([("a", "x")], **QUICK).customers.num_rows == 0
+        assert recommend(rows, view="liked", method=method, **QUICK).customers.num_rows == 0
+    assert recommend([("a", "x")], **QUICK).customers.num_rows == 0
 
 
 def test_threads_and_room_do_not_change_the_answer(monkeypatch):
-    rows = taste(3000, 100)
-    whole = ratings.tastes(rows, view="bought", threshold=0.1, **QUICK)
-    monkeypatch.setattr(counting, "CHUNK", 7)
-    monkeypatch.setattr(counting, "ROOM", 1)
-    parts = ratings.tastes(rows, view="bought", threshold=0.1, threads=2, memory="1GB")
+    rows = purchases(3000, 100)
+    whole = recommend(rows, view="bought", threshold=0.1, **QUICK)
+    monkeypatch.setattr(inverted_lists, "CHUNK", 7)
+    monkeypatch.setattr(inverted_lists, "ROOM", 1)
+    parts = recommend(rows, view="bought", threshold=0.1, threads=2, memory="1GB")
     assert whole.customers.equals(parts.customers)
     assert whole.items.equals(parts.items)
     assert whole.customers.num_rows > 500
 
 
 def test_numbers_that_do_not_fit_in_one_word_are_sorted_too(monkeypatch):
-    rows = taste(1000, 50)
-    truth = listed(ratings.tastes(rows, view="bought", **QUICK).customers)
-    lists = counting.Lists(ratings.collecting.View("bought").side(ratings.read(rows), "customers"))
+    rows = purchases(1000, 50)
+    truth = listed(recommend(rows, view="bought", **QUICK).customers)
+    lists = inverted_lists.InvertedLists(View("bought").sets_of(read_ratings(rows), "customers"))
     whole = lists.all_pairs(0.2, False, 1, lambda done: None, 10**6)
-    monkeypatch.setattr(counting, "WORD", 1)
+    monkeypatch.setattr(inverted_lists, "WORD", 1)
     wide = lists.all_pairs(0.2, False, 1, lambda done: None, 10**6)
     assert len(truth) == len(whole) == len(wide)
     for name in ("left", "right", "shared"):
         assert (getattr(whole, name) == getattr(wide, name)).all()
 
 
+def test_the_method_of_the_run_sums_up_both_sides(monkeypatch):
+    rows = purchases(1000, 40)
+    stats = recommend(rows, method="exact", **QUICK).stats
+    assert stats["method"] == {"asked": "exact", "taken": "exact", "why": "it was asked for"}
+    assert recommend(rows, only="recommendations", threads=1).stats["method"] is None
+    weighed = similarity_join._chosen
+
+    def by_size(sets, lists, settings):
+        return {**weighed(sets, lists, settings), "taken": "exact" if len(sets.sizes) == 40 else "count"}
+
+    monkeypatch.setattr(similarity_join, "_chosen", by_size)
+    mixed = recommend(rows, **QUICK).stats["method"]
+    assert (mixed["asked"], mixed["taken"]) == ("auto", "mixed")
+    assert mixed["why"].startswith("customers: exact, predicted")
+    assert "; items: count, predicted" in mixed["why"]
+
+
 def test_too_many_pairs_are_refused(monkeypatch):
-    monkeypatch.setattr(joining, "PAIR_BYTES", 10**9)
-    with pytest.raises(InputError, match="--top 10"):
-        ratings.tastes({"a": [1], "b": [1], "c": [1]}, threads=1, memory="1GB")
+    monkeypatch.setattr(similarity_join, "PAIR_BYTES", 10**9)
+    with pytest.raises(InputError, match="-k 10"):
+        recommend({"a": [1], "b": [1], "c": [1]}, threads=1, memory="1GB")
 
 
 @pytest.mark.parametrize(
@@ -188,21 +202,28 @@ def test_too_many_pairs_are_refused(monkeypatch):
         ({"threshold": 0.6, "union": "sum"}, "at most 0.5"),
         ({"union": "all"}, "'union'"),
         ({"view": "loved"}, "'view'"),
-        ({"top": 0}, "'top'"),
+        ({"k": 0}, "'k'"),
         ({"only": "shops"}, "'only'"),
         ({"method": "guess"}, "'method'"),
         ({"by": "magic"}, "'by'"),
         ({"count": 0}, "'count'"),
-        ({"like": 3, "view": "stars"}, "goes with the view"),
-        ({"hate": 3, "view": "liked"}, "goes with the view"),
+        ({"like": 3, "view": "stars"}, "has no effect with the view"),
+        ({"hate": 3, "view": "liked"}, "has no effect with the view"),
         ({"hate": 4, "like": 4, "view": "liked-hated"}, "below 'like'"),
         ({"like": float("nan"), "view": "liked"}, "'like'"),
-        ({"users": ["a"], "everyone": True}, "exclude each other"),
+        ({"users": ["a"], "only": "items"}, "'users' parameter of recommend has no effect with only='items'"),
+        ({"count": 5, "only": "customers"}, "'count' parameter of recommend has no effect"),
+        ({"k": 5, "only": "recommendations"}, "'k' parameter of recommend has no effect with only='recommendations'"),
+        ({"recall": 0.9, "method": "exact"}, "'recall' parameter of recommend has no effect with the method 'exact'"),
+        ({"memory": "1GB", "method": "count", "k": 1}, "'memory' parameter of recommend has no effect"),
+        ({"memory": "much"}, "'memory'"),
+        ({"seed": -1}, "'seed'"),
+        ({"threads": 0}, "'threads'"),
     ],
 )
 def test_wrong_parameters(options, message):
     with pytest.raises(ParameterError, match=message):
-        ratings.tastes([("a", "x", 5), ("b", "x", 1)], **options)
+        recommend([("a", "x", 5), ("b", "x", 1)], **options)
 
 
 @pytest.mark.parametrize(
@@ -216,4 +237,4 @@ def test_wrong_parameters(options, message):
 )
 def test_ratings_that_do_not_suit_a_view(rows, view, message):
     with pytest.raises(InputError, match=message):
-        ratings.tastes(rows, view=view)
+        recommend(rows, view=view)

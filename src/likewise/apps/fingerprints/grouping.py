@@ -1,4 +1,4 @@
-"""Matches to fingers: prints that mostly match each other are one group; a single false match does not join two."""
+"""Matches to fingers: prints that mostly match each other are one cluster; one false match does not join two."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from likewise.base.arrays import Ints
 
 
 def groups(n: int, left: Ints, right: Ints, score: NDArray[np.float64]) -> Ints:
-    """Return for each of n prints the first print of its group.
+    """Return for each of n prints the first print of its cluster.
 
-    Best matches first, two groups become one if at least half of the pairs between them match; until none do.
+    Best matches first, two clusters are merged if at least half of the pairs between them match, until none are.
 
     >>> left, right = np.array([0, 1, 0, 3, 4, 3, 2]), np.array([1, 2, 2, 4, 5, 5, 3])
     >>> groups(6, left, right, np.ones(7)).tolist()

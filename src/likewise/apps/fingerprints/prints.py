@@ -1,8 +1,8 @@
-"""Fingerprints as their minutiae: where they lie, which way they point, which print they are of (Section 3.8.4)."""
+"""`read_prints`: fingerprints as sets of minutiae, each with its position and direction (MMDS §3.8.4)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from likewise.base import checks
 from likewise.base.arrays import Ints
-from likewise.errors import ColumnError, InputError, ParameterError
+from likewise.errors import ColumnError, InputError
+from likewise.io.read.find import files_of
 from likewise.io.tables import as_floats, check_once, read_tables
 
 Floats = NDArray[np.float64]
@@ -19,20 +21,21 @@ OWNER = "fingerprints"
 IDS = ("print", "impression", "image", "id")
 """Columns that may name the print of a minutia, if none is given."""
 DPI = 500.0
-"""The resolution that all distances here are meant for: the usual one of scanners."""
+"""The resolution to which all distances refer: the usual one of scanners."""
 LARGEST = 1500.0
-"""No finger is wider or longer, in pixels: three inches."""
+"""Largest width or length of a print in pixels, three inches; beyond, the resolution must be wrong."""
 MANY = 30
-"""So many directions are not all within 2π degrees."""
+"""The directions of this many minutiae cannot all be within 2π degrees, so their unit must be wrong."""
 UNITS = ("auto", "degrees", "radians")
 
 
 @dataclass(frozen=True, eq=False)
 class Prints:
-    """Prints by number, in the order in which they came: minutiae offsets[i] to offsets[i + 1] are those of print i.
+    """Prints in the order of the input; print i has the minutiae offsets[i] to offsets[i + 1].
 
-    x and y are in pixels at 500 dpi; `angle` is in radians, from the x axis towards the y axis, None if it is not
-    known. `fingers` says of which finger a print is, None if that is not known. `notes` tells what was noticed.
+    x and y are in pixels at 500 dpi; `angle` is in radians, from the x axis towards the y axis, None if unknown.
+    `fingers` is the finger of each print, None if unknown. `repeated` is the number of minutiae that were given more
+    than once and left out. `inputs` are the files or objects that were read.
     """
 
     names: list[str]
@@ -41,7 +44,9 @@ class Prints:
     angle: Floats | None
     offsets: Ints
     fingers: list[str] | None = None
-    notes: dict[str, Any] = field(default_factory=dict)
+    repeated: int = 0
+    inputs: list[dict[str, Any]] = field(default_factory=list)
+    aside: tuple[()] = ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -50,6 +55,15 @@ class Prints:
     def sizes(self) -> Ints:
         """The number of minutiae of every print."""
         return np.diff(self.offsets)
+
+    @property
+    def empty(self) -> list[str]:
+        """The prints without minutiae."""
+        return [self.names[number] for number in np.flatnonzero(self.sizes == 0).tolist()]
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return the files or objects that were read, for run.json."""
+        return self.inputs or [{"object": "Prints", "rows": len(self.x)}]
 
     def take(self, rows: Ints) -> Prints:
         """Return some of the prints, in this order."""
@@ -64,15 +78,12 @@ class Prints:
         )
 
     def mirrored(self, middle: float = 0.0) -> Prints:
-        """Return the prints as a mirror shows them: as real as others to look at, but no finger has left them.
-
-        The mirror stands upright at x = middle.
-        """
+        """Return the mirror images of the prints, reflected at x = middle: plausible prints that are of no finger."""
         angle = None if self.angle is None else np.pi - self.angle
         return Prints(self.names, 2 * middle - self.x, self.y, angle, self.offsets, self.fingers)
 
     def and_(self, others: Prints) -> Prints:
-        """Return these prints and others after them; of fingers nothing is said unless all are known."""
+        """Return these prints followed by others; the fingers are unknown unless those of all prints are known."""
         known = self.fingers is not None and others.fingers is not None
         turned = self.angle is not None and others.angle is not None
         return Prints(
@@ -85,7 +96,7 @@ class Prints:
         )
 
 
-def read(
+def read_prints(
     source: Any,
     *,
     id: str | None = None,
@@ -97,24 +108,24 @@ def read(
     flip: bool = False,
     dpi: float = DPI,
 ) -> Prints:
-    """Read minutiae from a table with one row a minutia: a file, or a table in memory.
+    """Read prints from a table with one row per minutia: files, or a table in memory.
 
-    id: the column that names the print; without it, one called print, impression, image or id. A row with an id and
-    nothing else stands for a print on which no minutiae were found.
-    angle: the direction of the minutia, from the x axis towards the y axis; None: directions are not read, and prints
-    can only be compared as they lie. flip: it turns the other way, as it does where y points down the image and angles
-    go counter-clockwise. angles: "degrees", "radians", or "auto": degrees if one of them is beyond 2π.
-    finger: the column that names the finger, if it is known. dpi: the resolution, in pixels an inch.
+    id: the column that names the print; by default one called print, impression, image or id. A row with nothing but
+        an id is a print without minutiae.
+    x, y: the columns with the position. angle: the column with the direction of the minutia, from the x axis towards
+        the y axis; None: directions are not read, and prints can only be compared if they are aligned. flip: angles
+        turn the other way, as they do where y points down the image and angles are counter-clockwise. angles:
+        "degrees", "radians", or "auto": degrees if one of them is beyond 2π.
+    finger: the column that names the finger, if it is known. dpi: the resolution in pixels per inch.
 
-    >>> prints = read({"print": ["p", "p", "q"], "x": [10, 20, 15], "y": [5, 5, 9], "angle": [0, 90, 180]})
+    >>> prints = read_prints({"print": ["p", "p", "q"], "x": [10, 20, 15], "y": [5, 5, 9], "angle": [0, 90, 180]})
     >>> len(prints), prints.sizes.tolist(), prints.angle.round(2).tolist()
     (2, [2, 1], [0.0, 1.57, 3.14])
     """
-    if angles not in UNITS:
-        raise ParameterError.of(OWNER, "angles", "'auto', 'degrees' or 'radians'", angles)
-    if isinstance(dpi, bool) or not isinstance(dpi, int | float) or not 10 <= dpi <= 10_000:
-        raise ParameterError.of(OWNER, "dpi", "from 10 to 10000 pixels an inch", dpi)
-    parts = [_part(*one, id, x, y, angle, finger) for one in tables_of(source)]
+    checks.choice(OWNER, "angles", angles, UNITS)
+    checks.flag(OWNER, "flip", flip)
+    checks.number(OWNER, "dpi", dpi, 10, 10_000, rule="from 10 to 10000 pixels per inch")
+    parts = [_minutiae(*one, id, x, y, angle, finger) for one in tables_of(source)]
     names = np.concatenate([part.names for part in parts])
     if not len(names):
         raise InputError(f"{parts[0].name}: there are no minutiae in it")
@@ -125,11 +136,15 @@ def read(
         values[:, 2] = np.radians(values[:, 2]) if degrees else values[:, 2]
         values[:, 2] *= -1 if flip else 1
     values[:, :2] *= DPI / dpi
-    return _grouped(names, values, labels, parts, angle is not None)
+    kind = "object" if files_of(source) is None else "file"
+    inputs = [{kind: part.name, "rows": len(part.names)} for part in parts]
+    return replace(_grouped(names, values, labels, parts, angle is not None), inputs=inputs)
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _Minutiae:
+    """The minutiae of one file or object: print, position and direction, finger; its name, the column of directions."""
+
     names: NDArray[Any]
     values: Floats
     labels: NDArray[Any]
@@ -139,16 +154,18 @@ class _Part:
 
 def tables_of(source: Any) -> list[tuple[pa.Table, str]]:
     """Return the tables of minutiae in files or in an object, each with its name."""
-    return read_tables(source, OWNER, "prints", "minutiae")
+    return read_tables(source, OWNER, "source", "minutiae")
 
 
-def _part(table: pa.Table, place: str, id: str | None, x: str, y: str, angle: str | None, finger: str | None) -> _Part:
+def _minutiae(
+    table: pa.Table, place: str, id: str | None, x: str, y: str, angle: str | None, finger: str | None
+) -> _Minutiae:
     there = table.column_names
     if id is None:
         id = next((name for name in IDS if name in there), None)
         if id is None:
             raise ColumnError(
-                f"{place}: no column is called {', '.join(IDS[:-1])} or {IDS[-1]}; say which one names the print, "
+                f"{place}: no column is called {', '.join(IDS[:-1])} or {IDS[-1]}; name the column of the print "
                 f"with --id; the columns are: {', '.join(there)}"
             )
     wanted = [name for name in (id, x, y, finger) if name is not None]
@@ -158,7 +175,7 @@ def _part(table: pa.Table, place: str, id: str | None, x: str, y: str, angle: st
     if angle is not None and angle not in there:
         raise ColumnError(
             f"{place}: there is no column '{angle}' with the directions of the minutiae; name it with --angle, or say "
-            f"--as-they-lie if all prints lie alike already; the columns are: {', '.join(there)}"
+            f"--aligned if all prints are aligned; the columns are: {', '.join(there)}"
         )
     columns = [x, y] if angle is None else [x, y, angle]
     check_once(place, there, [*wanted, *columns])
@@ -173,9 +190,9 @@ def _part(table: pa.Table, place: str, id: str | None, x: str, y: str, angle: st
     if wrong.any():
         row, column = (int(i) for i in np.argwhere(wrong)[0])
         got = table[columns[column]][row].as_py()
-        raise InputError(f"{place}: row {row}: '{columns[column]}' must be a number, and is {got!r}")
+        raise InputError(f"{place}: row {row}: '{columns[column]}' must be a number, not {got!r}")
     labels = table[finger].cast(pa.string()).to_numpy(zero_copy_only=False) if finger else np.empty(0, object)
-    return _Part(names, values, labels, place, angle)
+    return _Minutiae(names, values, labels, place, angle)
 
 
 def _missing(column: Any) -> NDArray[np.bool_]:
@@ -184,8 +201,8 @@ def _missing(column: Any) -> NDArray[np.bool_]:
     return np.asarray(column.is_null())
 
 
-def _row(parts: list[_Part], place: int) -> str:
-    """Name the row at this place of all parts together."""
+def _row(parts: list[_Minutiae], place: int) -> str:
+    """Return the file and the row of a minutia."""
     for part in parts:
         if place < len(part.names):
             return f"{part.name}: row {place}"
@@ -193,13 +210,13 @@ def _row(parts: list[_Part], place: int) -> str:
     raise IndexError(place)
 
 
-def _in_degrees(angle: Floats, angles: str, parts: list[_Part]) -> bool:
+def _in_degrees(angle: Floats, angles: str, parts: list[_Minutiae]) -> bool:
     sizes = np.nan_to_num(np.abs(angle))
     degrees = angles == "degrees" or (angles == "auto" and bool((sizes > 2 * np.pi + 1e-3).any()))
     if angles == "degrees" and len(sizes) >= MANY and not (sizes > 2 * np.pi + 1e-3).any():
         raise InputError(
-            f"{_row(parts, 0)}: no '{parts[0].angle}' in this table is beyond 2π, so they cannot be degrees of so many "
-            "minutiae; say --angles radians"
+            f"{_row(parts, 0)}: no '{parts[0].angle}' in this table is beyond 2π, so they cannot be degrees; "
+            "say --angles radians"
         )
     beyond = sizes > (360.5 if degrees else 2 * np.pi + 1e-3)
     if beyond.any():
@@ -207,15 +224,15 @@ def _in_degrees(angle: Floats, angles: str, parts: list[_Part]) -> bool:
         unit, most = ("degrees", "360") if degrees else ("radians", "2π")
         raise InputError(
             f"{_row(parts, place)}: '{parts[0].angle}' is {angle[place]:g}, beyond {most}; "
-            f"angles were taken as {unit}: say --angles {'radians' if degrees else 'degrees'} if they are not"
+            f"angles were read as {unit}: say --angles {'radians' if degrees else 'degrees'} if they are not"
         )
     return degrees
 
 
 def _grouped(
-    names: NDArray[Any], values: Floats, labels: NDArray[Any] | None, parts: list[_Part], turned: bool
+    names: NDArray[Any], values: Floats, labels: NDArray[Any] | None, parts: list[_Minutiae], turned: bool
 ) -> Prints:
-    """Put the minutiae of a print together, each once."""
+    """Group the minutiae by print, each once."""
     numbers: dict[str, int] = {}
     owner = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
     fingers = None if labels is None else _fingers(owner, labels, list(numbers), parts)
@@ -231,24 +248,19 @@ def _grouped(
     if (far > LARGEST / 2).any():
         place = order[int(np.argmax(far > LARGEST / 2))]
         raise InputError(
-            f"{_row(parts, int(place))}: this minutia of print '{names[place]}' lies {far.max():,.0f} pixels from the "
-            f"middle of its print; a finger is {LARGEST:g} pixels long at most, at 500 dpi; say --dpi if it is another"
+            f"{_row(parts, int(place))}: this minutia of print '{names[place]}' is {far.max():,.0f} pixels from the "
+            f"middle of its print; a print has {LARGEST:g} pixels at most, at 500 dpi; give the resolution with --dpi"
         )
-    notes: dict[str, Any] = {"minutiae": len(order)}
-    if twice:
-        notes["repeated"] = twice
-    if (sizes == 0).any():
-        notes["empty"] = [name for name, size in zip(numbers, sizes.tolist(), strict=True) if size == 0]
     angle = np.mod(values[order, 2], 2 * np.pi) if turned else None
     x, y = (np.ascontiguousarray(values[order, i]) for i in range(2))
-    return Prints(list(numbers), x, y, angle, offsets, fingers, notes)
+    return Prints(list(numbers), x, y, angle, offsets, fingers, twice)
 
 
 def _ends(offsets: Ints) -> list[tuple[int, int]]:
     return list(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
 
 
-def _fingers(owner: Ints, labels: NDArray[Any], names: list[str], parts: list[_Part]) -> list[str]:
+def _fingers(owner: Ints, labels: NDArray[Any], names: list[str], parts: list[_Minutiae]) -> list[str]:
     fingers: dict[int, str] = {}
     for place, (number, label) in enumerate(zip(owner.tolist(), labels.tolist(), strict=True)):
         if label is None or not label.strip():

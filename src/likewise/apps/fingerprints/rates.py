@@ -1,4 +1,4 @@
-"""How good is a matcher: true and false match rates, the curve of both, and where they are equally bad."""
+"""The quality of a matcher: true and false match rates, the ROC curve, the equal error rate."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.apps.fingerprints.comparison import ComparedPrints
+from likewise.apps.fingerprints.prints import Prints
+from likewise.base.arrays import Ints
 from likewise.errors import ParameterError
 from likewise.search.recall.sample import binomial_interval
 
@@ -16,7 +19,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Rate:
-    """A share of pairs, with the 95 % interval it would have if pairs were independent.
+    """A rate of pairs, with its 95 % confidence interval if pairs were independent.
 
     >>> print(Rate(99, 100))
     0.990 (99 of 100; 95 % interval 0.946 to 1.000)
@@ -27,16 +30,16 @@ class Rate:
 
     @property
     def value(self) -> float:
-        """The share itself."""
+        """The rate itself."""
         return self.count / self.of if self.of else float("nan")
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Clopper and Pearson's interval."""
+        """The interval of Clopper and Pearson."""
         return binomial_interval(self.count, self.of) if self.of else (0.0, 1.0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for run.json."""
+        """Return the rate and its interval, for run.json."""
         low, high = self.interval
         return {"rate": self.value, "count": self.count, "of": self.of, "low": low, "high": high}
 
@@ -49,7 +52,7 @@ class Rate:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The true and the false match rate at every threshold that makes a difference, highest threshold first."""
+    """The ROC curve: the true and the false match rate at every score, the highest threshold first."""
 
     thresholds: Floats
     true: Floats
@@ -57,18 +60,18 @@ class Curve:
 
     @property
     def equal_error(self) -> float:
-        """The error where true pairs are missed as often as false ones pass: halfway, where no threshold is exact."""
+        """The equal error rate: the mean of false non-match and false match rate where they differ least."""
         missed = 1 - self.true
         at = int(np.argmin(np.abs(missed - self.false)))
         return float((missed[at] + self.false[at]) / 2)
 
     def true_at(self, false: float) -> float:
-        """Return the greatest true match rate at which the false match rate is no more than this."""
+        """Return the greatest true match rate whose false match rate is at most this."""
         return float(self.true[self.false <= false].max(initial=0.0))
 
 
 def curve(same: Any, other: Any) -> Curve:
-    """Return the curve, from the scores of pairs of one finger and of pairs of two.
+    """Return the ROC curve, from the scores of pairs of one finger and of pairs of two.
 
     >>> found = curve([0.9, 0.8, 0.4], [0.5, 0.1, 0.1, 0.1])
     >>> round(found.true_at(0), 3), found.true_at(0.25)
@@ -78,7 +81,43 @@ def curve(same: Any, other: Any) -> Curve:
     """
     same, other = np.sort(np.asarray(same, np.float64)), np.sort(np.asarray(other, np.float64))
     if not len(same) or not len(other):
-        raise ParameterError("curve: there must be pairs of one finger, and pairs of two")
+        raise ParameterError("The curve needs scores of pairs of one finger and of pairs of two; one of them is empty.")
     thresholds = np.concatenate([[np.inf], np.unique(np.concatenate([same, other]))[::-1]])
     true, false = (1 - np.searchsorted(scores, thresholds) / len(scores) for scores in (same, other))
     return Curve(thresholds, true, false)
+
+
+def match_rates(
+    every: Prints, queries: Ints, begin: int, within: bool, found: ComparedPrints, threshold: float
+) -> dict[str, Any] | None:
+    """Return the rates of the matches and of the candidates; None without pairs of one finger and of two."""
+    codes = np.unique(np.array(every.fingers), return_inverse=True)[1]
+    n = len(every)
+    wanted = np.zeros(n, bool)
+    wanted[queries] = True
+    left, right = (side.ravel() for side in np.meshgrid(queries, np.arange(begin, n), indexing="ij"))
+    keep = (left != right) & ~(wanted[right] & (right < left)) if within else left != right
+    left, right = left[keep], right[keep]
+    score = np.zeros(len(left))
+    keys = left * n + right
+    order = np.argsort(keys)
+    at = order[np.searchsorted(keys, found.left * n + found.right, sorter=order)]
+    score[at] = found.score
+    candidate = np.zeros(len(left), bool)
+    candidate[at] = True
+    same = codes[left] == codes[right]
+    if not same.any() or same.all():
+        return None
+    drawn = curve(score[same], score[~same])
+    passed = score >= threshold
+    missed = np.unique(codes[left[same & ~passed]])
+    shared = np.unique(codes[left[same]])
+    return {
+        "true_match": Rate(int(passed[same].sum()), int(same.sum())).to_dict(),
+        "false_match": Rate(int(passed[~same].sum()), int((~same).sum())).to_dict(),
+        "fingers_complete": Rate(len(shared) - len(missed), len(shared)).to_dict(),
+        "equal_error": drawn.equal_error,
+        "candidates_true": Rate(int(candidate[same].sum()), int(same.sum())).to_dict(),
+        "candidates_false": Rate(int(candidate[~same].sum()), int((~same).sum())).to_dict(),
+        "fingers": len(shared),
+    }

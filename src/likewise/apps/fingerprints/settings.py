@@ -1,37 +1,39 @@
-"""Everything the user can set that changes the answer."""
+"""The settings of a comparison of prints."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from likewise.apps.fingerprints.prints import OWNER
-from likewise.errors import ParameterError
-from likewise.families.minhash import check_seed
+from likewise.base import checks
 
 DOUBT = 20.0
 """Minutiae without a partner that are added to every comparison: a large part of a small overlap proves little."""
 SLACK = 10.0
-"""A print reaches so many pixels beyond the polygon around its minutiae."""
+"""A print extends this many pixels beyond the convex hull of its minutiae."""
 ROUNDS = 3
-"""How often the way one print lies on the other is improved, at most."""
+"""Most times the alignment of two prints is improved by least squares."""
+MOST_FUNCTIONS = 1 << 20
+"""Most functions of a group, and most groups: each takes a byte per print, so that more is a mistake."""
+ALIGNED = ("functions", "groups", "side", "border", "seed")
+"""Settings of the search for candidates among aligned prints."""
 
 
 @dataclass(frozen=True)
-class Settings:
+class FingerprintSettings:
     """How prints are compared.
 
-    near, turned: minutiae agree within so many pixels (at 500 dpi) and degrees. votes: two prints of m and n minutiae
-    are compared if votes·√(m·n) of their triples agree on how they lie. as_they_lie: prints lie alike already, and the
-    chapter's functions find candidates: `groups` ANDed groups of an OR of `functions`, on squares of `side` pixels,
-    minutiae within `border` of a border counting beyond it, too.
+    near, turned: minutiae agree within this many pixels (at 500 dpi) and degrees. votes: two prints of m and n minutiae
+    are compared if votes·√(m·n) of their triples agree on an alignment. aligned: the prints are aligned already, and
+    candidates are found by random triples of grid squares (MMDS §3.8.5): an AND of `groups` ORs of `functions` triples,
+    on squares of `side` pixels; minutiae within `border` pixels of a square's edge count in the next square as well.
     """
 
     near: float = 15.0
     turned: float = 20.0
     votes: float = 0.3
-    as_they_lie: bool = False
+    aligned: bool = False
     functions: int = 1024
     groups: int = 2
     side: float = 20.0
@@ -39,23 +41,20 @@ class Settings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        self._check("near", 0, 100, "a number of pixels, more than 0 and up to 100")
-        self._check("turned", 0, 180, "in degrees, more than 0 and up to 180")
-        self._check("votes", 0, math.inf, "more than 0")
-        self._check("side", 2, 1000, "more than 2 pixels and up to 1000")
-        if isinstance(self.border, bool) or not 0 <= self.border < self.side / 2:
-            raise ParameterError.of(OWNER, "border", f"from 0 to less than half a side, {self.side / 2:g}", self.border)
-        for name in ("functions", "groups"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1 << 20:
-                raise ParameterError.of(OWNER, name, "a whole number from 1", value)
-        check_seed(OWNER, self.seed)
-
-    def _check(self, name: str, above: float, most: float, rule: str) -> None:
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not above < value <= most:
-            raise ParameterError.of(OWNER, name, rule, value)
+        pixels, degrees = "a number of pixels, above 0 and up to 100", "in degrees, above 0 and up to 180"
+        checks.number(OWNER, "near", self.near, 0, 100, open_left=True, rule=pixels)
+        checks.number(OWNER, "turned", self.turned, 0, 180, open_left=True, rule=degrees)
+        checks.number(OWNER, "votes", self.votes, 0, open_left=True)
+        checks.flag(OWNER, "aligned", self.aligned)
+        checks.number(OWNER, "side", self.side, 2, 1000, open_left=True, rule="above 2 pixels and up to 1000")
+        half = f"from 0 to less than half a side, {self.side / 2:g}"
+        checks.number(OWNER, "border", self.border, 0, self.side / 2, open_right=True, rule=half)
+        checks.whole(OWNER, "functions", self.functions, 1, MOST_FUNCTIONS)
+        checks.whole(OWNER, "groups", self.groups, 1, MOST_FUNCTIONS)
+        checks.seed(OWNER, self.seed)
+        names, why = (("votes",), "with aligned prints") if self.aligned else (ALIGNED, "without aligned=True")
+        checks.unused(OWNER, {name: (getattr(self, name), getattr(FingerprintSettings, name)) for name in names}, why)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return them for run.json."""
+        """Return the settings, for run.json."""
         return asdict(self)

@@ -1,39 +1,37 @@
-"""Where to draw the line without knowing any finger: by prints in a mirror.
+"""The threshold of the score, found without knowing any finger: by mirror images of prints.
 
-A print in a mirror has as many minutiae as a real one, as dense, along ridges that flow as plausibly. But nobody has
-the finger. So whatever a mirrored print agrees with, it agrees with by chance, and the scores that it gets are those
-that prints of different fingers get.
+The mirror image of a print has as many minutiae as a real one, as dense, along ridges that flow as plausibly, but no
+finger has left it. Whatever it agrees with, it agrees with by chance, so its scores are a sample of the scores that
+prints of different fingers get.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.fingerprints.prints import OWNER
-from likewise.errors import ParameterError
-
 Floats = NDArray[np.float64]
 
 FALLBACK = 0.45
-"""The threshold where there are too few comparisons with mirrored prints to find one."""
+"""The threshold if there are too few comparisons with mirrored prints to find one."""
 ENOUGH = 200
+"""Least number of comparisons with mirrored prints from which a threshold is found."""
 TAIL = 30
-"""How many of the highest scores make the slope that is continued."""
+"""Number of the highest scores whose exponential tail is extrapolated; its slope errs by 1/√30."""
 COUNTED = 5
+"""Least number of scores that are counted; with fewer, the tail is extrapolated."""
 HIGHEST = 0.001
-"""The largest part of false pairs that may pass where no threshold is given, however few pairs there are."""
+"""Highest false match rate of a threshold that is not given, however few pairs there are."""
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """A score from which on pairs count as matches, and how many pairs of different fingers may be expected there.
+    """The least score of a match, and the expected number of matches of different fingers.
 
-    how: "mirrors", counted among the comparisons with mirrored prints; "mirrors, continued", beyond the highest of
-    them along the slope of the thirty highest; "given"; or "few", where there are not even 200 such comparisons.
+    how: "mirrors", counted among the comparisons with mirrored prints; "mirrors, continued", extrapolated from the
+    thirty highest of their scores; "given"; or "few", with fewer than 200 such comparisons. mirrored: their number.
     """
 
     value: float
@@ -43,9 +41,9 @@ class Threshold:
 
 
 def choose(scores: Floats, comparisons: int, pairs: int, false: float, given: float | None) -> Threshold:
-    """Return the threshold at which `false` false matches are to be expected among so many pairs, or one in a thousand.
+    """Return the threshold at which `false` false matches are expected among `pairs`, at most one in a thousand.
 
-    scores: those of mirrored prints that were candidates; the other comparisons have the score 0.
+    scores: those of candidates among `comparisons` with mirrored prints; the others have the score 0.
 
     >>> scores = np.arange(1000) / 1000
     >>> choose(scores, 10_000, pairs=5000, false=5, given=None)
@@ -71,26 +69,16 @@ def choose(scores: Floats, comparisons: int, pairs: int, false: float, given: fl
 
 
 def _tail(ordered: Floats, comparisons: int) -> tuple[float, float, float]:
-    """Return where the highest scores begin, their mean excess, and their share of all comparisons."""
+    """Return the score at which the tail begins, its mean excess, and its share of all comparisons."""
     padded = np.concatenate([ordered, np.zeros(max(0, TAIL + 1 - len(ordered)))])
     start = float(padded[TAIL])
     return start, max(1e-3, float((padded[:TAIL] - start).mean())), TAIL / comparisons
 
 
 def _expected(ordered: Floats, comparisons: int, value: float) -> float:
-    """Return which part of false pairs is to be expected at a score or above."""
+    """Return the expected false match rate at a score."""
     count = int(np.searchsorted(-ordered, -value, side="right"))
     if count >= COUNTED:
         return count / comparisons
     start, slope, share = _tail(ordered, comparisons)
     return float(share * np.exp(-max(0.0, value - start) / slope))
-
-
-def check_numbers(threshold: Any, false: Any) -> None:
-    """Raise unless the user's numbers make sense."""
-    if threshold is not None and (
-        isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 < threshold <= 1
-    ):
-        raise ParameterError.of(OWNER, "threshold", "in (0, 1]", threshold)
-    if isinstance(false, bool) or not isinstance(false, int | float) or not 0 < false < np.inf:
-        raise ParameterError.of(OWNER, "false", "a positive number of pairs", false)

@@ -1,10 +1,9 @@
-"""Triples of minutiae that do not depend on how a print lies.
+"""Triples of minutiae that do not depend on the position and rotation of a print.
 
-The chapter's functions look at three squares of a grid that lies on all prints alike (Section 3.8.5). Prints as they
-come lie anywhere, turned and shifted. So every minutia gets a grid of its own, with itself in the middle and its
-direction along the x axis; a triple is that minutia and two of its nearest neighbours, as squares of its grid. Where
-the chapter draws a thousand functions at random, here each triple that is there counts: a sort puts equal ones
-together.
+The functions of MMDS §3.8.5 look at three squares of one grid, which presumes that prints are aligned. Raw prints are
+shifted and rotated. So every minutia gets a grid of its own, centred on it with its direction along the x axis; a
+triple is that minutia and two of its nearest neighbours, as squares of its grid. Where the book draws a thousand
+functions at random, here every triple that occurs counts; a sort brings equal ones together.
 """
 
 from __future__ import annotations
@@ -21,21 +20,23 @@ from likewise.kernels.minutiae import slot
 Floats = NDArray[np.float64]
 
 NEIGHBOURS = 8
+"""Nearest neighbours of a minutia that form triples with it, 28 per minutia."""
 REACH = 100.0
 """Neighbours are looked for within this many pixels."""
 SIDE, BORDER = 12.0, 3.0
+"""Side of a square in pixels; a neighbour within BORDER of an edge counts in the next square as well."""
 SECTORS, EDGE = 18, np.radians(5)
-"""Directions, too, fall in sectors; near a border between two, in both."""
+"""Directions fall in sectors of 20 degrees; those within EDGE of a border between two count in both."""
 ACROSS = int(np.ceil(2 * REACH / SIDE))
 SQUARES = ACROSS * ACROSS * SECTORS
 
 
 @dataclass(frozen=True, eq=False)
 class Frames:
-    """Every minutia with its place about the middle of its print, its neighbours' squares, and all that may be meant.
+    """Every minutia with its position relative to the middle of its print, and the squares of its neighbours.
 
-    `poses` is x, y, direction. `squares[f, k]` is that of neighbour k of minutia f, −1 if there is none.
-    `maybe[f, k, :counts[f, k]]` has those beyond near borders as well.
+    `poses` is x, y, direction. `squares[f, k]` is the square of neighbour k of minutia f, −1 if there is none.
+    `maybe[f, k, :counts[f, k]]` includes the squares beyond near edges.
     """
 
     poses: Floats
@@ -45,9 +46,9 @@ class Frames:
 
 
 def frames(prints: Prints, centres: Floats) -> Frames:
-    """Return the frames of all minutiae; `centres` is the middle of every print."""
+    """Return the frames of all minutiae; `centres` are the middles of the prints."""
     if prints.angle is None:
-        raise ValueError("the directions are not known")
+        raise ValueError("the directions are unknown")
     middle = np.repeat(centres, prints.sizes, axis=0)
     poses = np.column_stack([prints.x - middle[:, 0], prints.y - middle[:, 1], prints.angle])
     seen = np.full((len(poses), NEIGHBOURS, 3), np.nan)
@@ -66,7 +67,7 @@ def frames(prints: Prints, centres: Floats) -> Frames:
 
 
 def _neighbours(poses: Floats) -> Floats:
-    """Return the nearest neighbours of each minutia of a print, as seen from it: x, y, direction; NaN for none."""
+    """Return the nearest neighbours of each minutia in its own frame: x, y, direction; NaN for none."""
     dx, dy = (values[None, :] - values[:, None] for values in (poses[:, 0], poses[:, 1]))
     far = np.hypot(dx, dy)
     np.fill_diagonal(far, np.inf)
@@ -80,7 +81,7 @@ def _neighbours(poses: Floats) -> Floats:
 
 
 def _squares(seen: Floats, across: float, down: float, turned: float) -> NDArray[np.int32]:
-    """Return the square and sector of every neighbour, all of them moved a little."""
+    """Return the square and sector of every neighbour, moved and rotated by this much."""
     there = ~np.isnan(seen[:, :, 0])
     known = np.nan_to_num(seen)
     column, row = (
@@ -93,7 +94,7 @@ def _squares(seen: Floats, across: float, down: float, turned: float) -> NDArray
 
 @dataclass(frozen=True, eq=False)
 class TripleIndex:
-    """The triples of some prints, by key: entries slots[h] to slots[h + 1] are those whose keys hash to h."""
+    """The triples of some prints by key: entries slots[h] to slots[h + 1] have keys that hash to h."""
 
     slots: Ints
     keys: NDArray[np.int32]

@@ -1,20 +1,20 @@
-"""Collaborative filtering as a similar-sets problem: customers of the same tastes, items that go together (A8; §3.1.3).
+"""Collaborative filtering as a set-similarity problem (MMDS §3.1.3): similar customers, similar items, recommendations.
 
-shapes        how a file is laid out: columns, or one basket a line
-reading       files and objects → customers, items, ratings
-collecting    `read`, `Ratings`: each pair once; ratings to sets (S8)
-counting      exact neighbours at low thresholds
-joining       counting, the exact join or hashing, whichever is cheaper
-finding       `tastes`: similar customers and similar items
-recommending  `recommend`: what people like you also bought
-answer        the tables and their folder
+recommend        the function `recommend`
+result           its result: the tables, and the folder they are saved to
+reading          `read_ratings`: files and objects to `Ratings`
+layout           how a file is laid out: columns, or one basket per line
+ratings          `Ratings`: each pair of customer and item once, and the sets made of them
+similarity_join  similar pairs by counting, by the exact join or by hashing, whichever is cheapest
+inverted_lists   exact neighbours at low thresholds
+votes            recommendations from the votes of neighbours
 """
 
 from __future__ import annotations
 
-from likewise.apps.recommend.answer import Tastes
-from likewise.apps.recommend.collecting import Ratings, read
-from likewise.apps.recommend.finding import tastes
-from likewise.apps.recommend.recommending import recommend
+from likewise.apps.recommend.ratings import Ratings
+from likewise.apps.recommend.reading import read_ratings
+from likewise.apps.recommend.recommend import recommend
+from likewise.apps.recommend.result import Recommendations
 
-__all__ = ["Ratings", "Tastes", "read", "recommend", "tastes"]
+__all__ = ["Ratings", "Recommendations", "read_ratings", "recommend"]

@@ -1,8 +1,8 @@
-"""Tastes: neighbours against brute force, items held out and recommended, and growth.
+"""Collaborative filtering: similar pairs against brute force, held-out items recommended, and growth.
 
-python benchmarks/tastes.py                                   all of it on MovieLens 100k, and growth
-python benchmarks/tastes.py --data FOLDER                     and on the baskets in FOLDER/retail.sets.gz
-python benchmarks/tastes.py --only truth|held-out|growth|picture
+python benchmarks/recommend.py                                   all of it on MovieLens 100k, and growth
+python benchmarks/recommend.py --data FOLDER                     and on the baskets in FOLDER/retail.sets.gz
+python benchmarks/recommend.py --only truth|held-out|growth|picture
 
 MovieLens 100k comes with the wheel of recbole, which is fetched once with pip and kept in .data.
 """
@@ -24,14 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import DATA, HERE
-from likewise.apps import recommend as ratings
-from likewise.apps.recommend import Ratings, recommend, tastes
+from likewise.apps.recommend import Ratings, read_ratings, recommend
 from likewise.base.memory import peak_memory
 
 PACKAGE = "recbole==1.2.1"
 INSIDE = "recbole/dataset_example/ml-100k/ml-100k.inter"
-RESULTS = HERE / "results" / "tastes.json"
-PICTURE = HERE.parent / "docs" / "tastes.svg"
+RESULTS = HERE / "results" / "recommend.json"
+PICTURE = HERE.parent / "docs" / "recommend.svg"
 THRESHOLD = 0.2
 SAMPLED = 500
 """Baskets that are compared with all others."""
@@ -116,7 +115,9 @@ def truth_movielens(path: Path) -> list[dict[str, Any]]:
             for side, of in (("customers", 0), ("items", 1)):
                 truth = brute_force(*counts_of(path, of, view), union)
                 begun = time.perf_counter()
-                found = tastes(path, view=view, union=union, threshold=THRESHOLD, method=method, only=side, threads=1)
+                found = recommend(
+                    path, view=view, union=union, threshold=THRESHOLD, method=method, only=side, threads=1
+                )
                 seconds = time.perf_counter() - begun
                 table = found.customers if side == "customers" else found.items
                 assert table is not None
@@ -128,7 +129,7 @@ def truth_movielens(path: Path) -> list[dict[str, Any]]:
                     "union": union,
                     "side": side,
                     "method": method,
-                    "taken": found.stats["methods"][side]["taken"],
+                    "taken": found.stats["details"]["methods"][side]["taken"],
                     "pairs": len(truth),
                     "found": len(got),
                     "recall": right / max(1, len(truth)),
@@ -140,12 +141,12 @@ def truth_movielens(path: Path) -> list[dict[str, Any]]:
     return told
 
 
-def truth_baskets(path: Path, top: int = 10) -> dict[str, Any]:
+def truth_baskets(path: Path, k: int = 10) -> dict[str, Any]:
     """The nearest of some baskets, each compared with all others."""
     with gzip.open(path, "rt") as lines:
         baskets = [frozenset(line.split()) for line in lines]
     begun = time.perf_counter()
-    found = tastes(path, top=top, only="customers", threshold=THRESHOLD, threads=1)
+    found = recommend(path, k=k, only="customers", threshold=THRESHOLD, threads=1)
     seconds = time.perf_counter() - begun
     assert found.customers is not None
     near: dict[int, list[tuple[int, float]]] = {}
@@ -161,13 +162,13 @@ def truth_baskets(path: Path, top: int = 10) -> dict[str, Any]:
             for place, other in enumerate(baskets)
             if place != number and not one.isdisjoint(other)
         ]
-        truth = [(place, -score) for score, place in sorted(scored)[:top] if -score >= THRESHOLD]
+        truth = [(place, -score) for score, place in sorted(scored)[:k] if -score >= THRESHOLD]
         total += len(truth)
         right += sum(mine == theirs for mine, theirs in zip(near.get(number, []), truth, strict=False))
     told = {
-        "baskets": len(baskets), "top": top, "asked": SAMPLED, "neighbours": total, "right": right,
+        "baskets": len(baskets), "k": k, "asked": SAMPLED, "neighbours": total, "right": right,
         "rows": found.customers.num_rows, "seconds": round(seconds, 2), "stages": found.stats["seconds"],
-        "method": found.stats["methods"]["customers"], "peak_megabytes": round((peak_memory() or 0) / 1e6),
+        "method": found.stats["details"]["methods"]["customers"], "peak_megabytes": round((peak_memory() or 0) / 1e6),
     }  # fmt: skip
     print(told, flush=True)
     return told
@@ -193,14 +194,14 @@ def split(read: Ratings) -> tuple[Ratings, Ints, Ints]:
 
 
 def hit_rate(tables: Iterable[tuple[int, Any]], held: dict[int, int]) -> float:
-    """The part of the customers whose item came back among those recommended."""
+    """The part of the customers to whom the held-out item was recommended."""
     hits = {user for user, item in tables if held[user] == item}
     return len(hits) / len(held)
 
 
 def held_out(source: Path, views: list[str]) -> list[dict[str, Any]]:
     """Hit rate at 10 of an item held out, by items, by customers, and by what is popular."""
-    left, users, items = split(ratings.read(source))
+    left, users, items = split(read_ratings(source))
     names, titles = left.user_ids.to_pylist(), left.item_ids.to_pylist()
     held = {names[user]: titles[item] for user, item in zip(users, items, strict=True)}
     popular = np.argsort(-np.bincount(left.items, minlength=len(titles)), kind="stable")
@@ -215,8 +216,12 @@ def held_out(source: Path, views: list[str]) -> list[dict[str, Any]]:
         for by in ("items", "customers"):
             for neighbours in (10, 50, 200):
                 begun = time.perf_counter()
-                table = recommend(left, list(held), view=view, by=by, neighbours=neighbours, threads=1)
+                found = recommend(
+                    left, list(held), only="recommendations", view=view, by=by, neighbours=neighbours, threads=1
+                )
                 seconds = time.perf_counter() - begun
+                table = found.recommendations
+                assert table is not None
                 pairs = list(zip(table["user"].to_pylist(), table["item"].to_pylist(), strict=True))
                 entry = {
                     "by": by,
@@ -240,34 +245,34 @@ def enlarged(read: Ratings, times: int) -> Ratings:
     noise = rng.random(len(items)) < 0.1
     items[noise] = rng.choice(read.items, int(noise.sum()))
     values = np.ones(len(items)) if read.values is None else np.tile(read.values, times)
-    return ratings.read(list(zip(users.tolist(), items.tolist(), values.tolist(), strict=True)))
+    return read_ratings(list(zip(users.tolist(), items.tolist(), values.tolist(), strict=True)))
 
 
 def growth(path: Path) -> list[dict[str, Any]]:
     """The same with ten times the customers, all pairs and the ten nearest; each size in a process of its own."""
     told = []
     for times in (1, 10):
-        for top in (0, 10):
-            command = [sys.executable, __file__, "--only", "one-size", "--times", str(times), "--top", str(top)]
+        for k in (0, 10):
+            command = [sys.executable, __file__, "--only", "one-size", "--times", str(times), "-k", str(k)]
             done = subprocess.run([*command, "--source", str(path)], check=True, capture_output=True, text=True)
             told.append(json.loads(done.stdout.splitlines()[-1]))
             print(told[-1], flush=True)
     return told
 
 
-def one_size(path: Path, times: int, top: int) -> dict[str, Any]:
+def one_size(path: Path, times: int, k: int) -> dict[str, Any]:
     """Similar customers and items, and recommendations for all, of customers multiplied."""
-    read = enlarged(ratings.read(path), times)
-    tastes([("a", "x"), ("b", "x")], top=top or None, everyone=True, threads=1)
+    read = enlarged(read_ratings(path), times)
+    recommend([("a", "x"), ("b", "x")], k=k or None, threads=1)
     before = peak_memory() or 0
     begun = time.perf_counter()
-    found = tastes(read, view="bought", top=top or None, everyone=True, threads=1)
+    found = recommend(read, view="bought", k=k or None, threads=1)
     seconds = time.perf_counter() - begun
     return {
-        "customers": len(read.user_ids), "items": len(read.item_ids), "ratings": len(read.users), "top": top or None,
+        "customers": len(read.user_ids), "items": len(read.item_ids), "ratings": len(read.users), "k": k or None,
         "similar_customers": found.stats["counts"]["similar_customers"],
         "similar_items": found.stats["counts"]["similar_items"],
-        "methods": {side: method["taken"] for side, method in found.stats["methods"].items()},
+        "methods": {side: method["taken"] for side, method in found.stats["details"]["methods"].items()},
         "seconds": round(seconds, 2), "stages": found.stats["seconds"],
         "peak_megabytes_before": round(before / 1e6), "peak_megabytes": round((peak_memory() or 0) / 1e6),
     }  # fmt: skip
@@ -284,7 +289,7 @@ def picture(path: Path, results: dict[str, Any]) -> None:
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 3.6))
     edges = np.linspace(0.02, 0.8, 40)
     for view, colour in (("bought", "#1b6ca8"), ("stars", "#5fa55a"), ("liked", "#e08e0b"), ("liked-hated", "#b23a48")):
-        table = tastes(path, view=view, threshold=0.02, only="customers", threads=1).customers
+        table = recommend(path, view=view, threshold=0.02, only="customers", threads=1).customers
         assert table is not None
         scores = np.sort(table["similarity"].to_numpy())
         counts = len(scores) - np.searchsorted(scores, edges)
@@ -293,7 +298,7 @@ def picture(path: Path, results: dict[str, Any]) -> None:
     left.set(
         yscale="log",
         xlabel="similarity",
-        ylabel="pairs of customers at least so similar",
+        ylabel="pairs of customers at least this similar",
         title="customers of MovieLens 100k",
     )
     left.legend(frameon=False)
@@ -318,7 +323,7 @@ def picture(path: Path, results: dict[str, Any]) -> None:
         bars = right.bar(np.arange(len(names)) + 0.27 * (place - 1), heights, 0.25, color=colour, label=way)
         right.bar_label(bars, fmt="%.2f", fontsize=8)
     right.set_xticks(range(len(names)), names)
-    right.set(ylabel="hit rate at 10", title="an item that was held out comes back")
+    right.set(ylabel="hit rate at 10", title="a held-out item is recommended")
     right.set_ylim(0, 1.3 * max(max(row) for row in shown))
     right.legend(frameon=False, loc="upper right", ncols=3, fontsize=9)
     for axes in (left, right):
@@ -332,11 +337,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="a folder with retail.sets.gz")
     parser.add_argument("--only", choices=["truth", "held-out", "growth", "picture", "one-size"])
     parser.add_argument("--times", type=int, default=1, help=argparse.SUPPRESS)
-    parser.add_argument("--top", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("-k", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--source", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.only == "one-size":
-        print(json.dumps(one_size(asked.source, asked.times, asked.top)))
+        print(json.dumps(one_size(asked.source, asked.times, asked.k)))
         return
     path = movielens()
     retail = asked.data / "retail.sets.gz" if asked.data else None

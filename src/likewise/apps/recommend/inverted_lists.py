@@ -1,13 +1,13 @@
-"""Exact neighbours at low thresholds: what sets share is counted through the lists of the sets that have an element.
+"""Exact neighbours at low thresholds: overlaps are counted in inverted lists, one list of sets per element.
 
-Customers with similar tastes share a fifth of what they bought; at such thresholds the prefixes of an exact join are
-nearly the whole sets. Here the memory is that of the input and of the answer, however many sets share something.
+Similar customers share a fifth of what they bought; at such thresholds the prefixes of an exact join are nearly the
+whole sets. Here memory is that of the input and of the result, however many sets share an element.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,23 +15,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.recommend.collecting import Side
+from likewise.apps.recommend.ratings import IntegerSets
 from likewise.base.arrays import Ints
 from likewise.base.parallel import in_order
+from likewise.base.runlog import Tick
 from likewise.kernels import counting as kernels
 
 ROOM = 1 << 20
+"""Pairs that a thread finds before they are copied out of its buffers."""
 WORD = 63
+"""Bits of an integer that can be sorted: two row numbers and an overlap are packed into it if they fit."""
 CHUNK = 256
+"""Sets that a thread processes at a time."""
 ODD = np.uint64(0x9E3779B97F4A7C15)
+"""Multiplier that spreads elements over the 64 bits of a bitmap: 2^64 divided by the golden ratio."""
 Floats = NDArray[np.float64]
 Whole = NDArray[np.integer[Any]]
-Tick = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class Found:
-    """Pairs of rows and how many elements they share; and the sizes of all sets, from which similarity follows."""
+class SharedCounts:
+    """Pairs of rows, the number of elements each pair shares, and the sizes of all sets, which give the similarity.
+
+    summed: the union of two bags is their sum, not the maximum of the counts.
+    """
 
     left: Whole
     right: Whole
@@ -43,9 +50,9 @@ class Found:
         return len(self.left)
 
     def part(self, part: slice) -> Floats:
-        """Return the similarity of some of the pairs: the Jaccard similarity, or that of bags whose union is the sum.
+        """Return the similarity of some of the pairs: Jaccard, or that of bags whose union is the sum.
 
-        >>> Found(np.array([0]), np.array([1]), np.array([3]), np.array([4, 5]), True).part(slice(0, 1)).tolist()
+        >>> SharedCounts(np.array([0]), np.array([1]), np.array([3]), np.array([4, 5]), True).part(slice(0, 1)).tolist()
         [0.3333333333333333]
         """
         both = self.sizes[self.left[part]] + self.sizes[self.right[part]]
@@ -58,17 +65,17 @@ class Found:
         return self.part(slice(None))
 
 
-class Lists:
-    """Sets by size, elements by how frequent they are, and for each element the sets that have it."""
+class InvertedLists:
+    """Sets ordered by size, elements by frequency, and for each element the list of the sets that have it."""
 
-    def __init__(self, side: Side) -> None:
-        self.all_sizes = sizes = side.sizes
+    def __init__(self, sets: IntegerSets) -> None:
+        self.all_sizes = sizes = sets.sizes
         filled = np.flatnonzero(sizes)
         self.rows: Ints = filled[np.argsort(sizes[filled], kind="stable")]
         number = np.zeros(len(sizes), np.int64)
         number[self.rows] = np.arange(len(self.rows))
         owners = np.repeat(number, sizes)
-        _, elements, frequency = np.unique(side.elements, return_inverse=True, return_counts=True)
+        _, elements, frequency = np.unique(sets.elements, return_inverse=True, return_counts=True)
         rank = np.empty(len(frequency), np.int64)
         rank[np.argsort(frequency, kind="stable")] = np.arange(len(frequency))
         elements = rank[elements]
@@ -88,7 +95,7 @@ class Lists:
 
     @cached_property
     def maps(self) -> NDArray[np.uint64]:
-        """A word for each set, with a bit for each element; several elements may have the same."""
+        """One 64-bit bitmap per set: the bits of its elements; several elements may share a bit."""
         if not len(self):
             return np.zeros(0, np.uint64)
         bits = np.uint64(1) << ((self.values.astype(np.uint64) * ODD) >> np.uint64(58))
@@ -97,14 +104,14 @@ class Lists:
 
     @property
     def meetings(self) -> float:
-        """How often two sets meet in the list of an element, both ways."""
+        """The number of times two sets are in the same list, counted in both directions: the work of counting."""
         return float((np.diff(self.starts).astype(float) ** 2).sum())
 
     @property
     def _arrays(self) -> tuple[Any, ...]:
         return self.values, self.offsets, self.starts, self.members, self.first_of_size
 
-    def all_pairs(self, threshold: float, summed: bool, threads: int, tick: Tick, most: int) -> Found | None:
+    def all_pairs(self, threshold: float, summed: bool, threads: int, tick: Tick, most: int) -> SharedCounts | None:
         """Return all pairs at or above the threshold, sorted; None if there are more than `most`."""
         bits = max(1, len(self.all_sizes) - 1).bit_length()
         below = int(self.sizes.max(initial=1)).bit_length()
@@ -123,16 +130,16 @@ class Lists:
         parts.clear()
         if not fits:
             order = np.lexsort((columns[1], columns[0]))
-            return Found(columns[0][order], columns[1][order], columns[2][order], self.all_sizes, summed)
+            return SharedCounts(columns[0][order], columns[1][order], columns[2][order], self.all_sizes, summed)
         packed = columns[0]
         packed.sort()
         kind = np.int32 if bits < 32 else np.int64
         left, right = (packed >> (bits + below)).astype(kind), ((packed >> below) & ((1 << bits) - 1)).astype(kind)
         packed &= (1 << below) - 1
-        return Found(left, right, packed.astype(np.int32), self.all_sizes, summed)
+        return SharedCounts(left, right, packed.astype(np.int32), self.all_sizes, summed)
 
     def pairs(self, threshold: float, summed: bool, threads: int, tick: Tick) -> Iterator[tuple[Any, Any, Any]]:
-        """Yield all pairs at or above the threshold, some at a time: two rows, and how many elements they share."""
+        """Yield all pairs at or above the threshold in batches: two rows and the number of elements they share."""
         local = threading.local()
         room = max(ROOM, len(self))
 
@@ -153,25 +160,25 @@ class Lists:
             tick(CHUNK)
             yield from parts
 
-    def best(self, rows: Ints, top: int, threshold: float, summed: bool, threads: int, tick: Tick) -> Found:
-        """Return for each of these rows, in this order, the `top` most similar ones, best first, ties by row."""
+    def best(self, rows: Ints, k: int, threshold: float, summed: bool, threads: int, tick: Tick) -> SharedCounts:
+        """Return for each of these rows, in this order, the k most similar rows, best first, ties by row number."""
         rows = rows[np.isin(rows, self.rows)]
         local = threading.local()
-        top = max(1, min(top, len(self)))
+        k = max(1, min(k, len(self)))
 
         def work(first: int) -> tuple[Any, ...]:
             if not hasattr(local, "counts"):
                 local.counts, local.touched = np.zeros(len(self), np.int32), np.empty(len(self), np.int32)
                 local.stamps = np.full(len(self), -1, np.int32)
             asked = rows[first : first + CHUNK]
-            best = np.zeros((len(asked), top))
-            best_rows, shared = np.zeros((len(asked), top), np.int64), np.zeros((len(asked), top), np.int64)
+            best = np.zeros((len(asked), k))
+            best_rows, shared = np.zeros((len(asked), k), np.int64), np.zeros((len(asked), k), np.int64)
             found = np.zeros(len(asked), np.int64)
             kernels.best_partners(
                 self.number[asked], self.rows, self.sizes, self.maps, *self._arrays, threshold, summed, local.counts,
                 local.touched, local.stamps, best, best_rows, shared, found,
             )  # fmt: skip
-            held = np.arange(top) < found[:, None]
+            held = np.arange(k) < found[:, None]
             return np.repeat(asked, found), best_rows[held], shared[held]
 
         parts = []
@@ -180,4 +187,4 @@ class Lists:
             parts.append(part)
         nothing = np.zeros(0, np.int64)
         left, right, shared = (np.concatenate([nothing, *(part[i] for part in parts)]) for i in range(3))
-        return Found(left, right, shared, self.all_sizes, summed)
+        return SharedCounts(left, right, shared, self.all_sizes, summed)

@@ -1,4 +1,4 @@
-"""Prints against prints: candidates from triples, and every one of them verified, minutia by minutia."""
+"""Prints against prints: candidates from triples, each verified minutia by minutia."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.apps.fingerprints.prints import Prints
-from likewise.apps.fingerprints.settings import DOUBT, ROUNDS, SLACK, Settings
+from likewise.apps.fingerprints.settings import DOUBT, ROUNDS, SLACK, FingerprintSettings
 from likewise.apps.fingerprints.squares import Grid
 from likewise.apps.fingerprints.triples import SQUARES, TripleIndex, frames
 from likewise.base.arrays import Ints
@@ -20,18 +20,19 @@ from likewise.kernels.minutiae import propose, verify
 Floats = NDArray[np.float64]
 
 CELL = 48.0
-"""Pixels of shift within which votes count together."""
+"""Votes for shifts within this many pixels are counted together."""
 FEWEST = 2
+"""Least number of triples that must agree on an alignment, however small the prints are."""
 BATCH, GRID_BATCH = 8, 1024
-"""Queries that one thread takes at a time."""
+"""Queries that a thread processes at a time."""
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class ComparedPrints:
     """Pairs of prints that were compared.
 
-    `agreed` is the number of minutiae that agree; `own` and `other` those of each print where the two overlap; rotation
-    (radians) and shift take the left print to the right one; `triples` is how many led to the pair.
+    agreed: the number of minutiae that agree. own, other: the minutiae of each print in the overlap. rotation (radians)
+    and shift move the left print onto the right one. triples: the number of triples that led to the pair.
     """
 
     left: Ints
@@ -48,23 +49,25 @@ class Compared:
 
     @property
     def score(self) -> Floats:
-        """2·agreed/(own + other + 20): the part of the minutiae in the overlap that agree, less if they are few."""
+        """2·agreed/(own + other + 20): the part of the minutiae in the overlap that agree, lowered if they are few."""
         return 2 * self.agreed / (self.own + self.other + DOUBT)
 
-    def take(self, rows: NDArray[np.generic]) -> Compared:
+    def take(self, rows: NDArray[np.generic]) -> ComparedPrints:
         """Return some of the pairs."""
-        return Compared(*(values[rows] for values in vars(self).values()))
+        return ComparedPrints(*(values[rows] for values in vars(self).values()))
 
     @staticmethod
-    def joined(parts: list[Compared]) -> Compared:
+    def joined(parts: list[ComparedPrints]) -> ComparedPrints:
         """Return all pairs of some parts."""
-        return Compared(*(np.concatenate(values) for values in zip(*(vars(p).values() for p in parts), strict=True)))
+        return ComparedPrints(
+            *(np.concatenate(values) for values in zip(*(vars(p).values() for p in parts), strict=True))
+        )
 
 
 class Comparison:
-    """All prints, and an index of those from `begin` to `end`, the database, where others are looked up."""
+    """All prints, and an index of those from `begin` to `end`, in which queries are looked up."""
 
-    def __init__(self, prints: Prints, begin: int, end: int, settings: Settings) -> None:
+    def __init__(self, prints: Prints, begin: int, end: int, settings: FingerprintSettings) -> None:
         self.prints, self.settings = prints, settings
         self.begin, self.end = begin, end
         self.sizes = prints.sizes
@@ -73,7 +76,7 @@ class Comparison:
         around = [hull(self._points(i)) for i in range(len(prints))]
         self._corners = np.concatenate([np.zeros((0, 2)), *around])
         self._corner_offsets = np.concatenate([[0], np.cumsum([len(one) for one in around])]).astype(np.int64)
-        if settings.as_they_lie:
+        if settings.aligned:
             middle = np.repeat(self.centres, self.sizes, axis=0)
             angle = np.zeros(len(prints.x)) if prints.angle is None else prints.angle
             self._poses = np.column_stack([prints.x - middle[:, 0], prints.y - middle[:, 1], angle])
@@ -89,14 +92,14 @@ class Comparison:
             self._poses = self._frames.poses
             self._index = TripleIndex.of(self._frames.squares, int(prints.offsets[begin]), int(prints.offsets[end]))
 
-    def compare(self, queries: Ints, later: bool, threads: int) -> Iterator[tuple[int, Compared]]:
-        """Yield how many queries are done, and what was compared for them; `later`: only with higher numbers."""
-        size = GRID_BATCH if self.settings.as_they_lie else BATCH
+    def compare(self, queries: Ints, later: bool, threads: int) -> Iterator[tuple[int, ComparedPrints]]:
+        """Yield the number of queries done and the pairs compared; `later`: only with prints of higher numbers."""
+        size = GRID_BATCH if self.settings.aligned else BATCH
         tasks = [queries[start : start + size] for start in range(0, len(queries), size)]
         return in_order(lambda some: (len(some), self._some(some, later)), tasks, threads)
 
-    def _some(self, queries: Ints, later: bool) -> Compared:
-        left, right, triples, tries = (self._by_grid if self.settings.as_they_lie else self._by_triples)(queries, later)
+    def _some(self, queries: Ints, later: bool) -> ComparedPrints:
+        left, right, triples, tries = (self._by_grid if self.settings.aligned else self._by_triples)(queries, later)
         out = np.zeros((len(left), 6))
         turned = np.radians(self.settings.turned)
         verify(
@@ -109,10 +112,10 @@ class Comparison:
         x, y = self.centres[left].T
         turned_centre = np.column_stack([cosine * x - sine * y, sine * x + cosine * y])
         shift = out[:, 4:] + self.centres[right] - turned_centre
-        return Compared(left, right, triples, counts[:, 0], counts[:, 1], counts[:, 2], rotation, shift)
+        return ComparedPrints(left, right, triples, counts[:, 0], counts[:, 1], counts[:, 2], rotation, shift)
 
     def _by_triples(self, queries: Ints, later: bool) -> tuple[Ints, Ints, Ints, Floats]:
-        """Return candidates, the votes for them, and how they lie: those on which enough triples agree."""
+        """Return candidates, their votes and alignments: pairs on whose alignment enough triples agree."""
         frame, index, offsets = self._frames, self._index, self.prints.offsets
         parts, owners = [np.zeros((0, 4))], [np.zeros((2, 0), np.int64)]
         for query in queries.tolist():
@@ -129,7 +132,7 @@ class Comparison:
         return left, right, best[:, 0].astype(np.int64), np.ascontiguousarray(best[:, 1:])
 
     def _by_grid(self, queries: Ints, later: bool) -> tuple[Ints, Ints, Ints, Floats]:
-        """Return candidates by the chapter's functions: prints that meet in a bucket of every group."""
+        """Return candidates by random triples of squares (MMDS §3.8.5): prints that share a bucket in every group."""
         at, right = self._lookup.query_many(self.squares.take(queries))
         left, right = queries[at], right + self.begin
         keep = right > left if later else right != left
@@ -156,7 +159,7 @@ def _middle(prints: Prints, number: int) -> tuple[float, float]:
 
 
 def hull(points: Floats) -> Floats:
-    """Return the corners of the smallest convex polygon around points, counter-clockwise where y points up.
+    """Return the corners of the convex hull of points, counter-clockwise where y points up.
 
     >>> hull(np.array([[0, 0], [4, 0], [1, 1], [4, 4], [0, 4]])).tolist()
     [[0, 0], [4, 0], [4, 4], [0, 4]]

@@ -1,4 +1,4 @@
-"""How a file of purchases or ratings is laid out: which columns, told apart by what, or one basket a line."""
+"""How a file of purchases or ratings is laid out: the columns and their separator, or one basket per line."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ NAMES = {
     "rating": "rating ratings stars star score vote grade overall",
 }
 ROLES = {role: names.split() for role, names in NAMES.items()}
-"""What columns are called, the likeliest first; with or without "id" behind it."""
+"""Usual names of columns, the likeliest first; a trailing "id" is ignored."""
 SEPARATORS = ("::", "\t", ",", ";", "|")
+"""Separators to try, in this order; "::" is that of MovieLens' ratings.dat."""
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 LOOKED_AT = 50
+"""Lines from which the layout is guessed: enough to see that their number of fields is the same."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,10 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Shape:
-    """What stands between the fields of a line; the names of the columns if the first line does not have them.
+class Layout:
+    """The separator of a text file, and the names of its columns if the first line does not have them.
 
-    baskets: a line is a basket, its items between separators, or between blanks if that is None.
+    baskets: each line is a basket; its items are separated by `separator`, or by white space if that is None.
     """
 
     separator: str | None
@@ -44,7 +46,7 @@ class Shape:
 
 
 def plain_name(name: str) -> str:
-    """Return a column's name without what people write differently.
+    """Return the name of a column without case, punctuation, type suffix and trailing "id".
 
     >>> plain_name("User ID"), plain_name("movieId"), plain_name("item_id:token")
     ('user', 'movie', 'item')
@@ -53,12 +55,12 @@ def plain_name(name: str) -> str:
 
 
 def known(name: str) -> bool:
-    """Tell whether a name is one that columns of customers, items or ratings have."""
+    """Return True if this is a usual name of a column of customers, items or ratings."""
     return any(plain_name(name) in names for names in ROLES.values())
 
 
 def choose_columns(where: str, there: Sequence[str], user: str | None, item: str | None, rating: str | None) -> Columns:
-    """Return the columns that were asked for, and guess the others by their names.
+    """Return the columns that were asked for, and guess the others by name.
 
     >>> choose_columns("ratings.csv", ["movieId", "userId", "rating", "timestamp"], None, None, None)
     Columns(user='userId', item='movieId', rating='rating')
@@ -83,30 +85,30 @@ def choose_columns(where: str, there: Sequence[str], user: str | None, item: str
 
 
 def numbered(count: int) -> tuple[str, ...]:
-    """Return the names of columns that have none: 1, 2, 3 …"""
+    """Return names for columns that have none: 1, 2, 3 …"""
     return tuple(str(number) for number in range(1, count + 1))
 
 
 def positions(count: int, user: str | None, item: str | None, rating: str | None) -> tuple[str, str, str | None]:
-    """Return the columns of a file without names: the first, the second, and the third if there is one."""
+    """Return the columns of a file without header: the first, the second, and the third if there is one."""
     taken = {user, item, rating}
     left = iter([name for name in numbered(count) if name not in taken] + ["1", "2"])
     return user or next(left), item or next(left), rating or ("3" if count > 2 and "3" not in {user, item} else None)
 
 
-def shape_of(text: str, format: str, separator: str | None, header: bool | None, columns: bool) -> Shape:
-    r"""Look at the first lines of a file; `columns`: the user has named some, so it is no file of baskets.
+def layout_of(text: str, format: str, separator: str | None, header: bool | None, columns: bool) -> Layout:
+    r"""Guess the layout from the first lines of a file; `columns`: some were named, so lines are not baskets.
 
-    >>> shape_of("196\t242\t3\t881250949\n186\t302\t3\t891717742\n", "text", None, None, False)
-    Shape(separator='\t', names=('1', '2', '3', '4'), baskets=False)
-    >>> shape_of("userId,movieId,rating\n1,2,5.0\n", "csv", None, None, False)
-    Shape(separator=',', names=None, baskets=False)
-    >>> shape_of("milk bread\nbread tea eggs\n", "text", None, None, False)
-    Shape(separator=None, names=None, baskets=True)
+    >>> layout_of("196\t242\t3\t881250949\n186\t302\t3\t891717742\n", "text", None, None, False)
+    Layout(separator='\t', names=('1', '2', '3', '4'), baskets=False)
+    >>> layout_of("userId,movieId,rating\n1,2,5.0\n", "csv", None, None, False)
+    Layout(separator=',', names=None, baskets=False)
+    >>> layout_of("milk bread\nbread tea eggs\n", "text", None, None, False)
+    Layout(separator=None, names=None, baskets=True)
     """
     lines = [line for line in text.splitlines() if line.strip()][:LOOKED_AT]
     if not lines:
-        return Shape(separator, baskets=format == "text")
+        return Layout(separator, baskets=format == "text")
     for candidate in (separator,) if separator else _candidates(format):
         rows = [line.split(candidate) for line in lines]
         if len(rows[0]) < 2:
@@ -115,10 +117,10 @@ def shape_of(text: str, format: str, separator: str | None, header: bool | None,
         if format != "text" or columns or header is not None or _are_columns(rows, named):
             numbers = any(NUMBER.fullmatch(field.strip().strip('"')) for field in rows[0])
             there = header if header is not None else named or not numbers
-            return Shape(candidate, None if there else numbered(len(rows[0])))
+            return Layout(candidate, None if there else numbered(len(rows[0])))
     if format != "text" or columns or header is not None:
-        return Shape(separator or ("\t" if format == "tsv" else ","))
-    return Shape(separator, baskets=True)
+        return Layout(separator or ("\t" if format == "tsv" else ","))
+    return Layout(separator, baskets=True)
 
 
 def _candidates(format: str) -> tuple[str, ...]:
@@ -127,7 +129,7 @@ def _candidates(format: str) -> tuple[str, ...]:
 
 
 def _are_columns(rows: list[list[str]], named: bool) -> bool:
-    """Tell whether lines are rows of columns and not baskets: equally many, with known names or with ratings third."""
+    """Return True for rows of columns: the same number of fields each, usual names or a number in the third."""
     if len({len(row) for row in rows}) > 1:
         return False
     roles = [role for role in ("user", "item") if any(plain_name(field) in ROLES[role] for field in rows[0])]

@@ -1,0 +1,249 @@
+"""`fingerprints`: which prints are of one finger; one against many, or all against all (MMDS §3.8.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.apps.fingerprints.comparison import ComparedPrints, Comparison
+from likewise.apps.fingerprints.prints import DPI, OWNER, Prints, read_prints, tables_of
+from likewise.apps.fingerprints.rates import match_rates
+from likewise.apps.fingerprints.result import Fingerprints, finger_table, match_table, score_table
+from likewise.apps.fingerprints.settings import FingerprintSettings
+from likewise.apps.fingerprints.threshold import Threshold, choose
+from likewise.base import checks
+from likewise.base.arrays import Ints
+from likewise.base.runlog import Progress, RunLog, Tick, run_json
+from likewise.errors import InputError, ParameterError
+
+Floats = NDArray[np.float64]
+
+FALSE_MATCHES = 1.0
+MIRRORS = 100
+"""Least number of mirrored prints that are compared, if there are as many prints."""
+COMPARISONS = 100_000
+"""Least number of comparisons with mirrored prints, if there are as many; more of them give a surer threshold."""
+SHOWN = 5
+"""Examples in notes and in run.json."""
+COLUMNS: dict[str, object] = {
+    "id": None, "x": "x", "y": "y", "angle": "angle", "finger": None, "angles": "auto", "flip": False, "dpi": DPI,
+}  # fmt: skip
+"""Parameters of `read_prints` and their defaults."""
+
+
+def fingerprints(
+    source: Any,
+    other: Any = None,
+    *,
+    only: Sequence[str] | None = None,
+    threshold: float | None = None,
+    false_matches: float = FALSE_MATCHES,
+    near: float = 15.0,
+    turned: float = 20.0,
+    votes: float = 0.3,
+    aligned: bool = False,
+    functions: int = 1024,
+    groups: int = 2,
+    side: float = 20.0,
+    border: float = 5.0,
+    seed: int = 1,
+    id: str | None = None,
+    x: str = "x",
+    y: str = "y",
+    angle: str = "angle",
+    finger: str | None = None,
+    angles: str = "auto",
+    flip: bool = False,
+    dpi: float = DPI,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Fingerprints:
+    """Find prints of one finger by their minutiae, whatever their position and rotation.
+
+    source: a table of minutiae, in files or in memory, or `Prints`. With `other`, prints of `source` are compared with
+        those of `other`, else with each other. only: look up these prints of `source` alone. id, x, y, angle, finger,
+        angles, flip, dpi: see `likewise.apps.fingerprints.read_prints`.
+
+    Candidates are pairs of prints with triples of minutiae that agree on a rotation and a shift. Each is verified: one
+    print is laid on the other, and minutiae agree that are within `near` pixels and `turned` degrees. The score is the
+    part of the minutiae in the overlap that agree, lowered if they are few; a match has at least `threshold`. By
+    default the threshold is chosen such that `false_matches` pairs of different fingers are expected among all, at most
+    one in a thousand of them, judged by mirror images of prints, which match nothing but by chance.
+
+    votes: prints of m and n minutiae are compared if votes·√(m·n) triples agree; a lower number finds more and is
+        slower.
+    aligned: the prints are aligned, and candidates are found by random triples of grid squares (MMDS §3.8.5): an AND of
+        `groups` ORs of `functions` triples, on squares of `side` pixels; a minutia within `border` pixels of an edge
+        counts in the next square as well. Directions are not needed.
+    finger: the column of the known finger. The true and false match rates are measured with it, in
+        stats["details"]["rates"]; it does not change the matches.
+
+    >>> one = {"x": [0, 40, 10, 70, 30], "y": [0, 10, 50, 60, 90], "angle": [10, 80, 200, 300, 120]}
+    >>> two = {"x": [100 - y for y in one["y"]], "y": one["x"], "angle": [(a + 90) % 360 for a in one["angle"]]}
+    >>> found = fingerprints({"print": ["p"] * 5, **one}, {"print": ["q"] * 5, **two}, threshold=0.3)
+    >>> found.matches.select(["id_a", "id_b", "score", "minutiae", "rotation"]).to_pylist()
+    [{'id_a': 'p', 'id_b': 'q', 'score': 0.333333, 'minutiae': 5, 'rotation': 90.0}]
+    """
+    settings = FingerprintSettings(near, turned, votes, aligned, functions, groups, side, border, seed)
+    if threshold is not None:
+        checks.threshold(OWNER, threshold)
+        checks.unused(OWNER, {"false_matches": (false_matches, FALSE_MATCHES)}, "with a threshold")
+    rule = "a positive number of pairs"
+    false_matches = checks.number(OWNER, "false_matches", false_matches, 0, open_left=True, rule=rule)
+    count = checks.threads(OWNER, threads)
+    columns = {"id": id, "x": x, "y": y, "angle": angle, "finger": finger, "angles": angles, "flip": flip, "dpi": dpi}
+    sources = [source] if other is None else [source, other]
+    if all(isinstance(one, Prints) for one in sources):
+        checks.unused(OWNER, {name: (columns[name], COLUMNS[name]) for name in columns}, "for Prints")
+    log = RunLog.of(progress)
+    with log.stage("read"):
+        given = [_read(one, settings, columns) for one in sources]
+        every = given[0] if other is None else given[0].and_(given[1])
+        queries = _queries(given[0], only)
+    begin = 0 if other is None else len(given[0])
+    later = other is None and only is None
+    with log.stage("index", len(every)):
+        mirrors = _mirrored(every, len(every) - begin, settings)
+        comparison = Comparison(every.and_(mirrors[1]), begin, len(every), settings)
+    with log.stage("compare", len(queries)) as tick:
+        found = _all(comparison, queries, later, count, tick)
+    if only is not None and other is None:
+        found = _once(found, queries)
+    with log.stage("mirror", len(mirrors[0])) as tick:
+        chance = _all(comparison, np.arange(len(every), len(every) + len(mirrors[0])), False, count, tick)
+        chance = chance.take(mirrors[0][chance.left - len(every)] != chance.right)
+    with log.stage("tables"):
+        pairs = _pairs(len(queries), len(every) - begin, other is None, only is not None)
+        own = int((mirrors[0] >= begin).sum())
+        line = choose(chance.score, len(mirrors[0]) * (len(every) - begin) - own, pairs, false_matches, threshold)
+        matched = found.take(found.score >= line.value)
+        matches = match_table(matched, every.names)
+        fingers = finger_table(matched, every.names) if later else None
+        scored = score_table(found, every.names)
+    log.counts |= {
+        "prints": len(given[0]), "others": len(given[1]) if other is not None else 0, "queries": len(queries),
+        "minutiae": len(every.x), "possible_pairs": pairs, "compared": len(found), "matches": len(matched),
+        "mirrored": line.mirrored,
+    }  # fmt: skip
+    if fingers is not None:
+        sizes = np.bincount(np.unique(fingers["cluster"].to_pylist(), return_inverse=True)[1])
+        log.counts |= {"clusters": int((sizes > 1).sum()), "in_clusters": int(sizes[sizes > 1].sum())}
+    _note_prints(given, every, log)
+    log.details["threshold"] = asdict(line)
+    log.details["below"] = _below(every, found, line)
+    if every.fingers is not None:
+        log.details["rates"] = match_rates(every, queries, begin, other is None, found, line.value)
+        if log.details["rates"] is None:
+            log.notes.append("no rates: no two prints are of one finger, or no two are of different ones")
+    parameters = {
+        **settings.to_dict(), "threshold": threshold, "false_matches": false_matches,
+        "only": None if only is None else list(only), **columns, "threads": count,
+    }  # fmt: skip
+    return Fingerprints(matches, fingers, scored, run_json(OWNER, parameters, given, log))
+
+
+def _read(source: Any, settings: FingerprintSettings, columns: dict[str, Any]) -> Prints:
+    if isinstance(source, Prints):
+        prints = source
+    elif settings.aligned and not _has(source, columns["angle"]):
+        prints = read_prints(source, **{**columns, "angle": None})
+    else:
+        prints = read_prints(source, **columns)
+    if prints.angle is None and not settings.aligned:
+        raise InputError(
+            "the directions of the minutiae are unknown; without them prints must be aligned, aligned=True"
+        )
+    return prints
+
+
+def _has(source: Any, column: str) -> bool:
+    return all(column in table.column_names for table, _ in tables_of(source))
+
+
+def _queries(prints: Prints, only: Sequence[str] | None) -> Ints:
+    if only is None:
+        return np.arange(len(prints))
+    if isinstance(only, str) or not only:
+        raise ParameterError.of(OWNER, "only", "a list of ids of prints", only)
+    numbers = {name: number for number, name in enumerate(prints.names)}
+    for name in only:
+        if name not in numbers:
+            some = ", ".join(prints.names[:SHOWN]) + (", …" if len(prints) > SHOWN else "")
+            raise InputError(f"there is no print '{name}'; there are {len(prints):,}: {some}")
+    return np.array(sorted({numbers[name] for name in only}), np.int64)
+
+
+def _mirrored(every: Prints, database: int, settings: FingerprintSettings) -> tuple[Ints, Prints]:
+    """Return the numbers of some prints, spread over all, and their mirror images."""
+    count = min(len(every), max(MIRRORS, -(-COMPARISONS // max(1, database))))
+    chosen = np.unique(np.linspace(0, len(every) - 1, count).round().astype(np.int64))
+    middle = float(every.x.min() + every.x.max()) / 2 if settings.aligned and len(every.x) else 0.0
+    return chosen, every.take(chosen).mirrored(middle)
+
+
+def _all(comparison: Comparison, queries: Ints, later: bool, threads: int, tick: Tick) -> ComparedPrints:
+    empty = np.zeros(0, np.int64)
+    parts = [ComparedPrints(empty, empty, empty, empty, empty, empty, np.zeros(0), np.zeros((0, 2)))]
+    for done, part in comparison.compare(queries, later, threads):
+        parts.append(part)
+        tick(done)
+    return ComparedPrints.joined(parts)
+
+
+def _once(found: ComparedPrints, queries: Ints) -> ComparedPrints:
+    """Leave out the second direction of pairs whose prints were both looked up."""
+    return found.take(~(np.isin(found.right, queries) & (found.right < found.left)))
+
+
+def _pairs(queries: int, database: int, within: bool, some: bool) -> int:
+    """Return the number of possible pairs of different prints."""
+    if not within:
+        return queries * database
+    return queries * (database - queries) + queries * (queries - 1) // 2 if some else database * (database - 1) // 2
+
+
+def _copies(every: Prints) -> list[list[str]]:
+    """Return pairs of a print and an earlier one with exactly the same minutiae."""
+    first: dict[bytes, str] = {}
+    copies = []
+    columns = [every.x, every.y] if every.angle is None else [every.x, every.y, every.angle]
+    table = np.column_stack(columns)
+    for number, name in enumerate(every.names):
+        some = table[every.offsets[number] : every.offsets[number + 1]]
+        if len(some):
+            known = first.setdefault(some[np.lexsort(some.T)].tobytes(), name)
+            if known is not name:
+                copies.append([known, name])
+    return copies
+
+
+def _note_prints(given: list[Prints], every: Prints, log: RunLog) -> None:
+    """Note prints without minutiae, repeated minutiae, and prints with the same minutiae."""
+    empty = [name for one in given for name in one.empty]
+    if empty:
+        log.details["empty"] = {"prints": len(empty), "first": empty[:SHOWN]}
+        log.notes.append(f"prints without minutiae, which match nothing: {_examples(empty)}")
+    repeated = sum(one.repeated for one in given)
+    if repeated:
+        log.details["repeated_minutiae"] = repeated
+        log.notes.append(f"minutiae given more than once, counted once: {repeated:,} rows left out")
+    copies = _copies(every)
+    if copies:
+        log.details["identical"] = {"prints": len(copies), "first": copies[:SHOWN]}
+        log.notes.append(f"prints with exactly the minutiae of another: {_examples([' = '.join(c) for c in copies])}")
+
+
+def _examples(names: list[str]) -> str:
+    return f"{len(names):,} ({', '.join(names[:SHOWN])}{', …' if len(names) > SHOWN else ''})"
+
+
+def _below(every: Prints, found: ComparedPrints, line: Threshold) -> list[dict[str, Any]]:
+    """Return the best pairs below the threshold."""
+    below = np.flatnonzero(found.score < line.value)
+    below = below[np.argsort(-found.score[below], kind="stable")[:SHOWN]]
+    rows = zip(found.left[below].tolist(), found.right[below].tolist(), found.score[below].tolist(), strict=True)
+    return [{"id_a": every.names[a], "id_b": every.names[b], "score": round(s, 4)} for a, b, s in rows]

@@ -1,0 +1,251 @@
+"""`Ratings`: customers and items by number, each pair once, and the sets that represent them (MMDS §3.1.3)."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.base import checks
+from likewise.base.arrays import Ints, Sets
+from likewise.errors import InputError, ParameterError
+from likewise.io.read.base import Aside
+from likewise.kernels.hashing import mix_all
+
+OWNER = "recommend"
+VIEWS = ("bought", "liked", "liked-hated", "stars")
+SIDES = ("customers", "items")
+MOST_STARS = 100
+"""Most copies of an item in a bag; the size of a set, and so the work, grows with the number of stars."""
+STEPS = (1, 2, 4, 10, 20, 100)
+"""Stars are counted in whole stars, or in halves, quarters, tenths … of them: the first that makes all whole."""
+SCALES = ((0, 1), (1, 5), (0, 5), (1, 10), (0, 10), (0, 100))
+"""Usual scales of ratings, by which "liked" does not depend on whether the lowest rating was ever given."""
+UPPER, LOWER = 0.75, 0.25
+"""Ratings in the upper quarter of the scale are liked, those in the lower quarter hated: 4 and 2 of 1 to 5 stars."""
+SEED = np.uint64(0x7A57E5)
+"""Seed with which elements are hashed to tokens; fixed, so that sets of different runs can be compared."""
+CLOSE_NAMES = 100_000
+"""Names among which those similar to an unknown one are looked for; more would take seconds."""
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """Purchases or ratings, each pair of a customer and an item once, sorted by customer and then by item.
+
+    users, items: numbers into user_ids and item_ids, which are in the order of the input. values: the ratings, or None
+    for purchases. times: how often each pair occurs in the input. columns: which columns were read. rows: the number
+    of rows read. aside: the rows that were set aside. inputs: the files or objects that were read.
+    """
+
+    users: Ints
+    items: Ints
+    values: NDArray[np.float64] | None
+    times: Ints
+    user_ids: Any
+    item_ids: Any
+    columns: str = ""
+    rows: int = 0
+    aside: list[Aside] = field(default_factory=list, repr=False)
+    inputs: list[dict[str, Any]] = field(default_factory=list, repr=False)
+
+    def __repr__(self) -> str:
+        return f"<Ratings: {len(self.user_ids):,} customers, {len(self.item_ids):,} items, {len(self.users):,} pairs>"
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """The lowest and the highest rating."""
+        values = self.values
+        return (float(values.min()), float(values.max())) if values is not None and len(values) else (0.0, 0.0)
+
+    def sets(
+        self, of: str = "customers", view: str = "auto", like: float | None = None, hate: float | None = None
+    ) -> Sets:
+        """Return one set per customer (of items), or one set per item (of customers); see `recommend` for the views.
+
+        The rows are those of user_ids or item_ids. Every function of likewise that accepts `Sets` accepts the result.
+        """
+        owner = "Ratings.sets"
+        checks.choice(owner, "of", of, SIDES)
+        return View.of(self, view, like, hate, owner).sets_of(self, of).hashed()
+
+    def numbers_of(self, customers: Iterable[Any]) -> Ints:
+        """Return the numbers of customers; an unknown one is an error that names similar ones."""
+        ids = self.user_ids.to_pylist()
+        number = {str(name): place for place, name in enumerate(ids)}
+        found = []
+        for customer in customers:
+            if str(customer).strip() not in number:
+                near = difflib.get_close_matches(str(customer), [str(name) for name in ids[:CLOSE_NAMES]], 3)
+                some = ", ".join(near or [str(name) for name in ids[:3]])
+                raise InputError(
+                    f"there is no customer {str(customer)!r} among {len(ids):,}; there is {some}{'' if near else ' …'}"
+                )
+            found.append(number[str(customer).strip()])
+        return np.array(list(dict.fromkeys(found)), np.int64)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return the files or objects that were read, for run.json."""
+        return self.inputs or [{"object": "Ratings", "rows": self.rows or len(self.users)}]
+
+
+@dataclass(frozen=True)
+class IntegerSets:
+    """Sets of whole numbers from 0 on: set i is elements[offsets[i]:offsets[i + 1]]."""
+
+    offsets: Ints
+    elements: Ints
+
+    @property
+    def sizes(self) -> Ints:
+        """The number of elements of each set."""
+        return np.diff(self.offsets)
+
+    def take(self, rows: Ints) -> IntegerSets:
+        """Return some of the sets."""
+        part = Sets(self.elements, self.offsets).take(rows)
+        return IntegerSets(part.offsets, part.values)
+
+    def hashed(self) -> Sets:
+        """Return the sets with their elements hashed to 64 bits, one to one."""
+        values = np.empty(len(self.elements), np.uint64)
+        mix_all(self.elements.view(np.uint64), SEED, values)
+        return Sets(values, self.offsets)
+
+
+@dataclass(frozen=True)
+class View:
+    """How ratings become sets: everything bought; only what was liked; liked and hated as two elements; stars as a bag.
+
+    steps: the number of parts of a star that are counted, so that all ratings are whole numbers.
+    """
+
+    name: str
+    like: float = math.inf
+    hate: float = -math.inf
+    steps: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        ratings: Ratings,
+        name: str = "auto",
+        like: float | None = None,
+        hate: float | None = None,
+        owner: str = OWNER,
+    ) -> View:
+        """Check the parameters and choose those that were not given."""
+        checks.choice(owner, "view", name, ("auto", *VIEWS))
+        if name == "auto":
+            name = "bought" if ratings.values is None else "liked"
+        bounds = {"like": (like, VIEWS[1:3]), "hate": (hate, VIEWS[2:3])}
+        for title, (value, views) in bounds.items():
+            if value is not None:
+                if name not in views:
+                    checks.unused(owner, {title: (value, None)}, f"with the view '{name}'")
+                checks.number(owner, title, value)
+        if name == "bought":
+            return cls(name)
+        if name == "stars":
+            return cls(name, steps=_steps(ratings))
+        if ratings.values is None:
+            raise InputError(
+                f"the view '{name}' needs ratings, and there are none ({ratings.columns}); name a column with --rating"
+            )
+        low, high = usual_scale(*ratings.scale)
+        like = low + UPPER * (high - low) if like is None else float(like)
+        if name == "liked":
+            return cls(name, like)
+        hate = min(low + LOWER * (high - low), float(np.nextafter(like, -np.inf))) if hate is None else float(hate)
+        if hate >= like:
+            raise ParameterError.of(owner, "hate", f"below 'like', {like:g}", hate)
+        return cls(name, like, hate)
+
+    def sets_of(self, ratings: Ratings, of: str) -> IntegerSets:
+        """Return the sets of the customers or of the items."""
+        owners, others = (ratings.users, ratings.items) if of == "customers" else (ratings.items, ratings.users)
+        count = len(ratings.user_ids) if of == "customers" else len(ratings.item_ids)
+        if self.name == "liked":
+            kept = self.wanted(ratings) > 0
+            owners, others = owners[kept], others[kept]
+        elif self.name == "liked-hated" and ratings.values is not None:
+            kept = (ratings.values >= self.like) | (ratings.values <= self.hate)
+            hated = (ratings.values[kept] <= self.hate).astype(np.int64)
+            owners, others = owners[kept], 2 * others[kept] + hated
+        elif self.name == "stars":
+            stars = self.stars(ratings)
+            most = max(1, int(stars.max(initial=0)))
+            owners, others = np.repeat(owners, stars), np.repeat(others * most, stars)
+            others += np.arange(len(others)) - np.repeat(np.cumsum(stars) - stars, stars)
+        order = np.argsort(owners, kind="stable") if of == "items" else slice(None)
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=count))]).astype(np.int64)
+        return IntegerSets(offsets, np.ascontiguousarray(others[order], np.int64))
+
+    def stars(self, ratings: Ratings) -> Ints:
+        """Return how often each item is in the customer's bag: its stars, or how often it was bought."""
+        if ratings.values is None:
+            return ratings.times
+        return np.rint(ratings.values * self.steps).astype(np.int64)
+
+    def wanted(self, ratings: Ratings) -> NDArray[np.float64]:
+        """Return the weight of each pair in a recommendation, from 0 to 1: how much the customer likes the item."""
+        if self.name == "bought" or ratings.values is None:
+            return np.ones(len(ratings.users))
+        if self.name == "stars":
+            return ratings.values / max(ratings.scale[1], 1e-300)
+        return (ratings.values >= self.like).astype(np.float64)
+
+    def describe(self, ratings: Ratings) -> str:
+        """Return a sentence on what the sets are made of."""
+        if self.name == "bought":
+            return "bought: every pair counts" + (", whatever its rating" if ratings.values is not None else "")
+        if self.name == "stars":
+            if ratings.values is None:
+                return "stars: an item is in the bag as often as it was bought"
+            part = "" if self.steps == 1 else f", in parts of 1/{self.steps}"
+            return f"stars: an item with n stars is in the bag n times{part}"
+        liked = int((self.wanted(ratings) > 0).sum())
+        text = f"liked: ratings of {self.like:g} and more ({liked:,} of {len(ratings.users):,})"
+        if self.name == "liked-hated" and ratings.values is not None:
+            text += f"; hated: {self.hate:g} and less ({int((ratings.values <= self.hate).sum()):,})"
+        return text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameters, for run.json."""
+        bounds = {"like": self.like, "hate": self.hate}
+        finite = {name: value if math.isfinite(value) else None for name, value in bounds.items()}
+        return {"view": self.name, **finite, "steps": self.steps}
+
+
+def usual_scale(lowest: float, highest: float) -> tuple[float, float]:
+    """Return the scale of ratings from the lowest to the highest: a usual one if they reach its upper part.
+
+    >>> usual_scale(2, 5), usual_scale(0.5, 5), usual_scale(0, 8), usual_scale(-1, 1), usual_scale(1, 3)
+    ((1, 5), (0, 5), (0, 10), (-1, 1), (1, 3))
+    """
+    for low, high in SCALES:
+        if low <= lowest and 0.6 * high < highest <= high:
+            return low, high
+    return lowest, highest
+
+
+def _steps(ratings: Ratings) -> int:
+    """Return the number of parts of a star that make all ratings whole numbers."""
+    if ratings.values is None:
+        return 1
+    low, high = ratings.scale
+    if low < 0:
+        raise InputError(f"the view 'stars' counts stars, and there is a rating of {low:g}; use the view liked-hated")
+    for steps in STEPS:
+        scaled = ratings.values * steps
+        if np.abs(scaled - np.rint(scaled)).max(initial=0.0) < 1e-6 and scaled.max(initial=0.0) <= MOST_STARS:
+            return steps
+    raise InputError(
+        f"the view 'stars' counts stars, and ratings from {low:g} to {high:g} are not whole numbers of at most"
+        f" {MOST_STARS} stars or parts of stars; use the view liked or liked-hated"
+    )

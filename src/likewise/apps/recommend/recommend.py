@@ -1,0 +1,189 @@
+"""`recommend`: collaborative filtering from purchases or ratings (MMDS §3.1.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from likewise.apps.recommend.inverted_lists import SharedCounts
+from likewise.apps.recommend.ratings import OWNER, SIDES, Ratings, View
+from likewise.apps.recommend.reading import RatingsOptions, numbered_ratings
+from likewise.apps.recommend.result import Recommendations, pair_rows
+from likewise.apps.recommend.similarity_join import RECALL, THRESHOLD, JoinSettings, similar_pairs
+from likewise.apps.recommend.votes import COUNT, NEIGHBOURS, Recommender, VoteSettings
+from likewise.base import checks
+from likewise.base.runlog import Progress, RunLog, run_json
+from likewise.jobs.result import Rows
+
+BLOCK = 1 << 20
+"""Pairs among which the most similar is looked for at a time."""
+ONLY = (*SIDES, "recommendations")
+
+
+def recommend(
+    source: Any,
+    users: Any = None,
+    *,
+    only: str | None = None,
+    by: str = "customers",
+    count: int = COUNT,
+    neighbours: int = NEIGHBOURS,
+    view: str = "auto",
+    like: float | None = None,
+    hate: float | None = None,
+    union: str = "max",
+    threshold: float = THRESHOLD,
+    k: int | None = None,
+    method: str = "auto",
+    recall: float = RECALL,
+    seed: int = 1,
+    user: str | None = None,
+    item: str | None = None,
+    rating: str | None = None,
+    baskets: bool = False,
+    separator: str | None = None,
+    header: bool | None = None,
+    twice: str = "last",
+    on_error: str = "stop",
+    threads: int | None = None,
+    memory: str | int | None = None,
+    progress: Progress | None = None,
+) -> Recommendations:
+    """Find similar customers and similar items, and recommend items to customers (collaborative filtering).
+
+    source: files, folders, globs, tables, rows (customer, item[, rating]), mappings from customers to items or to
+        ratings of items, or `Ratings`. user, item, rating, baskets, separator, header, twice, on_error: see
+        `likewise.apps.recommend.read_ratings`.
+    users: the customers to recommend to, an id or a list of ids. By default everyone.
+    only: make just one of the three tables, "customers", "items" or "recommendations".
+
+    Recommendations. by="customers": an item's score is the sum of the similarities of the `neighbours` nearest
+        customers who have it (and liked it); because_of are the nearest of these. by="items": the score is the sum of
+        the item's similarities to the customer's items, over the `neighbours` nearest of each; because_of are the
+        items that contributed most. Each customer gets `count` items, none that they have already.
+    view: what of a rating goes into the sets. "bought": the pair, whatever the rating; "liked": only pairs rated `like`
+        or better; "liked-hated": two elements for each item, liked (`like` or better) and hated (`hate` or worse);
+        "stars": an item with n stars n times, as a bag. "auto": bought without ratings, liked with them. By default
+        `like` and `hate` are the upper and the lower quarter of the scale: 4 and 2 of 1 to 5 stars.
+    union: of two bags, "max" of the counts (equal bags have similarity 1) or the "sum" (1/2), as in MMDS §3.1.3.
+    threshold: least similarity of a pair of customers or of items. k: only the k most similar of each, best first; a
+        pair may then occur in both directions.
+    method: "count" overlaps in inverted lists, "exact" join, or "lsh" with `recall`, as in `likewise.pairs`; "auto"
+        chooses the one that is predicted to be cheapest. All but lsh find every pair.
+    memory: limit for the pairs, such as "4GiB".
+
+    >>> found = recommend({"ann": ["tea", "milk"], "bob": ["milk", "tea", "rum"], "eve": ["rum"]}, threshold=0.5)
+    >>> found.customers.to_pylist()
+    [{'id_a': 'ann', 'id_b': 'bob', 'similarity': 0.6666666666666666, 'shared': 2}]
+    >>> found.items.to_pydict()["id_b"]
+    ['milk']
+    >>> found.for_user("ann").to_pylist()
+    [{'user': 'ann', 'item': 'rum', 'score': 0.6666666666666666, 'because_of': ['bob']}]
+    """
+    if only is not None:
+        checks.choice(OWNER, "only", only, ONLY)
+    join = JoinSettings(threshold, union, k, method, recall, seed, checks.threads(OWNER, threads), memory)
+    votes = VoteSettings(count, by, neighbours, union)
+    reading = RatingsOptions(user, item, rating, baskets, separator, header, twice, on_error)
+    _check_used(only, users, join, votes)
+    log = RunLog.of(progress)
+    with log.stage("read"):
+        ratings = _ratings(source, reading)
+    chosen = View.of(ratings, view, like, hate)
+    asked = None if only in SIDES else _asked(ratings, users)
+    counts = {"customers": len(ratings.user_ids), "items": len(ratings.item_ids), "ratings": len(ratings.users)}
+    log.counts.update({"rows": ratings.rows, **counts, "repeated": max(0, ratings.rows - len(ratings.users))})
+    log.details["columns"] = ratings.columns
+    log.details["sets"] = chosen.describe(ratings)
+    log.details["scale"] = None if ratings.values is None else list(ratings.scale)
+    _note_rows(ratings, chosen, log, twice)
+    pairs: dict[str, Rows] = {}
+    for side, ids in (("customers", ratings.user_ids), ("items", ratings.item_ids)):
+        if only in (None, side):
+            found, how = similar_pairs(chosen.sets_of(ratings, side), join, log, side)
+            log.counts[f"similar_{side}"] = len(found)
+            log.details.setdefault("methods", {})[side] = how
+            log.details.setdefault("closest", {})[side] = _closest(found, ids)
+            pairs[side] = pair_rows(found, ids)
+    _sum_up_methods(log)
+    recommendations = None
+    if asked is not None:
+        recommendations = Recommender(ratings, chosen, votes, join.threads).recommend(asked, log)
+        log.counts["recommendations"] = len(recommendations)
+    parameters = {**asdict(reading), **chosen.to_dict(), "only": only, **asdict(join), **asdict(votes)}
+    parameters["users"] = None if users is None or asked is None else ratings.user_ids.take(asked).to_pylist()
+    stats = run_json(OWNER, parameters, [ratings], log)
+    return Recommendations(pairs, recommendations, None if asked is None else ratings.user_ids.take(asked), stats)
+
+
+def _check_used(only: str | None, users: Any, join: JoinSettings, votes: VoteSettings) -> None:
+    """Raise if a parameter was given that is about a table which is not made."""
+    if only == "recommendations":
+        names: Sequence[str] = ("threshold", "k", "method", "recall", "seed", "memory")
+        given = {name: (getattr(join, name), getattr(JoinSettings, name)) for name in names}
+        checks.unused(OWNER, given, "with only='recommendations'")
+    elif only is not None:
+        given = {name: (getattr(votes, name), getattr(VoteSettings, name)) for name in ("by", "count", "neighbours")}
+        checks.unused(OWNER, {"users": (users is not None, False), **given}, f"with only='{only}'")
+
+
+def _ratings(source: Any, reading: RatingsOptions) -> Ratings:
+    if not isinstance(source, Ratings):
+        return numbered_ratings(source, reading)
+    reading.without(*asdict(reading), why="for Ratings, which are read already")
+    return source
+
+
+def _asked(ratings: Ratings, users: Any) -> Any:
+    """Return the numbers of the customers to recommend to."""
+    if users is None:
+        return np.arange(len(ratings.user_ids))
+    return ratings.numbers_of([users] if isinstance(users, str) or not isinstance(users, Iterable) else users)
+
+
+def _note_rows(ratings: Ratings, view: View, log: RunLog, twice: str) -> None:
+    """Note repeated rows, and a single customer."""
+    repeated = log.counts["repeated"]
+    if repeated:
+        rule = f"the {twice} rating counts"
+        if ratings.values is None:
+            rule = "all of them count" if view.name == "stars" else "each pair counts once"
+        log.notes.append(f"{repeated:,} of {ratings.rows:,} rows repeat a customer and an item: {rule}")
+    if len(ratings.user_ids) == 1:
+        log.notes.append("there is only one customer; similarity needs two")
+
+
+def _sum_up_methods(log: RunLog) -> None:
+    """Set the method of the run, "mixed" if that of customers and items differs, and note what is abridged."""
+    methods: dict[str, dict[str, Any]] = log.details.get("methods", {})
+    if not methods:
+        return
+    first = next(iter(methods.values()))
+    log.method = {name: first[name] for name in ("asked", "taken", "why")}
+    if any(how["taken"] != first["taken"] for how in methods.values()):
+        log.method["taken"] = "mixed"
+        log.method["why"] = "; ".join(f"{side}: {how['taken']}, {how['why']}" for side, how in methods.items())
+    certificates = [how["certificate"] for how in methods.values() if "certificate" in how]
+    if len(certificates) == 1:
+        log.certificate = certificates[0]
+    for side, how in methods.items():
+        if "abridged" in how:
+            log.notes.append(f"{how['abridged']['items']:,} {side} with equal sets are paired with the first one only")
+
+
+def _closest(found: SharedCounts, ids: Any) -> dict[str, Any] | None:
+    """Return the most similar pair; of several, the one that shares most."""
+    best, most = -1, (0.0, 0)
+    for start in range(0, len(found), BLOCK):
+        similarity = found.part(slice(start, start + BLOCK))
+        shared = np.where(similarity < similarity.max(), 0, found.shared[start : start + BLOCK])
+        place = int(np.argmax(shared))
+        if (float(similarity[place]), int(shared[place])) > most:
+            best, most = start + place, (float(similarity[place]), int(shared[place]))
+    if best < 0:
+        return None
+    pair = ids[int(found.left[best])].as_py(), ids[int(found.right[best])].as_py()
+    return {"id_a": pair[0], "id_b": pair[1], "similarity": most[0], "shared": most[1]}
