@@ -138,7 +138,7 @@ def test_a_site_folds_along_its_links():
         links += [(f"http://{name}/{'rs'[host]}/all.html", page) for page in middle]
     table = pa.table({"source": [a for a, _ in links], "target": [b for _, b in links]})
     found = find(leaves[0] + leaves[1], links=table)
-    told = [(one["by"], one["folded"]) for one in found.stats["rounds"]]
+    told = [(one["by"], one["folded"]) for one in found.stats["details"]["rounds"]]
     assert told == [("given", 16), ("equal outlinks", 4), ("equal outlinks", 1)]
     folded = {row["url"]: row["folded_into"] for row in found.pages.to_pylist()}
     assert folded["http://b.net/s/all.html"] == "http://a.org/r/all.html"
@@ -227,7 +227,7 @@ def test_nothing_at_all(tmp_path):
             nothing, links=pa.table({"source": pa.array([], pa.string()), "target": pa.array([], pa.string())})
         )
         assert (found.hosts.num_rows, found.mirrors.num_rows, found.pages.num_rows) == (0, 0, 0)
-        assert "no URLs" in found.stats["hint"]
+        assert "no URLs" in found.stats["notes"][0]
 
 
 def test_threads_and_batches_do_not_matter(tmp_path):
@@ -238,7 +238,7 @@ def test_threads_and_batches_do_not_matter(tmp_path):
     answers = [find(urls, links=links, threads=threads, similar_links=0.3, least_links=1) for threads in (1, 2)]
     for name in ("hosts", "mirrors", "pages"):
         assert getattr(answers[0], name).equals(getattr(answers[1], name))
-    assert answers[0].stats["rounds"] == answers[1].stats["rounds"]
+    assert answers[0].stats["details"]["rounds"] == answers[1].stats["details"]["rounds"]
 
 
 def test_a_folder_of_another_command_is_left_alone(tmp_path):
