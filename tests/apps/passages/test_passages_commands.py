@@ -67,6 +67,9 @@ def test_what_is_common_is_said(run, tmp_path):
         (("explain", "source.txt", "t.parquet"), 1, "name one of its rows as t.parquet#ID"),
         (("explain", "source.txt#1", "t.parquet#0"), 1, "#ID is for the rows of tables"),
         (("explain", "essays", "source.txt"), 1, "these are 2 files; name one"),
+        (("explain", "source.txt", "source.txt", "--text", "body"), 2, "'text' parameter of explain has no effect"),
+        (("explain", "source.txt", "source.txt", "--id", "key"), 2, "'id' parameter of explain has no effect"),
+        (("explain", "source.txt", "source.txt", "--json", "--width", "90"), 2, "has no effect with --json"),
         (("explain", "source.txt", "t.parquet#7", "--text", "body"), 1, "there is no row 7; the rows are 0 to 1"),
         (
             ("explain", "source.txt", "t.parquet#z", "--text", "body", "--id", "key"),
