@@ -6,15 +6,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import likewise.cli
-
 SOURCE = "The cat that the dog had chased up the old oak tree would not come down again, whatever we said."
 
 
 @pytest.fixture
-def run(typed, tmp_path, monkeypatch):
-    for command in ("passages", "explain"):
-        monkeypatch.setitem(likewise.cli.COMMANDS, command, "likewise.cli.passages")
+def run(typed, tmp_path):
     (tmp_path / "essays").mkdir()
     (tmp_path / "essays/one.txt").write_text("We know: " + SOURCE.replace("old oak", "tall oak"), encoding="utf-8")
     (tmp_path / "essays/two.txt").write_text("Nothing of the kind.", encoding="utf-8")
