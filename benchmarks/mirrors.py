@@ -30,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from likewise.apps.mirrors import contract, find
+from likewise.apps.mirrors import contract, mirrors
 from likewise.base.memory import peak_memory
 
 RESULTS = Path(__file__).parent / "results" / "mirrors.json"
@@ -55,8 +55,8 @@ class Crawl:
     """URLs of hosts, half of whose sites have two to four mirrors, and the truth about them.
 
     noise: each host lacks this part of the pages of its site, and has as many others of its own. moved: the part of the
-    mirrors on which the site stands below another folder. Each so many sites (`alike`) have words of their own in their
-    paths, as the words of a larger part of the web are more.
+    mirrors on which the site is below another folder. Each group of `alike` sites has its own words in
+    its paths, because a larger part of the web has more words.
     """
 
     def __init__(self, sites: int, noise: float, moved: float = 0.3, seed: int = 1, alike: int = 500) -> None:
@@ -92,8 +92,8 @@ def _letters(number: int) -> str:
 
 def scores(found: Any, truth: set[Pair]) -> dict[str, Any]:
     """Precision and recall of the pairs of hosts that are taken for mirrors."""
-    rows = found.hosts.select(["host_a", "host_b", "mirror"]).to_pylist()
-    pairs = {tuple(sorted((row["host_a"], row["host_b"]))) for row in rows if row["mirror"]}
+    rows = found.pairs.select(["id_a", "id_b", "mirror"]).to_pylist()
+    pairs = {tuple(sorted((row["id_a"], row["id_b"]))) for row in rows if row["mirror"]}
     right = len(pairs & {tuple(sorted(pair)) for pair in truth})
     return {
         "pairs": len(truth), "found": len(pairs), "right": right,
@@ -102,9 +102,9 @@ def scores(found: Any, truth: set[Pair]) -> dict[str, Any]:
 
 
 def measured(urls: list[str], truth: set[Pair], **options: Any) -> dict[str, Any]:
-    """Find mirrors, and say how well and how fast."""
+    """Find mirrors; return precision, recall and time."""
     begun = time.perf_counter()
-    found = find(urls, threads=1, **options)
+    found = mirrors(urls, threads=1, **options)
     return {**scores(found, truth), "seconds": round(time.perf_counter() - begun, 2)}
 
 
@@ -178,13 +178,13 @@ def debian(data: str, each: int) -> dict[str, Any]:
             urls += [f"http://{host}/{top.rstrip('/')}{page}" for page in rng.sample(pages, each)]
     truth = {pair for pair in combinations(sorted(carried), 2) if carried[pair[0]] & carried[pair[1]]}
     alone_in_one = sum(len(names) == 1 for names in carried.values())
-    found = find(urls, threads=1)
+    found = mirrors(urls, threads=1)
     told = scores(found, truth)
-    groups = {row["host"]: (row["keeper"], row["top"]) for row in found.mirrors.to_pylist()}
+    groups = {row["id"]: (row["keeper"], row["top"]) for row in found.mirrors.to_pylist()}
     right = sum(bool(carried[host] & carried[keeper]) for host, (keeper, _) in groups.items())
     told |= {
         "hosts": len(carried), "with_one_distribution": alone_in_one, "urls": len(urls), "in_groups": len(groups),
-        "groups": found.stats["counts"]["groups"], "right_keeper": right,
+        "groups": found.stats["counts"]["clusters"], "right_keeper": right,
         "tops": len({top for _, top in groups.values()}),
         "seconds": {name: round(value, 2) for name, value in found.stats["seconds"].items()},
     }  # fmt: skip
@@ -203,9 +203,9 @@ def growth(hosts: int) -> list[dict[str, Any]]:
 
 
 def grown(hosts: int) -> dict[str, Any]:
-    """Find mirrors among so many hosts, with a fifth of noise."""
+    """Find mirrors among this many hosts, with noise of 0.2."""
     crawl = Crawl(hosts // 2, 0.2)
-    find(crawl.urls[:2000], threads=1)
+    mirrors(crawl.urls[:2000], threads=1)
     before = peak_memory() or 0
     told = measured(crawl.urls, crawl.truth)
     return {"hosts": crawl.hosts, "urls": len(crawl.urls), **told, "mb": round((peak_memory() or 0) / 1e6),
@@ -302,7 +302,7 @@ def linked_urls(count: int) -> dict[str, Any]:
         "seconds": round(seconds, 2), "cpu_seconds": round(used.ru_utime + used.ru_stime, 2),
         "mb": round(stats["peak_memory_bytes"] / 1e6),
         "stages": stats["seconds"],
-        "rounds": len(stats["rounds"]), "folded": counts["folded"],
+        "rounds": len(stats["details"]["rounds"]), "folded": counts["folded"],
         "to_fold": counts["graph_pages"] // copies * (copies - 1),
     }  # fmt: skip
 

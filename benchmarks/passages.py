@@ -1,4 +1,4 @@
-"""Passages: short answers told apart by containment, and planted passages found among many sources.
+"""Passages: short answers classified by containment, and planted passages found among many sources.
 
 python benchmarks/passages.py answers --data short-answers.csv      columns id, task, category, text (orig: the source)
 python benchmarks/passages.py scale --sources 100000 --suspects 1000 [--memory 1GiB]
@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from likewise.apps.passages import find
+from likewise.apps.passages import passages
 from likewise.base.memory import peak_memory
 
 GRID = [f"words:{k}" for k in range(1, 6)] + [f"chars:{k},whitespace=remove,casefold=true" for k in range(5, 13)]
@@ -86,7 +86,7 @@ def answers(path: str, show: int) -> dict[str, Any]:
     right = pa.table({name: [row[name] for row in sources.values()] for name in ("id", "text")})
     grid: dict[str, Floats] = {}
     for shingle in GRID:
-        found = find(left, right, id="id", every=True, shingle=shingle)
+        found = passages(left, right, id="id", every=True, shingle=shingle)
         known = {(row["suspect"], row["source"]): row["containment"] for row in found.documents.to_pylist()}
         grid[shingle] = np.array([known[row["id"], sources[row["task"]]["id"]] for row in given])
     table = {}
@@ -96,11 +96,11 @@ def answers(path: str, show: int) -> dict[str, Any]:
         print(f"{name:<42} accuracy {np.mean(each):.4f} ({min(each):.4f} to {max(each):.4f}), at {table[name][3]:.3f}")
     honest = [nested(grid, copied, seed) for seed in range(5)]
     print(f"shingles chosen within each fold: {np.mean(honest):.4f} ({min(honest):.4f} to {max(honest):.4f})")
-    found = find(left, right, id="id")
-    passages = found.passages.to_pylist()
+    found = passages(left, right, id="id")
+    shared = found.passages.to_pylist()
     for kind in ("cut", "light", "heavy"):
         names = [row["id"] for row in given if row["category"] == kind][:show]
-        for row in (row for row in passages if row["suspect"] in names):
+        for row in (row for row in shared if row["suspect"] in names):
             print(f"\n{kind} {row['suspect']} {row['suspect_start']}-{row['suspect_end']}: {flat(row['suspect_text'])}")
             print(f"{row['source']} {row['source_start']}-{row['source_end']}: {flat(row['source_text'])}")
     return {"accuracy": table, "nested": honest}
@@ -151,7 +151,7 @@ def make(folder: Path, sources: int, suspects: int, seed: int = 1) -> None:
     """Write sources, and suspects with two passages of 30 words each, one of them with every ninth word changed."""
     words, rng = Words(seed), random.Random(seed)
     wanted = sorted(rng.choices(range(sources), k=2 * suspects))
-    passages: dict[int, NDArray[np.int64]] = {}
+    copies: dict[int, NDArray[np.int64]] = {}
     places: list[int] = []
     schema = pa.schema({"text": pa.string()})
     with pq.ParquetWriter(folder / "sources.parquet", schema) as out:
@@ -162,7 +162,7 @@ def make(folder: Path, sources: int, suspects: int, seed: int = 1) -> None:
                 texts.append(words.text(drawn))
                 while len(places) < len(wanted) and wanted[len(places)] == number:
                     at = rng.randrange(len(drawn) - 30)
-                    passages[len(places)] = drawn[at : at + 30].copy()
+                    copies[len(places)] = drawn[at : at + 30].copy()
                     places.append(number)
             out.write_table(pa.table({"text": texts}, schema))
     order = list(range(len(places)))
@@ -171,7 +171,7 @@ def make(folder: Path, sources: int, suspects: int, seed: int = 1) -> None:
     for suspect in range(suspects):
         text = words.text(words.draw(rng.randrange(50, 150)))
         for passage, changed in zip(order[2 * suspect : 2 * suspect + 2], (False, True), strict=True):
-            copied = passages[passage]
+            copied = copies[passage]
             if changed:
                 copied[8::9] = -1 - np.arange(len(copied[8::9]))
             start = len(text) + 1
@@ -190,10 +190,10 @@ def scale(sources: int, suspects: int, memory: str | None, threads: int | None) 
         making = ["make", "--folder", name, "--sources", str(sources), "--suspects", str(suspects)]
         subprocess.run([sys.executable, __file__, *making], check=True)
         truth = json.loads((folder / "truth.json").read_text())
-        find(["a b c d e f g h i"], ["a b c d e f g h i"], threads=threads)
+        passages(["a b c d e f g h i"], ["a b c d e f g h i"], threads=threads)
         before = peak_memory() or 0
         begun = time.perf_counter()
-        found = find(folder / "suspects.parquet", folder / "sources.parquet", memory=memory, threads=threads)
+        found = passages(folder / "suspects.parquet", folder / "sources.parquet", memory=memory, threads=threads)
         seconds = time.perf_counter() - begun
     there: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for row in found.passages.to_pylist():
@@ -213,7 +213,7 @@ def scale(sources: int, suspects: int, memory: str | None, threads: int | None) 
         "stages": found.stats["seconds"],
         "blocks": counts["blocks"],
         "compared": counts["compared"],
-        "common": found.stats.get("common"),
+        "common": found.stats["details"].get("common"),
         "passages": len(found.passages),
         "recall": back[False][0] / back[False][2],
         "recall_changed": back[True][0] / back[True][2],

@@ -175,10 +175,10 @@ def test_a_crowd_is_cut_short_and_that_is_told():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"similar": 0}, "'similar' parameter of mirrors must be in"),
+        ({"similar": 0}, "'similar' parameter of contract must be in"),
         ({"least": 0}, "'least'"),
         ({"template": 2}, "'template'"),
-        ({"same": [0]}, "'same'.*as long as there are nodes, 2"),
+        ({"same": [0]}, "'same'.*one entry per node, 2"),
         ({"host": [0] * 3}, "'host'"),
         ({"nodes": 1}, "from 0 to 0"),
     ],
@@ -186,7 +186,7 @@ def test_a_crowd_is_cut_short_and_that_is_told():
 def test_wrong_parameters(words, message):
     with pytest.raises(ParameterError, match=message):
         contract([0], [1], **words)
-    with pytest.raises(ParameterError, match="as long as source"):
+    with pytest.raises(ParameterError, match="as long as 'source'"):
         contract([0, 1], [1])
 
 

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from likewise import Urls
-from likewise.apps.mirrors.addresses import BadUrl, Pages, Strings, canonical
+from likewise.apps.mirrors.addresses import BadUrl, NumberedStrings, Pages, canonical
 
 PIECES = [
     "http://",
@@ -94,7 +94,7 @@ def test_the_form_is_its_own_form(text):
 
 @given(st.lists(st.lists(st.binary(max_size=4), max_size=30), max_size=5))
 def test_strings_are_numbered_in_the_order_in_which_they_come(batches):
-    strings, known = Strings(), {}
+    strings, known = NumberedStrings(), {}
     for batch in batches:
         ends = np.cumsum([0, *map(len, batch)])
         data = np.frombuffer(b"".join(batch), np.uint8)
@@ -109,7 +109,7 @@ def test_strings_are_numbered_in_the_order_in_which_they_come(batches):
 
 
 def test_many_strings_need_more_room():
-    strings = Strings()
+    strings = NumberedStrings()
     texts = [f"http://host{i % 97}.org/{i}".encode() for i in range(3000)]
     ends = np.cumsum([0, *map(len, texts)])
     data = np.frombuffer(b"".join(texts), np.uint8)

@@ -1,4 +1,4 @@
-"""Sections 3.2.4 and 3.8.6 of the chapter: shingles that begin with a stop word, and pages of news."""
+"""MMDS §3.2.4 and §3.8.6: shingles that begin with a stop word, and pages of news."""
 
 import random
 
@@ -73,7 +73,7 @@ PAGES = {
 def test_half_news_half_furniture_shares_75_or_25_percent_of_its_stop_word_shingles(other, shared, similarity):
     """Three quarters of the shingles shared is a Jaccard similarity of 3/5, a quarter is 1/7.
 
-    The chapter gives 75 % and 25 % and calls the first a Jaccard similarity; both are right as shares of the shingles
+    The book gives 75 % and 25 % and calls the first a Jaccard similarity; both are right as shares of the shingles
     of a page, of which prose has three times as many.
     """
     a, b = (set(StopWords("en").shingles(PAGES[name])) for name in ("one", other))
@@ -91,10 +91,10 @@ def test_a_jaccard_similarity_of_75_percent_needs_six_times_as_many_shingles_in_
 
 @pytest.mark.parametrize("which", ["news", "furniture"])
 def test_ten_characters_share_half_whichever_half_is_the_same_a_similarity_of_one_third(which):
-    """Between halves of h characters lie 10 shingles that belong to both: h may be off by so many."""
+    """Between halves of h characters lie 10 shingles that belong to both: h may be off by as many."""
     length = len(prose(1))
     halves = (prose(1), furniture(2)[:length]) if which == "news" else (prose(4), furniture(2)[:length])
     a = set(Chars(10).shingles(prose(1) + " " + furniture(2)[:length]))
     b = set(Chars(10).shingles(halves[0] + " " + (furniture(3)[:length] if which == "news" else halves[1])))
-    assert len(a) == len(b) == 2 * length + 1 - 9, "no shingle stands there twice"
+    assert len(a) == len(b) == 2 * length + 1 - 9, "no shingle occurs twice"
     assert (length - 10) / (3 * length + 30) <= jaccard(a, b) <= (length + 10) / (3 * length - 30)

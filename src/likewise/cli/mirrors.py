@@ -12,7 +12,7 @@ from likewise.cli import options as shared
 from likewise.cli import show
 
 FIRST, LAST = 6, 2
-"""Rounds that are shown of a long cascade."""
+"""Rounds of a long contraction that are listed: the first and the last ones."""
 
 
 @click.command(
@@ -25,84 +25,112 @@ Examples:
   likewise mirrors urls.txt --links edges.tsv --source from --target to --similar-links 1 --out found/
 
 \b
-DIR will hold:
-  hosts.parquet    host_a, host_b, similarity, pages_a, pages_b, shared_paths, top_a, top_b (folders above them),
+DIR will contain:
+  mirrors.parquet  id (the host), cluster, size, keeper, pages, top (folders above the shared pages)
+  pairs.parquet    id_a, id_b, similarity, pages_a, pages_b, shared_paths, top_a, top_b,
                    compared, confirmed (fraction of the compared pages with similar texts), mirror
-  mirrors.parquet  host, group, keeper, pages, top, size
-  pages.parquet    url, folded_into (with --links)
+  pages.parquet    id (the URL), keeper: folded pages (with --links)
   run.json         parameters, counts, rounds, seconds, memory"""
 )
 @click.argument("urls", nargs=-1, required=True, metavar="URLS...")
 @shared.out
-@click.option("--links", multiple=True, metavar="FILE", help="Table of links, to fold pages. May be given again.")
-@click.option("--pages", multiple=True, metavar="FILE", help="Table of URLs and texts, to confirm. May be given again.")
+@click.option("--links", multiple=True, metavar="FILE", help="Table of links, to fold pages. Repeatable.")
+@click.option("--pages", multiple=True, metavar="FILE", help="Table of URLs and texts, to confirm mirrors. Repeatable.")
 @click.option(
-    "--threshold", type=float, default=0.2, show_default=True, help="Similarity of two hosts by their URLs, at least."
+    "--threshold", type=float, default=0.2, show_default=True, help="Least similarity of two hosts by their URLs."
 )
 @click.option(
-    "--recall", type=float, default=0.99, show_default=True, help="Probability to find a pair at the threshold."
+    "--recall",
+    type=float,
+    default=0.99,
+    show_default=True,
+    help="A pair at the threshold is found with at least this probability.",
 )
 @click.option(
     "--method",
     type=click.Choice(["auto", "exact", "lsh"]),
     default="auto",
     show_default=True,
-    help="exact: no pair is missed; lsh: minhash; auto: the cheaper one.",
+    help="exact: find all pairs; lsh: MinHash; auto: whichever is predicted to be cheaper.",
 )
-@click.option("--least", type=int, default=5, show_default=True, help="Paths that two mirrors share, at least.")
+@click.option("--least", type=int, default=5, show_default=True, help="Least number of paths that two mirrors share.")
 @click.option(
     "--position",
     type=click.Choice(["end", "start", "none"]),
     default="end",
     show_default=True,
-    help="Where the place of two words in a path is counted from; start: other folders on top make all differ.",
+    help="Where positions in a path are counted from; from the start, other folders on top change all of them.",
 )
-@click.option("--stop", metavar="WORDS", help="Components that do not count, comma-separated.  [default: htm,html,…]")
+@click.option("--stop", metavar="WORDS", help="Components of paths to ignore, comma-separated.  [default: htm,html,…]")
 @click.option(
-    "--confirmed", type=float, default=0.5, show_default=True, help="Fraction of shared pages that must be similar."
+    "--confirmed",
+    type=float,
+    default=0.5,
+    show_default=True,
+    help="With --pages: least fraction of the compared pages with similar texts.",
 )
-@click.option("--similar-text", type=float, default=0.8, show_default=True, help="Similarity of two texts, at least.")
-@click.option("--shingle", default="words:3", show_default=True, metavar="SPEC", help="What texts are compared by.")
+@click.option(
+    "--similar-text", type=float, default=0.8, show_default=True, help="With --pages: least similarity of two texts."
+)
+@click.option(
+    "--shingle",
+    default="words:3",
+    show_default=True,
+    metavar="SPEC",
+    help="With --pages: shingles by which texts are compared.",
+)
 @click.option(
     "--similar-links",
     type=float,
     default=0.9,
     show_default=True,
-    help="Similarity of the outlinks of two pages that are one; 1: they are equal.",
+    help="With --links: least similarity of the outlinks of pages to fold; 1: they must be equal.",
 )
-@click.option("--least-links", type=int, default=3, show_default=True, help="Outlinks that such pages have, at least.")
+@click.option(
+    "--least-links",
+    type=int,
+    default=3,
+    show_default=True,
+    help="With --links: least number of outlinks of such pages.",
+)
 @click.option(
     "--template",
     type=float,
     default=0.5,
     show_default=True,
-    help="Links on more than this fraction of a host's pages are not compared.",
+    help="With --links: ignore links on more than this fraction of a host's pages.",
 )
 @click.option("--url", default="url", show_default=True, metavar="COL", help="Column with the URLs, in tables.")
 @click.option("--text", default="text", show_default=True, metavar="COL", help="Column with the texts of --pages.")
-@click.option("--source", default="source", show_default=True, metavar="COL", help="Column of --links: the page.")
-@click.option("--target", default="target", show_default=True, metavar="COL", help="Column of --links: where it leads.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same answer.")
+@click.option(
+    "--source", default="source", show_default=True, metavar="COL", help="Column of --links: the linking page."
+)
+@click.option(
+    "--target", default="target", show_default=True, metavar="COL", help="Column of --links: the page linked to."
+)
+@shared.seed
 @shared.on_error
 @shared.encoding_errors
 @shared.threads
-@click.option("--memory", metavar="SIZE", help="For the search of similar hosts.  [default: half of what is free]")
+@shared.memory
+@shared.spill
 @shared.as_json
 def mirrors(
     urls: tuple[str, ...], links: tuple[str, ...], pages: tuple[str, ...], out: Path, as_json: bool, **options: Any
 ) -> None:
-    """Find hosts that mirror each other by their URLs, confirm them by content, fold pages along links.
+    """Find hosts that mirror each other by their URLs, confirm them by content, and fold pages along links.
 
-    URLS: text files with one URL a line, or CSV, TSV, JSONL, Parquet or Arrow with a column; compressed or not, globs.
+    URLS: text files with one URL per line, or CSV, TSV, JSONL, Parquet or Arrow files with a column, compressed
+    or not, folders, globs.
     """
-    from likewise.apps.mirrors import find as find_mirrors
-    from likewise.apps.mirrors.answer import COMMAND, TABLES
+    from likewise.apps.mirrors import Mirrors
+    from likewise.apps.mirrors import mirrors as find_mirrors
     from likewise.io.read import Files
     from likewise.io.read.find import find
     from likewise.io.write import check_answer
 
     inputs = [file.path for given in (urls, links, pages) if given for file in find(Files(list(given)))]
-    check_answer(out, COMMAND, TABLES, inputs)
+    check_answer(out, "mirrors", Mirrors.files, inputs)
     if options["position"] == "none":
         options["position"] = None
     words = options.pop("stop")
@@ -111,47 +139,44 @@ def mirrors(
     more: dict[str, Any] = {name: Files(list(given)) for name, given in (("links", links), ("pages", pages)) if given}
     show.announce_compilation()
     with show.progress(as_json) as observer:
-        answer = find_mirrors(Files(list(urls)), **more, progress=observer, **options)
-        answer.save(out)
+        result = find_mirrors(Files(list(urls)), **more, progress=observer, **options)
+        result.save(out)
     if as_json:
-        click.echo(json.dumps(answer.stats, indent=2))
+        click.echo(json.dumps(result.stats, indent=2))
         return
-    for line in told(answer.stats, options["least"]):
+    for line in summary(result.stats, options["least"]):
         click.echo(line)
-    show.set_aside(answer.stats)
-    for line in groups(answer.mirrors):
+    show.set_aside(result.stats)
+    for line in largest(result.mirrors):
         click.echo(line)
-    click.echo(show.closing(answer.stats, str(out)))
+    click.echo(show.closing(result.stats, str(out)))
 
 
-def told(stats: dict[str, Any], least: int) -> list[str]:
-    """Tell what was read, compared and folded."""
+def summary(stats: dict[str, Any], least: int) -> list[str]:
+    """Return lines that say what was read, compared and folded."""
     counts = stats["counts"]
     twice = f", {counts['repeated']:,} repeated" if counts["repeated"] else ""
     pages = show.count(counts["pages"], "page")
     lines = [f"{show.count(counts['urls'], 'URL')}{twice}; {pages} of {_hosts(counts['hosts'])}"]
     if counts["set_aside"]:
         lines.append(f"{show.count(counts['set_aside'], 'row')} set aside as broken")
-    if "hint" in stats:
-        lines.append(f"hint: {stats['hint']}")
+    lines += [f"note: {note}" for note in stats["notes"]]
     small = counts["hosts"] - counts["hosts_compared"]
     if small and counts["hosts"]:
-        lines.append(f"not compared: {_hosts(small)} with fewer than {least} pages that have a name")
+        lines.append(f"not compared: {_hosts(small)} with fewer than {least} named pages")
     lines.append(
         f"{show.count(counts['host_pairs'], 'pair')} of hosts with similar URLs"
-        + (f"; {counts['mirror_pairs']:,} stand when {counts['pages_compared']:,} pairs of pages are compared"
+        + (f"; {counts['mirror_pairs']:,} left after comparing {show.count(counts['pages_compared'], 'pair')} of pages"
            if "pages_compared" in counts else "")
     )  # fmt: skip
-    lines.append(f"{_hosts(counts['mirrors'])} in {show.count(counts['groups'], 'group')} of mirrors")
-    if "rounds" in stats:
-        unlisted = f", {counts['unlisted']:,} of them not in the list" if counts["unlisted"] else ""
+    lines.append(f"{_hosts(counts['mirrors'])} in {show.count(counts['clusters'], 'cluster')} of mirrors")
+    if "rounds" in stats["details"]:
+        unlisted = f", {counts['unlisted']:,} of them not listed" if counts["unlisted"] else ""
         pages = show.count(counts["graph_pages"], "page")
         lines.append(f"{show.count(counts['links'], 'link')} among {pages}{unlisted}")
         if counts["template_links"]:
-            lines.append(f"{show.count(counts['template_links'], 'link')} on most pages of a host, not compared")
-        lines += list(rounds(stats["rounds"]))
-        if "crowded" in stats:
-            lines.append(f"{stats['crowded']:,} times too many pages shared a link; not all of them were compared")
+            lines.append(f"{show.count(counts['template_links'], 'link')} on most pages of a host ignored")
+        lines += list(rounds(stats["details"]["rounds"]))
         left = counts["graph_pages"] - counts["folded"]
         lines.append(f"{show.count(counts['folded'], 'page')} folded, {left:,} left")
     return lines
@@ -162,7 +187,7 @@ def _hosts(number: int) -> str:
 
 
 def rounds(done: list[dict[str, Any]]) -> list[str]:
-    """Tell how many pages each round folded; of many, the first and the last."""
+    """Return a line for each round with the number of pages it folded; of many rounds, the first and the last ones."""
     lines = []
     for number, one in enumerate(done):
         if len(done) > FIRST + LAST + 1 and FIRST <= number < len(done) - LAST:
@@ -176,18 +201,18 @@ def rounds(done: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def groups(table: Any, most: int = 5) -> list[str]:
-    """Show the largest groups of mirrors."""
-    rows: dict[int, list[str]] = {}
+def largest(table: Any, most: int = 5) -> list[str]:
+    """Return a line for each of the largest clusters of mirrors."""
+    rows: dict[str, list[str]] = {}
     sizes = {}
-    for row in table.select(["group", "host", "size"]).to_pylist():
-        sizes[row["group"]] = row["size"]
-        if len(rows.setdefault(row["group"], [])) < 4:
-            rows[row["group"]].append(row["host"])
+    for row in table.select(["cluster", "id", "size"]).to_pylist():
+        sizes[row["cluster"]] = row["size"]
+        if len(rows.setdefault(row["cluster"], [])) < 4:
+            rows[row["cluster"]].append(row["id"])
     lines = []
-    for group in sorted(sizes, key=lambda one: (-sizes[one], one))[:most]:
-        more = sizes[group] - len(rows[group])
-        lines.append(f"  {' = '.join(rows[group])}" + (f" = … {more:,} more" if more else ""))
+    for cluster in sorted(sizes, key=lambda one: -sizes[one])[:most]:
+        more = sizes[cluster] - len(rows[cluster])
+        lines.append(f"  {' = '.join(rows[cluster])}" + (f" = … {more:,} more" if more else ""))
     if len(sizes) > most:
-        lines.append(f"  and {show.count(len(sizes) - most, 'group')} more")
+        lines.append(f"  and {show.count(len(sizes) - most, 'cluster')} more")
     return lines

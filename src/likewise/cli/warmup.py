@@ -40,8 +40,8 @@ def compile_all() -> None:
 
     import likewise
     from likewise.apps.fingerprints import fingerprints
-    from likewise.apps.mirrors import find as find_mirrors
-    from likewise.apps.passages import find
+    from likewise.apps.mirrors import mirrors
+    from likewise.apps.passages import passages
     from likewise.apps.recommend import recommend
     from likewise.measures import batch
 
@@ -69,12 +69,12 @@ def compile_all() -> None:
     for method in ("lsh", "exact"):
         likewise.pairs(np.arange(8, dtype=np.uint64), measure="hamming", within=1, method=method)
     batch.jaccard(sets, sets)
-    find(texts, texts)
+    passages(texts, texts)
     link_some()
     spots = {"x": [0, 30, 60, 5], "y": [0, 40, 10, 70], "angle": [10, 100, 200, 300]}
     fingerprints({"print": ["a"] * 4 + ["b"] * 4, **{name: values * 2 for name, values in spots.items()}})
     urls = [f"http://{host}/docs/{word}.html" for host in ("a.org/x", "b.net") for word in words[:9]]
     ends = pa.table({"source": urls, "target": urls[::-1], "url": urls, "text": urls})
-    find_mirrors(urls, links=ends, pages=ends, least_links=1, similar_links=0.5)
+    mirrors(urls, links=ends, pages=ends, least_links=1, similar_links=0.5)
     for k in (None, 1):
         recommend({"a": words, "b": words[1:], "c": words[:3]}, k=k)

@@ -31,14 +31,14 @@ def test_mirrors(run, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[:5] == [
         "38 URLs; 38 pages of 5 hosts",
-        "not compared: 2 hosts with fewer than 5 pages that have a name",
+        "not compared: 2 hosts with fewer than 5 named pages",
         "1 pair of hosts with similar URLs",
-        "2 hosts in 1 group of mirrors",
+        "2 hosts in 1 cluster of mirrors",
         "  a.org = b.net",
     ]
     assert sorted(path.name for path in (tmp_path / "found").iterdir()) == [
-        "hosts.parquet",
         "mirrors.parquet",
+        "pairs.parquet",
         "run.json",
     ]
 
@@ -48,11 +48,11 @@ def test_links_and_pages(run, tmp_path):
     done = run("mirrors", "pages.tsv", "--url", "address", *words)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert "1 pair of hosts with similar URLs; 1 stand when 12 pairs of pages are compared" in lines
-    assert "24 links among 40 pages, 2 of them not in the list" in lines
+    assert "1 pair of hosts with similar URLs; 1 left after comparing 12 pairs of pages" in lines
+    assert "24 links among 40 pages, 2 of them not listed" in lines
     assert "  round 1: 1 folded (equal outlinks)" in lines
     rows = pq.read_table(tmp_path / "found/pages.parquet").to_pylist()
-    assert {"url": "http://b.net/b/all.html", "folded_into": "http://a.org/a/all.html"} in rows
+    assert {"id": "http://b.net/b/all.html", "keeper": "http://a.org/a/all.html"} in rows
     assert run("mirrors", "urls.txt", "--out", "found").returncode == 0
     assert not (tmp_path / "found/pages.parquet").exists(), "an answer of an earlier run does not stay"
 
@@ -75,7 +75,7 @@ def test_json_and_compressed(run):
         (["urls.txt", "--links", "links.csv", "--target", "to"], 1, "no column 'to'"),
         (["urls.txt", "--threshold", "0"], 2, "threshold"),
         (["urls.txt", "--stop", "a1"], 2, "components of letters only"),
-        (["bad.txt"], 1, "bad.txt:2: 'oh no' is no URL of a page"),
+        (["bad.txt"], 1, "bad.txt:2: 'oh no' is not the URL of a page"),
     ],
 )
 def test_errors_are_one_line(run, tmp_path, words, code, message):

@@ -21,7 +21,7 @@ def naive_runs(a, b, least):
 
 
 class Writer:
-    """Writes words with anything between them, and remembers at which characters each stands."""
+    """Writes words with anything between them, and records the characters at which each starts and ends."""
 
     def __init__(self, rng):
         self.rng, self.text, self.places = rng, rng.choice(["", "«", "\n"]), []

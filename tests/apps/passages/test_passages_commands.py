@@ -6,15 +6,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import likewise.cli
-
 SOURCE = "The cat that the dog had chased up the old oak tree would not come down again, whatever we said."
 
 
 @pytest.fixture
-def run(typed, tmp_path, monkeypatch):
-    for command in ("passages", "explain"):
-        monkeypatch.setitem(likewise.cli.COMMANDS, command, "likewise.cli.passages")
+def run(typed, tmp_path):
     (tmp_path / "essays").mkdir()
     (tmp_path / "essays/one.txt").write_text("We know: " + SOURCE.replace("old oak", "tall oak"), encoding="utf-8")
     (tmp_path / "essays/two.txt").write_text("Nothing of the kind.", encoding="utf-8")
@@ -67,6 +63,9 @@ def test_what_is_common_is_said(run, tmp_path):
         (("explain", "source.txt", "t.parquet"), 1, "name one of its rows as t.parquet#ID"),
         (("explain", "source.txt#1", "t.parquet#0"), 1, "#ID is for the rows of tables"),
         (("explain", "essays", "source.txt"), 1, "these are 2 files; name one"),
+        (("explain", "source.txt", "source.txt", "--text", "body"), 2, "'text' parameter of explain has no effect"),
+        (("explain", "source.txt", "source.txt", "--id", "key"), 2, "'id' parameter of explain has no effect"),
+        (("explain", "source.txt", "source.txt", "--json", "--width", "90"), 2, "has no effect with --json"),
         (("explain", "source.txt", "t.parquet#7", "--text", "body"), 1, "there is no row 7; the rows are 0 to 1"),
         (
             ("explain", "source.txt", "t.parquet#z", "--text", "body", "--id", "key"),

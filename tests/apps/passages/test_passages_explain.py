@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 import likewise
-from likewise.apps.passages import explain, find
+from likewise.apps.passages import explain, passages
 
 A = "First of all: the quick brown fox jumps over the lazy dog near the river bank. Café 中文 😀 done."
 B = "The quick brown fox leaps over the lazy dog near the river bank, they say."
@@ -23,8 +23,8 @@ def test_places_and_changed_words():
     assert one.equal == 12
 
 
-def test_explain_says_what_find_says():
-    told, found = explain(A, B), find([A], [B], threads=1)
+def test_explain_says_what_passages_says():
+    told, found = explain(A, B), passages([A], [B], threads=1)
     row, document = found.passages.to_pylist()[0], found.documents.to_pylist()[0]
     one = told.passages[0]
     assert (one.a_start, one.a_end, one.b_start, one.b_end, one.equal) == (
@@ -80,6 +80,12 @@ def test_nothing_shared(a, b):
     told = explain(a, b)
     assert told.passages == []
     assert told.plain().startswith("no passage in common; 0.0% of A is in B")
+
+
+def test_in_a_notebook():
+    explanation = explain(A, B)
+    assert repr(explanation).startswith("<Explanation: 1 shared passage, 12 equal words; ")
+    assert explanation._repr_html_().startswith("<pre>1 shared passage, 12 equal words; ")
 
 
 def test_as_json():

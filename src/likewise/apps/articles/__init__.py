@@ -1,12 +1,12 @@
-"""News: pages that carry the same article, whatever stands around it (A4; Sections 3.2.4 and 3.8.6).
+"""Pages that carry the same article, whatever surrounds it (MMDS §3.2.4 and §3.8.6).
 
-grouping    `stories`: pages → pairs → stories
-answer      its tables and its folder
+articles  `articles`: pages → pairs → clusters of pages with the same article
+result    its tables
 """
 
 from __future__ import annotations
 
-from likewise.apps.articles.answer import Stories
-from likewise.apps.articles.grouping import stories
+from likewise.apps.articles.articles import articles
+from likewise.apps.articles.result import Articles
 
-__all__ = ["Stories", "stories"]
+__all__ = ["Articles", "articles"]

@@ -1,4 +1,4 @@
-"""URLs in one form, and their numbers: what the same page is called in many ways gets one number."""
+"""URLs in canonical form, numbered: the different spellings of a page's URL have one number."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ BLANKS = "".join(map(chr, range(33)))
 
 
 class BadUrl(ValueError):
-    """A URL that names no page of a host; says why."""
+    """A URL that does not name a page of a host; the message says why."""
 
 
 def canonical(text: str) -> str:
-    """Return a URL in the form by which it is known here; raise BadUrl if it has none.
+    """Return a URL in canonical form; raise BadUrl if it does not name a page.
 
-    Scheme and host in small letters, hosts of other scripts as the name system has them (xn--…); user, the port that
-    the scheme implies and the fragment left out; at least a / for a path; `.` and `..` resolved; escapes in capitals,
-    and only where they are needed. Without a scheme it is http.
+    Scheme and host are in lower case and internationalized host names in ASCII (xn--…). The user, the default port of
+    the scheme and the fragment are dropped. The path is at least /, with `.` and `..` resolved, and percent-encoded
+    where necessary, in capitals. The default scheme is http.
 
     >>> canonical("HTTP://Me@WWW.Example.ORG:80/a/../b?q#top"), canonical("bücher.example/é")
     ('http://www.example.org/b?q', 'http://xn--bcher-kva.example/%C3%A9')
@@ -53,7 +53,7 @@ def canonical(text: str) -> str:
 
 
 def _authority(text: str, named: bool) -> tuple[str, str]:
-    """Return host and port, checked; without a scheme a host needs a dot, so that no file name is one."""
+    """Return host and port, validated. Without a scheme a host needs a dot, so that file names are rejected."""
     user, at, text = text.rpartition("@")
     if at and not named:
         raise BadUrl(f"it has no host: '{user}@{text}' is no page")
@@ -95,7 +95,7 @@ def _port(port: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape what must be, and nothing else."""
+    """Percent-encode the characters that require it, and decode the others."""
     return ESCAPE.sub(_escape, quote(text, safe=KEPT))
 
 
@@ -123,8 +123,8 @@ def _resolved(path: str) -> str:
 
 
 @dataclass
-class Strings:
-    """Different strings, each with a number in the order in which they came; grows as they come."""
+class NumberedStrings:
+    """Distinct strings, numbered in the order in which they were first added."""
 
     data: Bytes = field(default_factory=lambda: np.empty(1 << 12, np.uint8))
     offsets: Ints = field(default_factory=lambda: np.zeros(257, np.int64))
@@ -136,7 +136,7 @@ class Strings:
         return self.count
 
     def number(self, data: Bytes, starts: Ints, stops: Ints) -> Ints:
-        """Return the numbers of these strings, data[start:stop] each."""
+        """Return the numbers of the strings data[start:stop], adding those that are new."""
         from likewise.kernels.urls import number_strings, rebuild
 
         numbers = np.empty(len(starts), np.int64)
@@ -157,7 +157,7 @@ class Strings:
             self.data = _grown(self.data, int(self.offsets[self.count]) + more)
 
     def chunk(self) -> TextChunk:
-        """Return the strings, without copying."""
+        """Return all strings, without copying."""
         return TextChunk(self.data, self.offsets[: self.count + 1])
 
     def take(self, numbers: Ints) -> pa.Array:
@@ -182,7 +182,7 @@ def _grown(array: NDArray[Any], least: int) -> NDArray[Any]:
 
 @dataclass
 class Pages:
-    """Pages and their hosts, both numbered; a page is known by its canonical URL.
+    """Pages and their hosts, both numbered; a page is identified by its canonical URL.
 
     >>> pages = Pages()
     >>> numbers, bad = pages.add(pa.array(["http://a.org/x", "A.org:80/x#y", "nothing", "b.org"]))
@@ -190,8 +190,8 @@ class Pages:
     ([0, 0, -1, 1], {2: 'it has no host; a URL begins with http:// or with a host name'})
     """
 
-    urls: Strings = field(default_factory=Strings)
-    hosts: Strings = field(default_factory=Strings)
+    urls: NumberedStrings = field(default_factory=NumberedStrings)
+    hosts: NumberedStrings = field(default_factory=NumberedStrings)
     _host: Ints = field(default_factory=lambda: np.empty(256, np.int64))
     _path: Ints = field(default_factory=lambda: np.empty(256, np.int64))
 
@@ -205,11 +205,11 @@ class Pages:
 
     @property
     def path(self) -> Ints:
-        """Where in the URL, as a place in `urls.data`, the path of each page begins."""
+        """The position in `urls.data` at which the path of each page begins."""
         return self._path[: len(self)]
 
     def add(self, column: pa.Array) -> tuple[Ints, dict[int, str]]:
-        """Number the URLs of an Arrow column: -1 for a bad one, which is told with its reason, -2 for a blank one."""
+        """Return the numbers of the URLs in a column, -1 if invalid, -2 if blank, and why each one is invalid."""
         from likewise.kernels.urls import BLANK, HARD, PLAIN, canonize, host_spans
 
         chunk = TextChunk.from_arrow(column)
@@ -245,7 +245,7 @@ class Pages:
         return numbers, bad
 
     def by_host(self, pages: Ints) -> tuple[Ints, Ints]:
-        """Return these pages ordered by host, and where each host's begin (one place more than hosts)."""
+        """Return these pages ordered by host, and the offsets of the hosts (one more than there are hosts)."""
         hosts = self.host[pages]
         counts = np.bincount(hosts, minlength=len(self.hosts))
         return pages[np.argsort(hosts, kind="stable")], np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Hosts as sets of positional bigrams, candidate pairs of them, and the paths that two hosts share (S4, A3)."""
+"""Hosts as sets of positional bigrams, candidate pairs, and the paths that two hosts share."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.apps.mirrors.addresses import Pages
-from likewise.apps.mirrors.settings import Settings
+from likewise.apps.mirrors.settings import MirrorSettings
 from likewise.base.arrays import Hashes, Ints, Sets, concatenate
 from likewise.base.runlog import RunLog
 from likewise.jobs.pairs import pairs as similar_pairs
 
 DEEPEST = 3
-"""Folders that one mirror may have above the other's pages."""
+"""Most folders above the shared pages of a mirror, such as /pub/linux. Every one more adds combinations to try."""
 SHARE = 0.1
-"""The part of the smaller host's paths that two mirrors share, at least."""
+"""Least fraction of the smaller host's paths that two mirrors share: large sites share a few by chance."""
 BATCH = 1 << 20
+"""Pages turned into shingles at a time; it bounds memory."""
 
 
 @dataclass(frozen=True)
 class HostPairs:
-    """Pairs of hosts, `left` before `right`, how similar they are, and what they share.
+    """Pairs of hosts, `left` before `right`, their similarity and what they share.
 
-    skip_left, skip_right: folders that stand above the shared paths on each; shared: paths, without those folders.
+    skip_left, skip_right: number of folders above the shared paths on either host; shared: number of shared paths.
     """
 
     left: Ints
@@ -40,13 +41,13 @@ class HostPairs:
         return len(self.left)
 
     def where(self, flags: NDArray[np.bool_]) -> HostPairs:
-        """Return some of the pairs."""
+        """Return the pairs with a true flag."""
         return HostPairs(*(getattr(self, one.name)[flags] for one in fields(self)))
 
 
 @dataclass(frozen=True)
 class Tails:
-    """The different paths of each host without the first folders, as ascending hashes; their pages; those folders."""
+    """The distinct paths of each host without the first folders, as ascending hashes; their pages; those folders."""
 
     values: Hashes
     offsets: Ints
@@ -55,9 +56,9 @@ class Tails:
 
 
 class Paths:
-    """The paths of each host's pages that have a token, as hashes, without the first folders or with them."""
+    """The paths of each host that contain a token, as hashes, with or without their first folders."""
 
-    def __init__(self, pages: Pages, listed: Ints, settings: Settings) -> None:
+    def __init__(self, pages: Pages, listed: Ints, settings: MirrorSettings) -> None:
         from likewise.kernels.urls import count_tokens
 
         chunk = pages.urls.chunk()
@@ -75,7 +76,7 @@ class Paths:
         return self.order[self.begins[host] : self.begins[host + 1]]
 
     def tails(self, skip: int) -> Tails:
-        """Return the paths without `skip` folders of every host in a pair; all of a host stand below the same ones."""
+        """Return the paths of every paired host without `skip` folders, those below its most common top folders."""
         if skip not in self._tails:
             rows = self.order[np.repeat(self.paired, self.sizes)]
             values, tops = hashed_paths(self.pages, rows, skip)
@@ -95,7 +96,7 @@ class Paths:
         return self._tails[skip]
 
     def match(self, left: Ints, right: Ints, similarity: NDArray[np.float64], least: int) -> HostPairs:
-        """Find what hosts share: first as the paths are, then without up to three folders on either side."""
+        """Count the paths that hosts share: first whole paths, then without up to three folders on either side."""
         from likewise.kernels.urls import count_shared
 
         self.paired[left] = self.paired[right] = True
@@ -116,7 +117,7 @@ class Paths:
         return best
 
     def top(self, host: int, skip: int) -> str:
-        """Return the folders above the shared paths of a host, as text."""
+        """Return the folders above the shared paths of a host."""
         if not skip:
             return ""
         if (host, skip) not in self._tops:
@@ -152,7 +153,7 @@ def most_common(hosts: Ints, tops: Hashes, count: int) -> Hashes:
 
 
 def hashed_paths(pages: Pages, rows: Ints, skip: int) -> tuple[Hashes, Hashes]:
-    """Hash the paths of these pages without `skip` folders, and those folders; 0 where there are not so many."""
+    """Hash the paths of these pages without `skip` folders, and those folders; 0 for paths with fewer folders."""
     from likewise.kernels.urls import path_hashes
 
     chunk = pages.urls.chunk()
@@ -161,8 +162,8 @@ def hashed_paths(pages: Pages, rows: Ints, skip: int) -> tuple[Hashes, Hashes]:
     return tails, tops
 
 
-def host_sets(paths: Paths, hosts: Ints, settings: Settings) -> Sets:
-    """Return each host as the set of the positional bigrams of its paths; many pages at a time, not all."""
+def host_sets(paths: Paths, hosts: Ints, settings: MirrorSettings) -> Sets:
+    """Return each host as the set of positional bigrams of its paths, a limited number of pages at a time."""
     chunk, shingler = paths.pages.urls.chunk(), settings.urls
     parts, begin = [], 0
     totals = np.concatenate([[0], np.cumsum(paths.sizes[hosts])])
@@ -174,8 +175,8 @@ def host_sets(paths: Paths, hosts: Ints, settings: Settings) -> Sets:
     return concatenate(parts)
 
 
-def host_pairs(paths: Paths, settings: Settings, log: RunLog, **search: Any) -> HostPairs:
-    """Find the pairs of hosts that are similar as sets, and what they share; those that share little are left out."""
+def host_pairs(paths: Paths, settings: MirrorSettings, log: RunLog, **search: Any) -> HostPairs:
+    """Find the pairs of hosts that are similar as sets and share enough paths."""
     hosts = np.flatnonzero(paths.sizes >= settings.least)
     log.counts["hosts_compared"] = len(hosts)
     with log.stage("sets"):
@@ -183,6 +184,7 @@ def host_pairs(paths: Paths, settings: Settings, log: RunLog, **search: Any) -> 
     with log.stage("join"):
         result = similar_pairs(sets, threshold=settings.threshold, recall=settings.recall, **search)
     found, details = result.table, result.stats["details"]
+    log.method, log.certificate = result.stats["method"], result.stats["certificate"]
     if "abridged" in details:
         log.details["abridged"] = details["abridged"]
     log.counts["candidates"] = len(found)

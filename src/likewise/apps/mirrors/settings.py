@@ -1,63 +1,76 @@
-"""When two hosts are mirrors, and when two pages are one."""
+"""When two hosts are mirrors, and when two texts are similar."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from likewise.apps.mirrors.contracting import OWNER, Rules
-from likewise.errors import ParameterError
+from likewise.base import checks
+from likewise.search.prepare import METHODS
 from likewise.shingle import Shingler, parse_shingler
 from likewise.shingle.urls import STOP, Urls
 
-THRESHOLD, RECALL, LEAST, SHINGLE, SIMILAR_TEXT, CONFIRMED = 0.2, 0.99, 5, "words:3", 0.8, 0.5
+OWNER = "mirrors"
+THRESHOLD = 0.2
+"""Least similarity of two hosts. In benchmarks/mirrors.py every pair found at 0.2 or above is a pair of mirrors, and at
+0.1 nearly every one; a higher threshold misses mirrors of which a crawl has seen different pages."""
+RECALL = 0.99
+LEAST = 5
+"""Least number of shared paths: hosts with fewer pages in the list give too little evidence."""
+SHINGLE = "words:3"
+SIMILAR_TEXT = 0.8
+"""Least similarity of two texts of one page: mirrors may add a banner or a date."""
+CONFIRMED = 0.5
+"""Least fraction of compared pages with similar texts: mirrors are crawled at different times, so some pages differ."""
 
 
 @dataclass(frozen=True)
-class Settings:
+class MirrorSettings:
     """The parameters of a search for mirrors, validated.
 
-    threshold: the Jaccard similarity of two hosts as sets of positional bigrams, at least.
-    least: paths that two hosts share, at least, and a tenth of the smaller one's; paths that have no token but stop
-    components do not count.
-    similar_text: two pages are similar if their texts, as sets of `shingle`, have this Jaccard similarity.
-    confirmed: of the paths that two hosts share, and whose texts are known, this fraction must be similar.
+    threshold: least Jaccard similarity of two hosts as sets of positional bigrams.
+    recall, method, seed: how similar hosts and similar texts are found; see `likewise.pairs`.
+    least: least number of paths that two mirrors share; they also share at least a tenth of the smaller host's paths.
+    Paths that consist of stop components do not count.
+    similar_text: two texts are similar if their sets of `shingle` have at least this Jaccard similarity.
+    confirmed: the fraction of the shared paths with known texts that must have similar texts.
     """
 
     threshold: float = THRESHOLD
     recall: float = RECALL
+    method: str = "auto"
+    seed: int = 1
     least: int = LEAST
     position: str | None = "end"
     stop: Iterable[str] = STOP
     shingle: str | Shingler = SHINGLE
     similar_text: float = SIMILAR_TEXT
     confirmed: float = CONFIRMED
-    rules: Rules = field(default_factory=Rules)
 
     def __post_init__(self) -> None:
         for name in ("threshold", "similar_text", "confirmed"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
-                raise ParameterError.of(OWNER, name, "in (0, 1]", value)
-        if isinstance(self.least, bool) or not isinstance(self.least, int) or self.least < 1:
-            raise ParameterError.of(OWNER, "least", "a positive whole number", self.least)
-        self.urls, self.texts  # noqa: B018  wrong ones are errors now
+            object.__setattr__(self, name, checks.threshold(OWNER, getattr(self, name), name))
+        object.__setattr__(self, "recall", checks.recall(OWNER, self.recall))
+        checks.choice(OWNER, "method", self.method, METHODS)
+        checks.seed(OWNER, self.seed)
+        checks.whole(OWNER, "least", self.least)
+        if self.position is not None:
+            checks.choice(OWNER, "position", self.position, ("start", "end"))
+        self.urls, self.texts  # noqa: B018  raises if the stop components or the shingles are invalid
 
     @property
     def urls(self) -> Urls:
-        """How the paths of a host become a set."""
+        """The shingler that turns the paths of a host into a set."""
         return Urls(stop=self.stop, host=False, position=self.position)
 
     @property
     def texts(self) -> Shingler:
-        """How the text of a page becomes a set."""
+        """The shingler that turns the text of a page into a set."""
         return parse_shingler(self.shingle)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters, for run.json."""
-        names = ("threshold", "recall", "least", "position", "similar_text", "confirmed")
-        return {
-            **{name: getattr(self, name) for name in names}, "stop": list(self.urls.stop), "shingle": str(self.texts),
-            "similar_links": self.rules.similar, "least_links": self.rules.least, "template": self.rules.template,
-        }  # fmt: skip
+        names = ("threshold", "recall", "method", "seed", "least", "position", "similar_text", "confirmed")
+        asked = {name: getattr(self, name) for name in names}
+        return {**asked, "stop": list(self.urls.stop), "shingle": str(self.texts)}

@@ -1,18 +1,19 @@
-"""Plagiarism: how much of a document is in another, and the copied passages themselves (A2; Section 3.1.2).
+"""Copied text: how much of one document is contained in another, and the copied passages themselves (MMDS §3.1.2).
 
-settings    what a passage is, and which fingerprints find it
-indexing    sources → words and a sorted index of fingerprints, in blocks that fit in memory
-searching   a batch of suspects and a block of sources → passages and similarities
-finding     `find`: many suspects, many sources
-answer      its tables and its folder
-explaining  `explain`: two documents
-rendering   two documents side by side
+settings      what counts as a passage, and which fingerprints find it
+documents     suspects and sources from files and objects
+index         sources → words and a sorted index of fingerprints, in blocks that fit in memory
+search        a batch of suspects against a block of sources → passages and similarities
+passages      `passages`: many suspects, many sources
+result        its tables
+explain       `explain`: two documents
+side_by_side  two documents drawn side by side
 """
 
 from __future__ import annotations
 
-from likewise.apps.passages.answer import Passages
-from likewise.apps.passages.explaining import Explanation, Passage, explain
-from likewise.apps.passages.finding import find
+from likewise.apps.passages.explain import Explanation, explain
+from likewise.apps.passages.passages import passages
+from likewise.apps.passages.result import Passages
 
-__all__ = ["Explanation", "Passage", "Passages", "explain", "find"]
+__all__ = ["Explanation", "Passages", "explain", "passages"]

@@ -1,4 +1,4 @@
-"""Pairs of hosts to groups of mirrors, and the pages that are one because their hosts are."""
+"""Clusters of mirrors from pairs of hosts, and the pages that are equal because their hosts are mirrors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from likewise.kernels import graph
 
 @dataclass(frozen=True)
 class HostGroups:
-    """For every host the keeper of its group, itself if it has none, and the folders above what the group shares.
+    """The keeper of every host, itself if it has no mirrors, and the number of folders above what its cluster shares.
 
     Each host is itself a mirror of its keeper; there are no chains.
     """
@@ -25,9 +25,9 @@ class HostGroups:
 
     @classmethod
     def of_pairs(cls, hosts: int, pairs: HostPairs, pages: Ints, abridged: bool = False) -> HostGroups:
-        """Let the hosts with the most pages stand for their mirrors, the first in the list where there are several.
+        """Choose as keepers the hosts with the most pages, the first in the list in case of a tie.
 
-        abridged: of copies, only the pairs with the first are there; then hosts in the most pairs go first.
+        abridged: of identical hosts, only the pairs with the first are listed; then hosts in the most pairs are first.
         """
         left, right = pairs.left, pairs.right
         degree = np.bincount(np.concatenate([left, right]), minlength=hosts) if abridged else np.zeros(hosts)
@@ -45,12 +45,12 @@ class HostGroups:
         return cls(of, skip)
 
     def widened(self, hosts: int) -> HostGroups:
-        """Return the same with more hosts, each alone."""
+        """Return the same clusters with more hosts, each alone."""
         more = np.arange(len(self.of), hosts)
         return HostGroups(np.concatenate([self.of, more]), np.concatenate([self.skip, np.zeros_like(more)]))
 
     def keys(self, pages: Pages, paths: Paths) -> Hashes:
-        """Return a number for each page: pages of one group with the same path, or of one host, have the same."""
+        """Return a key for each page, equal for pages with the same path on one host or on hosts of one cluster."""
         from likewise.kernels.hashing import mix_all
 
         keys = np.empty(len(pages), np.uint64)
@@ -72,35 +72,34 @@ class HostGroups:
 
 
 def mirror_table(groups: HostGroups, pages: Pages, paths: Paths, counts: Ints) -> pa.Table:
-    """List the hosts that have mirrors, by group, the keeper first."""
+    """Return one row per host that has mirrors, by cluster, the keeper first."""
     sizes = np.bincount(groups.of, minlength=len(groups.of))
     listed = np.flatnonzero(sizes[groups.of] > 1)
     listed = listed[np.lexsort((listed, groups.of[listed] != listed, groups.of[listed]))]
     of = groups.of[listed]
-    number = np.cumsum(np.concatenate([[False], of[1:] != of[:-1]])) if len(of) else of
     tops = [paths.top(host, int(groups.skip[host])) for host in listed.tolist()]
     return pa.table(
         {
-            "host": pages.hosts.take(listed),
-            "group": to_arrow(number.astype(np.int64)),
+            "id": pages.hosts.take(listed),
+            "cluster": pages.hosts.take(of),
+            "size": to_arrow(sizes[of].astype(np.int64)),
             "keeper": pages.hosts.take(of),
             "pages": to_arrow(counts[listed]),
             "top": pa.array(tops, pa.large_string()),
-            "size": to_arrow(sizes[of].astype(np.int64)),
         }
     )
 
 
-def pair_table(pairs: HostPairs, pages: Pages, paths: Paths, counts: Ints) -> dict[str, pa.Array]:
-    """Return the columns that tell of pairs of hosts."""
+def pair_columns(pairs: HostPairs, pages: Pages, paths: Paths, counts: Ints) -> dict[str, pa.Array]:
+    """Return the columns of the table of pairs that the URLs alone determine."""
     left, right = pairs.left, pairs.right
     tops = [
         [paths.top(host, skip) for host, skip in zip(hosts.tolist(), skips.tolist(), strict=True)]
         for hosts, skips in ((left, pairs.skip_left), (right, pairs.skip_right))
     ]
     return {
-        "host_a": pages.hosts.take(left),
-        "host_b": pages.hosts.take(right),
+        "id_a": pages.hosts.take(left),
+        "id_b": pages.hosts.take(right),
         "similarity": to_arrow(pairs.similarity),
         "pages_a": to_arrow(counts[left]),
         "pages_b": to_arrow(counts[right]),

@@ -1,4 +1,4 @@
-"""Content: do pages with the same path on two hosts have similar texts, and which pages are similar anyway."""
+"""Confirmation by content: whether pages with the same path on two hosts have similar texts."""
 
 from __future__ import annotations
 
@@ -10,33 +10,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.apps.mirrors.hosts import HostPairs, Paths
-from likewise.apps.mirrors.reading import Reader
-from likewise.apps.mirrors.settings import Settings
+from likewise.apps.mirrors.inputs import UrlReader
+from likewise.apps.mirrors.settings import MirrorSettings
 from likewise.base.arrays import Ints, Sets, concatenate, to_arrow
 from likewise.search.verify import similarities
 
-LEAST, SAMPLE, ALL = 5, 100, 4_000_000
-"""Pages that two hosts share of which the texts are compared, at most: fewer where there are very many pairs."""
+SAMPLE = 100
+"""Most shared pages of two hosts whose texts are compared: the standard error of the fraction is then 0.05 or less."""
+ALL = 4_000_000
+"""Most pages compared over all pairs of hosts; with more pairs, each has a smaller sample."""
+LEAST = 5
+"""Sample of a pair of hosts however many pairs there are."""
 
 
 @dataclass(frozen=True)
 class Confirmed:
-    """For every pair of hosts, how many shared pages were compared, and how many of them are similar."""
+    """For every pair of hosts, the number of shared pages compared and the number of them with similar texts."""
 
     compared: Ints
     similar: Ints
 
     def fraction(self) -> NDArray[np.float64]:
-        """Return the confirmed fraction of each pair; not a number where nothing was compared."""
+        """Return the confirmed fraction of each pair; NaN where nothing was compared."""
         fraction = np.full(len(self.compared), np.nan)
         np.divide(self.similar, self.compared, fraction, where=self.compared > 0)
         return fraction
 
 
 def sampled(paths: Paths, pairs: HostPairs, known: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
-    """Choose, for each pair of hosts, shared pages with known texts: the number of the pair, and both pages.
+    """Choose shared pages with known texts for each pair of hosts; return the number of the pair and both pages.
 
-    Pages come by the hash of their path, so that many pairs of one group of mirrors choose the same pages.
+    Pages are chosen by the hash of their path, so that many pairs of one cluster choose the same pages.
     """
     from likewise.kernels.urls import list_shared
 
@@ -56,10 +60,10 @@ def sampled(paths: Paths, pairs: HostPairs, known: NDArray[np.bool_]) -> tuple[I
 
 
 def confirm(
-    paths: Paths, pairs: HostPairs, reader: Reader, source: Any, columns: tuple[str, str], has_text: Ints,
-    settings: Settings, threads: int, tick: Callable[[int], None],
+    paths: Paths, pairs: HostPairs, reader: UrlReader, source: Any, columns: tuple[str, str], has_text: Ints,
+    settings: MirrorSettings, threads: int, tick: Callable[[int], None],
 ) -> Confirmed:  # fmt: skip
-    """Compare the texts of pages with the same path on two hosts; the pages are read once, few are kept."""
+    """Compare the texts of pages with the same path on two hosts; texts are read once, and only the sample is kept."""
     known = np.zeros(len(paths.pages), bool)
     known[has_text[has_text >= 0]] = True
     number, left, right = sampled(paths, pairs, known)
@@ -75,9 +79,9 @@ def confirm(
             rows.append(place[pages[wanted]])
     sets, order = concatenate(parts), np.concatenate([np.zeros(0, np.int64), *rows])
     first = np.full(len(needed), -1, np.int64)
-    first[order[::-1]] = np.arange(len(order))[::-1]  # of a page that is there twice, the first text counts
+    first[order[::-1]] = np.arange(len(order))[::-1]  # the first text of a page that occurs twice
     left, right = first[place[left]], first[place[right]]
-    full = (sets.sizes[left] > 0) | (sets.sizes[right] > 0)  # two pages without words say nothing
+    full = (sets.sizes[left] > 0) | (sets.sizes[right] > 0)  # two pages without words are no evidence
     number, left, right = number[full], left[full], right[full]
     order = np.argsort(left, kind="stable")
     scores = similarities(left[order], right[order], sets, settings.similar_text, threads)

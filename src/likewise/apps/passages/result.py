@@ -1,46 +1,48 @@
-"""The answer of `find`: two tables, and the folder they are written to."""
+"""The result of `passages`: the copied passages, and the pairs of documents that share them."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from likewise.apps.passages.searching import Part
+from likewise.apps.passages.search import SharedPassages
 from likewise.base.arrays import Ints, to_arrow
-from likewise.io.write import write_answer
+from likewise.jobs.result import Result
 
 PLACES = ("suspect_start", "suspect_end", "source_start", "source_end", "length", "equal")
 MEASURES = ("containment", "source_containment", "jaccard")
-TABLES = ("passages.parquet", "documents.parquet")
 
 
-@dataclass(frozen=True)
-class Passages:
-    """Copied passages and the documents they stand in, as Arrow tables.
+class Passages(Result):
+    """The result of `passages`: tables `.passages` and `.documents`, `.stats`, and `.save(dir)`.
 
-    passages: suspect, source; suspect_start, suspect_end, source_start, source_end, in characters (code points) of
-    the text as it was given, the end behind the last one; length, in words of the suspect; equal, how many of these
-    words are the source's; suspect_text, source_text.
-    documents: suspect, source; containment, the part of the suspect that is in the source; source_containment, the
-    part of the source that is in the suspect; jaccard; passages, how many; copied, how many characters of the suspect
-    stand in them.
+    passages: suspect, source; suspect_start, suspect_end, source_start, source_end, in characters (code points) of the
+    original text, the end exclusive; length, the number of words in the suspect; equal, the number of these words that
+    also occur in the source; suspect_text, source_text.
+    documents: suspect, source; containment, the fraction of the suspect contained in the source; source_containment,
+    the fraction of the source contained in the suspect; jaccard; passages, their number; copied, the number of
+    characters of the suspect they cover.
     """
 
-    passages: Any
-    documents: Any
-    stats: dict[str, Any] = field(repr=False)
+    files: ClassVar[dict[str, str]] = {"passages.parquet": "passages", "documents.parquet": "documents"}
 
-    def save(self, directory: str | os.PathLike[str]) -> None:
-        """Write passages.parquet, documents.parquet and run.json; a folder without run.json is not finished."""
-        write_answer(directory, dict(zip(TABLES, (self.passages, self.documents), strict=True)), self.stats)
+    def __init__(self, passages: Any, documents: Any, stats: dict[str, Any]) -> None:
+        self.passages = passages
+        self.documents = documents
+        self.stats = stats
+
+    def _summary(self) -> str:
+        counts = self.stats["counts"]
+        return (
+            f"{len(self.passages):,} passages in {counts['suspects_with_passages']:,} of {counts['suspects']:,} "
+            f"suspects, from {counts['sources']:,} sources"
+        )
 
 
-def make_tables(parts: list[Part], names: Any, other_names: Any) -> tuple[Any, Any]:
-    """Join what was found, in the order of the suspects, then of the sources, then of the places."""
+def make_tables(parts: list[SharedPassages], names: Any, other_names: Any) -> tuple[Any, Any]:
+    """Merge the partial results, ordered by suspect, source and position."""
     found = np.concatenate([np.empty((0, 8), np.int64), *(part.passages for part in parts)])
     order = np.lexsort((found[:, 4], found[:, 2], found[:, 1], found[:, 0]))
     found = found[order]
@@ -64,7 +66,7 @@ def make_tables(parts: list[Part], names: Any, other_names: Any) -> tuple[Any, A
 
 
 def _new_characters(pairs: Ints, starts: Ints, ends: Ints) -> Ints:
-    """Count the characters of each passage that are in no passage before it of the same pair.
+    """Count the characters of each passage that no earlier passage of the same pair covers.
 
     >>> _new_characters(np.array([0, 0, 1]), np.array([0, 5, 5]), np.array([10, 12, 12])).tolist()
     [10, 2, 7]

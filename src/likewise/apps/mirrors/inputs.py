@@ -1,4 +1,4 @@
-"""URLs out of files and objects, one a line or from a column, and pairs of them; bad ones are named."""
+"""URLs, texts and links from files and objects: one URL per line, or columns of a table; invalid URLs are reported."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from likewise.errors import FormatError, InputError
 from likewise.io.read import Aside, Files, ReadOptions, Source, open_source
 from likewise.io.read.find import files_of, find
 
-SKIP = "mend it, or use --on-error skip to set such rows aside"
+SKIP = "correct it, or use --on-error skip to set such rows aside"
 BLANK = "it is blank"
 
 
 @dataclass
-class Reader:
-    """Reads URLs, numbers their pages, and keeps account of what could not be used.
+class UrlReader:
+    """Reads URLs, numbers their pages, and records what was set aside.
 
-    `rows` counts what was read, blank lines left out; `aside` what was set aside.
+    rows: rows read, without blank lines. named: whether a column was read, not just text files or lists.
     """
 
     pages: Pages
@@ -34,9 +34,10 @@ class Reader:
     inputs: list[dict[str, Any]] = field(default_factory=list)
     rows: int = 0
     blank: int = 0
+    named: bool = False
 
     def urls(self, source: Any, column: str, tick: Callable[[int], None]) -> Iterator[Ints]:
-        """Yield the pages of a list of URLs, in the order of the rows."""
+        """Yield the page numbers of a list of URLs, in input order."""
         for name, opened in self._opened(source, column, None):
             for row, batch in self._batches(opened):
                 numbers, bad = self.pages.add(batch.column("text"))
@@ -47,7 +48,7 @@ class Reader:
                 yield numbers[numbers >= 0]
 
     def rows_of(self, source: Any, column: str, tick: Callable[[int], None]) -> Ints:
-        """Return the page of every row of a table with a column of URLs, -1 for a row that cannot be used."""
+        """Return the page number of every row of a table with a column of URLs, -1 for a row that was set aside."""
         parts = [np.zeros(0, np.int64)]
         for name, opened in self._opened(source, column, column):
             numbers = [self._column(name, opened, row, batch, tick) for row, batch in self._batches(opened)]
@@ -59,7 +60,7 @@ class Reader:
         return np.concatenate(parts)
 
     def texts(self, source: Any, column: str, text: str, tick: Callable[[int], None]) -> Iterator[tuple[Ints, Any]]:
-        """Yield pages and their texts."""
+        """Yield page numbers and the texts of these pages."""
         for name, opened in self._opened(source, text, column):
             for row, batch in self._batches(opened):
                 numbers = self._column(name, opened, row, batch, tick)
@@ -67,7 +68,7 @@ class Reader:
                 yield numbers[good], batch.column("text").take(to_arrow(good))
 
     def _column(self, name: str | None, opened: Source, row: int, batch: Any, tick: Callable[[int], None]) -> Ints:
-        """Number the URLs in the column `id` of a batch; none may be blank."""
+        """Return the page numbers of the URLs in the column `id` of a batch; blank ones are invalid."""
         column = _text(batch.column("id"))
         numbers, bad = self.pages.add(column)
         bad |= {int(i): BLANK for i in np.flatnonzero(numbers == -2)}
@@ -77,7 +78,7 @@ class Reader:
         return np.maximum(numbers, -1)
 
     def links(self, source: Any, here: str, there: str, tick: Callable[[int], None]) -> Iterator[tuple[Ints, Ints]]:
-        """Yield the pages that links lead from and to."""
+        """Yield the page numbers of the sources and of the targets of links."""
         for name, opened in self._opened(source, here, there):
             for row, batch in self._batches(opened):
                 columns = batch.column("text"), _text(batch.column("id"))
@@ -92,13 +93,14 @@ class Reader:
                 yield left[good], right[good]
 
     def _opened(self, source: Any, text: str, id: str | None) -> Iterator[tuple[str | None, Source]]:
-        """Open files one by one, so that a row can be named, or whatever else it is."""
+        """Open files one by one, so that an error can name file and row; or open an object."""
         files = files_of(source)
         more: dict[str, Any] = {"on_error": self.on_error, "encoding_errors": self.encoding_errors, "lines": True}
         if files is None:
             if isinstance(source, list | tuple):
                 source = pa.array(source, pa.large_string())
             bare = isinstance(source, pa.Array | pa.ChunkedArray)
+            self.named |= not bare
             opened = open_source(source, ReadOptions(text="text" if bare else text, id=id, **more))
             yield None, opened
             self._note(opened)
@@ -106,14 +108,15 @@ class Reader:
         for file in find(files):
             if id is not None and not file.is_table:
                 columns = f"'{text}' and '{id}'" if text != id else f"'{text}'"
-                raise InputError(f"{file.name}: a table with columns {columns} is needed: CSV, TSV, Parquet …")
+                raise InputError(f"{file.name}: a table with columns {columns} is needed, such as CSV, TSV or Parquet")
+            self.named |= file.is_table
             options = ReadOptions(text=text if file.is_table else "text", id=id, **more)
             opened = open_source(Files([file.path]), options)
             yield file.name if file.is_table else f"{file.name}\n", opened
             self._note(opened)
 
     def describe(self) -> list[dict[str, Any]]:
-        """Say what was read, for the manifest of a run."""
+        """Return what was read, for run.json."""
         return self.inputs
 
     def _note(self, opened: Source) -> None:
@@ -127,17 +130,17 @@ class Reader:
             row += batch.num_rows
 
     def _refuse(self, name: str | None, opened: Source, first: int, bad: dict[int, str], column: Any) -> None:
-        """Stop at the first bad URL, or set all of them aside."""
+        """Raise for the first invalid URL, or set all of them aside."""
         broken = len(opened.aside)
         for i, reason in sorted(bad.items()):
-            row = first + i + broken  # rows that were broken in another way stand before it
+            row = first + i + broken  # earlier rows that could not be read at all
             shown = str(column[i].as_py())
             shown = shown if len(shown) <= 80 else f"{shown[:77]}…"
             lines = name is not None and name.endswith("\n")
             place = row + 1 if lines else row
             if self.on_error == "stop":
                 where = f"row {row}" if name is None else f"{name[:-1]}:{place}" if lines else f"{name}: row {row}"
-                raise FormatError(f"{where}: '{shown}' is no URL of a page: {reason}; {SKIP}")
+                raise FormatError(f"{where}: '{shown}' is not the URL of a page: {reason}; {SKIP}")
             self.aside.append(Aside((name or "rows").rstrip("\n"), place, f"'{shown}': {reason}"))
 
 

@@ -1,4 +1,4 @@
-"""`find`: planted passages come back with their exact places, and no shared run of the stated length is missed."""
+"""`passages`: planted passages come back with their exact places, and no shared run of the stated length is missed."""
 
 import json
 import random
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from planting import naive_runs, planted
 
 import likewise
-from likewise.apps.passages import find
-from likewise.apps.passages.settings import Settings
+from likewise.apps.passages import passages
+from likewise.apps.passages.settings import PassageSettings
 from likewise.base.memory import Budget
 
 PLACES = ["source", "suspect_start", "suspect_end", "source_start", "source_end", "length", "equal"]
@@ -27,7 +27,7 @@ def rows(table, names=PLACES):
 @given(seed=st.integers(0, 2**32))
 def test_planted_passages_come_back_with_exact_offsets(seed, changed):
     suspect, sources, truth = planted(seed, changed=changed)
-    found = find([suspect], sources, threads=1).passages
+    found = passages([suspect], sources, threads=1).passages
     truth = sorted(set(truth))
     assert rows(found) == truth
     for row in found.to_pylist():
@@ -43,7 +43,9 @@ def test_planted_passages_come_back_with_exact_offsets(seed, changed):
 )
 def test_no_shared_run_of_the_stated_length_is_missed(a, others, length, gap):
     """Words are single letters, so that word i is character 2 i."""
-    found = find([" ".join(a)], [" ".join(b) for b in others], length=length, gap=gap, threads=1).passages.to_pylist()
+    found = passages(
+        [" ".join(a)], [" ".join(b) for b in others], length=length, gap=gap, threads=1
+    ).passages.to_pylist()
     for number, b in enumerate(others):
         for i, j, size in naive_runs(a, b, length):
             assert any(
@@ -63,9 +65,9 @@ def test_no_shared_run_of_the_stated_length_is_missed(a, others, length, gap):
 def test_passages_in_another_order_stay_apart_and_close_ones_are_merged():
     source = " ".join(WORDS)
     suspect = " ".join([*WORDS[30:45], "and", "then", *WORDS[:10], "oh", *WORDS[11:20]])
-    found = find([suspect], [source], threads=1)
+    found = passages([suspect], [source], threads=1)
     assert rows(found.passages, ["length", "equal"]) == [(15, 15), (20, 19)]
-    assert rows(find([suspect], [source], gap=0, threads=1).passages, ["length"]) == [(9,), (10,), (15,)]
+    assert rows(passages([suspect], [source], gap=0, threads=1).passages, ["length"]) == [(9,), (10,), (15,)]
     document = found.documents.to_pylist()[0]
     assert document["passages"] == 2
     spans = [(one["suspect_start"], one["suspect_end"]) for one in found.passages.to_pylist()]
@@ -73,13 +75,13 @@ def test_passages_in_another_order_stay_apart_and_close_ones_are_merged():
 
 
 def test_shorter_runs_are_not_passages():
-    assert len(find([" ".join(WORDS[:7])], [SOURCE + " " + " ".join(WORDS)], threads=1).passages) == 0
-    assert len(find([" ".join(WORDS[:8])], [SOURCE + " " + " ".join(WORDS)], threads=1).passages) == 1
+    assert len(passages([" ".join(WORDS[:7])], [SOURCE + " " + " ".join(WORDS)], threads=1).passages) == 0
+    assert len(passages([" ".join(WORDS[:8])], [SOURCE + " " + " ".join(WORDS)], threads=1).passages) == 1
 
 
 def test_containment_of_documents():
     shingle = "words:2"
-    found = find(["p q a b c d e f g h"], ["a b c d e f g h", "none"], shingle=shingle, every=True, threads=1)
+    found = passages(["p q a b c d e f g h"], ["a b c d e f g h", "none"], shingle=shingle, every=True, threads=1)
     measured = found.documents.select(
         ["source", "containment", "source_containment", "jaccard", "passages"]
     ).to_pylist()
@@ -91,11 +93,13 @@ def test_containment_of_documents():
         "passages": 1,
     }
     assert measured[1] == {"source": 1, "containment": 0.0, "source_containment": 0.0, "jaccard": 0.0, "passages": 0}
-    assert find(["p q a b c d e f g h"], ["a b c d e f g h", "none"], threads=1).documents["source"].to_pylist() == [0]
+    assert passages(["p q a b c d e f g h"], ["a b c d e f g h", "none"], threads=1).documents[
+        "source"
+    ].to_pylist() == [0]
 
 
 def test_an_empty_document_is_contained_in_nothing():
-    documents = find(["", "a b"], ["", "a b"], every=True, threads=1).documents.to_pylist()
+    documents = passages(["", "a b"], ["", "a b"], every=True, threads=1).documents.to_pylist()
     assert [row["containment"] for row in documents] == [0.0, 0.0, 0.0, 1.0]
 
 
@@ -114,71 +118,82 @@ def collection(seed, count):
 @pytest.mark.parametrize("common", [1000, 2])
 def test_blocks_and_threads_do_not_change_the_answer(monkeypatch, common):
     suspects, sources = collection(1, 300), collection(1, 90)
-    whole = find(suspects, sources, common=common, threads=1)
+    whole = passages(suspects, sources, common=common, threads=1)
     assert whole.stats["counts"]["blocks"] == 1
     monkeypatch.setattr(Budget, "of", classmethod(lambda cls, owner, memory: cls(40_000)))
-    parts = find(suspects, sources, common=common, threads=2, batch_rows=7)
+    parts = passages(suspects, sources, common=common, threads=2, batch_rows=7)
     assert parts.stats["counts"]["blocks"] > 3
     assert parts.passages.equals(whole.passages)
     assert parts.documents.equals(whole.documents)
     assert len(whole.passages) > 100
-    assert parts.stats.get("common") == whole.stats.get("common")
-    assert ("common" in whole.stats) == (common == 2)
+    assert parts.stats["details"].get("common") == whole.stats["details"].get("common")
+    assert ("common" in whole.stats["details"]) == (common == 2)
 
 
 def test_text_in_many_sources_is_reported_for_the_first_of_them_and_that_is_said():
-    found = find([SOURCE], [SOURCE] * 9, common=5, threads=1)
+    found = passages([SOURCE], [SOURCE] * 9, common=5, threads=1)
     assert found.documents["source"].to_pylist() == [0, 1, 2, 3, 4]
-    assert found.stats["common"]["sources"] == 5
-    assert found.stats["common"]["fingerprints"] > 0
+    assert found.stats["details"]["common"]["sources"] == 5
+    assert found.stats["details"]["common"]["fingerprints"] > 0
+    assert "in more than 5 sources" in found.stats["notes"][0]
     other = " ".join(WORDS[:20])
-    both = find([SOURCE + " " + other], [*[SOURCE] * 8, SOURCE + " - " + other], common=5, threads=1)
+    both = passages([SOURCE + " " + other], [*[SOURCE] * 8, SOURCE + " - " + other], common=5, threads=1)
     assert both.documents["source"].to_pylist() == [0, 1, 2, 3, 4, 8]
     assert both.passages.to_pylist()[-1]["suspect_start"] == 0, "in a source met by other words, common ones count"
 
 
+def test_the_result_is_shown():
+    found = passages([SOURCE, "else"], ["He said: " + SOURCE], threads=1)
+    assert repr(found) == "<Passages: 1 passages in 1 of 2 suspects, from 1 sources>"
+    assert "<caption>documents</caption>" in found._repr_html_()
+
+
 def test_text_that_repeats_itself():
-    found = find(["yes " * 300], ["no " + "yes " * 200], threads=1)
+    found = passages(["yes " * 300], ["no " + "yes " * 200], threads=1)
     assert [row["equal"] for row in found.passages.to_pylist()] == [200] * len(found.passages)
     assert len(found.passages) <= 101, "each of them as long as the source has it, none within another"
 
 
 def test_ids_and_the_same_collection_on_both_sides():
     table = pa.table({"name": ["x", "y", "z"], "body": [SOURCE, "So: " + SOURCE, "else"]})
-    found = find(table, table, text="body", id="name", itself=False, threads=1)
+    found = passages(table, table, text="body", id="name", itself=False, threads=1)
     assert rows(found.passages, ["suspect", "source", "suspect_start"]) == [("x", "y", 0), ("y", "x", 4)]
     assert found.documents["suspect"].to_pylist() == ["x", "y"]
-    assert len(find(table, table, text="body", id="name", threads=1).documents) == 4
+    assert len(passages(table, table, text="body", id="name", threads=1).documents) == 4
 
 
 def test_ids_of_other_kinds_are_compared_as_text():
     left = pa.table({"id": [1, 2], "text": [SOURCE, SOURCE]})
     right = pa.table({"id": ["2"], "text": [SOURCE]})
-    assert find(left, right, id="id", itself=False, threads=1).documents["suspect"].to_pylist() == [1]
+    assert passages(left, right, id="id", itself=False, threads=1).documents["suspect"].to_pylist() == [1]
 
 
 def test_columns_of_either_side(tmp_path):
     table = pa.table({"key": ["x"], "body": ["Oh: " + SOURCE]})
     other = pa.table({"name": ["s"], "words": [SOURCE]})
-    found = find(table, other, text="body", id="key", source_text="words", source_id="name", threads=1)
+    found = passages(table, other, text="body", id="key", source_text="words", source_id="name", threads=1)
     assert rows(found.passages, ["suspect", "source", "suspect_start"]) == [("x", "s", 4)]
     (tmp_path / "source.txt").write_text(SOURCE)
-    assert find(table, [SOURCE], text="body", id="key").passages["source"].to_pylist() == [0]
-    (path,) = find(table, tmp_path / "source.txt", text="body", id="key").passages["source"].to_pylist()
+    assert passages(table, [SOURCE], text="body", id="key").passages["source"].to_pylist() == [0]
+    (path,) = passages(table, tmp_path / "source.txt", text="body", id="key").passages["source"].to_pylist()
     assert path.endswith("source.txt")
-    assert find(tmp_path, table, text="body", id="key").passages["source"].to_pylist() == ["x"]
+    assert passages(tmp_path, table, text="body", id="key").passages["source"].to_pylist() == ["x"]
     with pytest.raises(likewise.ColumnError, match="no column 'body'"):
-        find(tmp_path, tmp_path, text="body")
+        passages(tmp_path, tmp_path, text="body")
     with pytest.raises(likewise.ColumnError, match="no column 'body'"):
-        find(tmp_path, other, text="body")
+        passages(tmp_path, other, text="body")
+    with pytest.raises(likewise.ColumnError, match="no column 'words'"):
+        passages(table, tmp_path, text="body", source_text="words")
+    with pytest.raises(likewise.ColumnError, match="no column 'body'"):
+        passages(tmp_path, other, text="body", source_text="words")
 
 
 def test_saved_whole(tmp_path):
     import pyarrow.parquet as pq
 
-    found = find([SOURCE], ["He said: " + SOURCE], threads=1)
+    found = passages([SOURCE], ["He said: " + SOURCE], threads=1)
     for _ in range(2):
-        found.save(tmp_path / "found")
+        assert found.save(tmp_path / "found") == tmp_path / "found"
         assert sorted(path.name for path in (tmp_path / "found").iterdir()) == [
             "documents.parquet", "passages.parquet", "run.json",
         ]  # fmt: skip
@@ -196,12 +211,12 @@ def test_saved_whole(tmp_path):
 
 def test_nothing_in_nothing_out():
     for suspects, sources in (([], [SOURCE]), ([SOURCE], []), ([], [])):
-        found = find(
+        found = passages(
             pa.table({"text": pa.array(suspects, pa.string())}), pa.table({"text": pa.array(sources, pa.string())})
         )
         assert (len(found.passages), len(found.documents)) == (0, 0)
         assert found.stats["counts"]["suspects"] == len(suspects)
-        assert ("hint" in found.stats) == (not sources)
+        assert bool(found.stats["notes"]) == (not sources)
 
 
 @pytest.mark.parametrize(
@@ -214,39 +229,43 @@ def test_nothing_in_nothing_out():
         ({"shingle": "lines:3"}, "'shingle'"),
         ({"threads": 0}, "'threads' parameter of passages"),
         ({"memory": "1kB"}, "'memory' parameter of passages"),
+        ({"every": "yes"}, "'every' parameter of passages must be True or False"),
+        ({"on_error": "go"}, "'on_error' parameter of passages"),
+        ({"encoding_errors": "go"}, "'encoding_errors' parameter of passages"),
+        ({"every": True, "common": 5}, "'common' parameter of passages has no effect when every pair is compared"),
     ],
 )
 def test_wrong_parameters(options, message):
     with pytest.raises(likewise.ParameterError, match=message):
-        find([SOURCE], [SOURCE], **options)
+        passages([SOURCE], [SOURCE], **options)
 
 
 def test_bad_input(tmp_path):
     good = tmp_path / "good.csv"
     good.write_text("id,text\n1,one two\n2,three\n")
     with pytest.raises(likewise.ColumnError, match="there is no column 'body'; the columns are: id, text"):
-        find(good, good, text="body")
+        passages(good, good, text="body")
     with pytest.raises(likewise.ColumnError, match="no column 'key'"):
-        find(good, [SOURCE], id="key")
+        passages(good, [SOURCE], id="key")
     twice = pa.table({"id": [1, 1], "text": ["a", "b"]})
     with pytest.raises(likewise.InputError, match="ids must be unique"):
-        find([SOURCE], twice, id="id", threads=1)
+        passages([SOURCE], twice, id="id", threads=1)
     with pytest.raises(likewise.TextError, match="null"):
-        find([SOURCE], pa.table({"text": ["a", None]}))
+        passages([SOURCE], pa.table({"text": ["a", None]}))
     broken = tmp_path / "latin.csv"
     broken.write_bytes("id,text\n1,caf\xe9\n".encode("latin-1") + f"2,{SOURCE.replace(',', '')}\n".encode())
     with pytest.raises(likewise.TextError, match="UTF-8"):
-        find([SOURCE], broken, id="id")
-    found = find([SOURCE], broken, id="id", on_error="skip")
+        passages([SOURCE], broken, id="id")
+    found = passages([SOURCE], broken, id="id", on_error="skip")
     assert found.stats["counts"]["set_aside"] == 1
     assert found.passages["source"].to_pylist() == [2]
-    replaced = find([SOURCE], broken, id="id", encoding_errors="replace")
+    replaced = passages([SOURCE], broken, id="id", encoding_errors="replace")
     assert replaced.stats["counts"]["sources"] == 2
 
 
 @given(length=st.integers(1, 1000))
 def test_a_stated_length_holds_a_window_of_fingerprints(length):
-    settings = Settings(length)
+    settings = PassageSettings(length)
     assert settings.k + settings.window - 1 == length
     assert 1 <= settings.least <= length
     assert settings.window >= 1

