@@ -19,7 +19,7 @@ from likewise.base.arrays import Ints, to_arrow
 from likewise.base.parallel import check_threads
 from likewise.base.runlog import Observer, Record
 from likewise.errors import InputError, ParameterError
-from likewise.kernels.pairs import radix_argsort
+from likewise.kernels.sorting import radix_argsort
 
 OWNER = "recommend"
 WAYS = ("items", "customers")
