@@ -1,7 +1,9 @@
 """Python values as the arrays that kernels take, and the values that hypothesis makes of them."""
 
+import functools
 import itertools
 
+import numba
 import numpy as np
 from hypothesis import strategies as st
 
@@ -44,3 +46,17 @@ def utf8(texts, before=b""):
         data = np.zeros(0, np.uint8)
         data.flags.writeable = False
     return data, ints(np.cumsum([len(before), *map(len, encoded)]))
+
+
+class Opened:
+    """A module of kernels in which Python can also call those that only kernels call."""
+
+    def __init__(self, module):
+        self._module = module
+
+    @functools.cache  # noqa: B019
+    def __getattr__(self, name):
+        function = getattr(self._module, name)
+        if not getattr(function, "targetoptions", {}).get("no_cpython_wrapper"):
+            return function
+        return numba.njit(lambda *args: function(*args))

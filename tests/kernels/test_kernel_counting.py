@@ -1,12 +1,15 @@
 """Counting what sets share: by all lists, by the rarest elements first, and pair by pair."""
 
 import numpy as np
+from arrays_of import Opened
 from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise.apps.recommend.inverted_lists import InvertedLists
 from likewise.apps.recommend.ratings import IntegerSets
 from likewise.kernels import counting
+
+counting = Opened(counting)
 
 SETS = st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=8, unique=True), min_size=1, max_size=10)
 THRESHOLDS = st.sampled_from([1e-12, 0.2, 1 / 3, 0.5])

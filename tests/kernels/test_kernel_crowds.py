@@ -3,12 +3,16 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from arrays_of import FEW_64, WORDS_64, hashes, ints, numbers, ragged
+from arrays_of import FEW_64, WORDS_64, Opened, hashes, ints, numbers, ragged
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 import oracles
-from likewise.kernels import crowds, sets
+from likewise.kernels import crowds, hashtable, sets, sorting
+from likewise.search.exact.bounds import Bounds, least_fraction
+
+crowds = Opened(crowds)
+hashtable = Opened(hashtable)
 
 BITS = 16
 DOWN = np.uint64(64 - BITS)
@@ -84,13 +88,13 @@ def test_words_of_light_values(lists, most, dropped, seed):
 
 @given(st.lists(WORDS_64, max_size=40))
 def test_sorting_words(words):
-    grouped, starts = np.empty(len(words), np.uint64), np.empty(crowds.RADIX + 1, np.int64)
-    crowds.split_words(hashes(words), grouped, starts)
+    grouped, starts = np.empty(len(words), np.uint64), np.empty(sorting.RADIX + 1, np.int64)
+    sorting.split_words(hashes(words), grouped, starts)
     assert numbers(grouped) == sorted(words, key=lambda word: word >> 53)
     assert starts[0] == 0
     assert starts[-1] == len(words)
-    assert numbers(crowds.sort_words(hashes(words), 0, 64)) == sorted(words)
-    assert numbers(crowds.sort_words(hashes(words), 32, 54)) == sorted(words, key=lambda word: word >> 32 & 0x3FFFFF)
+    assert numbers(sorting.sort_words(hashes(words), 0, 64)) == sorted(words)
+    assert numbers(sorting.sort_words(hashes(words), 32, 54)) == sorted(words, key=lambda word: word >> 32 & 0x3FFFFF)
     ordered = hashes(sorted(words))
     assert numbers(ordered[: crowds.distinct_words(ordered)]) == sorted(set(words))
 
@@ -162,13 +166,13 @@ def test_pairs_in_reach(lists, threshold):
     maps = np.empty((n, 1), np.uint64)
     sets.bitmaps(values, offsets, maps)
     pairs = hashes([i << 32 | j for i, j in combinations(range(n), 2)])
-    count = crowds.pairs_in_reach(pairs, ints(range(n)[::-1]), sizes, sizes, maps, threshold)
+    count = crowds.pairs_in_reach(pairs, ints(range(n)[::-1]), sizes, sizes, maps, *least_fraction(threshold))
     found = {(word >> 32, word & oracles.LOW32) for word in numbers(pairs[:count])}
     assert all(i < j for i, j in found)
     assert found >= set(oracles.similar_pairs(lists, threshold))
     for i, j in combinations(range(n), 2):
         differ = sum((int(x) ^ int(y)).bit_count() for x, y in zip(maps[i], maps[j], strict=True))
-        least = int(crowds.least_overlap(threshold, sizes[i], sizes[j]))
+        least = Bounds("jaccard", threshold).least(int(sizes[i]), int(sizes[j]))
         assert ((i, j) in found) == (sizes[i] + sizes[j] - differ >= 2 * least)
 
 
@@ -184,12 +188,12 @@ def test_lists_keep_those_that_lack_least(lacks, most):
 @given(lists=SETS)
 def test_similarity_to_a_set_in_a_table(threshold, lists):
     values, offsets = ragged(lists)
-    table, owner = np.empty(64, np.uint64), np.full(64, -1)
+    table, owner = np.empty(64, np.uint64), np.full(64, -1, np.int32)
     for a in range(len(lists)):
-        down, mask = map(np.uint64, crowds.tabulate(values, offsets, a, table, owner))
+        down, mask = map(np.uint64, hashtable.enter_set(values, offsets[a], offsets[a + 1], a, table, owner))
         for b in range(len(lists)):
-            least = crowds.least_overlap(threshold, len(lists[a]), len(lists[b]))
-            found = crowds.similarity_to(values, offsets, a, b, table, owner, down, mask, least, threshold)
+            least = Bounds("jaccard", threshold).least(len(lists[a]), len(lists[b]))
+            found = crowds.similarity_to(values, offsets, a, b, table, owner, down, mask, least)
             truth = oracles.jaccard(lists[a], lists[b])
             assert found == (truth if truth >= threshold else -1.0)
 
@@ -210,7 +214,21 @@ def lead(lists, pairs, throng, room, threshold, most=1000):
     throngs = np.tile(np.array([0, -1, 1], np.int32), (n, 1))
     lists_ = ints([0, room, 2 * room])
     written = crowds.lead(
-        left, right, values, offsets, maps, sizes, lack, place, throngs, lists_, most, most, threshold, leaders, *out
+        left,
+        right,
+        values,
+        offsets,
+        maps,
+        sizes,
+        lack,
+        place,
+        throngs,
+        lists_,
+        most,
+        most,
+        *least_fraction(threshold),
+        leaders,
+        *out,
     )
     return leaders.tolist(), list(zip(*(side[:written].tolist() for side in out), strict=True))
 

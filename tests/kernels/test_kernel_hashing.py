@@ -1,12 +1,14 @@
 import numpy as np
 import pytest
-from arrays_of import EDGES, WORDS_64, hashes, ints, numbers, utf8
+from arrays_of import EDGES, WORDS_64, Opened, hashes, ints, numbers, utf8
 from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
 from likewise.base.arrays import TextChunk
 from likewise.kernels import hashing
+
+hashing = Opened(hashing)
 
 LENGTHS = [*range(34), 255, 256, 257, 300]
 

@@ -5,10 +5,13 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from arrays_of import Opened
 from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise.kernels import minutiae
+
+minutiae = Opened(minutiae)
 
 POSES = st.lists(st.tuples(st.integers(-40, 40), st.integers(-40, 40), st.floats(0, 6.28)), min_size=1, max_size=7)
 

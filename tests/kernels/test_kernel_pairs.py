@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import oracles
-from likewise.kernels import graph, pairs
+from likewise.kernels import graph, pairs, sorting
 
 KEYS = st.integers(1, 3).flatmap(
     lambda b: st.lists(st.lists(st.integers(0, 2), min_size=b, max_size=b), min_size=1, max_size=9)
@@ -19,12 +19,12 @@ GRAPHS = st.integers(1, 9).flatmap(
 @example([])
 @example([2**64 - 1, 2**63, 0, 2**63])
 def test_radix_argsort(keys):
-    assert numbers(pairs.radix_argsort(hashes(keys), 64)) == sorted(range(len(keys)), key=keys.__getitem__)
+    assert numbers(sorting.radix_argsort(hashes(keys), 64)) == sorted(range(len(keys)), key=keys.__getitem__)
 
 
 @given(st.lists(st.integers(0, 2**11 + 3), max_size=12))
 def test_radix_argsort_looks_at_the_bits_it_must(keys):
-    assert numbers(pairs.radix_argsort(hashes(keys), 12)) == sorted(range(len(keys)), key=keys.__getitem__)
+    assert numbers(sorting.radix_argsort(hashes(keys), 12)) == sorted(range(len(keys)), key=keys.__getitem__)
 
 
 @given(st.lists(st.sampled_from(EDGES_32) | st.integers(0, 2**32 - 1), max_size=14))
@@ -32,7 +32,7 @@ def test_radix_argsort_looks_at_the_bits_it_must(keys):
 @example([2**32 - 1, 2**31, 0, 2**31, 2**22, 2**11])
 def test_radix_sort32(keys):
     array = words(keys)
-    order, ordered = pairs.radix_sort32(array)
+    order, ordered = sorting.radix_sort32(array)
     assert order.dtype == np.int32
     assert ordered.dtype == np.uint32
     assert numbers(order) == sorted(range(len(keys)), key=keys.__getitem__)
@@ -60,7 +60,7 @@ def scan(keys, low=0, high=None, cap=99, passed=True):
     array, light = np.array(keys, np.uint32), np.zeros((0, 0), np.bool_)
     found = []
     for band in range(array.shape[1]):
-        members, ordered = pairs.radix_sort32(array[:, band].copy())
+        members, ordered = sorting.radix_sort32(array[:, band].copy())
         none = np.zeros(0, np.int32)
         bounds = low, len(keys) if high is None else high, cap
         earlier = (array, light, band) if passed else (np.zeros((0, 0), np.uint32), light, 0)
@@ -88,7 +88,7 @@ def test_pairs_that_met_in_a_heavy_bucket_count_in_a_light_one(keys, cap):
     heavy = np.array([[column.tolist().count(key) > cap for key in column] for column in array.T], np.bool_).T.copy()
     found = []
     for band in range(array.shape[1]):
-        members, ordered = pairs.radix_sort32(array[:, band].copy())
+        members, ordered = sorting.radix_sort32(array[:, band].copy())
         room = [np.empty(99, np.int32), np.empty(99, np.int32)]
         count = pairs.scan_band(ordered, members, array, heavy, band, 0, len(keys), cap, True, *room)
         found += zip(*(numbers(side[:count]) for side in room), strict=True)
@@ -104,7 +104,7 @@ def test_a_band_by_itself_gives_the_pairs_of_its_light_buckets(keys, low, cap):
 
 @given(st.lists(st.integers(0, 3), max_size=12), st.integers(1, 6))
 def test_heavy_buckets_give_their_items_beside_the_first(column, cap):
-    members, ordered = pairs.radix_sort32(words(column))
+    members, ordered = sorting.radix_sort32(words(column))
     none = np.zeros(0, np.int32)
     count = pairs.heavy_buckets(ordered, members, cap, False, none, none)
     first, rest = np.empty(count, np.int32), np.empty(count, np.int32)
@@ -113,11 +113,11 @@ def test_heavy_buckets_give_their_items_beside_the_first(column, cap):
     assert sorted(zip(numbers(first), numbers(rest), strict=True)) == sorted(expected)
 
 
-def test_spell_out():
+def test_expand_pairs():
     members, offsets = ints([0, 3, 5, 1, 2, 4]), ints([0, 3, 5, 6])  # groups {0, 3, 5}, {1, 2}, {4}
     left, right, similarity = ints([0, 1, 0]), ints([1, 2, 0]), np.array([0.5, 0.25, 1.0])
     out = np.empty(11, np.int64), np.empty(11, np.int64), np.empty(11)
-    pairs.spell_out(left, right, similarity, members, offsets, *out)
+    pairs.expand_pairs(left, right, similarity, members, offsets, members, offsets, True, True, *out)
     found = list(zip(*(column.tolist() for column in out), strict=True))
     across = [(0, 1), (0, 2), (1, 3), (2, 3), (1, 5), (2, 5)]
     assert found[:6] == [(*pair, 0.5) for pair in across]

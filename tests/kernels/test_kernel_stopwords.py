@@ -1,14 +1,16 @@
 import numpy as np
 import pytest
-from arrays_of import numbers, utf8
+from arrays_of import Opened, numbers, utf8
 from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
 from likewise.kernels import documents, stopwords
-from likewise.kernels.common_shingles import fill_table, slot_of
+from likewise.kernels.hashtable import fill_table, slot_of
 from likewise.shingle import StopWords, Words
 from likewise.shingle.unicode import unicode_tables
+
+stopwords = Opened(stopwords)
 
 KINDS = unicode_tables()[0]
 WORDS = ["the", "a", "I", "der", "und", "x", "le", "cat"]

@@ -3,7 +3,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from arrays_of import WORDS_64, hashes, numbers, utf8
+from arrays_of import WORDS_64, Opened, hashes, numbers, utf8
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +11,9 @@ import oracles
 from likewise.kernels import hashing, text
 from likewise.shingle import Chars, Words
 from likewise.shingle.unicode import unicode_tables
+
+hashing = Opened(hashing)
+text = Opened(text)
 
 POINTS = [0, 0x41, 0x7F, 0x80, 0xDF, 0x7FF, 0x800, 0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x1F600, 0x10FFFF]
 SEED = 2**63 + 7
@@ -62,7 +65,7 @@ def test_find_runs(document):
 
 def kernel_words(document, casefold=True, before=b""):
     data, offsets = utf8([document], before)
-    tables = Words(1, casefold=casefold).recipe()
+    tables = Words(1, casefold=casefold).recipe().units
     size = int(offsets[1] - offsets[0])
     room = np.empty(size + size // 8 + 20, np.uint64)
     out = np.empty(size // 2 + 1, np.uint64)
@@ -72,7 +75,7 @@ def kernel_words(document, casefold=True, before=b""):
 
 def kernel_chars(document, shingler):
     data, offsets = utf8([document])
-    tables = shingler.recipe()
+    tables = shingler.recipe().units
     out = np.empty(data.size + data.size // 2 + 1, np.uint64)
     n = text.chars(
         data, offsets[0], offsets[1], tables.ascii_hashes, tables.whitespace, tables.kinds, tables.folds,

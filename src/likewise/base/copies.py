@@ -14,8 +14,9 @@ import numpy as np
 from likewise.base.arrays import Chunk, Hashes, Ints, Sets, TextChunk, Texts
 from likewise.base.parallel import in_order
 from likewise.kernels.hashing import digest_samples, digest_strings
-from likewise.kernels.pairs import label_equal, radix_sort32
+from likewise.kernels.pairs import label_equal
 from likewise.kernels.sets import digest_sets
+from likewise.kernels.sorting import radix_sort32
 
 
 def text_digests(texts: Texts, threads: int) -> Hashes:

@@ -55,14 +55,14 @@ def fast_parts(
     A slot keeps its least pair (round, value) over all rounds, and rounds that were left out could not have changed it;
     so the least pair of a union is the lesser of those of its parts.
     """
-    from likewise.kernels.sketch import fast
+    from likewise.kernels.sketch import sketch_one
 
     parts = np.full((len(offsets) - 1, n), np.iinfo(np.uint64).max)
     signature = np.empty(n, np.uint32)
     for row, part in enumerate(parts):
         members = values[offsets[row] : offsets[row + 1]]
         if len(members):
-            fast(members, len(members), seeds, part, signature)
+            sketch_one(members, len(members), 0, seeds, part, signature)
     # A slot filled in one of the last n rounds is written without its round, and looks as if filled in the first.
     slot = (mix(values.astype(np.uint64) ^ seeds[0]) >> ROUND) * np.uint64(n) >> ROUND
     first = np.zeros(parts.shape, bool)

@@ -4,28 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from likewise.kernels import kernel
-
-ODD = np.uint64(0x9E3779B97F4A7C15)
-U0 = np.uint64(0)
-U1 = np.uint64(1)
-
-
-@kernel
-def slot_of(table, value):
-    """Return where a value stands in a table, a power of two in size with at least one free slot, or where it would."""
-    mask = np.uint64(table.size - 1)
-    slot = ((value * ODD) >> np.uint64(32)) & mask
-    while table[slot] != value and table[slot] != U0:
-        slot = (slot + U1) & mask
-    return slot
-
-
-@kernel
-def fill_table(values, table):
-    """Put values, none of them 0, in a table of zeros."""
-    for value in values:
-        table[slot_of(table, value)] = value
+from likewise.kernels import inner, kernel
+from likewise.kernels.hashtable import U0, slot_of
 
 
 @kernel
@@ -38,7 +18,7 @@ def count_carriers(values, offsets, table, counts):
                 counts[slot] += 1
 
 
-@kernel
+@inner
 def without(values, n, table):
     """Leave out the values that stand in the table, but not if none were left; return how many remain."""
     left = 0
@@ -62,7 +42,8 @@ def sets_without(values, offsets, table, out, out_offsets):
     out_offsets[0] = 0
     for i in range(offsets.size - 1):
         n = offsets[i + 1] - offsets[i]
-        out[written : written + n] = values[offsets[i] : offsets[i + 1]]
+        for j in range(n):
+            out[written + j] = values[offsets[i] + j]
         written += without(out[written : written + n], n, table)
         out_offsets[i + 1] = written
     return written

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.kernels import kernel
+from likewise.kernels import inner, kernel
 from likewise.kernels.bits import ones
 from likewise.kernels.hashing import U0, U1, mix
 
@@ -124,7 +124,7 @@ def without_common(start, sources, host, limit, counts, last):
     return at
 
 
-@kernel
+@inner
 def ascend(values, start, stop):
     """Sort values[start:stop] in place."""
     if stop - start > FEW:
@@ -174,7 +174,7 @@ def refresh(graph, arena, classes, fresh):
     return count
 
 
-@kernel
+@inner
 def equal_sets(graph, arena, a, b):
     """Tell whether two classes have the same outlinks."""
     if graph.size[a] != graph.size[b]:
@@ -235,7 +235,7 @@ def refill(graph, least, wanted, table):
     return added
 
 
-@kernel
+@inner
 def is_similar(graph, arena, a, b, threshold):
     """Tell whether the outlinks of two classes have this Jaccard similarity."""
     size_a = graph.size[a]

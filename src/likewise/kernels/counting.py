@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likewise.kernels import kernel
+from likewise.kernels import inner, kernel
 from likewise.kernels.bits import ones
 
 NEARLY = 1 - 1e-9
@@ -22,19 +22,19 @@ PATIENCE = 2
 """A search by the rarest elements may take this part of the steps of counting before it gives up."""
 
 
-@kernel
+@inner
 def similarity_of(shared, a, b, summed):
     """Return the similarity of two sets."""
     return shared / (a + b) if summed else shared / (a + b - shared)
 
 
-@kernel
+@inner
 def needed(least, summed):
     """Return which part of a + b two sets of a and b elements must share to be so similar, nearly."""
     return (least if summed else least / (1 + least)) * NEARLY
 
 
-@kernel
+@inner
 def place_of(members, begin, end, low):
     """Return the first place from `begin` to `end` whose member is not below `low`."""
     while begin < end:
@@ -46,7 +46,7 @@ def place_of(members, begin, end, low):
     return begin
 
 
-@kernel
+@inner
 def least_size(a, least, summed):
     """Return the smallest size of a set that can be so similar to one of a elements."""
     if summed:
@@ -54,7 +54,7 @@ def least_size(a, least, summed):
     return int(np.ceil(a * least * NEARLY))
 
 
-@kernel
+@inner
 def largest_size(a, most, least, summed):
     """Return the greatest size of a set that can be so similar to one of a elements, if they share at most `most`."""
     if summed:
@@ -102,7 +102,7 @@ def count_pairs(
     return x, found
 
 
-@kernel
+@inner
 def put(best, best_rows, best_shared, held, similarity, row, c):
     """Put a partner in its place among the best, by similarity and then by row; return how many there are."""
     top = best.size
@@ -120,7 +120,7 @@ def put(best, best_rows, best_shared, held, similarity, row, c):
     return held + 1 if held < top else held
 
 
-@kernel
+@inner
 def shared_from(values, k, end, m, limit, least):
     """Count the elements that two sets share from places k and m on; -1 as soon as they cannot be as many as needed."""
     c = 0
@@ -138,7 +138,7 @@ def shared_from(values, k, end, m, limit, least):
     return c
 
 
-@kernel
+@inner
 def meet_rare_first(
     x, rows, sizes, maps, values, offsets, starts, members, first_of_size, threshold, summed, patience, stamps,
     best, best_rows, best_shared
@@ -189,7 +189,7 @@ def meet_rare_first(
     return held
 
 
-@kernel
+@inner
 def meet_all(
     x, rows, sizes, values, offsets, starts, members, first_of_size, least, summed, counts, touched,
     best, best_rows, best_shared

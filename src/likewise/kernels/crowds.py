@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from likewise.kernels import kernel
+from likewise.kernels import inner, kernel
 from likewise.kernels.hashing import LOW32, U0, U1, U32, mix
-from likewise.kernels.sets import STRIDE, TABLE_ODD, U6, U63, differing_bits, table_bits
+from likewise.kernels.hashtable import NOBODY, TABLE_ODD, enter_set, numbered_slot, spared, table_bits
+from likewise.kernels.overlap import JACCARD, least_overlap
+from likewise.kernels.sets import U6, U63, differing_bits
 from likewise.kernels.sketch import band_keys, sketch_one
+from likewise.kernels.sorting import sort_values
 
-DIGIT = 11
-RADIX = 1 << DIGIT
-DIGIT_MASK = np.uint64(RADIX - 1)
 SLACK = 1e-6
 DEPUTIES = 2
 TURN = 16
@@ -41,19 +41,16 @@ def exact_counts(values, wanted, out):
     bits = table_bits(4 * wanted.size)
     down = np.uint64(64 - bits)
     mask = np.uint64((1 << bits) - 1)
-    owner = np.full(1 << bits, -1)
+    table = np.empty(1 << bits, np.uint64)
+    numbers = np.full(1 << bits, -1)
     for w in range(wanted.size):
-        slot = (np.uint64(wanted[w]) * TABLE_ODD) >> down
-        while owner[slot] >= 0:
-            slot = (slot + np.uint64(1)) & mask
-        owner[slot] = w
+        slot = numbered_slot(wanted[w], table, numbers, down, mask)
+        table[slot] = wanted[w]
+        numbers[slot] = w
     for i in range(values.size):
-        slot = (np.uint64(values[i]) * TABLE_ODD) >> down
-        while owner[slot] >= 0:
-            if wanted[owner[slot]] == values[i]:
-                out[owner[slot]] += 1
-                break
-            slot = (slot + np.uint64(1)) & mask
+        w = numbers[numbered_slot(values[i], table, numbers, down, mask)]
+        if w >= 0:
+            out[w] += 1
 
 
 @kernel
@@ -79,56 +76,16 @@ def light_words(values, offsets, heavy, seed, first, lengths, out):
     for i in range(lengths.size):
         if lengths[i] == 0:
             continue
-        n = 0
+        n = np.int64(0)
         for j in range(offsets[i], offsets[i + 1]):
             if not heavy[j]:
                 buffer[n] = mix(np.uint64(values[j]) ^ seed) >> U32
                 n += 1
         if lengths[i] < n:
-            buffer[:n].sort()
+            sort_values(buffer, n)
         for k in range(lengths[i]):
             out[written] = (buffer[k] << U32) | np.uint64(first + i)
             written += 1
-
-
-@kernel
-def split_words(words, out, starts):
-    """Group words by their highest digit, stably; starts[d] is where the words of digit d begin in `out`."""
-    down = np.uint64(64 - DIGIT)
-    starts[:] = 0
-    for i in range(words.size):
-        starts[np.int64(words[i] >> down) + 1] += 1
-    for digit in range(RADIX):
-        starts[digit + 1] += starts[digit]
-    place = starts.copy()
-    for i in range(words.size):
-        digit = words[i] >> down
-        out[place[digit]] = words[i]
-        place[digit] += 1
-
-
-@kernel
-def sort_words(words, low, high):
-    """Return the words sorted stably by their bits `low` to `high`."""
-    source = words.copy()
-    target = np.empty_like(source)
-    count = np.empty(RADIX, np.int64)
-    for shift in range(low, high, DIGIT):
-        down = np.uint64(shift)
-        count[:] = 0
-        for i in range(source.size):
-            count[(source[i] >> down) & DIGIT_MASK] += 1
-        total = 0
-        for digit in range(RADIX):
-            here = count[digit]
-            count[digit] = total
-            total += here
-        for i in range(source.size):
-            digit = (source[i] >> down) & DIGIT_MASK
-            target[count[digit]] = source[i]
-            count[digit] += 1
-        source, target = target, source
-    return source
 
 
 @kernel
@@ -179,12 +136,12 @@ def heavy_keys(values, offsets, heavy, rows, seeds, per_band, out):
     signature = np.empty(out.shape[1] * per_band, np.uint32)
     slots = np.empty(signature.size, np.uint64)
     for i in range(rows.size):
-        n = 0
+        n = np.int64(0)
         for j in range(offsets[rows[i]], offsets[rows[i] + 1]):
             if heavy[j]:
                 buffer[n] = np.uint64(values[j])
                 n += 1
-        sketch_one(buffer, n, 0, seeds, slots, signature)
+        sketch_one(buffer, n, np.int64(0), seeds, slots, signature)
         band_keys(signature, per_band, out[i])
 
 
@@ -198,12 +155,6 @@ def heavy_maps(values, offsets, heavy, out):
             if heavy[j]:
                 bit = ((np.uint64(values[j]) * TABLE_ODD) >> U32) & mask
                 out[i, bit >> U6] |= U1 << (bit & U63)
-
-
-@kernel
-def least_overlap(threshold, size_a, size_b):
-    """Return an overlap below which two sets cannot reach the threshold; one less, against rounding."""
-    return np.int64(np.ceil(threshold / (1.0 + threshold) * (size_a + size_b))) - 1
 
 
 @kernel
@@ -257,57 +208,35 @@ def bucket_pairs(keys, band, order, lack, limit, throngs, number, out):
 
 
 @kernel
-def pairs_in_reach(pairs, rows, sizes, heavy, maps, threshold):
+def pairs_in_reach(pairs, rows, sizes, heavy, maps, p, q):
     """Move those pairs of places in `rows` to the front, as pairs of rows, that their heavy values may make similar.
 
     heavy[i] is how many row i has, maps[i] a bitmap of them. Return the number of pairs.
     """
     count = 0
-    for p in range(pairs.size):
-        a = rows[pairs[p] >> U32]
-        b = rows[pairs[p] & LOW32]
-        least = least_overlap(threshold, sizes[a], sizes[b])
+    for i in range(pairs.size):
+        a = rows[pairs[i] >> U32]
+        b = rows[pairs[i] & LOW32]
+        least = least_overlap(JACCARD, p, q, 0.0, sizes[a], sizes[b])
         if heavy[a] + heavy[b] - differing_bits(maps[a], maps[b]) >= 2 * least:
             pairs[count] = (np.uint64(min(a, b)) << U32) | np.uint64(max(a, b))
             count += 1
     return count
 
 
-@kernel
-def tabulate(values, offsets, a, table, owner):
-    """Put the values of set `a` in a hash table; return the shift and the mask of its slots."""
-    bits = table_bits(offsets[a + 1] - offsets[a])
-    down = np.uint64(64 - bits)
-    mask = np.uint64((1 << bits) - 1)
-    for i in range(offsets[a], offsets[a + 1]):
-        slot = (np.uint64(values[i]) * TABLE_ODD) >> down
-        while owner[slot] == a:
-            slot = (slot + np.uint64(1)) & mask
-        owner[slot] = a
-        table[slot] = values[i]
-    return down, mask
-
-
-@kernel
-def similarity_to(values, offsets, a, b, table, owner, down, mask, least, threshold):
-    """Return the Jaccard similarity of `b` to the set `a` in the table, or -1 if it is below the threshold."""
-    spare = offsets[b + 1] - offsets[b] - least
-    for start in range(offsets[b], min(offsets[b] + STRIDE, offsets[b + 1])):
-        for i in range(start, offsets[b + 1], STRIDE):
-            x = values[i]
-            slot = (np.uint64(x) * TABLE_ODD) >> down
-            while owner[slot] == a and table[slot] != x:
-                slot = (slot + np.uint64(1)) & mask
-            spare -= np.int64(owner[slot] != a)
-        if spare < 0:
-            return -1.0
+@inner
+def similarity_to(values, offsets, a, b, table, owner, down, mask, least):
+    """Return the Jaccard similarity of `b` to the set `a` in the table, or -1 if they share fewer than `least`."""
+    size_b = offsets[b + 1] - offsets[b]
+    spare = spared(values, offsets[b], offsets[b + 1], a, table, owner, down, mask, size_b - least)
+    if spare < 0:
+        return -1.0
     shared = spare + least
-    union = offsets[a + 1] - offsets[a] + offsets[b + 1] - offsets[b] - shared
-    similarity = shared / union if union > 0 else 1.0
-    return similarity if similarity >= threshold else -1.0
+    union = offsets[a + 1] - offsets[a] + size_b - shared
+    return shared / union if union > 0 else 1.0
 
 
-@kernel
+@inner
 def enlist(members, listed, most, i, lack):
     """Put row i in its place in a list of rows in which `lack` ascends, no longer than `most`; return its length."""
     if listed == most and lack[members[listed - 1]] <= lack[i]:
@@ -334,7 +263,8 @@ def lead(
     lists,
     most,
     income,
-    threshold,
+    p,
+    q,
     leaders,
     out_left,
     out_right,
@@ -356,20 +286,20 @@ def lead(
     for i in range(n):
         largest = max(largest, offsets[i + 1] - offsets[i])
     size = 1 << table_bits(largest)
-    table = np.empty(size, values.dtype)
-    owner = np.full(size, -1)
+    table = np.empty(size, np.uint64)
+    owner = np.full(size, NOBODY)
     listed = np.zeros(lists.size - 1, np.int64)
     members = np.empty(lists[-1], np.int64)
     seen_by = np.full(n, -1)
     deputies = np.full((n, DEPUTIES), -1)
     written = 0
     credit = income * GRACE
-    p = 0
+    pair = 0
     for i in range(n):
         follows = False
-        while p < right.size and right[p] == i:
-            follows |= leaders[left[p]]
-            p += 1
+        while pair < right.size and right[pair] == i:
+            follows |= leaders[left[pair]]
+            pair += 1
         leaders[i] = not follows
         if follows or place[i] < 0:
             continue
@@ -396,13 +326,13 @@ def lead(
                         continue
                     seen_by[b] = i
                     checks += 1
-                    least = least_overlap(threshold, size_i, offsets[b + 1] - offsets[b])
+                    least = least_overlap(JACCARD, p, q, 0.0, size_i, offsets[b + 1] - offsets[b])
                     if heavy[i] + heavy[b] - differing_bits(maps[i], maps[b]) < 2 * least:
                         continue
                     if not tabulated:
-                        down, mask = tabulate(values, offsets, i, table, owner)
+                        down, mask = enter_set(values, offsets[i], offsets[i + 1], i, table, owner)
                         tabulated = True
-                    similarity = similarity_to(values, offsets, i, b, table, owner, down, mask, least, threshold)
+                    similarity = similarity_to(values, offsets, i, b, table, owner, down, mask, least)
                     if similarity >= 0:
                         found = b
                         out_left[written] = b
@@ -423,8 +353,8 @@ def lead(
             if b < 0:
                 deputies[found, rank] = i
                 break
-            least = least_overlap(threshold, size_i, offsets[b + 1] - offsets[b])
-            similarity = similarity_to(values, offsets, i, b, table, owner, down, mask, least, threshold)
+            least = least_overlap(JACCARD, p, q, 0.0, size_i, offsets[b + 1] - offsets[b])
+            similarity = similarity_to(values, offsets, i, b, table, owner, down, mask, least)
             if similarity >= 0:
                 out_left[written] = b
                 out_right[written] = i

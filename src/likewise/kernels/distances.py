@@ -9,15 +9,17 @@ import math
 
 import numpy as np
 
-from likewise.kernels import kernel
-from likewise.kernels.sets import TABLE_ODD, differing_bits, table_bits
+from likewise.kernels import inner, kernel
+from likewise.kernels.hashtable import NOBODY, enter_set, spared, table_bits
+from likewise.kernels.sets import differing_bits
 
 SMALL = 1e-280
 LARGE = 1e280
-NOBODY = np.int64(-1)
+STAMPS = np.int64(2**31 - 1)
+"""Owners of slots have 31 bits: after this many sets the table is cleared and the stamps begin again."""
 
 
-@kernel
+@inner
 def angle_between(a, b):
     """Return the angle of two vectors in degrees; NaN if a square of a length is out of reach of doubles, or nearly so.
 
@@ -44,7 +46,7 @@ def angle_between(a, b):
     return math.degrees(2.0 * math.atan2(math.sqrt(apart), math.sqrt(along)))
 
 
-@kernel
+@inner
 def rescale(row, out):
     """Divide a vector by its largest component; return whether it has a direction: is finite, and not zero."""
     largest = 0.0
@@ -71,7 +73,7 @@ def angles(x, y, step, out):
             out[i] = angle_between(u, v)
 
 
-@kernel
+@inner
 def greatest_gap(a, b):
     """Return the greatest difference of two components; NaN if there is one among the differences."""
     greatest = 0.0
@@ -82,7 +84,7 @@ def greatest_gap(a, b):
     return greatest
 
 
-@kernel
+@inner
 def sum_of_gaps(a, b):
     """Return the sum of the differences."""
     total = 0.0
@@ -91,7 +93,7 @@ def sum_of_gaps(a, b):
     return total
 
 
-@kernel
+@inner
 def root_of_squares(a, b):
     """Return the root of the sum of the squares of the differences; NaN if the sum is out of reach, or 0."""
     total = 0.0
@@ -101,7 +103,7 @@ def root_of_squares(a, b):
     return math.sqrt(total) if SMALL < total < LARGE else np.nan
 
 
-@kernel
+@inner
 def root_of_powers(a, b, r):
     """Return the r-th root of the sum of r-th powers; of parts of the greatest difference, so that none overflows."""
     greatest = greatest_gap(a, b)
@@ -146,22 +148,12 @@ def overlaps(values_a, offsets_a, values_b, offsets_b, out):
     for i in range(out.size):
         largest = max(largest, offsets_a[i + 1] - offsets_a[i])
     size = 1 << table_bits(largest)
-    table = np.empty(size, values_a.dtype)
+    table = np.empty(size, np.uint64)
     owner = np.full(size, NOBODY)
     for i in range(out.size):
-        bits = table_bits(offsets_a[i + 1] - offsets_a[i])
-        down = np.uint64(64 - bits)
-        mask = np.uint64((1 << bits) - 1)
-        for k in range(offsets_a[i], offsets_a[i + 1]):
-            slot = (np.uint64(values_a[k]) * TABLE_ODD) >> down
-            while owner[slot] == i:
-                slot = (slot + np.uint64(1)) & mask
-            owner[slot] = i
-            table[slot] = values_a[k]
-        shared = np.int64(0)
-        for k in range(offsets_b[i], offsets_b[i + 1]):
-            slot = (np.uint64(values_b[k]) * TABLE_ODD) >> down
-            while owner[slot] == i and table[slot] != values_b[k]:
-                slot = (slot + np.uint64(1)) & mask
-            shared += np.int64(owner[slot] == i)
-        out[i] = shared
+        stamp = i % STAMPS
+        if stamp == 0:
+            owner[:] = NOBODY
+        down, mask = enter_set(values_a, offsets_a[i], offsets_a[i + 1], stamp, table, owner)
+        size_b = offsets_b[i + 1] - offsets_b[i]
+        out[i] = spared(values_b, offsets_b[i], offsets_b[i + 1], stamp, table, owner, down, mask, size_b)

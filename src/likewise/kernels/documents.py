@@ -1,104 +1,155 @@
-"""Whole batches of documents: text to sets, and text straight to band keys without keeping the sets."""
+"""Whole batches of documents: text to sets, and text straight to band keys without keeping the sets.
+
+How text becomes shingles is a Recipe. What it says of the units (words, characters or tokens) and of stop words is part
+of its type, so that a kernel is compiled for one kind of units and holds no code for the others.
+"""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 
-from likewise.kernels import kernel
-from likewise.kernels.common_shingles import slot_of, without
+from likewise.kernels import inner, kernel
+from likewise.kernels.common_shingles import without
 from likewise.kernels.hashing import LOW32, U0, U1, U32, mix
+from likewise.kernels.hashtable import NOBODY, slot_of, table_bits
 from likewise.kernels.probe import meet, neighbours
-from likewise.kernels.sets import HUGE, NOBODY, distinct, numbered, table_bits
+from likewise.kernels.sets import HUGE, distinct, numbered
 from likewise.kernels.sketch import EMPTY, band_keys, fast_rounds, sketch_one
+from likewise.kernels.sorting import sort_values
 from likewise.kernels.stopwords import MOST_LANGUAGES, language_of, mark_short, stop_shingles
 from likewise.kernels.text import SHINGLE_BASE, U31, chars, digest_shingles, shingles, tokens, words
 
 NOTHING_COMMON = np.zeros(1, np.uint64)
-NO_WORDS = np.zeros(1, np.uint64)
+WORDS_PER_TWO_BYTES, TOKENS_PER_TWO_BYTES, CHARS_PER_TWO_BYTES = 1, 2, 3
+"""The most units that two bytes of text can make: two bytes may fold to three characters."""
 
 
-class Recipe(NamedTuple):
-    """How text becomes shingles: everything a kernel must know of a shingler. The tables are explained in text.py.
+class WordUnits(NamedTuple):
+    """Words, in lower case if `lower`; the tables are explained in text.py."""
 
-    `separator` is -1, or how tokens are told apart (see tokens in text.py), which then take the place of words.
-    `common` is a hash table of shingles to be left out (see common.py); one of size 1 is empty.
-    `stops`, `tongues` and `languages` make stop-word shingles (see stopwords.py) if the table is larger than 1; so are
-    words of at most so many `letters`, unless that is 0.
-    """
-
-    words: bool
-    k: int
-    whitespace: int
-    short: bool
-    bag: bool
     lower: bool
+    kinds: Any
+    folds: Any
+    expansions: Any
+    per_two_bytes: int = WORDS_PER_TWO_BYTES
+
+
+class CharUnits(NamedTuple):
+    """Characters; the tables, and the ways to treat white space, are explained in text.py."""
+
+    whitespace: int
     ascii_hashes: Any
     kinds: Any
     folds: Any
     expansions: Any
-    separator: int = -1
+    per_two_bytes: int = CHARS_PER_TWO_BYTES
+
+
+class TokenUnits(NamedTuple):
+    """Tokens, divided by a separator (see text.tokens)."""
+
+    separator: int
+    per_two_bytes: int = TOKENS_PER_TWO_BYTES
+
+
+class StopTable(NamedTuple):
+    """Stop words (see stopwords.py); words of up to `letters` letters are stop words too, unless that is 0."""
+
+    words: Any
+    tongues: Any
+    languages: int
+    letters: int
+
+
+class Recipe(NamedTuple):
+    """How text becomes shingles: everything a kernel must know of a shingler.
+
+    `units` is WordUnits, CharUnits or TokenUnits. `stops`, a StopTable or None, makes stop-word shingles of words.
+    `common` is a hash table of shingles to leave out (see common_shingles.py); one of size 1 is empty.
+    """
+
+    k: int
+    short: bool
+    bag: bool
+    units: Any
+    stops: Any = None
     common: Any = NOTHING_COMMON
-    stops: Any = NO_WORDS
-    tongues: Any = NO_WORDS
-    languages: int = 1
-    letters: int = 0
 
 
-@kernel
-def capacity(offsets, rows, recipe):
-    """Return the largest number of units that any of these documents can have."""
-    largest = 0
+def _write_words(data, start, stop, how, room, out):
+    return words(data, start, stop, how.lower, how.kinds, how.folds, how.expansions, room, out)
+
+
+def _write_chars(data, start, stop, how, room, out):
+    return chars(data, start, stop, how.ascii_hashes, how.whitespace, how.kinds, how.folds, how.expansions, out)
+
+
+def _write_tokens(data, start, stop, how, room, out):
+    return tokens(data, start, stop, how.separator, out)
+
+
+WRITERS = {WordUnits: _write_words, CharUnits: _write_chars, TokenUnits: _write_tokens}
+
+
+def document_units(data, start, stop, how, room, out):
+    """Write the units of one document; return how many there are. `room` is space to work in."""
+    return WRITERS[type(how)](data, start, stop, how, room, out)
+
+
+@overload(document_units, inline="always")
+def _document_units(data, start, stop, how, room, out):
+    return WRITERS[how.instance_class]
+
+
+def _all_shingles(data, start, stop, units, n, recipe, room, out):
+    return shingles(units, n, recipe.k, out)
+
+
+def _stop_shingles(data, start, stop, units, n, recipe, room, out):
+    stops = recipe.stops
+    if stops.letters > 0:
+        mark_short(data, start, stop, recipe.units.kinds, stops.letters, room)
+    language = np.int64(0)
+    if stops.languages > 1:
+        votes = np.empty(MOST_LANGUAGES, np.int64)
+        language = language_of(units, n, stops.words, stops.tongues, stops.languages, votes)
+    return stop_shingles(units, n, recipe.k, stops.words, stops.tongues, language, stops.letters > 0, room, out)
+
+
+def _chosen_shingles(data, start, stop, units, n, recipe, room, out):
+    writer = _all_shingles if recipe.stops is None else _stop_shingles
+    return writer(data, start, stop, units, n, recipe, room, out)
+
+
+@overload(_chosen_shingles, inline="always")
+def _choose_shingles(data, start, stop, units, n, recipe, room, out):
+    stops = recipe.types[recipe.fields.index("stops")]
+    return _all_shingles if isinstance(stops, types.NoneType) else _stop_shingles
+
+
+@inner
+def longest_of(offsets, rows):
+    """Return the number of bytes of the longest of these documents."""
+    longest = 0
     for row in rows:
-        largest = max(largest, offsets[row + 1] - offsets[row])
-    if recipe.words:
-        return largest // 2 + 1 if recipe.separator < 0 else largest + 1
-    return largest + largest // 2 + 1  # two bytes may fold to three characters
+        longest = max(longest, offsets[row + 1] - offsets[row])
+    return longest
 
 
-@kernel
-def document_units(data, start, stop, recipe, room, units):
-    """Write the units of one document; return how many there are.
-
-    `room` is space to work in; if the recipe has letters, it holds the flags of mark_short then.
-    """
-    if recipe.separator >= 0:
-        return tokens(data, start, stop, recipe.separator, units)
-    if recipe.words:
-        n = words(data, start, stop, recipe.lower, recipe.kinds, recipe.folds, recipe.expansions, room, units)
-        if recipe.letters > 0:
-            mark_short(data, start, stop, recipe.kinds, recipe.letters, room)
-        return n
-    return chars(
-        data,
-        start,
-        stop,
-        recipe.ascii_hashes,
-        recipe.whitespace,
-        recipe.kinds,
-        recipe.folds,
-        recipe.expansions,
-        units,
-    )
+@inner
+def working_space(units):
+    """Return how many 64-bit words a document of this many units needs to work in (see text.words)."""
+    return 2 * units + units // 4 + 32
 
 
-@kernel
-def document_shingles(units, n, recipe, flags, values):
-    """Write the shingles of one document, with repetitions; return how many there are.
-
-    `flags`: those of mark_short, if the recipe has letters.
-    """
-    if recipe.stops.size > 1:
-        language = 0
-        if recipe.languages > 1:
-            votes = np.empty(MOST_LANGUAGES, np.int64)
-            language = language_of(units, n, recipe.stops, recipe.tongues, recipe.languages, votes)
-        n = stop_shingles(
-            units, n, recipe.k, recipe.stops, recipe.tongues, language, recipe.letters > 0, flags, values
-        )  # fmt: skip
-    else:
-        n = shingles(units, n, recipe.k, values)
+@inner
+def document_shingles(data, start, stop, units, n, recipe, room, values):
+    """Write the shingles of one document, with repetitions; return how many there are."""
+    n = _chosen_shingles(data, start, stop, units, n, recipe, room, values)
     if recipe.short:
         for i in range(n):
             values[i] >>= U32
@@ -113,21 +164,22 @@ def set_documents(data, offsets, rows, recipe, values, set_offsets):
 
     Returns before the document that does not fit, with its offset left at -1: the caller gives more room.
     """
-    largest = capacity(offsets, rows, recipe)
+    largest = longest_of(offsets, rows) * recipe.units.per_two_bytes // 2 + 1
     units = np.empty(largest, np.uint64)
-    room = np.empty(2 * largest + largest // 4 + 32, np.uint64)
+    room = np.empty(working_space(largest), np.uint64)
     parts = np.empty(largest, np.uint64)
     size = 1 << 12
     table = np.empty(size, np.uint64)
     owner = np.full(size, NOBODY)
     counts = np.empty(size, np.uint64)
-    written = 0
+    written = np.int64(0)
     set_offsets[0] = 0
     set_offsets[1:] = -1
     for place in range(rows.size):
-        row = rows[place]
-        n = document_units(data, offsets[row], offsets[row + 1], recipe, room, units)
-        n = document_shingles(units, n, recipe, room, parts)
+        start = offsets[rows[place]]
+        stop = offsets[rows[place] + 1]
+        n = document_units(data, start, stop, recipe.units, room, units)
+        n = document_shingles(data, start, stop, units, n, recipe, room, parts)
         if written + n > values.size:
             break
         need = n if recipe.bag else min(n, HUGE)
@@ -144,7 +196,7 @@ def set_documents(data, offsets, rows, recipe, values, set_offsets):
     return written
 
 
-@kernel
+@inner
 def sketch_units(units, n, recipe, seeds, slots, signature, values, digest):
     """Do document_shingles, digest_shingles and sketch.fast together, for a document of at least k units.
 
@@ -178,19 +230,20 @@ def sketch_units(units, n, recipe, seeds, slots, signature, values, digest):
         value -= units[i] * gone
     digest[0] = mix(total)
     digest[1] = mix(other)
-    empty = 0
+    empty = np.int64(0)
     for i in range(t):
-        empty += slots[i] == EMPTY
+        empty += np.int64(slots[i] == EMPTY)
     if count > 4 * t and empty > 3 * t * np.exp(-count / t) + 10:
         # Emptier than so many different shingles would leave it: the rounds that follow need each of them only once.
-        values = np.sort(values[:count])
+        values = values[:count].copy()
+        sort_values(values, count)
         different = 1
         for i in range(1, count):
             if values[i] != values[different - 1]:
                 values[different] = values[i]
                 different += 1
         count = different
-    fast_rounds(values, count, 1, empty, seeds, slots, signature)
+    fast_rounds(values, count, np.int64(1), empty, seeds, slots, signature)
 
 
 @kernel
@@ -202,9 +255,9 @@ def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, d
     The neighbours of a sample (see probe.py) are written to `hits`. Returns how many documents were done — it stops
     before the one whose hits may not fit — and how many hits there are.
     """
-    largest = capacity(offsets, rows, recipe)
+    largest = longest_of(offsets, rows) * recipe.units.per_two_bytes // 2 + 1
     units = np.empty(largest, np.uint64)
-    room = np.empty(2 * largest + largest // 4 + 32, np.uint64)
+    room = np.empty(working_space(largest), np.uint64)
     parts = np.empty(largest, np.uint64)
     size = 1 << 12
     table = np.empty(size, np.uint64)
@@ -217,19 +270,20 @@ def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, d
     seen = np.full(sets, NOBODY)
     tally = np.zeros(sets, np.int32)
     met = np.empty(sets, np.int32)
-    stamp = 0
-    written = 0
+    stamp = np.int64(0)
+    written = np.int64(0)
+    plain = recipe.common.size == 1 and recipe.stops is None and not recipe.bag
     for place in range(rows.size):
         if probing and written + sets > hits.sample.size:
             return place, written
-        row = rows[place]
-        n = document_units(data, offsets[row], offsets[row + 1], recipe, room, units)
-        plain = recipe.common.size == 1 and recipe.stops.size == 1 and not recipe.bag
+        start = offsets[rows[place]]
+        stop = offsets[rows[place] + 1]
+        n = document_units(data, start, stop, recipe.units, room, units)
         if n >= recipe.k and method == 0 and plain:
             sketch_units(units, n, recipe, seeds, slots, signature, parts, digests[place])
             n = n - recipe.k + 1
         else:
-            n = document_shingles(units, n, recipe, room, parts)
+            n = document_shingles(data, start, stop, units, n, recipe, room, parts)
             digest_shingles(parts, n, seeds[0], digests[place])
             if n == 0:
                 digests[place] = 0
@@ -263,21 +317,25 @@ def survey_documents(data, offsets, rows, recipe, languages, sizes):
 
     The language is -1 if no shingle of the document begins with a stop word.
     """
-    largest = capacity(offsets, rows, recipe)
+    largest = longest_of(offsets, rows) * recipe.units.per_two_bytes // 2 + 1
     units = np.empty(largest, np.uint64)
-    room = np.empty(2 * largest + largest // 4 + 32, np.uint64)
+    room = np.empty(working_space(largest), np.uint64)
     votes = np.empty(MOST_LANGUAGES, np.int64)
+    stops = recipe.stops
     for place in range(rows.size):
-        row = rows[place]
-        n = document_units(data, offsets[row], offsets[row + 1], recipe, room, units)
+        start = offsets[rows[place]]
+        stop = offsets[rows[place] + 1]
+        n = document_units(data, start, stop, recipe.units, room, units)
+        if stops.letters > 0:
+            mark_short(data, start, stop, recipe.units.kinds, stops.letters, room)
         sizes[place] = n
         firsts = max(0, n - recipe.k + 1)
-        language = language_of(units, n, recipe.stops, recipe.tongues, recipe.languages, votes)
+        language = language_of(units, n, stops.words, stops.tongues, stops.languages, votes)
         found = False
         for i in range(firsts):
-            slot = slot_of(recipe.stops, units[i])
-            spoken = recipe.tongues[slot] >> np.uint64(max(language, 0))
-            if (recipe.stops[slot] != U0 and spoken & U1 != U0) or (recipe.letters > 0 and room[i] != U0):
+            slot = slot_of(stops.words, units[i])
+            spoken = stops.tongues[slot] >> np.uint64(max(language, 0))
+            if (stops.words[slot] != U0 and spoken & U1 != U0) or (stops.letters > 0 and room[i] != U0):
                 found = True
                 break
         languages[place] = max(language, 0) if found else -1

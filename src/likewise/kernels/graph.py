@@ -10,7 +10,9 @@ from likewise.kernels import kernel
 @kernel
 def components(n, left, right):
     """Label every node with the lowest node of its connected component."""
-    parent = np.arange(n)
+    parent = np.empty(n, np.int64)
+    for a in range(n):
+        parent[a] = a
     for p in range(left.size):
         a = left[p]
         b = right[p]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.kernels import kernel
+from likewise.kernels.hashtable import numbered_slot, table_bits
 from likewise.kernels.overlap import least_overlap
-from likewise.kernels.sets import TABLE_ODD, differing_bits, table_bits
+from likewise.kernels.sets import differing_bits
 
 
 @kernel
@@ -20,9 +21,7 @@ def enter(symbols, positions, start, stop, number, table, heads, nexts, entry_se
     mask = np.uint64(table.size - 1)
     for k in range(start, stop):
         token = symbols[k]
-        slot = (token * TABLE_ODD) >> down
-        while heads[slot] >= 0 and table[slot] != token:
-            slot = (slot + np.uint64(1)) & mask
+        slot = numbered_slot(token, table, heads, down, mask)
         entry = used[0]
         used[0] += 1
         if heads[slot] < 0:
@@ -77,12 +76,8 @@ def consult(
         size = query_sizes[x]
         n = 0
         for k in range(offsets[x], offsets[x + 1]):
-            token = symbols[k]
-            slot = (token * TABLE_ODD) >> down
-            while heads[slot] >= 0 and table[slot] != token:
-                slot = (slot + np.uint64(1)) & mask
             remaining = size - positions[k]
-            entry = heads[slot]
+            entry = heads[numbered_slot(symbols[k], table, heads, down, mask)]
             while entry >= 0:
                 facts[1] += 1
                 y = entry_sets[entry]
@@ -136,8 +131,6 @@ def move_heads(table, heads, new_table, new_heads):
     mask = np.uint64(new_table.size - 1)
     for i in range(table.size):
         if heads[i] >= 0:
-            slot = (table[i] * TABLE_ODD) >> down
-            while new_heads[slot] >= 0:
-                slot = (slot + np.uint64(1)) & mask
+            slot = numbered_slot(table[i], new_table, new_heads, down, mask)
             new_table[slot] = table[i]
             new_heads[slot] = heads[i]

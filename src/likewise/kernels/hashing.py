@@ -9,12 +9,13 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from likewise.kernels import config, kernel
+from likewise.kernels import config, inner, kernel
 
 U0 = np.uint64(0)
 U1 = np.uint64(1)
 U3 = np.uint64(3)
 U7 = np.uint64(7)
+U8 = np.uint64(8)
 U23 = np.uint64(23)
 U32 = np.uint64(32)
 U41 = np.uint64(41)
@@ -67,23 +68,27 @@ def mix_all(values, seed, out):
         out[i] = mix(np.uint64(values[i]) ^ seed)
 
 
-@kernel
-def absorb(h, block, length, byte):
-    """Take one more byte into the running state of hash_bytes: h, the block being filled, and the length so far."""
-    block |= np.uint64(byte) << ((length & U7) << U3)
-    length += U1
-    if length & U7 == U0:
-        return mix(h ^ block), U0, length
-    return h, block, length
+@inner
+def absorb(h, block, length, bytes_, size):
+    """Take up to four more bytes, the first one lowest, into the running state of hash_bytes.
+
+    The state is h, the block being filled, and the length so far; all arguments are uint64.
+    """
+    filled = length & U7
+    block |= bytes_ << (filled << U3)
+    length += size
+    if filled + size < U8:
+        return h, block, length
+    return mix(h ^ block), (bytes_ >> ((U7 - filled) << U3)) >> U8, length
 
 
-@kernel
+@inner
 def finish(h, block, length):
     """Close the running state of hash_bytes."""
     return mix(h ^ (block | ((length & U255) << U56)))
 
 
-@kernel
+@inner
 def hash_bytes(data, start, stop):
     """Hash the bytes data[start:stop] to 64 bits.
 
@@ -95,7 +100,7 @@ def hash_bytes(data, start, stop):
     block = np.uint64(0)
     length = np.uint64(0)
     for i in range(start, stop):
-        h, block, length = absorb(h, block, length, data[i])
+        h, block, length = absorb(h, block, length, np.uint64(data[i]), U1)
     return finish(h, block, length)
 
 
@@ -106,7 +111,7 @@ def hash_strings(data, offsets, out):
         out[i] = hash_bytes(data, offsets[i], offsets[i + 1])
 
 
-@kernel
+@inner
 def hash_separated(data):
     """Hash strings that each end with a zero byte."""
     count = 0
@@ -123,7 +128,7 @@ def hash_separated(data):
     return out
 
 
-@kernel
+@inner
 def four_bytes(data, at):
     """Return the signed number in four bytes, the lowest first."""
     low = np.int64(data[at]) | np.int64(data[at + 1]) << 8 | np.int64(data[at + 2]) << 16
@@ -131,7 +136,7 @@ def four_bytes(data, at):
     return low | (top - 256 if top >= 128 else top) << 24
 
 
-@kernel
+@inner
 def unpack_numbers(data, values, offsets):
     """Read lists of whole numbers as marshal writes them; return how many there are, or -1 if there is anything else.
 

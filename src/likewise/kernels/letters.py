@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likewise.kernels import kernel
+from likewise.kernels import inner, kernel
 from likewise.kernels.bits import ones
 
 TEXT, DATE, PHONE = 0, 1, 2
@@ -21,7 +21,7 @@ U1 = np.uint64(1)
 FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-@kernel
+@inner
 def common_letters(text, a, end_a, b, end_b, places, row):
     """Return the length of the longest common subsequence of two texts.
 
@@ -55,7 +55,7 @@ def common_letters(text, a, end_a, b, end_b, places, row):
     return row[n]
 
 
-@kernel
+@inner
 def ends_alike(text, a, end_a, b, end_b):
     """Tell whether the shorter of two texts is the end of the longer."""
     alike = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likewise.kernels import kernel
+from likewise.kernels import inner, kernel
 from likewise.kernels.hashing import mix
 
 FNV = np.uint64(0xCBF29CE484222325)
@@ -18,7 +18,7 @@ U0 = np.uint64(0)
 U1 = np.uint64(1)
 
 
-@kernel
+@inner
 def is_word(byte):
     """Tell whether a byte of folded text belongs to a word: a digit, a small letter, or part of another script."""
     return (48 <= byte <= NINE) or (97 <= byte <= 122) or byte >= 128
@@ -107,7 +107,7 @@ def bag(offsets, terms_, out_terms, out_counts, out_offsets):
     return n
 
 
-@kernel
+@inner
 def cut_of(scores, touched, n, k, cap, enough):
     """Return the score above which a row's candidates are taken: its k best, and all from `enough` up to `cap`."""
     plenty = 0
@@ -205,7 +205,7 @@ def cosines(offsets, terms_, weights, left, right):
     return out
 
 
-@kernel
+@inner
 def found_part(value, other, codes, offsets, tokens, rarity):
     """Return how much of a value's tokens, by rarity, occur in any field of another record, and how much there is."""
     found = 0.0

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.kernels import kernel
+from likewise.kernels import inner, kernel
 
 ODD = np.uint64(0x9E3779B1)
 LOW = np.uint64(2**32 - 1)
@@ -18,7 +18,7 @@ SHIFTS = 32
 """Cells of shift, along x and along y."""
 
 
-@kernel
+@inner
 def wrapped(angle):
     """Return an angle from −π to π."""
     return angle - TURN * np.round(angle / TURN)
@@ -96,7 +96,7 @@ def propose(first, last, maybe, counts, width, slots, keys, minutiae, owner, aft
     return written
 
 
-@kernel
+@inner
 def most_turned_alike(poses, hits):
     """Return how many votes there are at most in a cell of rotation, whatever their shift."""
     bins = np.zeros(2 * TURNS, np.int32)
@@ -109,7 +109,7 @@ def most_turned_alike(poses, hits):
     return most
 
 
-@kernel
+@inner
 def elect(poses, hits, cell, votes):
     """Return the votes in the fullest cell, and the mean rotation and shift of these; `votes` is all 0 and stays so."""
     n = hits.shape[0]
@@ -138,7 +138,7 @@ def elect(poses, hits, cell, votes):
     return most, np.arctan2(sine, cosine), x / most, y / most
 
 
-@kernel
+@inner
 def lies(poses, f, g):
     """Return the rotation that takes minutia f to minutia g, and where the centre of f's print then lies in g's."""
     rotation = poses[g, 2] - poses[f, 2]
@@ -148,7 +148,7 @@ def lies(poses, f, g):
     return rotation, x, y
 
 
-@kernel
+@inner
 def vote_cell(rotation, x, y, cell, grid):
     """Return the cell of a vote in one of eight grids, each shifted by half a cell along some of the three axes."""
     r = int(np.floor((rotation / TURN + 2) * TURNS + 0.5 * (grid & 1))) % TURNS
@@ -198,7 +198,7 @@ def verify(left, right, tries, poses, offsets, corners, corner_offsets, near, tu
         out[i, 2] = max(best, within(b, polygon, slack))
 
 
-@kernel
+@inner
 def move(a, rotation, x, y, out):
     """Turn minutiae about the centre of their print and shift them."""
     cosine, sine = np.cos(rotation), np.sin(rotation)
@@ -208,7 +208,7 @@ def move(a, rotation, x, y, out):
         out[m, 2] = a[m, 2] + rotation
 
 
-@kernel
+@inner
 def partners(moved, b, near, turned, partner):
     """Pair minutiae that agree, one with one, the best agreement first; return how many pairs there are."""
     partner[:] = -1
@@ -238,7 +238,7 @@ def partners(moved, b, near, turned, partner):
     return count
 
 
-@kernel
+@inner
 def fitted(a, b, partner, arm):
     """Return the rotation and shift that bring partners together best; directions count as points at arm's length."""
     n = 0
@@ -263,7 +263,7 @@ def fitted(a, b, partner, arm):
     return rotation, bx - cosine * ax + sine * ay, by - sine * ax - cosine * ay
 
 
-@kernel
+@inner
 def within(points, polygon, slack):
     """Count the points in a convex polygon, or no farther than `slack` beyond any of its sides."""
     count = 0

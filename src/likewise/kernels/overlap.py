@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.kernels import kernel
-from likewise.kernels.sets import NOBODY, STRIDE, TABLE_ODD, table_bits
+from likewise.kernels.hashtable import NOBODY, enter_set, spared, table_bits
 
-JACCARD, DICE, COSINE, OVERLAP, CONTAINMENT = 0, 1, 2, 3, 4
+JACCARD, DICE, COSINE, OVERLAP, CONTAINMENT, SUM = 0, 1, 2, 3, 4, 5
+"""Measures of similarity. SUM is the Jaccard similarity of bags whose union is the sum of the counts, at most 1/2."""
 
 
 @kernel
@@ -48,26 +49,14 @@ def shortest_partner(measure, p, q, threshold, size):
 
 
 @kernel
-def longest_partner(measure, p, q, threshold, size, limit):
-    """Return the greatest size, from `size` up to `limit`, of a set that one of `size` can reach the threshold with."""
-    low = size
-    high = max(size, limit)
-    while low < high:
-        middle = (low + high + 1) >> 1
-        if least_overlap(measure, p, q, threshold, size, middle) <= size:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-@kernel
 def similarity_of(measure, shared, a, b):
     """Return the similarity of sets of a and b elements, not both empty, that share so many."""
     if measure == JACCARD:
         return shared / (a + b - shared)
     if measure == DICE:
         return 2 * shared / (a + b)
+    if measure == SUM:
+        return shared / (a + b)
     if measure == OVERLAP:
         return shared / min(a, b) if min(a, b) > 0 else 0.0
     if measure == CONTAINMENT:
@@ -90,7 +79,7 @@ def verify_overlap(
         row = rows_a[left[k]]
         largest = max(largest, offsets_a[row + 1] - offsets_a[row])
     size = 1 << table_bits(largest)
-    table = np.empty(size, values_a.dtype)
+    table = np.empty(size, np.uint64)
     owner = np.full(size, NOBODY)
     down = np.uint64(0)
     mask = np.uint64(0)
@@ -101,30 +90,12 @@ def verify_overlap(
         stop_a = offsets_a[rows_a[a] + 1]
         start_b = offsets_b[rows_b[right[k]]]
         stop_b = offsets_b[rows_b[right[k]] + 1]
-        size_a = stop_a - start_a
         size_b = stop_b - start_b
-        least = least_overlap(measure, p, q, threshold, size_a, size_b)
+        least = least_overlap(measure, p, q, threshold, stop_a - start_a, size_b)
         out[k] = -1.0
         if a != last:
             last = a
-            bits = table_bits(size_a)
-            down = np.uint64(64 - bits)
-            mask = np.uint64((1 << bits) - 1)
-            for i in range(start_a, stop_a):
-                slot = (np.uint64(values_a[i]) * TABLE_ODD) >> down
-                while owner[slot] == a:
-                    slot = (slot + np.uint64(1)) & mask
-                owner[slot] = a
-                table[slot] = values_a[i]
-        spare = size_b - least
-        for start in range(start_b, min(start_b + STRIDE, stop_b)):
-            for i in range(start, stop_b, STRIDE):
-                token = values_b[i]
-                slot = (np.uint64(token) * TABLE_ODD) >> down
-                while owner[slot] == a and table[slot] != token:
-                    slot = (slot + np.uint64(1)) & mask
-                spare -= np.int64(owner[slot] != a)
-            if spare < 0:
-                break
+            down, mask = enter_set(values_a, start_a, stop_a, a, table, owner)
+        spare = spared(values_b, start_b, stop_b, a, table, owner, down, mask, size_b - least)
         if spare >= 0:
-            out[k] = similarity_of(measure, spare + least, size_a, size_b)
+            out[k] = similarity_of(measure, spare + least, stop_a - start_a, size_b)

@@ -6,74 +6,6 @@ import numpy as np
 
 from likewise.kernels import kernel
 
-DIGIT = 11
-RADIX = 1 << DIGIT
-DIGIT_MASK = np.uint64(RADIX - 1)
-MASK32 = np.uint32(RADIX - 1)
-
-
-@kernel
-def radix_argsort(keys, bits):
-    """Return the stable order of uint64 keys, of which only the low `bits` bits differ."""
-    n = keys.size
-    order = np.arange(n)
-    other = np.empty_like(order)
-    sorted_keys = keys.copy()
-    other_keys = np.empty_like(keys)
-    count = np.empty(RADIX, np.int64)
-    for shift in range(0, bits, DIGIT):
-        down = np.uint64(shift)
-        count[:] = 0
-        for i in range(n):
-            count[(sorted_keys[i] >> down) & DIGIT_MASK] += 1
-        total = 0
-        for digit in range(RADIX):
-            here = count[digit]
-            count[digit] = total
-            total += here
-        for i in range(n):
-            digit = (sorted_keys[i] >> down) & DIGIT_MASK
-            place = count[digit]
-            count[digit] = place + 1
-            other[place] = order[i]
-            other_keys[place] = sorted_keys[i]
-        order, other = other, order
-        sorted_keys, other_keys = other_keys, sorted_keys
-    return order
-
-
-@kernel
-def radix_sort32(keys):
-    """Return the stable order of uint32 keys, fewer than 2**31 of them, and the keys in that order."""
-    n = keys.size
-    order = np.empty(n, np.int32)
-    other = np.empty(n, np.int32)
-    sorted_keys = keys.copy()
-    other_keys = np.empty_like(keys)
-    for i in range(n):
-        order[i] = i
-    count = np.empty(RADIX, np.int64)
-    for shift in range(0, 32, DIGIT):
-        down = np.uint32(shift)
-        count[:] = 0
-        for i in range(n):
-            count[(keys[i] >> down) & MASK32] += 1
-        total = 0
-        for digit in range(RADIX):
-            here = count[digit]
-            count[digit] = total
-            total += here
-        for i in range(n):
-            key = sorted_keys[i]
-            digit = (key >> down) & MASK32
-            place = count[digit]
-            count[digit] = place + 1
-            other[place] = order[i]
-            other_keys[place] = key
-        order, other = other, order
-        sorted_keys, other_keys = other_keys, sorted_keys
-    return order, sorted_keys
-
 
 @kernel
 def label_equal(digests, order, first):
@@ -160,37 +92,27 @@ def heavy_buckets(sorted_keys, members, cap, fill, first, rest):
 
 
 @kernel
-def spell_out(left, right, similarity, members, offsets, out_left, out_right, out_similarity):
-    """Write a pair of rows for every pair of members of two similar groups (or of one), the earlier row first."""
-    count = 0
-    for p in range(left.size):
-        a = left[p]
-        b = right[p]
-        for x in range(offsets[a], offsets[a + 1]):
-            first = x + 1 if a == b else offsets[b]
-            for y in range(first, offsets[b + 1]):
-                out_left[count] = min(members[x], members[y])
-                out_right[count] = max(members[x], members[y])
-                out_similarity[count] = similarity[p]
-                count += 1
+def expand_pairs(
+    left, right, similarity, members, offsets, others, other_offsets, within, once, out_left, out_right, out_similarity
+):
+    """Write a pair of rows for every member of group left[p] and every member of group right[p]; return how many.
 
-
-@kernel
-def spell_all(left, right, similarity, members, offsets, others, other_offsets, within, once, out_left, out_right, out):
-    """Write a pair of rows for every member of group left[p] and of group right[p]; return how many there are.
-
-    `within`: both are groups of one collection. Of a group with itself, a pair is written `once` or from both sides; no
-    row is paired with itself.
+    `within`: both are groups of one collection, and no row is paired with itself. With `once` too, a pair of members of
+    one group is written once, not from both sides, and the earlier row of every pair comes first.
     """
     count = 0
     for p in range(left.size):
+        same = within and left[p] == right[p]
         for x in range(offsets[left[p]], offsets[left[p] + 1]):
-            same = within and left[p] == right[p]
-            for y in range(x + 1 if same and once else other_offsets[right[p]], other_offsets[right[p] + 1]):
+            first = x + 1 if same and once else other_offsets[right[p]]
+            for y in range(first, other_offsets[right[p] + 1]):
                 if same and x == y:
                     continue
-                out_left[count] = members[x]
-                out_right[count] = others[y]
-                out[count] = similarity[p]
+                a = members[x]
+                b = others[y]
+                turn = within and once and a > b
+                out_left[count] = b if turn else a
+                out_right[count] = a if turn else b
+                out_similarity[count] = similarity[p]
                 count += 1
     return count

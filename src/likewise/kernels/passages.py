@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.kernels import kernel
+from likewise.kernels import inner, kernel
 from likewise.kernels.documents import document_units
 from likewise.kernels.hashing import U1, mix
-from likewise.kernels.sets import TABLE_ODD, table_bits
+from likewise.kernels.hashtable import TABLE_ODD, table_bits
 from likewise.kernels.text import shingles, word_from
 
 WORK = 1 << 26
@@ -69,7 +69,7 @@ def placed_words(data, start, stop, kinds, folds, expansions, hashes, starts, en
     return n
 
 
-@kernel
+@inner
 def winnow(units, n, k, window, grams, values, places):
     """Choose the least of each `window` hashes of k words in a row; return how many different ones that makes.
 
@@ -101,7 +101,7 @@ def winnow(units, n, k, window, grams, values, places):
     return chosen
 
 
-@kernel
+@inner
 def longest_text(offsets):
     """Return the largest number of words that any of these documents can have."""
     largest = 0
@@ -120,7 +120,7 @@ def fingerprint_documents(data, offsets, recipe, window, words, word_offsets, va
     count = 0
     word_offsets[0] = 0
     for row in range(offsets.size - 1):
-        n = document_units(data, offsets[row], offsets[row + 1], recipe, room, words[at:])
+        n = document_units(data, offsets[row], offsets[row + 1], recipe.units, room, words[at:])
         more = winnow(words[at:], n, recipe.k, window, grams, values[count:], places[count:])
         for i in range(count, count + more):
             places[i] += at
@@ -130,7 +130,7 @@ def fingerprint_documents(data, offsets, recipe, window, words, word_offsets, va
     return count
 
 
-@kernel
+@inner
 def enter_grams(grams, count, bits, heads, nexts):
     """Put the suspect's runs of words in a hash table: heads[slot] is the first with its hash, nexts leads on."""
     down = np.uint64(64 - bits)
@@ -144,7 +144,7 @@ def enter_grams(grams, count, bits, heads, nexts):
         heads[slot] = i
 
 
-@kernel
+@inner
 def shared_runs(units, n, grams, bits, heads, nexts, other, m, least, room, limit, runs):
     """Write the runs of at least `least` words; return how many there are, and whether the work came to the limit.
 
@@ -181,13 +181,13 @@ def shared_runs(units, n, grams, bits, heads, nexts, other, m, least, room, limi
     return count, False
 
 
-@kernel
+@inner
 def is_within(a, b):
     """Tell whether passage a lies within passage b in both documents."""
     return a[0] >= b[0] and a[1] <= b[1] and a[2] >= b[2] and a[3] <= b[3]
 
 
-@kernel
+@inner
 def nearest_run(low, high, order, starts, others, sizes, used, now, gap, forward):
     """Return the run that goes on with a passage, forward or backward: the nearest within the gap; -1: there is none.
 
@@ -210,7 +210,7 @@ def nearest_run(low, high, order, starts, others, sizes, used, now, gap, forward
     return best
 
 
-@kernel
+@inner
 def join_runs(runs, n, m, length, gap, passages):
     """Put runs together that are close in both documents and in the same order; return how many passages that makes.
 
@@ -294,7 +294,7 @@ def join_runs(runs, n, m, length, gap, passages):
     return kept
 
 
-@kernel
+@inner
 def sources_with(prints, index, common, used, seen, stamp, candidates):
     """Write the sources that have one of these fingerprints, in order; return how many, and how many are common.
 
@@ -348,7 +348,7 @@ def find_passages(data, offsets, first, recipe, index, rules, used, cursor, out,
     passages = np.empty((256, 5), np.int64)
     written = 0
     for row in range(first, offsets.size - 1):
-        n = document_units(data, offsets[row], offsets[row + 1], recipe, room, units)
+        n = document_units(data, offsets[row], offsets[row + 1], recipe.units, room, units)
         if n < rules.length:
             continue
         mark = written

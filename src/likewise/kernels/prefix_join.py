@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from likewise.kernels import kernel
+from likewise.kernels import inner, kernel
+from likewise.kernels.hashtable import numbered_slot, table_bits
 from likewise.kernels.overlap import least_overlap
-from likewise.kernels.sets import TABLE_ODD, differing_bits, table_bits
+from likewise.kernels.sets import differing_bits
 
 LENGTH, PREFIX, POSITION, SUFFIX = 0, 1, 2, 3
 
@@ -26,12 +27,9 @@ def number_symbols(symbols, positions, offsets, first, prefix, table, numbers, o
             if positions[k] >= prefix[i]:
                 out[k] = -1
                 continue
-            token = symbols[k]
-            slot = (token * TABLE_ODD) >> down
-            while numbers[slot] >= 0 and table[slot] != token:
-                slot = (slot + np.uint64(1)) & mask
+            slot = numbered_slot(symbols[k], table, numbers, down, mask)
             if numbers[slot] < 0:
-                table[slot] = token
+                table[slot] = symbols[k]
                 numbers[slot] = count
                 count += 1
             out[k] = numbers[slot]
@@ -44,11 +42,7 @@ def look_up(symbols, table, numbers, out):
     down = np.uint64(64 - table_bits(table.size // 2))
     mask = np.uint64(table.size - 1)
     for k in range(symbols.size):
-        token = symbols[k]
-        slot = (token * TABLE_ODD) >> down
-        while numbers[slot] >= 0 and table[slot] != token:
-            slot = (slot + np.uint64(1)) & mask
-        out[k] = numbers[slot]
+        out[k] = numbers[numbered_slot(symbols[k], table, numbers, down, mask)]
 
 
 @kernel
@@ -86,7 +80,7 @@ def count_lists(numbered, counts):
             counts[numbered[k]] += 1
 
 
-@kernel
+@inner
 def not_before(sets, low, high, rank):
     """Return the first entry of a list, between low and high, whose set is not before `rank`."""
     if low == high or sets[low] >= rank:
@@ -100,7 +94,7 @@ def not_before(sets, low, high, rank):
     return low
 
 
-@kernel
+@inner
 def needs(measure, p, q, threshold, size, sizes, low, high, out):
     """out[c] = the least overlap of a set of `size` with one of sizes[c], for c from low to high."""
     for c in range(low, high):

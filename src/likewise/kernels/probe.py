@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.kernels import kernel
-from likewise.kernels.sets import HUGE, NOBODY, TABLE_ODD, distinct, table_bits
+from likewise.kernels import inner, kernel
+from likewise.kernels.hashtable import NOBODY, TABLE_ODD, owned_slot, slot_of, table_bits
+from likewise.kernels.sets import HUGE, distinct
 
 U0 = np.uint64(0)
 U1 = np.uint64(1)
@@ -49,34 +50,13 @@ class Hits(NamedTuple):
 @kernel
 def enter(values, entries, bits, down):
     """Put values in the hash table `entries`, a power of two of zeros, and in the filter."""
-    mask = np.uint64(entries.size - 1)
     for x in values:
         h = x * TABLE_ODD
         bits[h >> down] |= U1 << ((h >> U6) & U63)
-        slot = (h >> np.uint64(20)) & mask
-        while entries[slot] != U0 and entries[slot] != x:
-            slot = (slot + U1) & mask
-        entries[slot] = x
+        entries[slot_of(entries, x)] = x
 
 
-@kernel
-def slot_of(entries, x):
-    """Return where a value stands in `entries`, or where it would."""
-    mask = np.uint64(entries.size - 1)
-    slot = ((x * TABLE_ODD) >> np.uint64(20)) & mask
-    while entries[slot] != U0 and entries[slot] != x:
-        slot = (slot + U1) & mask
-    return slot
-
-
-@kernel
-def slots_of(entries, values, out):
-    """Write where each of these values stands in `entries`."""
-    for i in range(values.size):
-        out[i] = slot_of(entries, values[i])
-
-
-@kernel
+@inner
 def meet(values, n, sample, seen, tally, stamp, met):
     """Write the sets of the sample that have enough entered elements among these values; return how many.
 
@@ -115,7 +95,7 @@ def meetings(sample, looked):
     return total
 
 
-@kernel
+@inner
 def neighbours(values, n, sample, met, count, table, owner, stamp, room, document, hits, written):
     """Append those of the sets met whose similarity with the document reaches the threshold; return the new number.
 
@@ -133,10 +113,7 @@ def neighbours(values, n, sample, met, count, table, owner, stamp, room, documen
             continue
         shared = 0
         for i in range(first, first + own):
-            x = sample.values[i]
-            slot = (x * TABLE_ODD) >> down
-            while owner[slot] == stamp and table[slot] != x:
-                slot = (slot + U1) & mask
+            slot = owned_slot(sample.values[i], stamp, table, owner, down, mask)
             if owner[slot] == stamp:
                 shared += 1
         similarity = shared / (own + size - shared)
@@ -165,7 +142,7 @@ def probe_sets(values, offsets, sample, hits):
     table = np.empty(size, np.uint64)
     owner = np.full(size, NOBODY)
     room = np.empty(largest, np.uint64)
-    written = 0
+    written = np.int64(0)
     for i in range(offsets.size - 1):
         if written + sets > hits.sample.size:
             return i, written

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from likewise.kernels import kernel
+from likewise.kernels import inner, kernel
 from likewise.kernels.bits import ones
 from likewise.kernels.hashing import U0, U1, U32, hash_separated, mix, mix_all, unpack_numbers
+from likewise.kernels.hashtable import NOBODY, TABLE_ODD, enter_set, owned_slot, spared, table_bits
+from likewise.kernels.overlap import JACCARD, least_overlap
+from likewise.kernels.sorting import sort_values
 
-TABLE_ODD = np.uint64(0x9E3779B97F4A7C15)
-NOBODY = np.int32(-1)
 HUGE = 1 << 22
-STRIDE = 16
+"""A set of more values than this is sorted to find the distinct ones: a hash table would be larger than any cache."""
+
 U6 = np.uint64(6)
 U63 = np.uint64(63)
 
 
-@kernel
-def table_bits(n):
-    """Return log2 of a hash table's size that keeps n entries at most half full."""
-    bits = 4
-    while (1 << bits) < 2 * n:
-        bits += 1
-    return bits
-
-
-@kernel
+@inner
 def distinct(values, n, table, owner, stamp, out):
     """Write the distinct values in order of first appearance (of a HUGE set, sorted); return how many there are.
 
@@ -34,7 +27,8 @@ def distinct(values, n, table, owner, stamp, out):
     """
     count = 0
     if n > HUGE:
-        ordered = np.sort(values[:n])
+        ordered = values[:n].copy()
+        sort_values(ordered, n)
         for i in range(n):
             if i == 0 or ordered[i] != ordered[i - 1]:
                 out[count] = ordered[i]
@@ -44,49 +38,42 @@ def distinct(values, n, table, owner, stamp, out):
     down = np.uint64(64 - bits)
     mask = np.uint64((1 << bits) - 1)
     for i in range(n):
-        x = values[i]
-        slot = (np.uint64(x) * TABLE_ODD) >> down
-        while True:
-            if owner[slot] != stamp:
-                owner[slot] = stamp
-                table[slot] = x
-                out[count] = x
-                count += 1
-                break
-            if table[slot] == x:
-                break
-            slot = (slot + np.uint64(1)) & mask
+        x = np.uint64(values[i])
+        slot = owned_slot(x, stamp, table, owner, down, mask)
+        if owner[slot] != stamp:
+            owner[slot] = stamp
+            table[slot] = x
+            out[count] = x
+            count += 1
     return count
 
 
-@kernel
+@inner
 def numbered(values, n, table, owner, counts, stamp, out):
     """Turn a bag into a set: copy c of x becomes mix(x) + c; Jaccard of such sets is Σ min / Σ max of the counts."""
     bits = table_bits(n)
     down = np.uint64(64 - bits)
     mask = np.uint64((1 << bits) - 1)
     for i in range(n):
-        x = values[i]
-        slot = (np.uint64(x) * TABLE_ODD) >> down
-        while owner[slot] == stamp and table[slot] != x:
-            slot = (slot + np.uint64(1)) & mask
+        x = np.uint64(values[i])
+        slot = owned_slot(x, stamp, table, owner, down, mask)
         if owner[slot] != stamp:
             owner[slot] = stamp
             table[slot] = x
-            counts[slot] = np.uint64(0)
-        out[i] = mix(np.uint64(x)) + counts[slot]
-        counts[slot] += np.uint64(1)
+            counts[slot] = U0
+        out[i] = mix(x) + counts[slot]
+        counts[slot] += U1
     return n
 
 
-@kernel
+@inner
 def distinct_sets(values, offsets, out, out_offsets):
     """Drop the repeated values of every set of a ragged array; return how many values are left in all."""
     largest = 0
     for i in range(offsets.size - 1):
         largest = max(largest, offsets[i + 1] - offsets[i])
     size = 1 << table_bits(min(largest, HUGE))
-    table = np.empty(size, out.dtype)
+    table = np.empty(size, np.uint64)
     owner = np.full(size, NOBODY)
     written = 0
     out_offsets[0] = 0
@@ -109,7 +96,7 @@ def bitmaps(values, offsets, out):
             out[i, bit >> U6] |= U1 << (bit & U63)
 
 
-@kernel
+@inner
 def differing_bits(a, b):
     """Count the bits in which two bitmaps differ; LLVM knows the idiom and takes the instruction for it."""
     total = 0
@@ -119,62 +106,41 @@ def differing_bits(a, b):
 
 
 @kernel
-def verify(left, right, values, offsets, maps, threshold, out):
-    """out[p] = Jaccard similarity of the sets left[p] and right[p], exact if it is ≥ threshold, else -1.
+def verify(left, right, values, offsets, maps, p, q, out):
+    """out[k] = Jaccard similarity of the sets left[k] and right[k] if it reaches the threshold p/q, else -1.
 
     Pairs come grouped by `left`: its set is put in a hash table once, and each partner is looked up in it until the
     misses rule the threshold out.
     """
     largest = 0
-    for p in range(left.size):
-        largest = max(largest, offsets[left[p] + 1] - offsets[left[p]])
+    for k in range(left.size):
+        largest = max(largest, offsets[left[k] + 1] - offsets[left[k]])
     size = 1 << table_bits(largest)
-    table = np.empty(size, values.dtype)
+    table = np.empty(size, np.uint64)
     owner = np.full(size, NOBODY)
-    down = np.uint64(0)
-    mask = np.uint64(0)
+    down = U0
+    mask = U0
     last = np.int64(-1)
-    for p in range(left.size):
-        a = np.int64(left[p])
-        b = np.int64(right[p])
+    for k in range(left.size):
+        a = np.int64(left[k])
+        b = np.int64(right[k])
         size_a = offsets[a + 1] - offsets[a]
         size_b = offsets[b + 1] - offsets[b]
-        # An overlap below `least` cannot reach the threshold; one less, against rounding: the test at the end is exact.
-        least = np.int64(np.ceil(threshold / (1.0 + threshold) * (size_a + size_b))) - 1
-        out[p] = -1.0
+        least = least_overlap(JACCARD, p, q, 0.0, size_a, size_b)
+        out[k] = -1.0
         if min(size_a, size_b) < least:
             continue
-        # Each differing bit of the bitmaps stands for at least one element that only one of the sets has.
+        # Each differing bit of the bitmaps is at least one element that only one of the sets has.
         if size_a + size_b - differing_bits(maps[a], maps[b]) < 2 * least:
             continue
         if a != last:
             last = a
-            bits = table_bits(size_a)
-            down = np.uint64(64 - bits)
-            mask = np.uint64((1 << bits) - 1)
-            for i in range(offsets[a], offsets[a + 1]):
-                slot = (np.uint64(values[i]) * TABLE_ODD) >> down
-                while owner[slot] == a:
-                    slot = (slot + np.uint64(1)) & mask
-                owner[slot] = a
-                table[slot] = values[i]
-        # Every STRIDE-th element first: documents often share their beginning (a licence, a header) and nothing else.
-        spare = size_b - least
-        for start in range(offsets[b], min(offsets[b] + STRIDE, offsets[b + 1])):
-            for i in range(start, offsets[b + 1], STRIDE):
-                x = values[i]
-                slot = (np.uint64(x) * TABLE_ODD) >> down
-                while owner[slot] == a and table[slot] != x:
-                    slot = (slot + np.uint64(1)) & mask
-                spare -= np.int64(owner[slot] != a)
-            if spare < 0:
-                break
+            down, mask = enter_set(values, offsets[a], offsets[a + 1], a, table, owner)
+        spare = spared(values, offsets[b], offsets[b + 1], a, table, owner, down, mask, size_b - least)
         if spare >= 0:
             shared = spare + least
             union = size_a + size_b - shared
-            similarity = shared / union if union > 0 else 1.0
-            if similarity >= threshold:
-                out[p] = similarity
+            out[k] = shared / union if union > 0 else 1.0
 
 
 @kernel
@@ -191,20 +157,21 @@ def digest_sets(values, offsets, out):
         out[i, 1] = mix(b)
 
 
-@kernel
+@inner
 def numbered_sets(values, offsets, out, out_offsets):
     """Number the repeated values of every bag of a ragged array; return how many values there are in all."""
     largest = 0
     for i in range(offsets.size - 1):
         largest = max(largest, offsets[i + 1] - offsets[i])
     size = 1 << table_bits(largest)
-    table = np.empty(size, out.dtype)
+    table = np.empty(size, np.uint64)
     owner = np.full(size, NOBODY)
     counts = np.empty(size, np.uint64)
-    out_offsets[:] = offsets
+    out_offsets[0] = offsets[0]
     for i in range(offsets.size - 1):
         start = offsets[i]
         n = offsets[i + 1] - start
+        out_offsets[i + 1] = offsets[i + 1]
         numbered(values[start : start + n], n, table, owner, counts, i, out[start:])
     return values.size
 

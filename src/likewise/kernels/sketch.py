@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from likewise.kernels import kernel
+from likewise.kernels import inner, kernel
 from likewise.kernels.hashing import LOW32, STREAM_ODD, U32, WORD_SEED, mix
 
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-@kernel
-def fast(values, n, seeds, slots, signature):
+@inner
+def fast_rounds(values, n, first, empty, seeds, slots, signature):
     """Fast Similarity Sketching (Dahlgaard, Knudsen, Thorup 2017): O(n + t log t) for t slots.
 
-    In round j every element x gives u = mix(x ^ seeds[j]). In the first t rounds u's high 32 bits choose the slot,
+    In round j every element x gives u = mix(x ^ seeds[j]). In the first t rounds the high 32 bits of u choose the slot,
     (high · t) >> 32; in round t + i the slot is i. Each slot keeps the lowest pair (round, low 32 bits of u). Rounds
-    go on until every slot has something: 2t of them at the most. The signature is the low 32 bits.
+    go on until no slot is empty, 2t of them at most. The signature is the low 32 bits.
+
+    `slots` are as the rounds before `first` left them, with `empty` of them still EMPTY.
     """
-    slots[: signature.size] = EMPTY
-    fast_rounds(values, n, 0, signature.size, seeds, slots, signature)
-
-
-@kernel
-def fast_rounds(values, n, first, empty, seeds, slots, signature):
-    """Go through the rounds of `fast` from `first` on, with `empty` slots still to fill, and write the signature."""
     t = signature.size
-    size = np.uint32(t)
+    size = np.uint64(np.uint32(t))
     for j in range(first, 2 * t):
         if empty == 0:
             break
@@ -35,7 +30,7 @@ def fast_rounds(values, n, first, empty, seeds, slots, signature):
         if j < t:
             for i in range(n):
                 u = mix(np.uint64(values[i]) ^ seed)
-                slot = (np.uint64(np.uint32(u >> U32)) * np.uint64(size)) >> U32
+                slot = (np.uint64(np.uint32(u >> U32)) * size) >> U32
                 value = level | (u & LOW32)
                 old = slots[slot]
                 slots[slot] = min(old, value)
@@ -50,11 +45,10 @@ def fast_rounds(values, n, first, empty, seeds, slots, signature):
         signature[i] = np.uint32(slots[i] & LOW32)
 
 
-@kernel
+@inner
 def classic(values, n, seeds, slots, signature):
-    """Minhash with one function a slot: signature[i] = min over x of mix(x ^ seeds[i]) >> 32. O(n · t)."""
+    """Minhash with one function per slot: signature[i] = min over x of mix(x ^ seeds[i]) >> 32. O(n · t)."""
     t = signature.size
-    slots[:t] = EMPTY
     for i in range(n):
         x = np.uint64(values[i])
         for j in range(t):
@@ -66,10 +60,12 @@ def classic(values, n, seeds, slots, signature):
 @kernel
 def sketch_one(values, n, method, seeds, slots, signature):
     """Sketch one set by method 0 (fast) or 1 (classic); an empty set gets the highest value in every slot."""
+    t = signature.size
+    slots[:t] = EMPTY
     if n == 0:
         signature[:] = np.uint32(0xFFFFFFFF)
     elif method == 0:
-        fast(values, n, seeds, slots, signature)
+        fast_rounds(values, n, np.int64(0), np.int64(t), seeds, slots, signature)
     else:
         classic(values, n, seeds, slots, signature)
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from likewise.kernels import kernel
-from likewise.kernels.common_shingles import slot_of
+from likewise.kernels import inner
 from likewise.kernels.hashing import U0, U1, mix
+from likewise.kernels.hashtable import slot_of
 from likewise.kernels.text import MARK, OTHER, SHINGLE_BASE, SHORT_SEED, SOLO, SPACE, decode
 
 MOST_LANGUAGES = 64
 
 
-@kernel
+@inner
 def language_of(units, n, stops, tongues, languages, votes):
     """Return the language with most stop words among the units; of several, the first; -1 if there is no stop word."""
     votes[:languages] = 0
@@ -34,7 +34,7 @@ def language_of(units, n, stops, tongues, languages, votes):
     return best if votes[best] > 0 else -1
 
 
-@kernel
+@inner
 def mark_short(data, start, stop, kinds, letters, flags):
     """Write for every word, told apart as in text.words, 1 if it has at most so many letters, else 0; return how many.
 
@@ -62,7 +62,7 @@ def mark_short(data, start, stop, kinds, letters, flags):
     return n
 
 
-@kernel
+@inner
 def stop_shingles(units, n, k, stops, tongues, language, marked, flags, out):
     """Hash every run of k units that begins with a stop word, as text.shingles does; return how many there are.
 

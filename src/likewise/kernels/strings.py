@@ -10,9 +10,9 @@ import numpy as np
 
 from likewise.kernels import kernel
 from likewise.kernels.hashing import U32, mix
-from likewise.kernels.sets import TABLE_ODD, table_bits
+from likewise.kernels.hashtable import TABLE_ODD, table_bits
+from likewise.kernels.sorting import FEW, is_before, sort_pairs
 
-FEW = 24
 U16 = np.uint64(16)
 U48 = np.uint64(48)
 U58 = np.uint64(58)
@@ -70,31 +70,6 @@ def add_counts(counts, more):
 
 
 @kernel
-def comes_before(key_a, token_a, key_b, token_b):
-    """Tell whether symbol a is before symbol b: the rarer one is, then the one with the lower hash."""
-    return key_a < key_b or (key_a == key_b and token_a < token_b)
-
-
-@kernel
-def sort_symbols(keys, tokens, n):
-    """Sort the first n symbols by their keys, then tokens."""
-    if n > FEW:
-        order = np.argsort(keys[:n])
-        keys[:n] = keys[:n][order]
-        tokens[:n] = tokens[:n][order]
-    for i in range(1, n):
-        key = keys[i]
-        token = tokens[i]
-        j = i - 1
-        while j >= 0 and comes_before(key, token, keys[j], tokens[j]):
-            keys[j + 1] = keys[j]
-            tokens[j + 1] = tokens[j]
-            j -= 1
-        keys[j + 1] = key
-        tokens[j + 1] = token
-
-
-@kernel
 def strings(values, offsets, rows, prefix, counts, least, symbols, positions, out_offsets):
     """Write the strings of these sets: the symbols of their first `prefix[i]` positions that were counted at least
     `least` times.
@@ -113,7 +88,7 @@ def strings(values, offsets, rows, prefix, counts, least, symbols, positions, ou
         start = offsets[rows[r]]
         size = offsets[rows[r] + 1] - start
         p = prefix[r]
-        n = 0
+        n = np.int64(0)
         few = p <= FEW
         for j in range(start, start + size):
             token = np.uint64(values[j])
@@ -125,11 +100,11 @@ def strings(values, offsets, rows, prefix, counts, least, symbols, positions, ou
                 n += 1
                 continue
             if n == p:
-                if not comes_before(key, token, keys[n - 1], tokens[n - 1]):
+                if not is_before(key, token, keys[n - 1], tokens[n - 1]):
                     continue
                 n -= 1
             place = n
-            while place > 0 and comes_before(key, token, keys[place - 1], tokens[place - 1]):
+            while place > 0 and is_before(key, token, keys[place - 1], tokens[place - 1]):
                 keys[place] = keys[place - 1]
                 tokens[place] = tokens[place - 1]
                 place -= 1
@@ -137,7 +112,7 @@ def strings(values, offsets, rows, prefix, counts, least, symbols, positions, ou
             tokens[place] = token
             n += 1
         if not few:
-            sort_symbols(keys, tokens, n)
+            sort_pairs(keys, tokens, n, p)
         for j in range(min(p, size)):
             if keys[j] >> U48 >= least:
                 symbols[written] = tokens[j]

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from likewise.kernels import kernel
+from likewise.kernels import inner
 from likewise.kernels.hashing import (
     U0,
     U1,
     U3,
     U7,
+    U8,
     U56,
     WORD_SEED,
     absorb,
@@ -31,7 +32,8 @@ COLLAPSE, KEEP, REMOVE = 0, 1, 2
 END = np.uint8(0x1F)
 U2 = np.uint64(2)
 U4 = np.uint64(4)
-U8 = np.uint64(8)
+U16 = np.uint64(16)
+U24 = np.uint64(24)
 U31 = np.uint64(31)
 U63 = np.uint64(63)
 TOPS = np.uint64(0x8080808080808080)  # the highest bit of each of eight bytes
@@ -42,7 +44,7 @@ SHINGLE_BASE = np.uint64(0x9FB21C651E98DF25)
 SHORT_SEED = np.uint64(0x2545F4914F6CDD1D)
 
 
-@kernel
+@inner
 def decode(data, i):
     """Return the code point that starts at byte i, and the position of the next one (the text is valid UTF-8)."""
     c = np.int64(data[i])
@@ -57,24 +59,29 @@ def decode(data, i):
     return ((c & 0x07) << 18) | (second << 12) | (third << 6) | (np.int64(data[i + U3]) & 0x3F), i + U4
 
 
-@kernel
+@inner
 def absorb_point(h, block, length, point):
     """Take one more code point, as UTF-8, into the running state of hashing.hash_bytes."""
+    last = np.uint64(0x80 | (point & 0x3F))
     if point < 0x80:
-        return absorb(h, block, length, point)
+        return absorb(h, block, length, np.uint64(point), U1)
+    middle = np.uint64(0x80 | ((point >> 6) & 0x3F))
     if point < 0x800:
-        h, block, length = absorb(h, block, length, 0xC0 | (point >> 6))
+        first = np.uint64(0xC0 | (point >> 6))
+        code = first | (last << U8)
+        size = U2
+    elif point < 0x10000:
+        first = np.uint64(0xE0 | (point >> 12))
+        code = first | (middle << U8) | (last << U16)
+        size = U3
     else:
-        if point < 0x10000:
-            h, block, length = absorb(h, block, length, 0xE0 | (point >> 12))
-        else:
-            h, block, length = absorb(h, block, length, 0xF0 | (point >> 18))
-            h, block, length = absorb(h, block, length, 0x80 | ((point >> 12) & 0x3F))
-        h, block, length = absorb(h, block, length, 0x80 | ((point >> 6) & 0x3F))
-    return absorb(h, block, length, 0x80 | (point & 0x3F))
+        first = np.uint64(0xF0 | (point >> 18)) | (np.uint64(0x80 | ((point >> 12) & 0x3F)) << U8)
+        code = first | (middle << U16) | (last << U24)
+        size = U4
+    return absorb(h, block, length, code, size)
 
 
-@kernel
+@inner
 def fold_ascii(source, lower, out):
     """Copy bytes: letters (made lower-case if `lower`), digits, _ and bytes beyond ASCII stay, others become 0.
 
@@ -92,7 +99,7 @@ def fold_ascii(source, lower, out):
     return top >= BEYOND
 
 
-@kernel
+@inner
 def find_runs(folded, size, out):
     """Write the start and the end of every run of bytes that are not 0; return how many numbers were written.
 
@@ -117,7 +124,7 @@ def find_runs(folded, size, out):
     return count
 
 
-@kernel
+@inner
 def word_from(data, i, stop, kinds, folds, expansions):
     """Hash the word that starts at byte i, or pass over one character that starts no word.
 
@@ -139,16 +146,16 @@ def word_from(data, i, stop, kinds, folds, expansions):
         solo |= kind == SOLO
         folded = folds[point]
         if folded >= 0:
-            h, block, length = absorb_point(h, block, length, folded)
+            h, block, length = absorb_point(h, block, length, np.int64(folded))
         else:
             for part in expansions[-folded]:
                 if part != 0:
-                    h, block, length = absorb_point(h, block, length, part)
+                    h, block, length = absorb_point(h, block, length, np.int64(part))
         i = after
     return finish(h, block, length), length > U0, i
 
 
-@kernel
+@inner
 def eight_bytes(folded, i):
     """Return the eight bytes from byte i on, the first one lowest."""
     index = i >> U3
@@ -156,7 +163,7 @@ def eight_bytes(folded, i):
     return (folded[index] >> down) | ((folded[index + U1] << U1) << (U63 - down))
 
 
-@kernel
+@inner
 def hash_run(folded, i, length):
     """Return hash_bytes of the `length` bytes from byte i on."""
     v = eight_bytes(folded, i)
@@ -172,7 +179,7 @@ def hash_run(folded, i, length):
     return finish(h, v & ((U1 << (left << U3)) - U1), length)
 
 
-@kernel
+@inner
 def may_be_beyond(folded, i, length):
     """Tell whether the bytes from byte i on, or at most seven behind them, hold one beyond ASCII."""
     tops = eight_bytes(folded, i)
@@ -181,7 +188,7 @@ def may_be_beyond(folded, i, length):
     return tops & TOPS != U0
 
 
-@kernel
+@inner
 def words(data, start, stop, lower, kinds, folds, expansions, room, out):
     """Write hash_bytes of every word, folded, to `out`; return how many there are.
 
@@ -220,7 +227,7 @@ def words(data, start, stop, lower, kinds, folds, expansions, room, out):
     return n
 
 
-@kernel
+@inner
 def chars(data, start, stop, ascii_hashes, whitespace, kinds, folds, expansions, out):
     """Write mix(WORD_SEED ^ code point) of every character, folded, to `out`; return how many there are.
 
@@ -264,7 +271,7 @@ def chars(data, start, stop, ascii_hashes, whitespace, kinds, folds, expansions,
     return n
 
 
-@kernel
+@inner
 def tokens(data, start, stop, separator, out):
     """Write one hash for every token; return how many there are.
 
@@ -293,13 +300,13 @@ def tokens(data, start, stop, separator, out):
     return n
 
 
-@kernel
+@inner
 def is_blank(byte):
     """Tell whether a byte is a blank, a tab, or the end of a line."""
     return byte == 32 or (9 <= byte <= 13)
 
 
-@kernel
+@inner
 def shingles(units, n, k, out):
     """Hash every run of k units, u[0]·B^(k-1) + … + u[k-1] mod 2**64, rolling; return how many there are.
 
@@ -324,7 +331,7 @@ def shingles(units, n, k, out):
     return n - k + 1
 
 
-@kernel
+@inner
 def digest_shingles(values, n, seed, out):
     """Fingerprint a document's shingles, counted but in any order, with 128 bits: equal fingerprint, similarity 1.
 

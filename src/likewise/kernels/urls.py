@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from likewise.kernels import kernel
-from likewise.kernels.common_shingles import slot_of
+from likewise.kernels import inner, kernel
 from likewise.kernels.hashing import U0, WORD_SEED, absorb, finish, hash_bytes, mix
+from likewise.kernels.hashtable import slot_of
 
 BIGRAM_SEED = np.uint64(0xA0761D6478BD642F)
 ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -15,19 +15,19 @@ MOST_TOKENS = 256
 SLASH, QUESTION, HASH, COLON, DOT, PERCENT, BACKSLASH = 47, 63, 35, 58, 46, 37, 92
 
 
-@kernel
+@inner
 def lower(byte):
     """Return a capital letter as a small one, another byte as it is."""
     return byte + 32 if 65 <= byte <= 90 else byte
 
 
-@kernel
+@inner
 def is_letter(byte):
     """Tell whether a byte belongs to a token: a letter, or a byte of a character beyond ASCII."""
     return byte >= 128 or 97 <= byte <= 122 or 65 <= byte <= 90
 
 
-@kernel
+@inner
 def hex_digit(byte):
     """Return the value of a hexadecimal digit, or -1."""
     if 48 <= byte <= 57:
@@ -36,7 +36,7 @@ def hex_digit(byte):
     return byte - 87 if 97 <= byte <= 102 else -1
 
 
-@kernel
+@inner
 def scheme_end(data, start, stop):
     """Return where the scheme ends, behind its '://' (or a leading '//'), or `start` if there is none."""
     if start + 1 < stop and data[start] == SLASH and data[start + 1] == SLASH:
@@ -50,7 +50,7 @@ def scheme_end(data, start, stop):
     return start
 
 
-@kernel
+@inner
 def host_end(data, start, stop):
     """Return where the authority that begins at `start` ends."""
     for i in range(start, stop):
@@ -59,7 +59,7 @@ def host_end(data, start, stop):
     return stop
 
 
-@kernel
+@inner
 def tokens_begin(data, start, stop, host):
     """Return where the tokens of a URL begin: at its host, without what stands before an @ there, or behind it."""
     begin = scheme_end(data, start, stop)
@@ -74,7 +74,7 @@ def tokens_begin(data, start, stop, host):
     return begin
 
 
-@kernel
+@inner
 def token_hashes(data, start, stop, words, out):
     """Hash the tokens of a URL, small letters only, those in the table `words` left out; return how many there are.
 
@@ -112,7 +112,7 @@ def token_hashes(data, start, stop, words, out):
         at += step
 
 
-@kernel
+@inner
 def bigrams(tokens, count, way, out):
     """Hash the pairs of neighbouring tokens with their place: from the start (1), from the end (2), or without (0).
 
@@ -144,7 +144,7 @@ def shingle_urls(data, offsets, rows, host, way, words, values, out_offsets):
     return rows.size
 
 
-@kernel
+@inner
 def common_scheme(data, start, stop):
     """Return the length of a scheme 'http', 'https' or 'ftp' that ends before `stop`, or 0."""
     size = stop - start
@@ -159,7 +159,7 @@ def common_scheme(data, start, stop):
     return size
 
 
-@kernel
+@inner
 def canonize_one(data, start, stop, out, at):
     """Write a URL in its canonical form if that is easy; return where it ends, or -1 if Python must look at it."""
     begin = scheme_end(data, start, stop)
@@ -245,7 +245,7 @@ def host_spans(data, offsets, starts, stops):
         stops[r] = host_end(data, i + 2, offsets[r + 1])
 
 
-@kernel
+@inner
 def same_bytes(a, start, size, b, begin):
     """Tell whether two runs of bytes of the same length are equal."""
     for i in range(size):  # noqa: SIM110

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likewise.kernels import kernel
+from likewise.kernels import inner, kernel
 from likewise.kernels.bits import ones
 
 ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -97,7 +97,7 @@ def fill_buckets(keys, shift, ends, rows, ordered):
     return pairs
 
 
-@kernel
+@inner
 def is_first(words, i, j, starts, lengths, chosen):
     """Tell whether the chosen groups are the first ones in which two rows agree."""
     found = 0
@@ -117,7 +117,7 @@ def is_first(words, i, j, starts, lengths, chosen):
     return True
 
 
-@kernel
+@inner
 def hold(seen, rows, first, end, held):
     """Copy the bits of the rows of a bucket, word by word."""
     for w in range(seen.shape[1]):
@@ -125,7 +125,7 @@ def hold(seen, rows, first, end, held):
             held[w, x - first] = seen[rows[x], w]
 
 
-@kernel
+@inner
 def nearest_held(held, x, size, width, apart):
     """Write in how many bits each later row of a bucket differs from row x; return the least of them."""
     for y in range(x + 1, size):

@@ -23,7 +23,8 @@ from likewise.base.parallel import in_order
 from likewise.errors import InputError
 from likewise.io.workspace import write_array
 from likewise.kernels.graph import components
-from likewise.kernels.pairs import heavy_buckets, radix_argsort, radix_sort32, scan_band
+from likewise.kernels.pairs import heavy_buckets, scan_band
+from likewise.kernels.sorting import radix_argsort, radix_sort32
 from likewise.search.band_keys import Keys
 
 PAIRS_AN_ITEM = 100

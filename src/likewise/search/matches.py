@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Hashes, Ints
 from likewise.base.copies import Groups
 from likewise.families.banding import Banding
-from likewise.kernels.pairs import spell_out
+from likewise.kernels.pairs import expand_pairs
 from likewise.search.band_keys import Keys
 from likewise.search.candidates import pair_order
 
@@ -126,7 +126,8 @@ def listed_pairs(
     both_left = np.concatenate([left, whole])
     both_right = np.concatenate([right, whole])
     both = np.concatenate([matches.similarity, np.full(len(whole), same)])
-    spell_out(both_left, both_right, both, members, offsets, out_left, out_right, out_similarity)
+    out = True, True, out_left, out_right, out_similarity
+    expand_pairs(both_left, both_right, both, members, offsets, members, offsets, *out)
     if len(stars):
         copies = np.flatnonzero(np.isin(groups.of, stars))
         copies = copies[groups.first[groups.of[copies]] != copies]

@@ -15,6 +15,7 @@ from likewise.base.parallel import in_order
 from likewise.io.workspace import write_array
 from likewise.kernels.graph import components
 from likewise.kernels.sets import bitmaps, verify
+from likewise.search.exact.bounds import least_fraction
 from likewise.search.items import Items
 
 BATCH = 1 << 16
@@ -41,8 +42,10 @@ def similarities(
     for _ in in_order(draw, range(0, len(sets), SETS), threads):
         pass
 
+    p, q = least_fraction(threshold)
+
     def check(cut: slice) -> int:
-        verify(left[cut], right[cut], sets.values, sets.offsets, maps, threshold, out[cut])
+        verify(left[cut], right[cut], sets.values, sets.offsets, maps, p, q, out[cut])
         return len(out[cut])
 
     cuts = [slice(start, start + BATCH) for start in range(0, len(left), BATCH)]

@@ -84,7 +84,7 @@ class Shingler:
 
     def chunk_sets(self, chunk: TextChunk, rows: Ints, common: Hashes | None = None) -> Sets:
         """Shingle these rows of a chunk; the shingles in the table `common` are left out."""
-        from likewise.kernels.documents import set_documents
+        from likewise.kernels.documents import CharUnits, set_documents
 
         chunk = self.prepare(chunk)
         recipe = self.recipe()
@@ -93,7 +93,9 @@ class Shingler:
         parts: list[Sets] = []
         while len(rows):
             lengths = chunk.offsets[rows + 1] - chunk.offsets[rows]
-            room = max(int(lengths.sum()) // (4 if recipe.words else 1), int(lengths[0]) * 3 // 2) + len(rows)
+            room = max(
+                int(lengths.sum()) // (1 if isinstance(recipe.units, CharUnits) else 4), int(lengths[0]) * 3 // 2
+            ) + len(rows)
             values = np.empty(room, np.uint64)
             offsets = np.empty(len(rows) + 1, np.int64)
             written = set_documents(chunk.data, chunk.offsets, rows, recipe, values, offsets)

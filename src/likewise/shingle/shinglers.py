@@ -71,14 +71,14 @@ class Chars(Shingler):
 
     def recipe(self) -> Recipe:
         """Return what the kernels must know."""
-        from likewise.kernels.documents import Recipe
+        from likewise.kernels.documents import CharUnits, Recipe
         from likewise.kernels.hashing import WORD_SEED, mix_all
 
         kinds, folds, expansions = folding_tables(self.casefold)
         hashes = np.empty(128, np.uint64)
         mix_all(folds[:128].astype(np.uint64), WORD_SEED, hashes)
         way = WHITESPACE.index(self.whitespace)
-        return Recipe(False, self.k, way, self.bits == 32, self.bag, self.casefold, hashes, kinds, folds, expansions)
+        return Recipe(self.k, self.bits == 32, self.bag, CharUnits(way, hashes, kinds, folds, expansions))
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,9 @@ class Words(Shingler):
 
     def recipe(self) -> Recipe:
         """Return what the kernels must know."""
-        from likewise.kernels.documents import Recipe
+        from likewise.kernels.documents import Recipe, WordUnits
 
-        kinds, folds, expansions = folding_tables(self.casefold)
-        hashes = np.zeros(128, np.uint64)
-        return Recipe(True, self.k, 0, self.bits == 32, self.bag, self.casefold, hashes, kinds, folds, expansions)
+        return Recipe(self.k, self.bits == 32, self.bag, WordUnits(self.casefold, *folding_tables(self.casefold)))
 
 
 @dataclass(frozen=True)
@@ -165,12 +163,9 @@ class Tokens(Shingler):
 
     def recipe(self) -> Recipe:
         """Return what the kernels must know."""
-        from likewise.kernels.documents import Recipe
+        from likewise.kernels.documents import Recipe, TokenUnits
 
-        kinds, folds, expansions = folding_tables(False)
-        mark = ord(self.separator) if self.separator else 0
-        hashes = np.zeros(128, np.uint64)
-        return Recipe(True, self.k, 0, self.bits == 32, self.bag, False, hashes, kinds, folds, expansions, mark)
+        return Recipe(self.k, self.bits == 32, self.bag, TokenUnits(ord(self.separator) if self.separator else 0))
 
 
 def repeated(token: str) -> list[str]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from likewise.base.arrays import Hashes, Ints, TextChunk
 from likewise.base.tokens import hash_column
 from likewise.errors import ParameterError
-from likewise.kernels.common_shingles import fill_table, slot_of
+from likewise.kernels.hashtable import fill_table, slot_of
 from likewise.shingle.base import Form, Shingler
 from likewise.shingle.unicode import MARK, fold, folding_tables, split_words, unicode_tables
 
@@ -151,13 +151,12 @@ class StopWords(Shingler):
 
     def recipe(self) -> Recipe:
         """Return what the kernels must know."""
-        from likewise.kernels.documents import Recipe
+        from likewise.kernels.documents import Recipe, StopTable, WordUnits
 
-        kinds, folds, expansions = folding_tables(self.casefold)
-        stops, masks = _stop_table(self)
-        hashes = np.zeros(128, np.uint64)
-        plain = Recipe(True, self.k, 0, self.bits == 32, self.bag, self.casefold, hashes, kinds, folds, expansions)
-        return plain._replace(stops=stops, tongues=masks, languages=len(self.tongues), letters=self.letters)
+        words = WordUnits(self.casefold, *folding_tables(self.casefold))
+        return Recipe(
+            self.k, self.bits == 32, self.bag, words, StopTable(*_stop_table(self), len(self.tongues), self.letters)
+        )
 
     def survey(self, chunk: TextChunk) -> Ints:
         """Return for every document which of `tongues` it is written in; UNKNOWN if no shingle begins with a stop word.

@@ -113,7 +113,7 @@ class Urls:
 
     def stop_table(self) -> Hashes:
         """Return the hashes of the stop components as a table for kernels."""
-        from likewise.kernels.common_shingles import fill_table
+        from likewise.kernels.hashtable import fill_table
 
         hashes = hash_column(pa.array(list(self.stop), pa.large_string()))
         table = np.zeros(1 << max(1, (2 * len(hashes)).bit_length()), np.uint64)

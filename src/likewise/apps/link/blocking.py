@@ -22,7 +22,7 @@ from likewise.apps.link.hashing import Hashed
 from likewise.apps.link.terms import Weighted, all_codes, joined, of_records, weighted
 from likewise.base.parallel import in_order
 from likewise.kernels import linking as kernels
-from likewise.kernels.pairs import radix_sort32
+from likewise.kernels.sorting import radix_sort32
 
 LIMIT = 12
 ALIKE = 0.2

@@ -15,7 +15,7 @@ from likewise.apps.recommend.ratings import OWNER, SIDES, Ratings, View
 from likewise.base import checks
 from likewise.base.arrays import Ints, to_arrow
 from likewise.base.runlog import RunLog
-from likewise.kernels.pairs import radix_argsort
+from likewise.kernels.sorting import radix_argsort
 
 COUNT, NEIGHBOURS = 10, 50
 """Defaults, chosen by the hit rate of held-out items in benchmarks/recommend.py."""

@@ -25,8 +25,9 @@ from likewise.base.parallel import in_order
 from likewise.families.minhash import seed_sequence
 from likewise.families.tuning import LEAST_BANDS, LEAST_RECALL, check_recall, check_threshold, fewest_bands
 from likewise.kernels import crowds as kernels
-from likewise.kernels.pairs import radix_argsort
-from likewise.kernels.sets import TABLE_ODD
+from likewise.kernels.hashtable import TABLE_ODD
+from likewise.kernels.sorting import DIGIT, RADIX, radix_argsort, sort_words, split_words
+from likewise.search.exact.bounds import least_fraction
 from likewise.search.verify import map_words, similarities
 
 Similarity = NDArray[np.float64]
@@ -228,23 +229,23 @@ class _Search:
 
         self.run(write, self.batches(len(self.sets)))
         grouped = np.empty_like(words)
-        cuts = np.empty(kernels.RADIX + 1, np.int64)
-        kernels.split_words(words, grouped, cuts)
+        cuts = np.empty(RADIX + 1, np.int64)
+        split_words(words, grouped, cuts)
         nothing = np.zeros(0, np.uint64)
 
         def pairs(digit: int) -> Hashes:
-            part = kernels.sort_words(grouped[cuts[digit] : cuts[digit + 1]], 32, 64 - kernels.DIGIT)
+            part = sort_words(grouped[cuts[digit] : cuts[digit + 1]], 32, 64 - DIGIT)
             count = kernels.run_pairs(part, self.sizes, self.threshold, False, nothing)
             out = np.empty(count, np.uint64)
             kernels.run_pairs(part, self.sizes, self.threshold, True, out)
             return out
 
-        return self.distinct(self.run(pairs, range(kernels.RADIX)))
+        return self.distinct(self.run(pairs, range(RADIX)))
 
     def distinct(self, parts: list[Hashes]) -> Hashes:
         """Return the different pairs, sorted."""
         bits = max(1, len(self.sets).bit_length())
-        words = kernels.sort_words(kernels.sort_words(np.concatenate(parts), 0, bits), 32, 32 + bits)
+        words = sort_words(sort_words(np.concatenate(parts), 0, bits), 32, 32 + bits)
         different: Hashes = words[: kernels.distinct_words(words)]
         return different
 
@@ -284,7 +285,7 @@ class _Search:
         sizes, heavy, maps = self.sizes, self.heavy, self.maps
 
         def choose(part: slice) -> Hashes:
-            count = kernels.pairs_in_reach(words[part], rows, sizes, heavy, maps, self.threshold)
+            count = kernels.pairs_in_reach(words[part], rows, sizes, heavy, maps, *least_fraction(self.threshold))
             return words[part][:count]
 
         return self.run(choose, self.batches(len(words)))
@@ -323,7 +324,7 @@ class _Search:
             lists,
             CHECKS,
             VAIN_CHECKS,
-            self.threshold,
+            *least_fraction(self.threshold),
             leaders,
             out_left,
             out_right,

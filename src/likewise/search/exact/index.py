@@ -13,7 +13,7 @@ from likewise.base.arrays import Hashes, Ints, Sets, concatenate, to_arrow
 from likewise.base.parallel import check_threads, in_order
 from likewise.errors import ParameterError
 from likewise.kernels import growing, overlap
-from likewise.kernels.sets import table_bits
+from likewise.kernels.hashtable import table_bits
 from likewise.search.candidates import best_first
 from likewise.search.exact.bounds import Bounds
 from likewise.search.exact.join import Found

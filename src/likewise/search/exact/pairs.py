@@ -17,7 +17,8 @@ from likewise.base.copies import Groups
 from likewise.base.memory import free_memory, parse_size
 from likewise.base.parallel import check_threads
 from likewise.errors import InputError, ParameterError
-from likewise.kernels.pairs import radix_argsort, spell_all
+from likewise.kernels.pairs import expand_pairs
+from likewise.kernels.sorting import radix_argsort
 from likewise.search.exact.bounds import LARGEST, Bounds
 from likewise.search.exact.join import FILTERS, Facts, Found, Join
 from likewise.search.exact.prefixes import Side, Survey, survey
@@ -172,7 +173,7 @@ def _spelled(
         total = int((a.sizes[left] * b.sizes[right]).sum())
         rows, others, scores = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total)
         out = within, symmetric, rows, others, scores
-        count = spell_all(left, right, similarity, a.members, a.offsets, b.members, b.offsets, *out)
+        count = expand_pairs(left, right, similarity, a.members, a.offsets, b.members, b.offsets, *out)
         left, right, similarity = rows[:count], others[:count], scores[:count]
     else:
         left, right = a.first[left], b.first[right]

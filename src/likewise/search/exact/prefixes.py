@@ -13,7 +13,7 @@ from likewise.base.parallel import in_order
 from likewise.kernels import overlap
 from likewise.kernels import prefix_join as probing
 from likewise.kernels import strings as writing
-from likewise.kernels.sets import table_bits
+from likewise.kernels.hashtable import table_bits
 from likewise.search.exact.bounds import Bounds
 
 SURVEYED = 1 << 14

@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Hashes, Ints, Sets
 from likewise.base.parallel import in_order
 from likewise.errors import ParameterError
-from likewise.kernels.probe import Hits, Sample, enter, meetings, probe_sets, slots_of
+from likewise.kernels.hashtable import slots_of
+from likewise.kernels.probe import Hits, Sample, enter, meetings, probe_sets
+from likewise.search.exact.bounds import least_fraction
 
 MOST_ENTRIES = 50_000
 FEWEST, MOST, SHARE = 100, 20_000, 50
@@ -128,12 +130,13 @@ class Probe:
 
 
 def least_overlap(sizes: Ints, threshold: float) -> Ints:
-    """Return how many elements of a set of each size a similar set must share at the least; rounded with care.
+    """Return the least number of elements that a set of each size shares with any similar set.
 
     >>> least_overlap(np.array([10, 11, 1]), 0.8).tolist()
     [8, 9, 1]
     """
-    least: Ints = np.maximum(1, np.ceil(threshold * sizes * (1 - 1e-12) - 1e-9)).astype(np.int64)
+    p, q = least_fraction(threshold)
+    least: Ints = (p * sizes + q - 1) // q
     return least
 
 

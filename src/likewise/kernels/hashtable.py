@@ -1,0 +1,111 @@
+"""Open-addressing hash tables of 64-bit values: how a slot is found, and how many values a table and a set share.
+
+Three kinds of table mark their free slots differently. In a table with *owners* an entry counts only if its owner is
+the current stamp, so that the table needs no clearing from one set to the next. In a table of *numbers* a free slot has
+a negative number. A table without either is for values that are not 0, and a free slot holds 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likewise.kernels import inner, kernel
+
+TABLE_ODD = np.uint64(0x9E3779B97F4A7C15)
+"""2**64 divided by the golden ratio, an odd number: the multiplier of Fibonacci hashing, which uses the high bits."""
+
+NOBODY = np.int32(-1)
+"""The owner of a slot that no set has used."""
+
+STRIDE = 16
+"""Every 16th element of a set is looked up first: documents often share their beginning (a licence, a header) and
+nothing else, and the misses that rule out a pair are found sooner."""
+
+U0 = np.uint64(0)
+U1 = np.uint64(1)
+U32 = np.uint64(32)
+
+
+@kernel
+def table_bits(n):
+    """Return the binary logarithm of the size of a hash table that n entries fill at most half."""
+    bits = 4
+    while (1 << bits) < 2 * n:
+        bits += 1
+    return bits
+
+
+@inner
+def owned_slot(value, stamp, table, owner, down, mask):
+    """Return the slot of a value among the entries of `stamp`, or the free slot where it belongs."""
+    slot = (value * TABLE_ODD) >> down
+    while owner[slot] == stamp and table[slot] != value:
+        slot = (slot + U1) & mask
+    return slot
+
+
+@inner
+def numbered_slot(value, table, numbers, down, mask):
+    """Return the slot of a value in a table of numbers, or the free slot where it belongs."""
+    slot = (value * TABLE_ODD) >> down
+    while numbers[slot] >= 0 and table[slot] != value:
+        slot = (slot + U1) & mask
+    return slot
+
+
+@kernel
+def slot_of(table, value):
+    """Return the slot of a value in a table whose free slots are 0, or the free slot where it belongs.
+
+    The size of the table is a power of two, and at least one slot is free.
+    """
+    mask = np.uint64(table.size - 1)
+    slot = ((value * TABLE_ODD) >> U32) & mask
+    while table[slot] != value and table[slot] != U0:
+        slot = (slot + U1) & mask
+    return slot
+
+
+@kernel
+def slots_of(table, values, out):
+    """Write the slot of each of these values in a table whose free slots are 0."""
+    for i in range(values.size):
+        out[i] = slot_of(table, values[i])
+
+
+@kernel
+def fill_table(values, table):
+    """Put values, none of them 0, in a table of zeros."""
+    for value in values:
+        table[slot_of(table, value)] = value
+
+
+@inner
+def enter_set(values, start, stop, stamp, table, owner):
+    """Put the distinct values[start:stop] in a table with owners; return the shift and the mask of its slots."""
+    bits = table_bits(stop - start)
+    down = np.uint64(64 - bits)
+    mask = np.uint64((1 << bits) - 1)
+    for i in range(start, stop):
+        value = np.uint64(values[i])
+        slot = (value * TABLE_ODD) >> down
+        while owner[slot] == stamp:
+            slot = (slot + U1) & mask
+        owner[slot] = stamp
+        table[slot] = value
+    return down, mask
+
+
+@inner
+def spared(values, start, stop, stamp, table, owner, down, mask, spare):
+    """Return `spare` less the number of values[start:stop] that are not in the table; any negative number if negative.
+
+    It stops looking when the result is negative.
+    """
+    for first in range(start, min(start + STRIDE, stop)):
+        for i in range(first, stop, STRIDE):
+            slot = owned_slot(np.uint64(values[i]), stamp, table, owner, down, mask)
+            spare -= np.int64(owner[slot] != stamp)
+        if spare < 0:
+            break
+    return spare
