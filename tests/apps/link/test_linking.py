@@ -200,6 +200,9 @@ def test_frames(tables, linked, library):
     module = pytest.importorskip(library)
     frames = [module.DataFrame(table.to_pydict()) for table in tables[:2]]
     assert found(link(*frames)) == found(linked)
+    labels = module.DataFrame({"id_a": ["a0"], "id_b": ["b0"]})
+    with pytest.raises(ParameterError, match="exclude each other"):
+        link(*frames, weights={"given": 1}, training=labels)
 
 
 def test_errors(tmp_path, tables):

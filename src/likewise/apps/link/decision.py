@@ -206,9 +206,9 @@ def decide_pairs(
 ) -> Decision:
     """Return the matches between two tables.
 
-    One to one, unless told otherwise or the scores show that a table has duplicates: its records may then share a
-    partner. Without a threshold, pairs are accepted by their score and their lead over rivals so that the expected F1
-    is maximal, but none below `lowest`; the threshold is then the lowest score accepted.
+    One to one, unless `one_to_one` is False or the scores show that a table has duplicates, whose records may then
+    share a partner. Without a threshold, pairs are accepted by their score and their lead over rivals so that the
+    expected F1 is maximal, but none below `lowest`; the threshold is then the lowest score accepted.
     """
     places = np.flatnonzero(usable)
     if not len(places):

@@ -97,8 +97,9 @@ def link(
 
     parameters = {
         "id": id, "fields": asked, "weights": weights, "threshold": None if threshold is None else float(threshold),
-        "one_to_one": one_to_one, "validate": validate, "true": None if true is None else float(true), "truth": named(truth),
-        "training": named(training), "nicknames": named(nicknames), "seed": seed, "threads": threads,
+        "one_to_one": one_to_one, "validate": validate, "true": None if true is None else float(true),
+        "truth": named(truth), "training": named(training), "nicknames": named(nicknames), "seed": seed,
+        "threads": threads,
     }  # fmt: skip
 
     with log.stage("block"):

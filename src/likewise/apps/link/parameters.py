@@ -32,7 +32,7 @@ def check_parameters(
     if weights is not None and not isinstance(weights, Mapping):
         raise ParameterError.of("link", "weights", "a mapping of fields to numbers", weights)
     for names, values in ((("threshold", "true"), (threshold, true)), (("weights", "training"), (weights, training))):
-        if None not in values:
+        if all(value is not None for value in values):
             one, other = names
             raise ParameterError(f"The '{one}' and '{other}' parameters of link exclude each other. Give one of them.")
 

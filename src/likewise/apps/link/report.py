@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from likewise.apps.link.agreement import ALL_TEXT
 from likewise.apps.link.blocking import CandidatePairs
 from likewise.apps.link.decision import Decision
 from likewise.apps.link.labels import LabelledPairs
@@ -60,7 +61,8 @@ def detail(
     if scored.model is not None:
         weights = weights_of(scored.model, scored.compared)
         log.details["points"] = {
-            name.replace(" ", "_"): {"disagree": low, "agree": high} for name, (low, high) in weights.items()
+            "all_text" if name == ALL_TEXT else name: {"disagree": low, "agree": high}
+            for name, (low, high) in weights.items()
         }
         log.details["prior"] = round(float(scored.model.prior * POINTS), 2)
         log.details["em_rounds"] = scored.model.rounds

@@ -152,7 +152,7 @@ class ModelScorer:
         return ScoredPairs(value, np.ones(len(left), bool), POINTS, before.model, compared)
 
     def _enough(self, value: Floats, evidence: Floats) -> NDArray[np.bool_]:
-        """Return which pairs could be told from chance: their fields are rarer than matches among all pairs."""
+        """Return which pairs have enough evidence: full agreement would be rarer than a match is among all pairs."""
         if len(self._records.fields) == 1:
             return np.ones(len(value), bool)
         n, border = self._records.count, self._records.border
