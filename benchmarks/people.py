@@ -1,16 +1,16 @@
-"""Make synthetic people: records with names, birth dates, addresses, phones, emails, and who is who.
+"""Generate synthetic people: records with names, birth dates, addresses, phones and emails, and the true matches.
 
     python benchmarks/people.py                       a million records
     python benchmarks/people.py --records 20000 --seed 2
     python benchmarks/people.py --typing              typing errors only
 
-One record in five is another one of a person who has a record already, with the errors of real files: typing errors,
-nicknames, initials, day and month swapped, another surname after a wedding, another address after a move, another
-phone, abbreviations, missing fields. In some of these records every field is a little wrong. Others who are not the
-same look alike: families share surname, address and often the phone, and some sons have their fathers' names.
+One record in five is a further record of a person, with the errors of real files: typing errors, nicknames, initials,
+day and month swapped, another surname after a wedding, another address after a move, another phone, abbreviations,
+missing fields. Some of these records have an error in every field. Different people may look alike: households share
+surname, address and often the phone, and some sons have their fathers' names.
 
-With --typing everybody lives alone, nobody moves or marries, and other records of a person have typing errors only, one
-field in five: most pairs agree in some two fields, and those that do not are what blocking on identical fields misses.
+With --typing everybody lives alone, nobody moves or marries, and further records of a person have typing errors only,
+in one field of five: most pairs agree in some two fields, and blocking on identical fields misses the others.
 
 `records.parquet` has the records in random order, `truth.parquet` the pairs of ids that are one person (id_a < id_b).
 """
@@ -42,19 +42,19 @@ def listed(words: str) -> list[str]:
 FIELDS = ("given_name", "surname", "birth_date", "address", "postcode", "phone", "email")
 AGAIN = 0.2
 THIRD = 0.15
-"""Records that are of somebody who has one already; of these, so many are of somebody who has two."""
+"""Fraction of the records that are a person's second or third, and of these the fraction that are a third."""
 
 FAMILY, SAME_PHONE, JUNIOR = 0.1, 0.5, 0.05
-"""People who live with the one before them; of these, who share the phone, and who have the same given name."""
+"""Fraction of people who live with the person before them; of these, who share the phone, and the given name."""
 
 HARD = 0.03
-"""Further records with an error in every field."""
+"""Fraction of further records with an error in every field."""
 
 TYPING = 0.2
-"""How often a field is mistyped if that is all that happens."""
+"""Fraction of fields with a typing error, with --typing."""
 
 EMPTY = {"birth_date": 0.03, "address": 0.02, "postcode": 0.03, "phone": 0.2, "email": 0.3}
-"""How often a field is missing, in any record."""
+"""Fraction of records in which a field is missing."""
 
 ROOTS = listed(
     "ash bar beck bell birch black brad bran brook burn cald car chad clay cole cran crow dal dar den dray dun east "
@@ -105,7 +105,7 @@ Columns = dict[str, Strings]
 
 @dataclass(frozen=True)
 class People:
-    """Where the files of some people are, and how many records there are."""
+    """The files of a collection of people, and the number of its records."""
 
     records: Path
     truth: Path
@@ -113,7 +113,7 @@ class People:
 
 
 def people(count: int = 1_000_000, seed: int = 1, typing: bool = False) -> People:
-    """The files of so many records, made on first use."""
+    """The files of `count` records, generated on first use."""
     folder = DATA / f"people-{'typing-' if typing else ''}{count}-{seed}"
     made = People(folder / "records.parquet", folder / "truth.parquet", count)
     if not made.truth.exists():
@@ -163,7 +163,7 @@ def pairs_within(person: Integers) -> pa.Table:
 
 
 def common(n: int, of: int, chance: np.random.Generator, power: float) -> Integers:
-    """Draw so many of a list, the first ones more often, by Zipf's law."""
+    """Draw n indices of a list of length `of`, the first ones more often, by Zipf's law."""
     share = np.cumsum(1 / np.arange(10, of + 10) ** power)
     return np.searchsorted(share / share[-1], chance.random(n), side="right")
 
@@ -177,7 +177,7 @@ def given_names() -> tuple[list[str], dict[str, list[str]]]:
 
 
 def originals(n: int, chance: np.random.Generator, dice: random.Random, family: float) -> Columns:
-    """People as they are, families among them."""
+    """First records of people, with households among them."""
     names, _ = given_names()
     family_names = SURNAMES + sorted({root + end for root in ROOTS for end in ENDINGS} - set(SURNAMES))
     streets = [f"{root}{end}".title() for root in ROOTS for end in ENDINGS]

@@ -1,7 +1,7 @@
-"""likewise link: no labels, no settings; the kinds of fields, the blocking, the weights and the threshold are found.
+"""likewise link without labels and settings: kinds of fields, blocking, weights and threshold are found from the data.
 
-The corpus is a folder with a.parquet and, if two files are linked, b.parquet. The kernels are loaded before the clock
-starts, by linking three records.
+The corpus is a folder with a.parquet and, if two files are linked, b.parquet. The kernels are loaded before the
+measurement starts, by linking three records.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from common import Phases, arguments
 def main() -> None:
     """Link, write."""
     asked = arguments()
-    from likewise.apps.link import link
+    from likewise import link
 
     few = {"id": [1, 2, 3], "name": ["Ann Lee", "Bo Diaz", "Ann Leigh"], "town": ["York", "Rome", "York"]}
     link(few)

@@ -2,10 +2,10 @@
 
 The corpus is a folder with a.parquet and, if two files are linked, b.parquet. FEBRL 4 has the blocking rules, the
 comparisons (the detailed model) and the training of splink's example "febrl4", with its million random pairs. People
-have those of the example "deduplicate_50k_synthetic", with its ten million, and with comparisons from splink's library
-for the fields that are there, but for the address: it depends on the postcode, and splink's examples advise against
-comparing both. With --way tight, people are blocked on few rules only, each of which has few pairs, as splink's guide
-to performance advises. The answer has every pair of match probability 0.2 or more.
+have those of the example "deduplicate_50k_synthetic", with its ten million, and comparisons from splink's library for
+all fields but the address, which depends on the postcode: splink's examples advise against comparing both. With --way
+tight, people are blocked on few rules with few pairs each, as splink's guide to performance advises. The answer has
+every pair with a match probability of at least 0.2.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RANDOM_PAIRS = {"febrl": 1e6, "people": 1e7}
 
 
 def febrl() -> tuple[SettingsCreator, list[Any], float, list[Any]]:
-    """The settings, the rules that are surely right, how many matches they find, and the rules of training."""
+    """The settings, the deterministic rules, their recall, and the blocking rules for training."""
     settings = SettingsCreator(
         link_type="link_only",
         unique_id_column_name="id",

@@ -1,6 +1,7 @@
 # The public names of likewise, one list: `__init__.py` imports each of them from here when it is first used.
 
 from . import apps, exact, measures, theory
+from .apps.link import Links, link
 from .base.arrays import Sets
 from .errors import (
     ColumnError,
@@ -47,6 +48,7 @@ __all__ = [
     "InputError",
     "Keep",
     "LikewiseError",
+    "Links",
     "MinHash",
     "MissingInput",
     "Nearest",
@@ -72,6 +74,7 @@ __all__ = [
     "choose_k",
     "dedup",
     "exact",
+    "link",
     "measures",
     "nearest",
     "pairs",

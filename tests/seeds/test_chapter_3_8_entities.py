@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from likewise.apps.link.names import nicknames
 from likewise.apps.link.points import field_points, penalised, score
+from likewise.apps.link.synonyms import nicknames
 from likewise.apps.link.validation import true_fraction, validate
 
 KINDS = {"name": "name", "address": "address", "phone": "phone"}
@@ -27,7 +27,7 @@ def test_bill_and_william_differ_as_if_by_one_letter():
     """Their edit distance is 5: delete b; insert w, i, a, m."""
     assert field_points("bill", "william", kind="text") == pytest.approx(float(penalised(5, 11)))
     assert field_points("Bill", "William", kind="name") == pytest.approx(float(penalised(1, 11)))
-    assert nicknames().stands_for("Bill", "William")
+    assert nicknames().match("Bill", "William")
 
 
 def test_a_score_of_185():

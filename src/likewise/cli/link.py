@@ -13,9 +13,11 @@ from likewise.cli import options as shared
 from likewise.cli import show
 
 KINDS = ("text", "tokens", "name", "address", "phone", "date", "number", "exact")
-OUTPUTS = ("matches.parquet", "clusters.parquet", "validation.parquet", "validation.png")
 EXAMPLES = 3
+"""Pairs shown on each side of the threshold."""
+
 WIDEST = 100
+"""Characters of a record that are shown."""
 
 
 @click.command(
@@ -24,70 +26,66 @@ Examples:
   likewise link customers.csv subscribers.csv --id email --out linked/
   likewise link people.parquet --out linked/                          duplicates within one table
   likewise link a.csv b.csv --field name:name --field phone:phone --weight name=2 --weight phone=1 --out linked/
-  likewise link a.csv b.csv --truth matches.csv --out linked/         how good is it?
-  likewise link a.csv b.csv --training labelled.csv --out linked/     learn from pairs you know
+  likewise link a.csv b.csv --truth matches.csv --out linked/         measure precision and recall
+  likewise link a.csv b.csv --training labelled.csv --out linked/     learn from labelled pairs
   likewise link a.csv b.csv --field name --field address --validate created --out linked/
   likewise link a.csv b.csv --validate created --true 0.95 --out linked/    the threshold from validation
 
 \b
-DIR will hold:
+DIR will contain:
   matches.parquet      id_a, id_b, score, and the points of every field
-  clusters.parquet     for one table: id, cluster, size
-  validation.parquet   with --validate: the fraction of true matches at every score; validation.png: its picture
-  run.json             what was found out and used, counts, seconds"""
+  clusters.parquet     for one table: id, cluster, size, keeper
+  validation.parquet   with --validate: the fraction of true matches by score; validation.png: its plot
+  run.json             parameters, counts, what was learnt, seconds"""
 )
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="[B]", required=False)
-@click.option("--out", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Where to write the answer.")
-@click.option(
-    "--id", metavar="COL", help="Column with the ids.  [default: a first column called id, else the row number]"
-)
+@shared.out
+@shared.id
 @click.option(
     "--field",
     "fields",
     multiple=True,
     metavar="NAME[:KIND]",
-    help=f"Compare this column, as {', '.join(KINDS[:-1])} or {KINDS[-1]}. May be given more than once.  [default: all "
-    "columns that both have; kinds are found out]",
+    help=f"Compare this column, as {', '.join(KINDS[:-1])} or {KINDS[-1]}. Repeatable.  [default: all columns that "
+    "both tables have; kinds are guessed]",
 )
 @click.option(
     "--weight",
     "weights",
     multiple=True,
     metavar="NAME=NUMBER",
-    help="Score by 100 points a field times its weight, less a penalty for edits.  [default: what agreement is worth "
-    "is learnt from the data]",
+    help="Score by 100 points per field, less a penalty for edits, times this weight. Repeatable.  [default: weights "
+    "are learnt from the data]",
 )
 @click.option(
     "--one-to-one/--many",
     "one_to_one",
     default=None,
-    help="A record has one partner at most, or as many as there are.  [default: what the scores tell]",
+    help="With B: a record has at most one match, or any number.  [default: decided from the scores]",
 )
-@click.option("--threshold", type=float, help="Least score of a match.  [default: where the expected F1 is greatest]")
+@click.option("--threshold", type=float, help="Least score of a match.  [default: maximises the expected F1]")
 @click.option(
     "--nicknames",
-    "tables",
     multiple=True,
     metavar="FILE",
-    help="Words that stand for each other, two or more a row, CSV or TSV; beside the built-in English ones.",
+    help="Synonyms, two or more per row, CSV or TSV; added to the built-in English ones. Repeatable.",
 )
 @click.option("--truth", metavar="FILE", help="All pairs that match (id_a, id_b): measure precision and recall.")
 @click.option("--training", metavar="FILE", help="Labelled pairs (id_a, id_b, match) to learn from.")
 @click.option(
     "--validate",
-    metavar="FIELD",
-    help="Estimate the fraction of true matches at every score from this column, which is not compared then.",
+    metavar="COL",
+    help="Estimate the fraction of true matches by score from this column, which is not compared.",
 )
 @click.option(
     "--true",
-    "fraction",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=float,
     metavar="FRACTION",
-    help="With --validate: set the threshold where at least this fraction of the pairs is true, such as 0.95.",
+    help="With --validate: choose the threshold from which on this fraction are true matches, such as 0.95.",
 )
 @shared.threads
-@click.option("--seed", type=int, default=1, show_default=True)
+@shared.seed
 @shared.as_json
 def link(
     a: str,
@@ -95,54 +93,36 @@ def link(
     out: Path,
     fields: tuple[str, ...],
     weights: tuple[str, ...],
-    tables: tuple[str, ...],
-    validate: str | None,
-    fraction: float | None,
+    nicknames: tuple[str, ...],
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Find the records of two tables, or of one, that stand for the same person, paper or product.
+    """Entity resolution: find the records of two tables, or of one, that are the same person, paper or product.
 
-    A, B: Parquet, Arrow, JSONL, CSV or TSV files. Without B, duplicates within A.
+    A, B: Parquet, Arrow, JSONL, CSV or TSV files. Without B, duplicates within A. Without --id, the ids are in a first
+    column called id, or else row numbers.
     """
-    from likewise.apps.link import link as linked_by
-    from likewise.errors import ParameterError
-    from likewise.io.write import check_answer, write_table
+    from likewise.apps.link import link as link_records
+    from likewise.apps.link.result import PLOT, Links
+    from likewise.io.write import check_answer
 
-    check_answer(out, "link", OUTPUTS, [a] if b is None else [a, b])
-    if fraction is not None and (validate is None or options["threshold"] is not None):
-        rule = "used with --validate, and without --threshold"
-        raise ParameterError.of("link", "true", rule, fraction)
-    if tables:
-        options["tables"] = _tables(tables)
-    options |= {"fields": list(fields) or None, "weights": _weights(weights), "without": validate}
+    read = [a, b, options["truth"], options["training"], *nicknames]
+    check_answer(out, "link", [*Links.files, PLOT], [path for path in read if path is not None])
+    options |= {"fields": list(fields) or None, "weights": _weights(weights), "nicknames": list(nicknames) or None}
     show.announce_compilation()
     with show.progress(as_json) as observer:
-        if observer is not None:
-            options["progress"] = lambda stage: observer(stage, 0, 0)
-        found = linked_by(a, b, **options)
-        if validate is not None:
-            validation = found.validate(validate)
-            if fraction is not None:
-                options["threshold"] = _where_true(validation, fraction, validate)
-                found = linked_by(a, b, **options)
+        found = link_records(a, b, progress=observer, **options)
         found.save(out)
-    stats = found.stats
-    if validate is not None:
-        write_table(validation.table, out / "validation.parquet")
-        validation.plot(out / "validation.png", measure=f"apart in {validate}")
-        stats = {**stats, "validation": {"field": validate, "true": validation.true, "random": validation.random}}
-        stats["validation"]["table"] = validation.table.to_pylist()
     if as_json:
-        click.echo(json.dumps(stats, indent=2, default=str))
+        click.echo(json.dumps(found.stats, indent=2))
         return
-    for line in (*_told(stats), *_examples(found), *_fractions(stats)):
+    for line in (*_report(found.stats), *_examples(found), *_fractions(found)):
         click.echo(line)
-    click.echo(f"{sum(stats['seconds'].values()):.1f} s → {out}")
+    click.echo(show.closing(found.stats, str(out)))
 
 
 def _weights(given: tuple[str, ...]) -> dict[str, float] | None:
-    """Read weights as the user types them.
+    """Parse the weights.
 
     >>> _weights(("name=2", "phone=0.5"))
     {'name': 2.0, 'phone': 0.5}
@@ -161,47 +141,29 @@ def _weights(given: tuple[str, ...]) -> dict[str, float] | None:
     return found or None
 
 
-def _tables(paths: tuple[str, ...]) -> Any:
-    """Return the built-in tables of words with those of the user beside them."""
-    from likewise.apps.link.names import Table, read_table, table_for
-
-    mine = Table()
-    for path in paths:
-        mine = mine | read_table(path)
-    return {kind: table_for(kind) | mine for kind in ("name", "text", "address")}
-
-
-def _where_true(validation: Any, fraction: float, field: str) -> float:
-    """Return the score from which on so many pairs are true, as another field tells."""
-    from likewise.errors import InputError
-
-    found: float | None = validation.threshold(fraction)
-    if found is None:
-        best = max(validation.table["fraction"].to_pylist(), default=0.0)
-        rule = f"a lower fraction (the highest scores have {best:.2f}), or another field"
-        raise InputError(f"{field}: no score has {fraction:g} true pairs by this field; choose {rule}")
-    return found
-
-
-def _told(stats: dict[str, Any]) -> Iterator[str]:
-    """Tell what was read, what was found out, and how good it is if that is known."""
-    sizes = " and ".join(f"{size:,}" for size in stats["records"])
-    yield f"{sizes} records; fields: {', '.join(f'{name} ({kind})' for name, kind in stats['fields'].items())}"
-    ways = ", ".join(f"{count:,} by {way}" for way, count in stats["candidates by"].items())
-    yield f"{show.count(stats['candidates'], 'candidate')}{f': {ways}' if ways else ''}"
-    learnt = stats.get("points of disagreement and agreement")
-    if learnt:
+def _report(stats: dict[str, Any]) -> Iterator[str]:
+    """Say what was read, what was learnt, and how good it is if that is known."""
+    counts, details = stats["counts"], stats["details"]
+    sizes = [counts[name] for name in ("records_a", "records_b") if name in counts] or [counts["records"]]
+    fields = ", ".join(f"{name} ({kind})" for name, kind in details["fields"].items())
+    yield f"{' and '.join(f'{size:,}' for size in sizes)} records; fields: {fields}"
+    ways = ", ".join(f"{number:,} by {way.replace('_', ' ')}" for way, number in details["candidates_by"].items())
+    yield f"{show.count(counts['candidates'], 'candidate')}: {ways}"
+    if "points" in details:
         yield "points of fields that disagree and that agree, learnt from the data:"
-        width = max(map(len, learnt))
-        for name, (low, high) in learnt.items():
-            yield f"  {name:<{width}}  {low:+6.1f}  {high:+6.1f}"
-    expected = f"; expected F1 {stats['expected f1']:.3f}" if "expected f1" in stats else ""
-    yield f"{stats['rule']}; threshold {stats['threshold']:.4g}{expected}"
-    yield show.count(stats["matches"], "match").replace("matchs", "matches")
-    if "f1" in stats:
+        width = max(map(len, details["points"]))
+        for name, points in details["points"].items():
+            yield f"  {name:<{width}}  {points['disagree']:+6.1f}  {points['agree']:+6.1f}"
+    expected = f"; expected F1 {details['expected_f1']:.3f}" if "expected_f1" in details else ""
+    yield f"{details['rule']}; threshold {details['threshold']:.4g}{expected}"
+    matches = "1 match" if counts["matches"] == 1 else f"{counts['matches']:,} matches"
+    clusters = f" in {show.count(counts['clusters'], 'cluster')}" if "clusters" in counts else ""
+    yield f"{matches}{clusters}"
+    if "truth" in details:
+        truth = details["truth"]
         yield (
-            f"against the truth: precision {stats['precision']:.4f}, recall {stats['recall']:.4f}, "
-            f"F1 {stats['f1']:.4f}; {stats['completeness']:.4f} of the true pairs were candidates"
+            f"against the truth: precision {truth['precision']:.4f}, recall {truth['recall']:.4f}, "
+            f"F1 {truth['f1']:.4f}; {truth['completeness']:.4f} of the true pairs were candidates"
         )
     for note in stats["notes"]:
         yield f"note: {note}"
@@ -224,13 +186,13 @@ def _line(record: dict[str, Any]) -> str:
     return line if len(line) <= WIDEST else line[: WIDEST - 1] + "…"
 
 
-def _fractions(stats: dict[str, Any]) -> Iterator[str]:
-    """Tell the fraction of true matches by score."""
-    if "validation" not in stats:
+def _fractions(found: Any) -> Iterator[str]:
+    """Show the fraction of true matches by score."""
+    if found.validation is None:
         return
-    told = stats["validation"]
-    ends = f"true pairs {told['true']:.3g}, random pairs {told['random']:.3g}"
-    yield f"true matches by score, from {told['field']} ({ends}):"
-    for row in told["table"]:
+    about = found.stats["details"]["validation"]
+    means = f"true matches {about['mean_of_true_matches']:.3g}, random pairs {about['mean_of_random_pairs']:.3g}"
+    yield f"true matches by score, from {about['column']} (mean differences: {means}):"
+    for row in found.validation.to_pylist():
         ends = f"{row['score_from']:8.1f} to {row['score_to']:.1f}"
         yield f"  {ends:<20}{row['pairs']:>10,} pairs  {row['fraction']:.3f}  ({row['low']:.3f} to {row['high']:.3f})"

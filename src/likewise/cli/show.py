@@ -41,6 +41,11 @@ STAGES = {
     "plan": "measuring a sample",
     "meet": "pairing buckets",
     "compare": "comparing all",
+    "block": "blocking",
+    "compare_fields": "comparing fields",
+    "learn": "learning weights",
+    "decide": "deciding",
+    "validate": "validating",
     "mirror": "comparing mirrored prints",
     "write": "writing",
 }

@@ -6,7 +6,7 @@ import pytest
 from made_people import two_tables
 
 from likewise.apps.link import blocking
-from likewise.apps.link.blocking import Candidates, block, completeness
+from likewise.apps.link.blocking import CandidatePairs, block, completeness
 from likewise.apps.link.fields import make_field
 
 
@@ -61,12 +61,12 @@ def test_large_blocks_are_cut_by_another_field():
     size = blocking.LIMIT + 1
     rows = [{"x": "same", "y": f"pair {i // 2} of many"} for i in range(2 * size)]
     found, _ = blocked([rows])
-    assert "x: values that more than 12 records have are sorted with another field too" in found.notes
+    assert "x: values shared by more than 12 records are blocked together with another field" in found.notes
     assert {(i, i + 1) for i in range(0, 2 * size, 2)} <= pairs_of(found)
 
 
 def test_completeness_counts_true_pairs():
-    found = Candidates(np.array([0, 1]), np.array([2, 3]), {}, [])
+    found = CandidatePairs(np.array([0, 1]), np.array([2, 3]), {}, [])
     assert completeness(found, np.array([[0, 2], [1, 3]]), 4) == 1.0
     assert completeness(found, np.array([[0, 2], [0, 3]]), 4) == 0.5
     assert completeness(found, np.zeros((0, 2), np.int64), 4) == 1.0

@@ -53,7 +53,7 @@ def test_two_tables(run: Run, tmp_path: Path) -> None:
     assert "points_phone" in matches.column_names
     right = sum(a[1:] == b[1:] for a, b in zip(matches["id_a"].to_pylist(), matches["id_b"].to_pylist(), strict=True))
     assert right >= 114, "19 of 20 at least"
-    assert json.loads((tmp_path / "linked" / "run.json").read_text())["matches"] == matches.num_rows
+    assert json.loads((tmp_path / "linked" / "run.json").read_text())["counts"]["matches"] == matches.num_rows
     assert not (tmp_path / "linked" / "clusters.parquet").exists()
     again = run("link", "a.csv", "b.csv", "--out", "linked")
     assert again.returncode == 0, again.stderr
@@ -66,7 +66,7 @@ def test_one_table(run: Run, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "320 records" in done.stdout
     clusters = pq.read_table(tmp_path / "linked" / "clusters.parquet").to_pydict()
-    assert {"id", "cluster"} <= clusters.keys()
+    assert list(clusters) == ["id", "cluster", "size", "keeper"]
     assert len(clusters["id"]) >= 200
 
 
@@ -76,8 +76,8 @@ def test_points_and_weights(run: Run, tmp_path: Path) -> None:
     done = run("link", "a.csv", "b.csv", *fields, *weights, "--threshold", "250", "--many", "--json", "--out", "linked")
     assert done.returncode == 0, done.stderr
     stats = json.loads(done.stdout)
-    assert stats["method"] == "points"
-    assert stats["fields"] == {"name": "name", "address": "address", "phone": "phone"}
+    assert stats["method"]["taken"] == "points"
+    assert stats["details"]["fields"] == {"name": "name", "address": "address", "phone": "phone"}
     scores = pq.read_table(tmp_path / "linked" / "matches.parquet")["score"].to_pylist()
     assert min(scores) >= 250
     assert max(scores) == 400
@@ -92,6 +92,8 @@ def test_validation(run: Run, tmp_path: Path) -> None:
     assert table["fraction"][-1] == pytest.approx(1, abs=0.05)
     assert sum(table["pairs"]) >= 100
     assert (tmp_path / "linked" / "validation.png").read_bytes().startswith(b"\x89PNG")
+    about = json.loads((tmp_path / "linked" / "run.json").read_text())["details"]["validation"]
+    assert about["column"] == "created"
 
 
 def test_the_threshold_from_validation(run: Run, tmp_path: Path) -> None:
@@ -103,9 +105,9 @@ def test_the_threshold_from_validation(run: Run, tmp_path: Path) -> None:
     while table and table[-1]["fraction"] >= 0.9:
         good = [table.pop()["score_from"]]
     stats = json.loads((tmp_path / "linked" / "run.json").read_text())
-    assert stats["threshold"] == pytest.approx(good[0], abs=1e-3)
+    assert stats["details"]["threshold"] == pytest.approx(good[0], abs=1e-3)
     scores = pq.read_table(tmp_path / "linked" / "matches.parquet")["score"].to_pylist()
-    assert min(scores) >= stats["threshold"] - 1e-3
+    assert min(scores) >= stats["details"]["threshold"] - 1e-3
 
 
 def test_nicknames_of_a_file(run: Run, tmp_path: Path) -> None:
@@ -140,10 +142,13 @@ def test_nicknames_of_a_file(run: Run, tmp_path: Path) -> None:
         (2, "a.csv b.csv --out linked --field name:colour", "text, tokens, name"),
         (2, "a.csv b.csv --out linked --weight name", "NAME=NUMBER"),
         (2, "a.csv b.csv --out linked --weight name=much", "NAME=NUMBER"),
-        (2, "a.csv b.csv --out linked --field name --validate name", "a field that is not compared"),
+        (2, "a.csv b.csv --out linked --field name --validate name", "a column that is not compared"),
         (2, "a.csv --one-to-one --out linked", "one_to_one"),
-        (2, "a.csv b.csv --out linked --true 0.9", "used with --validate"),
-        (2, "a.csv b.csv --out linked --validate created --true 0.9 --threshold 3", "without --threshold"),
+        (2, "a.csv --many --out linked", "one_to_one"),
+        (2, "a.csv b.csv --out linked --true 0.9", "has no effect without 'validate'"),
+        (2, "a.csv b.csv --out linked --validate created --true 2", "in (0, 1]"),
+        (2, "a.csv b.csv --out linked --validate created --true 0.9 --threshold 3", "exclude each other"),
+        (2, "a.csv b.csv c.csv --out linked", "unexpected extra argument"),
         (2, "a.csv b.csv", "--out"),
         (2, "--out linked", "'A'"),
     ],
@@ -167,7 +172,7 @@ def test_errors_take_one_line(run: Run, code: int, words: str, told: str) -> Non
         (b"", "empty"),
         (b"id,name\n1,Ann\n2,Bo\n1,Cy\n", "rows 0 and 2 have the same id '1'"),
         (b"name;town\nAnn;York\nBo;Rome\n", "columns are separated by ';'"),
-        (b"id,name\n1,Ann\n2,Ann\n3,Ann\n", "no column tells records apart"),
+        (b"id,name\n1,Ann\n2,Ann\n3,Ann\n", "no column distinguishes records"),
         (b"id,name,name\n1,Ann,Lee\n2,Bo,Ng\n", "two columns are called 'name'"),
     ],
 )

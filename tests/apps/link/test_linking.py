@@ -1,6 +1,7 @@
 """`link` from tables to matches: made-up people, sources, errors, what is written."""
 
 import json
+import re
 from itertools import pairwise
 
 import pyarrow as pa
@@ -8,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from made_people import one_table, two_tables
 
-from likewise.apps.link import Linked, link
-from likewise.errors import ColumnError, FormatError, InputError, MissingInput, ParameterError
+from likewise.apps.link import Links, Synonyms, link
+from likewise.errors import ColumnError, FormatError, InputError, LikewiseError, MissingInput, ParameterError
 
 
 @pytest.fixture(scope="module")
@@ -30,17 +31,20 @@ def found(linked):
 
 
 def test_two_tables(tables, linked):
-    assert isinstance(linked, Linked)
-    stats = linked.stats
-    assert stats["f1"] > 0.97
-    assert stats["completeness"] > 0.99
+    assert isinstance(linked, Links)
+    details = linked.stats["details"]
+    truth = details["truth"]
+    assert truth["f1"] > 0.97
+    assert truth["completeness"] > 0.99
     right = len(found(linked) & set(tables[2]))
-    assert stats["precision"] == pytest.approx(right / linked.matches.num_rows, abs=1e-5)
-    assert stats["recall"] == pytest.approx(right / len(tables[2]), abs=1e-5)
-    assert stats["rule"] == "one to one"
-    assert stats["id"] == "id"
+    assert truth["precision"] == pytest.approx(right / linked.matches.num_rows, abs=1e-5)
+    assert truth["recall"] == pytest.approx(right / len(tables[2]), abs=1e-5)
+    assert details["rule"] == "one to one"
+    assert details["id"] == "id"
     assert linked.clusters is None
-    assert stats["fields"] == {
+    assert linked.validation is None
+    assert repr(linked) == f"<Links: {linked.matches.num_rows} matches among 300 and 300 records>"
+    assert details["fields"] == {
         "given": "name",
         "surname": "name",
         "born": "date",
@@ -54,11 +58,11 @@ def test_points_add_up_to_the_score(linked):
     assert "points_given" in points
     assert "points_all_text" in points
     for row in linked.matches.slice(0, 20).to_pylist():
-        total = sum(row[name] for name in points) + linked.stats["points of a pair"]
+        total = sum(row[name] for name in points) + linked.stats["details"]["prior"]
         assert row["score"] == pytest.approx(total, abs=0.02)
     scores = linked.matches["score"].to_pylist()
     assert scores == sorted(scores, reverse=True)
-    assert scores[-1] >= linked.stats["threshold"] - 1e-3
+    assert scores[-1] >= linked.stats["details"]["threshold"] - 1e-3
 
 
 def test_examples_stand_at_the_threshold(linked):
@@ -67,7 +71,7 @@ def test_examples_stand_at_the_threshold(linked):
     assert len(above) == 3
     assert len(below) == 3
     assert above[-1].score == pytest.approx(linked.matches["score"].to_pylist()[-1], abs=1e-3)
-    assert all(e.score < linked.stats["threshold"] for e in below)
+    assert all(e.score < linked.stats["details"]["threshold"] for e in below)
     assert above[0].a["id"].startswith("a")
     assert above[0].b["id"].startswith("b")
 
@@ -87,29 +91,34 @@ def test_one_dirty_table(tmp_path):
     rows, who = one_table(80, 3, seed=4)
     truth = [(i, j) for i in range(240) for j in range(i + 1, 240) if who[i] == who[j]]
     linked = link(rows, truth=truth)
-    assert linked.stats["f1"] > 0.95
-    assert linked.stats["id"] is None
+    assert linked.stats["details"]["truth"]["f1"] > 0.95
+    assert linked.stats["details"]["id"] is None
+    assert linked.clusters.column_names == ["id", "cluster", "size", "keeper"]
     clusters = linked.clusters.to_pylist()
     sizes = {}
     for row in clusters:
         sizes.setdefault(row["cluster"], []).append(row)
     assert all(len(members) == members[0]["size"] > 1 for members in sizes.values())
-    assert all(keeper in [row["id"] for row in members] for keeper, members in sizes.items())
+    assert all(cluster == min(row["id"] for row in members) for cluster, members in sizes.items())
+    assert all({row["keeper"] for row in members} <= {row["id"] for row in members} for members in sizes.values())
+    assert all(len({row["keeper"] for row in members}) == 1 for members in sizes.values())
+    assert linked.stats["counts"]["clusters"] == len(sizes)
+    assert linked.stats["counts"]["clustered"] == len(clusters)
     assert linked.matches.num_rows == sum(len(m) * (len(m) - 1) // 2 for m in sizes.values())
     out = tmp_path / "out"
-    linked.save(out)
+    assert linked.save(out) == out
     assert sorted(path.name for path in out.iterdir()) == ["clusters.parquet", "matches.parquet", "run.json"]
     assert pq.read_table(out / "matches.parquet").equals(linked.matches)
     assert pq.read_table(out / "clusters.parquet").equals(linked.clusters)
-    assert json.loads((out / "run.json").read_text())["matches"] == linked.matches.num_rows
+    assert json.loads((out / "run.json").read_text())["counts"]["matches"] == linked.matches.num_rows
 
 
 def test_weights_score_by_the_points_of_the_chapter(tables):
     a, b, truth = tables
     weights = {"given": 1, "surname": 1, "born": 1, "address": 1, "phone": 1}
     linked = link(a, b, weights=weights, truth=truth)
-    assert linked.stats["method"] == "points"
-    assert linked.stats["f1"] > 0.95
+    assert linked.stats["method"] == {"asked": "points", "taken": "points", "why": "weights are given"}
+    assert linked.stats["details"]["truth"]["f1"] > 0.95
     assert max(linked.matches["score"].to_pylist()) <= 500
     half = link(a, b, weights={**weights, "phone": 0.5}, threshold=300)
     assert max(half.matches["score"].to_pylist()) <= 450
@@ -126,7 +135,7 @@ def test_training_pairs(tables):
             "match": [1] * 40 + [0] * 40,
         }
     )
-    assert link(a, b, training=labels, truth=truth).stats["f1"] > 0.97
+    assert link(a, b, training=labels, truth=truth).stats["details"]["truth"]["f1"] > 0.97
 
 
 def test_threshold_and_one_to_one(tables):
@@ -156,7 +165,8 @@ def test_fields_that_say_nothing_are_left_out(tables):
 
 def test_chosen_fields_and_kinds(tables):
     stats = link(tables[0], tables[1], fields=["surname:text", "phone", "born"]).stats
-    assert stats["fields"] == {"surname": "text", "phone": "phone", "born": "date"}
+    assert stats["parameters"]["fields"] == {"surname": "text", "phone": None, "born": None}
+    assert stats["details"]["fields"] == {"surname": "text", "phone": "phone", "born": "date"}
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet", ".arrow", ".csv.gz"])
@@ -190,6 +200,9 @@ def test_frames(tables, linked, library):
     module = pytest.importorskip(library)
     frames = [module.DataFrame(table.to_pydict()) for table in tables[:2]]
     assert found(link(*frames)) == found(linked)
+    labels = module.DataFrame({"id_a": ["a0"], "id_b": ["b0"]})
+    with pytest.raises(ParameterError, match="exclude each other"):
+        link(*frames, weights={"given": 1}, training=labels)
 
 
 def test_errors(tmp_path, tables):
@@ -204,7 +217,7 @@ def test_errors(tmp_path, tables):
         link(a.slice(0, 0), b)
     with pytest.raises(InputError, match="one record"):
         link(a.slice(0, 1))
-    with pytest.raises(InputError, match="no column tells records apart"):
+    with pytest.raises(InputError, match="no column distinguishes records"):
         link({"x": ["a", "a"]}, {"x": ["a", "a"]})
     with pytest.raises(InputError, match="rows 0 and 2 have the same id 'p'"):
         link({"key": ["p", "q", "p"], "x": ["a", "b", "c"]}, id="key")
@@ -214,14 +227,37 @@ def test_errors(tmp_path, tables):
         link(a, b, truth=[("nobody", "b0")])
     with pytest.raises(ParameterError, match="of kinds"):
         link(a, b, fields={"given": "colour"})
-    with pytest.raises(ParameterError, match="for two tables"):
-        link(a, one_to_one=True)
+    for value in (True, False):
+        with pytest.raises(ParameterError, match="'one_to_one' parameter of link has no effect for one table"):
+            link(a, one_to_one=value)
     with pytest.raises(ParameterError, match="'threshold' parameter"):
         link(a, b, threshold="high")
     with pytest.raises(ParameterError, match="exclude each other"):
         link(a, b, weights={"given": 1}, training=[("a0", "b0")])
-    with pytest.raises(ParameterError, match="'weights' parameter"):
+    with pytest.raises(ParameterError, match="'weights' parameter of link must be of fields"):
         link(a, b, weights={"colour": 1})
+    with pytest.raises(ParameterError, match="parameter of link must be finite and not negative"):
+        link(a, b, weights={"given": -1})
+    with pytest.raises(ParameterError, match="'true' parameter of link has no effect without 'validate'"):
+        link(a, b, true=0.9)
+    with pytest.raises(ParameterError, match="'threshold' and 'true' parameters of link exclude each other"):
+        link(a, b, validate="phone", true=0.9, threshold=3)
+    with pytest.raises(ParameterError, match=r"'true' parameter of link must be in \(0, 1\]"):
+        link(a, b, validate="phone", true=2)
+    with pytest.raises(ParameterError, match="'training' parameter of link must be one or more pairs"):
+        link(a, b, training=[])
+    with pytest.raises(
+        ParameterError, match="'nicknames' parameter of link has no effect without a field of kind name"
+    ):
+        link(a, b, fields=["phone", "born"], nicknames=Synonyms([("x", "y")]))
+    with pytest.raises(ParameterError, match="'nicknames' parameter of link must be for fields of kind name"):
+        link(a, b, nicknames={"phone": Synonyms([("x", "y")])})
+    with pytest.raises(ParameterError, match="'nicknames' parameter of link must be a file"):
+        link(a, b, nicknames=7)
+    with pytest.raises(ParameterError, match="'truth' parameter of link must be a path, a table"):
+        link(a, b, truth=7)
+    with pytest.raises(ParameterError, match="'seed' parameter of link"):
+        link(a, b, seed=-1)
     with pytest.raises(ParameterError, match="a path, a table"):
         link(7)
     with pytest.raises(MissingInput):
@@ -241,37 +277,108 @@ def test_errors(tmp_path, tables):
 
 
 def test_progress_tells_the_stages(tables):
-    stages = []
-    link(tables[0], tables[1], progress=stages.append)
-    assert stages == ["reading", "blocking", "comparing", "deciding"]
+    seen = []
+    found = link(tables[0], tables[1], validate="phone", progress=lambda *told: seen.append(told))
+    stages = ["read", "block", "compare_fields", "learn", "validate", "decide", "tables"]
+    assert list(dict.fromkeys(stage for stage, _, _ in seen)) == stages == list(found.stats["seconds"])
+    compared = found.stats["counts"]["candidates"]
+    assert ("compare_fields", compared, compared) in seen
 
 
 def test_all_compared_pairs_are_there(linked):
-    assert linked.scored.num_rows == linked.stats["candidates"]
+    assert linked.scored.num_rows == linked.stats["counts"]["candidates"]
     assert found(linked) <= set(zip(linked.scored["id_a"].to_pylist(), linked.scored["id_b"].to_pylist(), strict=True))
 
 
 def test_a_column_left_out_tells_how_good_the_scores_are(tables):
     a, b, truth = tables
-    found = link(a, b, without="phone", truth=truth)
-    assert "phone" not in found.stats["fields"]
-    assert sum(found.validate("phone").table["pairs"].to_pylist()) > 0
-    with pytest.raises(ParameterError, match="a field that is not compared"):
+    found = link(a, b, validate="phone", truth=truth)
+    assert "phone" not in found.stats["details"]["fields"]
+    assert sum(found.validation["pairs"].to_pylist()) > 0
+    assert found.validate("phone").table.equals(found.validation)
+    with pytest.raises(ParameterError, match="a column that is not compared"):
         found.validate("given")
     with pytest.raises(ColumnError, match="there is no column 'colour'"):
-        link(a, b, without="colour")
+        found.validate("colour")
+    with pytest.raises(ColumnError, match="there is no column 'colour'"):
+        link(a, b, validate="colour")
 
 
-def test_tables_of_words(tables):
-    from likewise.apps.link.names import Table
+def test_the_threshold_from_validation(tables):
+    """Linked once, with the same scores; only the threshold differs."""
+    a, b, _ = tables
+    plain, chosen = link(a, b, validate="phone"), link(a, b, validate="phone", true=0.9)
+    assert chosen.scored.equals(plain.scored)
+    assert chosen.validation.equals(plain.validation)
+    expected = plain.validate("phone").threshold(0.9)
+    assert chosen.stats["details"]["threshold"] == pytest.approx(expected, abs=1e-4)
+    assert chosen.matches.equals(link(a, b, validate="phone", threshold=expected).matches)
+    constant = [table.append_column("side", pa.array([side] * 300)) for table, side in ((a, "x"), (b, "y"))]
+    with pytest.raises(InputError, match="the field tells nothing"):
+        link(*constant, validate="side")
 
+
+def test_validation_is_saved_with_the_rest(tmp_path, tables, monkeypatch):
+    from likewise.apps.link import result
+
+    a, b, _ = tables
+    found = link(a, b, validate="phone")
+    names = ["matches.parquet", "run.json", "validation.parquet"]
+    assert sorted(path.name for path in found.save(tmp_path / "out").iterdir()) == sorted([*names, "validation.png"])
+    about = json.loads((tmp_path / "out" / "run.json").read_text())["details"]["validation"]
+    assert about["column"] == "phone"
+    assert about["mean_of_true_matches"] < about["mean_of_random_pairs"]
+    link(a, b).save(tmp_path / "out")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["matches.parquet", "run.json"]
+    monkeypatch.setattr(result, "can_plot", lambda: False)
+    assert sorted(path.name for path in found.save(tmp_path / "out").iterdir()) == names
+
+    def broken(path, measure):
+        raise OSError("no space")
+
+    monkeypatch.setattr(result, "can_plot", lambda: True)
+    monkeypatch.setattr(type(found._validation), "plot", lambda self, path, measure: broken(path, measure))
+    with pytest.raises(LikewiseError):
+        found.save(tmp_path / "new")
+    assert not (tmp_path / "new" / "run.json").exists()
+    assert not (tmp_path / "new" / "matches.parquet").exists()
+
+
+def test_run_json_has_one_shape(tables, linked):
+    stats = linked.stats
+    assert stats["command"] == "link"
+    assert stats["inputs"] == [{"object": "Table", "rows": 300}] * 2
+    assert stats["counts"]["records"] == 600
+    assert stats["method"]["taken"] == "fellegi-sunter"
+    assert stats["parameters"]["truth"] == "list"
+    assert json.loads(json.dumps(stats)) == stats
+
+    def keys(value):
+        if isinstance(value, dict):
+            return [*value, *(key for one in value.values() for key in keys(one))]
+        return []
+
+    assert [key for key in keys(stats) if not re.fullmatch(r"[a-z][a-z0-9_]*", key)] == []
+
+
+def test_a_column_may_be_called_like_the_text_of_a_record(tables):
+    a, b, _ = (
+        table.append_column("all_text", table["surname"]) if isinstance(table, pa.Table) else table for table in tables
+    )
+    columns = link(a, b).matches.column_names
+    assert len(set(columns)) == len(columns) == 3 + 6 + 1
+
+
+def test_synonyms_of_a_user(tmp_path):
     a = {"x": ["zyx", "bob", "cat", "dog"], "y": ["p1", "q2", "r3", "s4"]}
     b = {"x": ["abc", "bob", "cat", "dog"], "y": ["p1", "q2", "r3", "s4"]}
     kinds = {"x": "name", "y": "exact"}
     weights = {"x": 1, "y": 1}
     options = {"fields": kinds, "weights": weights, "threshold": 0, "one_to_one": False}
-    for words, expected in ((None, 100.0), (Table([("zyx", "abc")]), 188.9)):
-        scores = link(a, b, tables=words, **options).scored.to_pylist()
+    (tmp_path / "mine.csv").write_text("zyx,abc\n")
+    mine = Synonyms([("zyx", "abc")])
+    for words, expected in ((None, 100.0), (mine, 188.9), ({"name": mine}, 188.9), (tmp_path / "mine.csv", 188.9)):
+        scores = link(a, b, nicknames=words, **options).scored.to_pylist()
         assert next(row["score"] for row in scores if row["id_a"] == row["id_b"] == 0) == pytest.approx(
             expected, abs=0.1
         )

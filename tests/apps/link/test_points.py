@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.apps.link.names import Table
 from likewise.apps.link.points import (
     KINDS,
     field_points,
@@ -22,9 +21,10 @@ from likewise.apps.link.points import (
     score_pairs,
     total,
 )
+from likewise.apps.link.synonyms import Synonyms
 from likewise.errors import ColumnError, ParameterError
 
-NONE = Table()
+NONE = Synonyms()
 words = st.text(alphabet="abcé'. BX", max_size=8)
 values = st.one_of(st.none(), words, st.sampled_from(["Bill", "William Jones", "12 Main St", "2001-02-03", "7"]))
 
@@ -41,7 +41,7 @@ def edits(x: str, y: str) -> int:
 @given(st.text(alphabet="abc", min_size=1, max_size=12), st.text(alphabet="abc", min_size=1, max_size=12))
 def test_texts_lose_the_square_of_their_edits(x: str, y: str) -> None:
     share = 2 * edits(x, y) / (len(x) + len(y))
-    assert field_points(x, y, tables=NONE) == pytest.approx(100 * max(0, 1 - share**2))
+    assert field_points(x, y, nicknames=NONE) == pytest.approx(100 * max(0, 1 - share**2))
 
 
 @pytest.mark.parametrize("letters", [4, 10, 31])
@@ -80,7 +80,7 @@ def test_missing_values_have_no_points(missing: object, kind: str) -> None:
 
 
 def test_a_table_only_ever_helps() -> None:
-    table = Table([("st", "street"), ("st", "saint"), ("usa", "united states of america")])
+    table = Synonyms([("st", "street"), ("st", "saint"), ("usa", "united states of america")])
     for x, y, steps in [
         ("12 main st", "12 main street", 1),
         ("st john st", "saint john street", 2),
@@ -91,8 +91,8 @@ def test_a_table_only_ever_helps() -> None:
         ("street st", "st street", 6),
     ]:
         letters = len(x) + len(y)
-        assert field_points(x, y, tables=table) == pytest.approx(float(penalised(min(steps, edits(x, y)), letters)))
-        assert field_points(x, y, tables=table) >= field_points(x, y, tables=NONE)
+        assert field_points(x, y, nicknames=table) == pytest.approx(float(penalised(min(steps, edits(x, y)), letters)))
+        assert field_points(x, y, nicknames=table) >= field_points(x, y, nicknames=NONE)
 
 
 def test_names() -> None:
@@ -149,13 +149,13 @@ def test_scores_add_up() -> None:
 
 
 def test_wrong_calls_are_explained() -> None:
-    with pytest.raises(ParameterError, match="one of text, name"):
+    with pytest.raises(ParameterError, match="'text', 'name'"):
         field_points("a", "b", "colour")
     with pytest.raises(ParameterError, match="2 values on one side, 1 on the other"):
         pair_points(["a", "b"], ["a"])
     with pytest.raises(ColumnError, match="no column 'phone'; the columns are: name"):
         score({"name": "x"}, {"name": "x"}, ["name", "phone"])
-    with pytest.raises(ParameterError, match="of fields: name"):
+    with pytest.raises(ParameterError, match=r"of fields that are compared \(name\)"):
         score({"name": "x"}, {"name": "x"}, ["name"], weights={"phone": 2})
     with pytest.raises(ParameterError, match="not negative"):
         score({"name": "x"}, {"name": "x"}, ["name"], weights={"name": -1})

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.apps.link.validation import Validation, differences, student, true_fraction, validate
+from likewise.apps.link.differences import differences
+from likewise.apps.link.validation import Validation, student, true_fraction, validate
 from likewise.errors import InputError, OutputError, ParameterError
 
 TRUE, LONGEST = 10.0, 90.0
@@ -173,7 +174,7 @@ def test_the_picture(tmp_path: Path) -> None:
         (lambda: validate([1, 2], [math.nan, 1.0], 10, 45), InputError, "two or more pairs"),
         (lambda: validate([1, 2], ([1, 2], [None, None])), InputError, "two or more pairs"),
         (lambda: validate([1, 2], [1.0, 2.0], 10, 45, bins=0), ParameterError, "at least 1"),
-        (lambda: validate([1, 2], [1.0, 2.0], 10, 45, bins=[2, 1]), ParameterError, "rising"),
+        (lambda: validate([1, 2], [1.0, 2.0], 10, 45, bins=[2, 1]), ParameterError, "increasing"),
         (lambda: validate([1, 2], [1.0, 2.0], 10, 45, bins=[5, 6]), ParameterError, "scores between them"),
         (lambda: validate([1, 2], [1.0, 2.0], 10, 45, confidence=1), ParameterError, "confidence"),
     ],

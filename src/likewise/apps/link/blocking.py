@@ -1,11 +1,12 @@
-"""Blocking: the pairs worth comparing (§3.8.2). Identical fields by sorting, and pairs that share terms but no field.
+"""Blocking: the pairs worth comparing, by identical fields and by shared terms (MMDS §3.8.2).
 
-Three ways, and their pairs together:
-- records with an identical field. A block of more than LIMIT records is not paired as it stands: its records are
-  sorted again by that field together with each other field.
-- the nearest records by all their text: the NEAREST best of every record, and those beyond them that share ENOUGH.
-- in tables too large for that, bands of MinHash over the three-letter pieces of all fields. A pair then must meet in
-  two bands; or in one, and be identical in a field; or in two fields that are rarer together than chance allows.
+The candidates are the union of
+- records with an identical field, found by sorting. A block of more than LIMIT records is not paired; its records are
+  sorted again by that field combined with each other field.
+- the nearest neighbours by all text: the NEAREST best of every record, and further ones with similarity ENOUGH.
+- in tables too large for nearest neighbours, records that share bands of MinHash over the words and trigrams of all
+  fields. A pair must then share two bands; or one band and an identical field; or two fields whose agreement by chance
+  is improbable.
 """
 
 from __future__ import annotations
@@ -17,30 +18,57 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.link.fields import Field, Floats, Ints, rarity
-from likewise.apps.link.hashing import Hashed
-from likewise.apps.link.terms import Weighted, all_codes, joined, of_records, weighted
+from likewise.apps.link.fields import Field, Floats, rarity
+from likewise.apps.link.terms import HashedTerms, WeightedTerms, all_codes, joined, of_records, weighted
+from likewise.base.arrays import Ints
 from likewise.base.parallel import in_order
 from likewise.kernels import linking as kernels
 from likewise.kernels.sorting import radix_sort32
 
 LIMIT = 12
+"""Records of a block that are paired with each other, 66 pairs of 12; larger blocks come from frequent values, whose
+agreement says little."""
+
 ALIKE = 0.2
+"""Least estimated similarity of a pair that shares bands: leaves out those that share one by chance."""
+
 NEAREST = 10
+"""Nearest neighbours of every record that are always candidates."""
+
 ENOUGH = 0.2
+"""Further neighbours are candidates from this cosine similarity on, for records with many duplicates."""
+
 MOST = 300
+"""Neighbours of one record at most, so that a text that many records share does not pair them all."""
+
 PAIRS = 6_000_000
+"""Candidates from further neighbours, over all records: bounds the time and memory of the comparison."""
+
 VISITS = 100_000_000
+"""Postings read in the search for nearest neighbours, over all records, rarest terms first: bounds its time."""
+
+LEAST_VISITS = 3_000
+"""Postings read for each record in any case."""
+
 TERMS = 6_000_000
+"""Tables with more terms in all their fields are blocked by bands of MinHash, not by nearest neighbours."""
+
 BANDS, ROWS, ROUNDS = 6, 3, 4
+"""MinHash: 4 rounds of 6 bands of 3 rows. By the banding formula, 98 % of the pairs with similarity 0.6 share two
+bands, and 46 % of those with 0.4."""
+
 PART = 1 << 19
+"""Pairs checked at a time by one thread."""
+
 ROWS_AT_ONCE = 2_000
+"""Records whose neighbours are searched at a time by one thread."""
+
 MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
-class Candidates:
-    """Pairs to compare, left < right, sorted, each once; how many came in which way; and what was cut."""
+class CandidatePairs:
+    """Distinct sorted pairs to compare, left < right; the number found by each method (`ways`); notes for the user."""
 
     left: Ints
     right: Ints
@@ -50,14 +78,20 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.left)
 
+    def with_pairs(self, pairs: Ints, records: int) -> CandidatePairs:
+        """Return these pairs and those given (two columns, left < right)."""
+        keys = np.concatenate([self.left * records + self.right, pairs[:, 0] * records + pairs[:, 1]])
+        keys = np.unique(keys)
+        return CandidatePairs(keys // records, keys % records, self.ways, self.notes)
+
 
 def block(
     fields: list[Field], border: int, seed: int = 1, threads: int = 1, most: int = TERMS
-) -> tuple[Candidates, Weighted | None]:
-    """Return the candidate pairs, and the weighted terms of records where the tables are small enough for them.
+) -> tuple[CandidatePairs, WeightedTerms | None]:
+    """Return the candidate pairs, and the weighted terms of records if the tables are small enough for them.
 
-    `border` is the number of the second table's first record, 0 for one table; `most` is how many terms there may be if
-    records are to be ranked by them.
+    `border` is the number of the first record of the second table, 0 for one table; tables with more than `most` terms
+    are blocked by bands.
     """
     codes = all_codes(fields)
     values = joined([one.grams for one in fields])
@@ -66,21 +100,21 @@ def block(
     whole = int(sizes[codes].sum())
     kinds: dict[str, Ints] = {}
     notes: list[str] = []
-    rows: Weighted | None = None
+    rows: WeightedTerms | None = None
     if whole <= most:
         rows = weighted(of_records(codes, values))
-        kinds["all text"] = _keys(*_nearest(rows, records, border, threads), records)
-        kinds["identical fields"] = _identical(fields, border, notes, threads)
+        kinds["all_text"] = _keys(*_nearest(rows, records, border, threads), records)
+        kinds["identical_fields"] = _identical(fields, border, notes, threads)
     else:
         kinds = _many(fields, codes, values, border, seed, threads, notes)
-        notes.append(f"{whole:,} terms: records are not ranked by all their text but put in bands of MinHash")
+        notes.append(f"{whole:,} terms: candidates by bands of MinHash instead of nearest neighbours by all text")
     merged = sorted_unique(np.concatenate(list(kinds.values())))
     ways = {way: len(keys) for way, keys in kinds.items()}
-    return Candidates(merged // records, merged % records, ways, notes), rows
+    return CandidatePairs(merged // records, merged % records, ways, notes), rows
 
 
 def sorted_unique(keys: Ints) -> Ints:
-    """Return the different keys in order."""
+    """Return the distinct keys in order."""
     keys = np.sort(keys)
     return keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
 
@@ -89,10 +123,10 @@ def _keys(left: Ints, right: Ints, records: int) -> Ints:
     return sorted_unique(np.minimum(left, right) * records + np.maximum(left, right))
 
 
-def _nearest(rows: Weighted, records: int, border: int, threads: int) -> tuple[Ints, Ints]:
-    """Return pairs of records nearest by all text, of each record of a table with those of the other."""
+def _nearest(rows: WeightedTerms, records: int, border: int, threads: int) -> tuple[Ints, Ints]:
+    """Return the pairs of each record and its nearest neighbours by all text, in the other table if there are two."""
     cap = max(NEAREST, min(MOST, PAIRS // max(1, records)))
-    visits = max(3_000, VISITS // records)
+    visits = max(LEAST_VISITS, VISITS // records)
     sides = [(0, records, 0, records)] if not border else [(0, border, border, records), (border, records, 0, border)]
     found: list[tuple[Ints, Ints]] = []
     for start, stop, first, last in sides:
@@ -119,9 +153,9 @@ def _nearest(rows: Weighted, records: int, border: int, threads: int) -> tuple[I
 
 
 def _many(
-    fields: list[Field], codes: Ints, values: Hashed, border: int, seed: int, threads: int, notes: list[str]
+    fields: list[Field], codes: Ints, values: HashedTerms, border: int, seed: int, threads: int, notes: list[str]
 ) -> dict[str, Ints]:
-    """Return the pairs of large tables, by the way they were found."""
+    """Return the pairs of large tables by the method that found them."""
     records = len(codes)
     once, twice, marks = _banded(codes, values, border, seed, threads)
     rare = np.concatenate([rarity(field) for field in fields])
@@ -146,13 +180,13 @@ def _many(
 
     met = np.sort(np.concatenate([in_parts(alike, twice), in_parts(half_met, once)]))
     return {
-        "bands of all text": met,
-        "identical fields": in_parts(rarely_equal, _identical(fields, border, notes, threads)),
+        "bands": met,
+        "identical_fields": in_parts(rarely_equal, _identical(fields, border, notes, threads)),
     }
 
 
 def _paired(keys: NDArray[np.uint32], border: int, records: int) -> tuple[Ints, int]:
-    """Return the pairs of records with equal keys (0 is none), and how many records stand in blocks too large."""
+    """Return the pairs of records with equal keys (0: no key), and the number of records in blocks too large."""
     order, ordered = radix_sort32(keys)
     none = np.zeros(0, np.int64)
     count, crowded = kernels.block_pairs(order, ordered, border, LIMIT, none, none, False)
@@ -161,8 +195,10 @@ def _paired(keys: NDArray[np.uint32], border: int, records: int) -> tuple[Ints, 
     return left * records + right, crowded
 
 
-def _banded(codes: Ints, values: Hashed, border: int, seed: int, threads: int) -> tuple[Ints, Ints, NDArray[np.uint8]]:
-    """Return the pairs that meet in one band, those that meet in several, and a byte of every minimum."""
+def _banded(
+    codes: Ints, values: HashedTerms, border: int, seed: int, threads: int
+) -> tuple[Ints, Ints, NDArray[np.uint8]]:
+    """Return the pairs that share one band, those that share several, and a byte of every minimum."""
     marks = np.zeros((len(codes), ROUNDS * BANDS * ROWS), np.uint8)
 
     def turn(number: int) -> list[Ints]:
@@ -189,7 +225,7 @@ def _identical(fields: list[Field], border: int, notes: list[str], threads: int 
             crowded.append(field)
     if crowded:
         names = ", ".join(field.name for field in crowded)
-        notes.append(f"{names}: values that more than {LIMIT} records have are sorted with another field too")
+        notes.append(f"{names}: values shared by more than {LIMIT} records are blocked together with another field")
 
     def by_both(two: tuple[Field, Field]) -> Ints:
         one, other = two
@@ -202,8 +238,8 @@ def _identical(fields: list[Field], border: int, notes: list[str], threads: int 
     return sorted_unique(np.concatenate(found))
 
 
-def completeness(candidates: Candidates, truth: Ints, records: int) -> float:
-    """Return the part of the true pairs (two columns, left < right) that are candidates."""
+def completeness(candidates: CandidatePairs, truth: Ints, records: int) -> float:
+    """Return the fraction of the true pairs (two columns, left < right) that are candidates."""
     if not len(truth):
         return 1.0
     keys = candidates.left * records + candidates.right

@@ -1,4 +1,4 @@
-"""Fields: what kind of values they hold, guessed from the data, and one spelling for what means the same (§3.8.1)."""
+"""Fields: the kind of their values, guessed from the data, and one spelling for equal values (MMDS §3.8.1)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,39 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from likewise.apps.link.hashing import Hashed, hashed
+from likewise.apps.link.dates import date_digits
+from likewise.apps.link.terms import HashedTerms, hashed
+from likewise.base.arrays import Ints
 from likewise.errors import ParameterError
 
-Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 KINDS = ("text", "tokens", "name", "address", "phone", "date", "number", "exact")
 MISSING = ["", "nan", "null", "none", "n/a", "-", "?", "unknown"]
+"""Folded values that mean no value."""
+
 SAMPLE = 5_000
+"""Values from which the kind and the length of a field are estimated; the error of a share is below 1 %."""
+
+MOST = 0.8
+"""A field is of a kind if this part of its values is: real columns have some values that are not."""
+
+FRACTIONS = 0.2
+"""Numbers are quantities if this part of them has a decimal point or a currency sign; otherwise they may be codes."""
+
+NAME_WORDS = 2.2
+"""Values of names have at most this many words on average: given name and surname, some with a third."""
+
+LONG = 1.3
+"""Texts with more words than this on average are compared by the terms they share rather than by edits."""
+
+YEARS = 1600, 2199
+"""The years of real dates; other eight-digit numbers are codes."""
+
+SPREAD = 10
+"""Numbers of which the largest is more than this many times the median are compared as logarithms."""
+
 NUMBER = re.compile(r"[^\d.+-]*([+-]?\d[\d,]*(?:\.\d+)?|[+-]?\.\d+)[^\d.]*")
-YEAR_FIRST = re.compile(r"(\d{4})\D?(\d{1,2})\D?(\d{1,2})(?:[t ].*)?")
-YEAR_LAST = re.compile(r"(\d{1,2})\D(\d{1,2})\D(\d{4})")
 PHONE_NAME = re.compile(r"phone|fax|mobile|\btel", re.I)
 PLACE_NAME = re.compile(r"addr|street", re.I)
 AREA_NAME = re.compile(r"city|town|suburb|village|county|state|province|region|country|nation|district", re.I)
@@ -32,10 +53,11 @@ AREA_NAME = re.compile(r"city|town|suburb|village|county|state|province|region|c
 
 @dataclass(frozen=True)
 class Field:
-    """A column of all records, the second table's after the first's: different values, and which each record has.
+    """A column of all records, those of the second table after those of the first: the distinct values and their codes.
 
-    `codes` are places in `values`, -1 where the value is missing; `folded` are the values with their punctuation, and
-    `grams` their hashed words and three-letter pieces.
+    `codes` are indices into `values`, -1 for a missing value; `folded` are the values with their punctuation, and
+    `grams` their hashed words and character trigrams. `counts` are the records with each value, `words` is the average
+    number of words.
     """
 
     name: str
@@ -45,21 +67,21 @@ class Field:
     folded: pa.Array
     counts: Ints
     words: float
-    grams: Hashed
+    grams: HashedTerms
 
     @property
     def long(self) -> bool:
-        """True if values are compared by the terms they share, not by the edits between them."""
-        return self.kind == "tokens" or (self.kind in ("text", "address") and self.words > 1.3)
+        """Whether values are compared by the terms they share, not by the edits between them."""
+        return self.kind == "tokens" or (self.kind in ("text", "address") and self.words > LONG)
 
     @property
     def present(self) -> int:
-        """How many records have a value."""
+        """The number of records with a value."""
         return int(self.counts.sum())
 
 
 def fold(values: pa.Array) -> pa.Array:
-    """Return texts without upper case, accents and character references, blanks made one.
+    """Return texts in lower case, without accents and character references, white space collapsed.
 
     >>> fold(pa.array(["  Müller &amp;  SONS", "PS-LX350H"])).to_pylist()
     ['muller & sons', 'ps-lx350h']
@@ -77,7 +99,7 @@ def fold(values: pa.Array) -> pa.Array:
 
 
 def spelled(folded: pa.Array, kind: str) -> pa.Array:
-    """Return the one spelling of folded values of a kind: digits of phones, years first in dates, no punctuation.
+    """Return folded values in the spelling of their kind: digits of phones, dates year first, no punctuation.
 
     >>> spelled(pa.array(["212/ 319-1660"]), "phone").to_pylist(), spelled(pa.array(["o'hara, j."]), "name").to_pylist()
     (['2123191660'], ['o hara j'])
@@ -96,13 +118,7 @@ def spelled(folded: pa.Array, kind: str) -> pa.Array:
 
 
 def _date(value: str) -> str:
-    found = YEAR_FIRST.fullmatch(value)
-    if found:
-        return f"{found[1]}{int(found[2]):02}{int(found[3]):02}"
-    found = YEAR_LAST.fullmatch(value)
-    if found:
-        return f"{found[3]}{int(found[2]):02}{int(found[1]):02}"
-    return re.sub(r"[^0-9a-z]+", "", value)
+    return date_digits(value) or re.sub(r"[^0-9a-z]+", "", value)
 
 
 def _canonical(value: str) -> str:
@@ -115,7 +131,7 @@ def _real_date(value: str) -> bool:
     if len(digits) != 8 or not digits.isdigit():
         return False
     month, day = sorted((int(digits[4:6]), int(digits[6:])))
-    return 1600 <= int(digits[:4]) <= 2199 and 1 <= month <= 12 and day <= 31
+    return YEARS[0] <= int(digits[:4]) <= YEARS[1] and 1 <= month <= 12 and day <= 31
 
 
 def guess(name: str, values: Sequence[str]) -> str:
@@ -131,7 +147,7 @@ def guess(name: str, values: Sequence[str]) -> str:
     sample = list(values[:SAMPLE])
     if not sample:
         return "text"
-    most = 0.8 * len(sample)
+    most = MOST * len(sample)
     if sum(map(_real_date, sample)) >= most:
         return "date"
     digits = [sum(c.isdigit() for c in value) for value in sample]
@@ -142,13 +158,13 @@ def guess(name: str, values: Sequence[str]) -> str:
         return "phone"
     numbers = sum(bool(NUMBER.fullmatch(value)) for value in sample) >= most
     fractions = sum(bool(re.search(r"[$€£]|\d\.\d", value)) for value in sample)
-    if numbers and fractions >= 0.2 * len(sample):
+    if numbers and fractions >= FRACTIONS * len(sample):
         return "number"
     words = sum(len(value.split()) for value in sample) / len(sample)
     if PLACE_NAME.search(name):
         return "address"
     if (
-        words <= 2.2
+        words <= NAME_WORDS
         and not AREA_NAME.search(name)
         and sum(a > 0 and d == 0 for d, a in zip(digits, letters, strict=True)) >= most
     ):
@@ -157,9 +173,8 @@ def guess(name: str, values: Sequence[str]) -> str:
 
 
 def make_field(name: str, column: pa.ChunkedArray, kind: str | None = None) -> Field:
-    """Return a column as a field, of the kind given or guessed."""
-    if kind is not None and kind not in KINDS:
-        raise ParameterError.of("link", "fields", f"of kinds {', '.join(KINDS)}", kind)
+    """Return a column as a field of the given kind, or of the kind its values look like."""
+    check_kind(kind)
     encoded = as_strings(column).combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
@@ -188,7 +203,7 @@ def _some(n: int) -> Ints:
 
 
 def as_strings(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column of any type as text: whole numbers without a point, days without an hour."""
+    """Return a column of any type as text: whole numbers without a decimal point, days without a time."""
     kind = column.type
     if pa.types.is_string(kind):
         return column
@@ -207,7 +222,7 @@ def as_strings(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def wanted(fields: Mapping[str, str | None] | Sequence[str] | None) -> dict[str, str | None] | None:
-    """Return name and kind (None: guess) of the fields asked for: a mapping, or names with or without ":kind".
+    """Return the fields to compare and their kinds (None: to be guessed), given as a mapping or as NAME or NAME:KIND.
 
     >>> wanted(["name:name", "phone"])
     {'name': 'name', 'phone': None}
@@ -225,20 +240,25 @@ def wanted(fields: Mapping[str, str | None] | Sequence[str] | None) -> dict[str,
             found[name if colon else field] = kind if colon else None
     if not found:
         raise ParameterError.of("link", "fields", "one or more fields", fields)
-    unknown = [kind for kind in found.values() if kind is not None and kind not in KINDS]
-    if unknown:
-        raise ParameterError.of("link", "fields", f"of kinds {', '.join(KINDS)}", unknown[0])
+    for given in found.values():
+        check_kind(given)
     return found
 
 
+def check_kind(kind: str | None) -> None:
+    """Raise if there is no such kind of field; None is a kind to be guessed."""
+    if kind is not None and kind not in KINDS:
+        raise ParameterError.of("link", "fields", f"of kinds {', '.join(KINDS)}", kind)
+
+
 def rarity(field: Field) -> Floats:
-    """Return for each value the logarithm of how rarely a record has it: what its agreement can be worth at most."""
+    """Return the negative logarithm of the relative frequency of each value: the most its agreement can be worth."""
     return np.log(max(1, field.present) / np.maximum(1, field.counts))
 
 
 def as_numbers(field: Field) -> Floats:
-    """Return the values of a number field, as logarithms when they spread over orders of magnitude."""
+    """Return the values of a number field, as logarithms if they span orders of magnitude."""
     numbers = np.array([float(value) for value in field.values], np.float64)
-    if len(numbers) and numbers.min() > 0 and numbers.max() > 10 * np.median(numbers):
+    if len(numbers) and numbers.min() > 0 and numbers.max() > SPREAD * np.median(numbers):
         return np.log(numbers)
     return numbers

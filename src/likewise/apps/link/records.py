@@ -1,40 +1,50 @@
-"""The records of one or two tables as one list: their names, and the fields that can be compared."""
+"""The records of one or two tables as one list: their ids, and the fields that can be compared."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from likewise.apps.link.fields import Field, Ints, as_strings, make_field
-from likewise.apps.link.tables import read_table
-from likewise.base.arrays import to_arrow
+from likewise.apps.link.fields import Field, as_strings, make_field
+from likewise.base.arrays import Ints, to_arrow
 from likewise.base.parallel import all_at_once
 from likewise.errors import ColumnError, InputError, ParameterError
+from likewise.io.read.find import files_of
+from likewise.io.tables import check_once, read_tables
 
-NOT_COMPARED = "a field that is not compared: one that was used cannot tell how good the score is"
+NOT_COMPARED = "a column that is not compared, as the scores already depend on those that are"
 ID_NAME = re.compile(r"(.*[ _-])?id", re.I)
 
 
 @dataclass(frozen=True)
-class Records:
-    """The records of both tables, the second's from `border` on (0: one table); `id` is None for row numbers."""
+class RecordTable:
+    """The records of both tables, those of the second from `border` on (0: one table); `id` is None for row numbers."""
 
     tables: list[pa.Table]
+    wheres: list[str]
     border: int
     count: int
     id: str | None
     ids: list[pa.ChunkedArray]
     fields: list[Field]
     notes: list[str]
+    inputs: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def aside(self) -> list[Any]:
+        """No rows are set aside: a broken row is an error."""
+        return []
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return what was read, for run.json."""
+        return self.inputs
 
     def names(self, rows: Ints) -> Any:
         """Return the ids of records, which are all of the first table or all of the second."""
@@ -43,16 +53,22 @@ class Records:
         return self.ids[0].take(pa.array(rows)).combine_chunks()
 
     def values(self, column: str, rows: Ints) -> list[Any]:
-        """Return a column of records, which are all of the first table or all of the second, as it was given."""
+        """Return a column of records, all of the first table or all of the second, as it was read."""
         second = int(bool(self.border) and len(rows) > 0 and rows[0] >= self.border)
         taken = self.tables[second].column(column).take(pa.array(rows - self.border * second))
         return list(taken.to_pylist())
 
     def row(self, record: int) -> dict[str, Any]:
-        """Return a record as it was given."""
+        """Return a record as it was read."""
         if self.border and record >= self.border:
             return dict(self.tables[1].slice(record - self.border, 1).to_pylist()[0])
         return dict(self.tables[0].slice(record, 1).to_pylist()[0])
+
+    def check_column(self, column: str) -> None:
+        """Raise if a table does not have the column."""
+        for table, where in zip(self.tables, self.wheres, strict=True):
+            if column not in table.column_names:
+                raise ColumnError.of(where, column, table.column_names)
 
 
 def records_of(
@@ -61,18 +77,27 @@ def records_of(
     id: str | None,
     fields: Mapping[str, str | None] | None,
     threads: int = 1,
-    without: str | None = None,
-) -> Records:
-    """Read the tables, find the ids, and make the fields; a field that says nothing is left out with a note."""
-    sources = [a] if b is None else [a, b]
-    read = [read_table(source) for source in sources]
-    tables, wheres = [table for table, _ in read], [where for _, where in read]
+    validate: str | None = None,
+) -> RecordTable:
+    """Read the tables, find the ids, and make the fields; constant and empty fields are left out with a note.
+
+    `validate` is a column that is not compared.
+    """
+    sources = {"a": a} if b is None else {"a": a, "b": b}
+    read = [read_table(source, parameter) for parameter, source in sources.items()]
+    tables, wheres = [table for table, _, _ in read], [where for _, where, _ in read]
     if b is None and tables[0].num_rows < 2:
         raise InputError(f"{wheres[0]}: one record cannot be linked with itself; give more, or a second table")
     name = id if id is not None else _guessed_id(tables)
     ids = [_ids(table, name, where) for table, where in zip(tables, wheres, strict=True)]
+    border = tables[0].num_rows if b is not None else 0
+    count = sum(table.num_rows for table in tables)
+    made: list[Field] = []
     notes: list[str] = []
-    chosen = _chosen(tables, wheres, name, fields, notes, without)
+    records = RecordTable(
+        tables, wheres, border, count, name, ids, made, notes, [entry for *_, inputs in read for entry in inputs]
+    )
+    chosen = _chosen(records, fields, validate)
 
     def make(column: str) -> Field:
         parts = [_plain(table.column(column)) for table in tables]
@@ -81,7 +106,6 @@ def records_of(
         chunks = [chunk for part in parts for chunk in part.chunks]
         return make_field(column, pa.chunked_array(chunks, parts[0].type), chosen[column])
 
-    made = []
     for one in all_at_once([partial(make, column) for column in chosen], threads):
         if len(one.values) < 2:
             what = "the same" if one.values else "missing"
@@ -89,9 +113,25 @@ def records_of(
         else:
             made.append(one)
     if not made:
-        raise InputError(f"{wheres[0]}: no column tells records apart; all of them are constant or missing")
-    border = tables[0].num_rows if b is not None else 0
-    return Records(tables, border, sum(table.num_rows for table in tables), name, ids, made, notes)
+        raise InputError(f"{wheres[0]}: no column distinguishes records; all of them are constant or missing")
+    return records
+
+
+def read_table(source: Any, parameter: str) -> tuple[pa.Table, str, list[dict[str, Any]]]:
+    """Return the table in files (CSV, TSV, Parquet, JSON lines, Arrow) or in an object, its name, and what was read.
+
+    Every column of a CSV file is text. A row with too few or too many fields is an error that names the row.
+    """
+    parts = read_tables(source, "link", parameter, "records")
+    kind = "object" if files_of(source) is None else "file"
+    inputs = [{kind: name, "rows": part.num_rows} for part, name in parts]
+    table, name = parts[0]
+    if len(parts) > 1:
+        table, name = pa.concat_tables([part for part, _ in parts], promote_options="default"), str(source)
+    if table.num_rows == 0:
+        raise InputError(f"{name}: the table has no rows")
+    check_once(name, table.column_names)
+    return table, name, inputs
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -131,74 +171,30 @@ def _ids(table: pa.Table, name: str | None, where: str) -> pa.ChunkedArray:
         first, second = order[twice], order[twice + 1]
         raise InputError(
             f"{where}: rows {first} and {second} have the same id {column[int(first)].as_py()!r} in column '{name}';"
-            " ids must differ: name another column, or rename this one if it is a field like others"
+            " ids must be unique: name another column with 'id', or rename this one if it is an ordinary field"
         )
     return column
 
 
 def _chosen(
-    tables: list[pa.Table],
-    wheres: list[str],
-    name: str | None,
-    fields: Mapping[str, str | None] | None,
-    notes: list[str],
-    without: str | None,
+    records: RecordTable, fields: Mapping[str, str | None] | None, validate: str | None
 ) -> dict[str, str | None]:
-    if without is not None:
-        for table, where in zip(tables, wheres, strict=True):
-            if without not in table.column_names:
-                raise ColumnError.of(where, without, table.column_names)
-        if without in (fields or {}):
-            raise ParameterError.of("link", "validate", NOT_COMPARED, without)
+    """Return the columns to compare and their kinds: those given, or all that both tables have."""
+    if validate is not None:
+        records.check_column(validate)
+        if validate in (fields or {}):
+            raise ParameterError.of("link", "validate", NOT_COMPARED, validate)
     if fields is not None:
-        for field in fields:
-            for table, where in zip(tables, wheres, strict=True):
-                if field not in table.column_names:
-                    raise ColumnError.of(where, field, table.column_names)
+        for name in fields:
+            records.check_column(name)
         return dict(fields)
+    tables, apart = records.tables, {records.id, validate}
     shared = [column for column in tables[0].column_names if all(column in t.column_names for t in tables)]
-    shared = [column for column in shared if column not in (name, without)]
+    shared = [column for column in shared if column not in apart]
     if not shared:
-        columns = "; ".join(f"{w}: {', '.join(t.column_names)}" for w, t in zip(wheres, tables, strict=True))
-        raise ColumnError(f"there is no column to compare ({columns}); rename columns so that they agree")
-    alone = sorted({column for table in tables for column in table.column_names} - set(shared) - {name, without})
+        columns = "; ".join(f"{w}: {', '.join(t.column_names)}" for w, t in zip(records.wheres, tables, strict=True))
+        raise ColumnError(f"there is no column to compare ({columns}); rename columns so that both tables have them")
+    alone = sorted({column for table in tables for column in table.column_names} - set(shared) - apart)
     if alone:
-        notes.append(f"only one table has {', '.join(alone)}; left out")
+        records.notes.append(f"only one table has {', '.join(alone)}; left out")
     return dict.fromkeys(shared)
-
-
-def labelled_pairs(source: Any, records: Records, owner: str) -> tuple[Ints, NDArray[np.bool_]]:
-    """Return pairs of records, lower number first, and whether each is said to match (all, without a third column).
-
-    The source is a file or table with columns id_a and id_b (or the first two), or a list of pairs.
-    """
-    if isinstance(source, list | tuple | set | frozenset) and not isinstance(source, str | os.PathLike):
-        rows = [tuple(pair) for pair in source]
-        if any(len(pair) not in (2, 3) for pair in rows):
-            raise ParameterError.of("link", owner, "pairs of ids, or triples with a label", source)
-        columns = [[str(pair[place]).strip() for pair in rows] for place in range(2)]
-        marks = [pair[2] if len(pair) > 2 else True for pair in rows]
-    else:
-        table, where = read_table(source)
-        if table.num_columns < 2:
-            raise ColumnError(f"{where}: pairs need two columns of ids; there is {', '.join(table.column_names)}")
-        names = ["id_a", "id_b"] if {"id_a", "id_b"} <= set(table.column_names) else table.column_names[:2]
-        columns = [[str(value).strip() for value in table.column(name).to_pylist()] for name in names]
-        rest = [name for name in table.column_names if name not in names]
-        label = next((name for name in rest if name.lower() in ("match", "label")), None)
-        marks = table.column(label).to_pylist() if label else [True] * table.num_rows
-    sides = []
-    for place, column in enumerate(columns):
-        second = place == 1 and records.border
-        ids = records.ids[1 if second else 0].to_pylist()
-        rows_of = {str(value): row + (records.border if second else 0) for row, value in enumerate(ids)}
-        unknown = next((value for value in column if value not in rows_of), None)
-        if unknown is not None:
-            raise InputError(f"{owner}: there is no record with the id {unknown!r}")
-        sides.append(np.array([rows_of[value] for value in column], np.int64))
-    pairs = np.stack([np.minimum(*sides), np.maximum(*sides)], axis=1)
-    labels = np.array([str(mark).strip().lower() in ("1", "true", "yes", "y", "match", "1.0") for mark in marks], bool)
-    keys, first = np.unique(pairs[:, 0] * records.count + pairs[:, 1], return_index=True)
-    return pairs[first][keys // records.count != keys % records.count], labels[first][
-        keys // records.count != keys % records.count
-    ]

@@ -1,4 +1,4 @@
-"""Scoring: from candidate pairs to scores, learnt from the data or by the points of the chapter (§3.8.2)."""
+"""From candidate pairs to scores: a model learnt from the data, or points per field (MMDS §3.8.2)."""
 
 from __future__ import annotations
 
@@ -9,31 +9,41 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.link.comparing import Compared, Comparing
-from likewise.apps.link.fields import Field, Floats, Ints
-from likewise.apps.link.learning import Model, chance, learn, nearest_first, train
-from likewise.apps.link.people import persons
-from likewise.apps.link.points import Tables, score_pairs
-from likewise.apps.link.records import Records
+from likewise.apps.link.agreement import FieldAgreement, FieldComparer
+from likewise.apps.link.fields import Field, Floats
+from likewise.apps.link.households import households
+from likewise.apps.link.labels import LabelledPairs
+from likewise.apps.link.model import MatchModel, chance, learn, nearest_first, train
+from likewise.apps.link.points import FULL, score_pairs
+from likewise.apps.link.records import RecordTable
+from likewise.apps.link.synonyms import Nicknames
+from likewise.apps.link.terms import WeightedTerms
+from likewise.base.arrays import Ints
+from likewise.base.runlog import RunLog
 
 POINTS = 10 / np.log(10)
-"""Points for each unit of log-odds: ten points make the odds ten times as good."""
+"""Points per unit of log-odds: ten points more make the odds ten times as high."""
 
-Labels = tuple[Ints, NDArray[np.bool_]]
+LOWEST = -20.0 / POINTS
+"""Least log-odds of a match, however far ahead of its rivals: odds of one to a hundred."""
+
+GOOD = 0.6
+"""Fraction of the points of identical records from which on two records are a match, without a threshold."""
 
 
 @dataclass(frozen=True)
-class Scored:
-    """Scores of pairs, in natural logarithms with a model and in points without, and which pairs could be matches.
+class ScoredPairs:
+    """Scores of pairs, in log-odds with a model and in points without, and which pairs can be matches (`usable`).
 
-    `unit` makes points of a score. The points of each field are kept, or follow from the comparison by the model.
+    `unit` is the number of points per unit of the scores. The points of each field are in `kept` or follow from the
+    agreement of the fields and the model.
     """
 
     value: Floats
     usable: NDArray[np.bool_]
     unit: float
-    model: Model | None = None
-    compared: list[Compared] = field(default_factory=list)
+    model: MatchModel | None = None
+    compared: list[FieldAgreement] = field(default_factory=list)
     kept: dict[str, Floats] = field(default_factory=dict)
 
     def points(self, chosen: Ints) -> dict[str, Floats]:
@@ -44,83 +54,105 @@ class Scored:
 
 
 class Scorer(Protocol):
-    """What gives pairs of records their scores: the candidates first, from which it may learn, then any others."""
+    """Scores pairs of records: first the candidates, from which it may learn, then any others.
 
-    def first(self, left: Ints, right: Ints) -> Scored:
-        """Score the candidates."""
-
-    def others(self, left: Ints, right: Ints, before: Scored) -> Scored:
-        """Score further pairs as the candidates were."""
-
-
-class Weighing:
-    """The score of the chapter: 100 points a field, less a penalty for edits, times the weight of the field."""
-
-    def __init__(self, fields: list[Field], weights: Mapping[str, float], tables: Tables = None) -> None:
-        self._fields, self._weights, self._tables = fields, weights, tables
+    `usual` is the threshold of matches within one table, `lowest` the least score of a match between two.
+    """
 
     @property
-    def most(self) -> float:
-        """The points of identical records."""
-        return 100 * sum(self._weights.get(one.name, 1.0) for one in self._fields)
+    def usual(self) -> float:
+        """The threshold if none is given."""
 
-    def first(self, left: Ints, right: Ints) -> Scored:
+    @property
+    def lowest(self) -> float:
+        """The least score of a match."""
+
+    def first(self, left: Ints, right: Ints, log: RunLog) -> ScoredPairs:
         """Score the candidates."""
+
+    def others(self, left: Ints, right: Ints, before: ScoredPairs) -> ScoredPairs:
+        """Score further pairs in the same way."""
+
+
+class PointScorer:
+    """Scores in points: 100 per field, less a penalty for edits, times the weight of the field (MMDS §3.8.2)."""
+
+    def __init__(self, fields: list[Field], weights: Mapping[str, float], nicknames: Nicknames = None) -> None:
+        self._fields, self._weights, self._nicknames = fields, weights, nicknames
+        self.usual = GOOD * (FULL * sum(weights.get(one.name, 1.0) for one in fields))
+        self.lowest = -np.inf
+
+    def first(self, left: Ints, right: Ints, log: RunLog) -> ScoredPairs:
+        """Score the candidates."""
+        with log.stage("compare_fields", len(left)):
+            return self._scored(left, right)
+
+    def others(self, left: Ints, right: Ints, before: ScoredPairs) -> ScoredPairs:
+        """Score further pairs."""
+        return self._scored(left, right)
+
+    def _scored(self, left: Ints, right: Ints) -> ScoredPairs:
         kinds = {one.name: "text" if one.kind == "tokens" else one.kind for one in self._fields}
         columns = [{one.name: self._side(one, rows) for one in self._fields} for rows in (left, right)]
-        total, points = score_pairs(columns[0], columns[1], kinds, self._weights, tables=self._tables)
+        total, points = score_pairs(columns[0], columns[1], kinds, self._weights, nicknames=self._nicknames)
         kept = {name: np.nan_to_num(some) * self._weights.get(name, 1.0) for name, some in points.items()}
-        return Scored(total, np.ones(len(left), bool), 1.0, kept=kept)
-
-    def others(self, left: Ints, right: Ints, before: Scored) -> Scored:
-        """Score further pairs."""
-        return self.first(left, right)
+        return ScoredPairs(total, np.ones(len(left), bool), 1.0, kept=kept)
 
     def _side(self, one: Field, rows: Ints) -> Any:
         values = np.array([*one.values, None], object)
         return values[one.codes[rows]]
 
 
-class Learning:
-    """Scores learnt from the data: the logarithms of the odds that pairs match (Fellegi and Sunter, by EM)."""
+class ModelScorer:
+    """Scores learnt from the data: the log-odds that pairs match (Fellegi and Sunter, by EM)."""
 
     def __init__(
         self,
-        records: Records,
-        comparing: Comparing,
-        labels: Labels | None = None,
+        records: RecordTable,
+        rows: WeightedTerms | None,
+        labels: LabelledPairs | None = None,
         seed: int = 1,
         one_to_one: bool | None = None,
+        nicknames: Nicknames = None,
+        threads: int = 1,
     ) -> None:
-        self._records, self._comparing, self._labels, self._seed = records, comparing, labels, seed
+        self._records, self._rows, self._labels, self._seed = records, rows, labels, seed
         self._single = bool(records.border) and one_to_one is not False
+        self._nicknames, self._threads = nicknames, threads
+        self._comparer: FieldComparer | None = None
+        self.usual = 0.0
+        self.lowest = LOWEST
 
-    def first(self, left: Ints, right: Ints) -> Scored:
+    def first(self, left: Ints, right: Ints, log: RunLog) -> ScoredPairs:
         """Learn from the candidates, and score them. Labelled pairs must be among them."""
         n = self._records.count
-        compared, evidence = self._comparing.compare(left, right)
-        start = nearest_first(compared, left, right, n)
-        people = persons(compared, start)
-        model = learn(compared, start, people.apart, self._seed, (left, right) if self._single else None)
-        if self._labels is not None:
-            pairs, labels = self._labels
-            chosen = np.searchsorted(left * n + right, pairs[:, 0] * n + pairs[:, 1])
-            model = train(compared, model, chosen, labels)
-        value = model.scores(compared)
-        usable = self._enough(value, evidence)
-        if people.own:
-            usable &= ~people.strangers(compared, chance(value))
-        return Scored(value, usable, POINTS, model, compared)
+        with log.stage("compare_fields", len(left)) as tick:
+            self._comparer = FieldComparer(self._records.fields, self._rows, self._threads, self._nicknames)
+            compared, evidence = self._comparer.compare(left, right, tick)
+        with log.stage("learn"):
+            start = nearest_first(compared, left, right, n)
+            people = households(compared, start)
+            model = learn(compared, start, people.apart, self._seed, (left, right) if self._single else None)
+            if self._labels is not None:
+                pairs = self._labels.pairs
+                chosen = np.searchsorted(left * n + right, pairs[:, 0] * n + pairs[:, 1])
+                model = train(compared, model, chosen, self._labels.match)
+            value = model.scores(compared)
+            usable = self._enough(value, evidence)
+            if people.own:
+                usable &= ~people.strangers(compared, chance(value))
+        return ScoredPairs(value, usable, POINTS, model, compared)
 
-    def others(self, left: Ints, right: Ints, before: Scored) -> Scored:
-        """Score further pairs with what was learnt."""
+    def others(self, left: Ints, right: Ints, before: ScoredPairs) -> ScoredPairs:
+        """Score further pairs with the model."""
         assert before.model is not None
-        compared, _ = self._comparing.compare(left, right)
+        assert self._comparer is not None
+        compared, _ = self._comparer.compare(left, right)
         value = before.model.scores(compared)
-        return Scored(value, np.ones(len(left), bool), POINTS, before.model, compared)
+        return ScoredPairs(value, np.ones(len(left), bool), POINTS, before.model, compared)
 
     def _enough(self, value: Floats, evidence: Floats) -> NDArray[np.bool_]:
-        """Tell which pairs have enough in common: what is rarer than matches are among all pairs."""
+        """Return which pairs have enough evidence: full agreement would be rarer than a match is among all pairs."""
         if len(self._records.fields) == 1:
             return np.ones(len(value), bool)
         n, border = self._records.count, self._records.border

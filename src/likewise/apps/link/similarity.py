@@ -1,4 +1,4 @@
-"""Likeness of two values of a field, from 0 to 1, prepared once and then asked for millions of pairs (§3.8.2)."""
+"""Similarity of two values of a field, from 0 to 1: prepared once, then evaluated for millions of pairs."""
 
 from __future__ import annotations
 
@@ -7,27 +7,34 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.link.fields import Field, Floats, Ints, as_numbers
-from likewise.apps.link.names import table_for
-from likewise.apps.link.points import INITIAL, Tables, letters_of, pair_points, penalised
+from likewise.apps.link.edits import INITIAL, letters_of
+from likewise.apps.link.fields import Field, Floats, as_numbers
+from likewise.apps.link.points import pair_points, penalised
+from likewise.apps.link.synonyms import KINDS, Nicknames, synonyms_for
+from likewise.base.arrays import Ints
 from likewise.kernels import letters as kernels
 from likewise.kernels import linking
 
 HELPED = 50_000
-"""So many pairs of values of several words are looked up in tables at a time, the most alike first."""
+"""Of each batch, at most this many pairs of values of several words are compared word by word, which is slow; the most
+similar ones first, as the others gain too little to become matches."""
 
 SLOTS = 1 << 16, 1 << 24
-"""Terms are counted in so many slots at least and at most; two that fall into one count as equally frequent."""
+"""Least and greatest number of slots in which terms are counted: eight or more per term, up to 128 MB. Two terms in one
+slot count as equally frequent."""
 
-Likeness = Callable[[Ints, Ints], Floats]
+STEEPNESS = 4
+"""Numbers an interquartile range apart have similarity 1 / (1 + 4): far below equal ones, yet not 0."""
+
+Similarity = Callable[[Ints, Ints], Floats]
 Letters = NDArray[np.uint8] | NDArray[np.uint32]
 
 
-def likeness(field: Field, tables: Tables = None) -> Likeness:
-    """Return the function that tells how alike values are, given by their places in `field.values`.
+def similarity_of(field: Field, nicknames: Nicknames = None) -> Similarity:
+    """Return the function that gives the similarity of values, which are indices into `field.values`.
 
-    Texts of several words by the terms they share; numbers by their difference in terms of the spread of all;
-    everything else by the points of the chapter, of which 100 are 1.
+    Texts of several words are compared by the terms they share, numbers by their difference relative to the spread of
+    all values, and everything else by points (`likewise.apps.link.points`), of which 100 are a similarity of 1.
     """
     if field.long:
         return _by_terms(field)
@@ -35,10 +42,10 @@ def likeness(field: Field, tables: Tables = None) -> Likeness:
         return _by_difference(field)
     if field.kind == "exact":
         return lambda a, b: (a == b).astype(np.float64)
-    return _by_edits(field, tables)
+    return _by_edits(field, nicknames)
 
 
-def _by_terms(field: Field) -> Likeness:
+def _by_terms(field: Field) -> Similarity:
     values = field.grams
     terms, counts = np.empty_like(values.terms), np.empty(len(values.terms), np.int64)
     offsets = np.zeros(len(values.offsets), np.int64)
@@ -56,21 +63,21 @@ def _by_terms(field: Field) -> Likeness:
     return alike
 
 
-def _by_difference(field: Field) -> Likeness:
+def _by_difference(field: Field) -> Similarity:
     numbers = as_numbers(field)
     spread = np.subtract(*np.quantile(np.repeat(numbers, np.minimum(field.counts, 100)), [0.75, 0.25])) or 1.0
 
     def alike(a: Ints, b: Ints) -> Floats:
-        near: Floats = 1 / (1 + 4 * np.abs(numbers[a] - numbers[b]) / abs(float(spread)))
+        near: Floats = 1 / (1 + STEEPNESS * np.abs(numbers[a] - numbers[b]) / abs(float(spread)))
         return near
 
     return alike
 
 
-def _by_edits(field: Field, tables: Tables) -> Likeness:
+def _by_edits(field: Field, nicknames: Nicknames) -> Similarity:
     text, offsets = letters_of(field.values)
     way = kernels.WAYS.get(field.kind, kernels.TEXT)
-    helped = _help(field, tables, text, offsets) if field.kind in ("name", "address", "text") else None
+    helped = _help(field, nicknames, text, offsets) if field.kind in KINDS else None
     swapped = _swapped(field.values) if field.kind == "date" else None
 
     def alike(a: Ints, b: Ints) -> Floats:
@@ -84,19 +91,19 @@ def _by_edits(field: Field, tables: Tables) -> Likeness:
 
 
 def _swapped(values: list[str]) -> Ints:
-    """Return for each date the place of the one with day and month exchanged, -1 if there is none."""
+    """Return for each date the index of the date with day and month swapped, -1 if there is none."""
     places = {value: place for place, value in enumerate(values)}
     return np.array([places.get(value[:4] + value[6:] + value[4:6], -1) for value in values], np.int64)
 
 
-def _help(field: Field, tables: Tables, text: Letters, offsets: Ints) -> Callable[..., Floats]:
-    """Return what adds nicknames, abbreviations and initials to the points of pairs.
+def _help(field: Field, nicknames: Nicknames, text: Letters, offsets: Ints) -> Callable[..., Floats]:
+    """Return the function that raises the similarity of pairs by nicknames, abbreviations and initials.
 
-    Single words are looked up in a sorted list of the pairs that stand for each other. Values of several words are
-    left to `pair_points`, which is slow, and only where a word of each is in the table.
+    Single words are looked up in a sorted list of pairs of synonyms. Values of several words are compared by
+    `pair_points`, which is slow, and only if each of them has a word with synonyms.
     """
-    table = table_for(field.kind, tables)
-    known = {word: word in table for word in {w for value in field.values for w in value.split()}}
+    synonyms = synonyms_for(field.kind, nicknames)
+    known = {word: word in synonyms for word in {w for value in field.values for w in value.split()}}
     there = np.array([any(known[word] for word in value.split()) for value in field.values], bool)
     single = np.array([" " not in value for value in field.values], bool)
     size = len(field.values)
@@ -105,7 +112,7 @@ def _help(field: Field, tables: Tables, text: Letters, offsets: Ints) -> Callabl
         place * size + places[other]
         for value, place in places.items()
         if there[place] and single[place]
-        for other in table.partners(value)
+        for other in synonyms.partners(value)
         if other in places
     ]
     partners = np.sort(np.array([*pairs, -1], np.int64))
@@ -117,18 +124,18 @@ def _help(field: Field, tables: Tables, text: Letters, offsets: Ints) -> Callabl
         x, y = a[low], b[low]
         both = single[x] & single[y]
         keys = x * size + y
-        stand = both & (partners[np.minimum(np.searchsorted(partners, keys), len(partners) - 1)] == keys)
+        equivalent = both & (partners[np.minimum(np.searchsorted(partners, keys), len(partners) - 1)] == keys)
         better = distance[low].copy()
         if field.kind == "name":
             initial = both & (first[x] == first[y]) & (np.minimum(lengths[x], lengths[y]) == 1)
             better[initial] = np.minimum(better[initial], INITIAL)
-        better[stand] = 1
+        better[equivalent] = 1
         points[low] = np.maximum(points[low], penalised(better, letters[low]) / 100)
         asked = low[~both & there[x] & there[y]]
         if len(asked):
             asked = asked[np.argsort(-points[asked], kind="stable")[:HELPED]]
             sides = [[field.values[place] for place in side[asked].tolist()] for side in (a, b)]
-            points[asked] = np.maximum(points[asked], pair_points(sides[0], sides[1], field.kind, tables) / 100)
+            points[asked] = np.maximum(points[asked], pair_points(sides[0], sides[1], field.kind, nicknames) / 100)
         return points
 
     return helped

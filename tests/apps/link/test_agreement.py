@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from likewise.apps.link import comparing
-from likewise.apps.link.comparing import ALL_TEXT, EQUAL, LEVELS, STEPS, Comparing
+from likewise.apps.link import agreement
+from likewise.apps.link.agreement import ALL_TEXT, EQUAL, LEVELS, STEPS, FieldComparer
 from likewise.apps.link.fields import make_field
 from likewise.apps.link.terms import all_codes, joined, of_records, weighted
 
@@ -15,15 +15,15 @@ def field(values, kind, name="x"):
 
 
 def similarity(x, y, kind, more=()):
-    """The likeness of two values of a field, as a pair of records has it."""
+    """The similarity of two values of a field, as a pair of records has it."""
     fields = [field([x, y, "a", "b", *more], kind)]
-    return float(Comparing(fields).compare(np.array([0]), np.array([1]))[0][0].similarity[0])
+    return float(FieldComparer(fields).compare(np.array([0]), np.array([1]))[0][0].similarity[0])
 
 
 def compared(rows, kinds, left, right, texts=True):
     fields = [field([row[place] for row in rows], kind, f"f{place}") for place, kind in enumerate(kinds)]
     records = weighted(of_records(all_codes(fields), joined([one.grams for one in fields]))) if texts else None
-    return Comparing(fields, records).compare(np.array(left), np.array(right))
+    return FieldComparer(fields, records).compare(np.array(left), np.array(right))
 
 
 @pytest.mark.parametrize("kind", ["text", "tokens", "name", "address", "phone", "date", "number", "exact"])
@@ -103,8 +103,8 @@ def test_threads_do_not_change_the_answer(monkeypatch):
     rows = [(f"name{i}", f"{i} some street {i % 7}", f"{i % 5}") for i in range(60)]
     fields = [field([row[p] for row in rows], kind, f"f{p}") for p, kind in enumerate(["name", "address", "text"])]
     left, right = np.triu_indices(60, 1)
-    monkeypatch.setattr(comparing, "BATCH", 100)
-    one, two = (Comparing(fields, None, threads).compare(left, right)[0] for threads in (1, 2))
+    monkeypatch.setattr(agreement, "BATCH", 100)
+    one, two = (FieldComparer(fields, None, threads).compare(left, right)[0] for threads in (1, 2))
     for x, y in zip(one, two, strict=True):
         assert np.array_equal(x.similarity, y.similarity, equal_nan=True)
         assert np.array_equal(x.level, y.level)

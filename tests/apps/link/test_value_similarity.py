@@ -1,4 +1,4 @@
-"""Likeness of values against naive oracles."""
+"""Similarity of values against naive oracles."""
 
 import numpy as np
 import pyarrow as pa
@@ -6,9 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from likewise.apps.link.edits import letters_of
 from likewise.apps.link.fields import make_field
-from likewise.apps.link.likeness import likeness
-from likewise.apps.link.points import field_points, letters_of
+from likewise.apps.link.points import field_points
+from likewise.apps.link.similarity import similarity_of
 from likewise.kernels import letters
 
 TEXTS = st.text("abcdé中", max_size=12) | st.text("ab", min_size=60, max_size=70)
@@ -77,10 +78,10 @@ def test_all_letters_are_put_back():
     ],
 )
 def test_points_of_the_chapter(kind, values):
-    """The same as `field_points` gives, one pair at a time, tables of words included."""
+    """The same as `field_points` gives, one pair at a time, synonyms included."""
     made = make_field("x", pa.chunked_array([pa.array(values)]), kind)
     left, right = every_pair(made.values)
-    for i, j, found in zip(left, right, likeness(made)(left, right), strict=True):
+    for i, j, found in zip(left, right, similarity_of(made)(left, right), strict=True):
         x, y = values[i], values[j]
         assert found == pytest.approx(field_points(x, y, kind) / 100), (x, y)
 
@@ -88,7 +89,7 @@ def test_points_of_the_chapter(kind, values):
 def test_terms_that_are_rare_count_most():
     values = ["sony tv stand", "sony black tv", "sony white radio", "sony pslx350h tv", "player pslx350h"]
     made = make_field("x", pa.chunked_array([pa.array(values)]), "tokens")
-    alike = likeness(made)
+    alike = similarity_of(made)
     model, brand = alike(np.array([3, 3]), np.array([4, 2]))
     assert model > brand > 0
     assert alike(np.arange(5), np.arange(5)) == pytest.approx(np.ones(5), abs=1e-6)
@@ -116,7 +117,7 @@ def test_cosines_of_terms(words, data):
         length = sqrt(sum(weight**2 for weight in raw.values()))
         weights[value] = {term: weight / length for term, weight in raw.items()}
     left, right = every_pair(made.values)
-    for i, j, found in zip(left, right, likeness(made)(left, right), strict=True):
+    for i, j, found in zip(left, right, similarity_of(made)(left, right), strict=True):
         x, y = weights[made.values[i]], weights[made.values[j]]
         expected = sum(x[term] * y[term] for term in x.keys() & y.keys())
         assert found == pytest.approx(min(1.0, expected), abs=1e-5)

@@ -1,37 +1,42 @@
-"""Deciding: which pairs are matches. A threshold, the best one-to-one assignment, clusters with keepers (§3.8.3)."""
+"""The decision which pairs of two tables are matches: one-to-one assignment, and a threshold (MMDS §3.8.3)."""
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.link.fields import Floats, Ints
-from likewise.apps.link.learning import chance, rising
+from likewise.apps.link.fields import Floats
+from likewise.apps.link.model import chance, rising
+from likewise.base.arrays import Ints
 from likewise.kernels import linking as kernels
-from likewise.kernels.graph import components
 
 STEP = 1e-3
-RANGES = 40
-HIGH = 0.9
-"""Who scores higher than so many non-matches is taken to have a match, to begin with."""
+"""Step of the auction: the total gain of an assignment is within this much per record of the best one."""
 
-CLIP = 6.0
-ABSENT = -3.0
-"""What a pair of one cluster that was never compared counts: probably not a match, or it would be a candidate."""
+RANGES = 40
+"""Score ranges, at least, in which matches and non-matches are counted; one per 20 records, up to ten times as many."""
+
+HIGH = 0.9
+"""Records whose best score exceeds this quantile of the non-matches are taken to have a match, to begin with."""
+
+TURNS = 300
+"""Rounds of estimation at most."""
+
+STABLE = 1e-5
+"""The estimation ends when no probability changes by this much."""
 
 TIED = 0.1
-"""Two partners of a record are equally good if their scores differ by no more than this."""
+"""Two partners of a record are equally good if their scores differ by at most this much."""
 
 RIVALS = 0.1
-"""A table is dirty if more than this part of the matched records have a second partner in it, as good as the first."""
+"""A table has duplicates if more than this fraction of the matched records have two equally good partners in it."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """The places of the matches among the candidates, the threshold used, and how it came about."""
+    """The indices of the matches among the candidates, the threshold, the expected F1, and the rule in words."""
 
     chosen: Ints
     threshold: float
@@ -40,9 +45,9 @@ class Decision:
 
 
 def assign(left: Ints, right: Ints, gain: Floats, one_left: bool = True, one_right: bool = True) -> Ints:
-    """Return the places of the pairs in the best assignment: no left or right twice, the sum of gains greatest.
+    """Return the indices of the pairs in the best assignment: no left or right twice, the sum of gains maximal.
 
-    Only pairs of positive gain count. With one side free, each record of the other takes its best partner.
+    Only pairs of positive gain count. If only one side is restricted, each of its records takes its best partner.
 
     >>> assign(np.array([0, 0, 1]), np.array([5, 6, 5]), np.array([3.0, 2.0, 2.5])).tolist()
     [1, 2]
@@ -66,7 +71,7 @@ def assign(left: Ints, right: Ints, gain: Floats, one_left: bool = True, one_rig
 def second_best(
     left: Ints, right: Ints, scores: Floats, chosen: Ints, records: int, sides: tuple[bool, bool]
 ) -> tuple[Floats, Floats]:
-    """Return for each chosen pair the two best scores of rivals: other pairs of its left (or right) record."""
+    """Return for each chosen pair the two best scores of its rivals, the other pairs of its left or right record."""
     rest = np.ones(len(left), bool)
     rest[chosen] = False
     lowest = float(scores.min()) if len(scores) else 0.0
@@ -85,19 +90,19 @@ def second_best(
 
 
 def with_lead(first: Floats, second: Floats) -> Floats:
-    """Return scores with their lead on the next best added: a match stands out, the best of the others does not."""
+    """Return scores plus their lead over the next best: large for a match, small for the best of the non-matches."""
     return 2 * first - np.minimum(first, second)
 
 
 def split(first: Floats, second: Floats, third: Floats, seed: int = 1) -> tuple[Floats, float]:
-    """Return the probability that each record's best pair is a match, and the part of the records that have one.
+    """Return the probability that each record's best pair is a match, and the fraction of the records that have one.
 
-    `first` are the best scores with their lead, `second` and `third` the next best as they are. What the best non-match
-    of a record scores is known either way: with a match, it stands in second place. Without, it is ahead of the second
-    by as much as twice the second of the third (gaps between the highest of many scores shrink like 1, 1/2, 1/3, ...).
-    Which records have a match is estimated in turns with both laws, whose ratio rises with the score. How many have
-    one follows from those below the median of non-matches, where matches are rare, and those above nine tenths of
-    them, where non-matches are.
+    `first` are the best scores with their lead, `second` and `third` the next best scores. The score of a record's best
+    non-match is known in either case: with a match, it is in second place; without, it leads the second by twice the
+    lead of the second over the third, as the gaps between the highest of many scores shrink like 1, 1/2, 1/3, ...
+    Which records have a match is estimated in turn with the score distributions of matches and non-matches, whose
+    ratio increases with the score. The fraction that have one follows from the scores below the median of non-matches,
+    where matches are rare, and from those above their 0.9 quantile, where non-matches are.
     """
     second = np.minimum(first, second)
     third = np.minimum(second, third)
@@ -111,7 +116,7 @@ def split(first: Floats, second: Floats, third: Floats, seed: int = 1) -> tuple[
     both = np.bincount(one, minlength=size) + np.bincount(two, minlength=size)
     matches = np.where(first > np.quantile(alone, HIGH), 0.99, 0.01)
     share = 0.5
-    for _ in range(300):
+    for _ in range(TURNS):
         true = np.bincount(one, matches, size) + 0.5 / size
         false = np.bincount(two, matches, size) + np.bincount(none, 1 - matches, size) + 0.5 / size
         share = _share(one, np.cumsum(false) / false.sum(), float(matches.mean()))
@@ -119,13 +124,13 @@ def split(first: Floats, second: Floats, third: Floats, seed: int = 1) -> tuple[
         after = chance(ratio[one] + np.log(share / (1 - share)))
         moved = float(np.abs(after - matches).max())
         matches = after
-        if moved < 1e-5:
+        if moved < STABLE:
             break
     return matches, share
 
 
 def _share(places: Ints, below: Floats, mean: float) -> float:
-    """Return the part of the records that have a match: `below` is the law of non-matches at the ranges of scores."""
+    """Return the fraction of the records that have a match; `below` is the distribution function of non-matches."""
     middle, high = (int(np.searchsorted(below, part)) for part in (0.5, HIGH))
     low_half = 1 - (np.count_nonzero(places <= middle) + 0.5) / (len(places) * below[middle])
     above = (float((places > high).mean()) - (1 - below[high])) / below[high]
@@ -133,7 +138,7 @@ def _share(places: Ints, below: Floats, mean: float) -> float:
 
 
 def best_cut(probabilities: Floats, scores: Floats) -> tuple[float, float]:
-    """Return the score from which on pairs are taken so that the expected F1 is greatest, and that F1."""
+    """Return the threshold that maximises the expected F1, and that F1."""
     order = np.lexsort((-scores, -probabilities))
     right = np.cumsum(probabilities[order])
     f1 = 2 * right / (np.arange(1, len(order) + 1) + probabilities.sum())
@@ -144,7 +149,7 @@ def best_cut(probabilities: Floats, scores: Floats) -> tuple[float, float]:
 def clean_sides(
     left: Ints, right: Ints, scores: Floats, chosen: Ints, sure: NDArray[np.bool_], records: int
 ) -> tuple[bool, bool]:
-    """Tell for each table whether it is clean: whether a matched record of the other has no second match in it."""
+    """Return whether each table is free of duplicates: matched records of the other have no second match in it."""
     found = []
     for sides in ((False, True), (True, False)):
         rivals, _ = second_best(left, right, scores, chosen, records, sides)
@@ -155,7 +160,7 @@ def clean_sides(
 
 @dataclass(frozen=True)
 class _Ranked:
-    """Pairs in first place, their scores with lead, and the scores of what comes second and third."""
+    """The pairs in first place, their scores with lead, and the scores in second and third place."""
 
     chosen: Ints
     first: Floats
@@ -163,12 +168,12 @@ class _Ranked:
     third: Floats
 
     def matches(self) -> Floats:
-        """Return how probably the pairs in first place are matches."""
+        """Return the probabilities that the pairs in first place are matches."""
         return split(self.first, self.second, self.third)[0]
 
 
 def _one_to_one(left: Ints, right: Ints, scores: Floats, records: int) -> _Ranked:
-    """Return the best assignment, and for each of its pairs the one in the best assignment of all other pairs."""
+    """Return the best assignment, and for each of its pairs the rival in the best assignment of all other pairs."""
     lowest = float(scores.min())
     chosen = assign(left, right, scores + 1e-9 - lowest)
     rest = np.delete(np.arange(len(left)), chosen)
@@ -201,9 +206,9 @@ def decide_pairs(
 ) -> Decision:
     """Return the matches between two tables.
 
-    One to one, unless told otherwise or the scores tell that a table has duplicates of its own: then its records may
-    share a partner. Without a threshold, pairs are taken by their score and their lead on rivals so that the expected
-    F1 is greatest, but none below `lowest`; the threshold is then the lowest score taken.
+    One to one, unless `one_to_one` is False or the scores show that a table has duplicates, whose records may then
+    share a partner. Without a threshold, pairs are accepted by their score and their lead over rivals so that the
+    expected F1 is maximal, but none below `lowest`; the threshold is then the lowest score accepted.
     """
     places = np.flatnonzero(usable)
     if not len(places):
@@ -229,78 +234,3 @@ def decide_pairs(
     cut, expected = best_cut(ranked.matches(), ranked.first)
     taken = chosen[(ranked.first >= cut) & (value[chosen] >= lowest)]
     return Decision(places[taken], float(value[taken].min()) if len(taken) else 0.0, expected, rule)
-
-
-def cluster(records: int, left: Ints, right: Ints, scores: Floats, threshold: float = 0.0) -> Ints:
-    """Return a label for every record, the lowest record of its cluster: average linkage of the scores.
-
-    Two clusters become one if the pairs between them score more than the threshold on average, the best first; so one
-    false match does not join what all other pairs keep apart. Pairs never compared count as `ABSENT`.
-
-    >>> cluster(4, np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([5.0, 1.0, -4.0])).tolist()
-    [0, 0, 2, 3]
-    """
-    value = np.clip(scores - threshold, -CLIP, CLIP)
-    joined = value > 0
-    labels = np.asarray(components(records, left[joined], right[joined]))
-    sizes = np.bincount(labels, minlength=records)
-    held = np.bincount(labels[left[joined]], minlength=records)
-    doubtful = (sizes > 2) & (held < sizes * (sizes - 1) // 2)
-    inside = np.flatnonzero((labels[left] == labels[right]) & doubtful[labels[left]])
-    inside = inside[np.argsort(labels[left[inside]], kind="stable")]
-    home = labels[left[inside]]
-    borders = np.flatnonzero(np.append(True, home[1:] != home[:-1])) if len(home) else np.zeros(0, np.int64)
-    for start, stop in zip(borders, np.append(borders, len(home))[1:], strict=True):
-        part = inside[start:stop]
-        nodes, ends = np.unique(np.concatenate([left[part], right[part]]), return_inverse=True)
-        half = len(part)
-        labels[nodes] = nodes[_average_linkage(len(nodes), ends[:half], ends[half:], value[part])]
-    return labels
-
-
-def _average_linkage(n: int, left: Ints, right: Ints, value: Floats) -> Ints:
-    near: list[dict[int, tuple[float, int]]] = [{} for _ in range(n)]
-    for a, b, score in zip(left.tolist(), right.tolist(), value.tolist(), strict=True):
-        near[a][b] = near[b][a] = (score, 1)
-    members = [[node] for node in range(n)]
-    version = [0] * n
-    heap = [(-s, a, b, 0, 0) for a, b, s in zip(left.tolist(), right.tolist(), value.tolist(), strict=True) if s > 0]
-    heapq.heapify(heap)
-    while heap:
-        _, a, b, seen_a, seen_b = heapq.heappop(heap)
-        if version[a] != seen_a or version[b] != seen_b:
-            continue
-        if len(near[a]) < len(near[b]):
-            a, b = b, a
-        version[a] += 1
-        version[b] = -1
-        del near[a][b], near[b][a]
-        for other, (score, pairs) in near[b].items():
-            more, count = near[a].get(other, (0.0, 0))
-            near[a][other] = near[other][a] = (score + more, pairs + count)
-            del near[other][b]
-        members[a] += members[b]
-        members[b], near[b] = [], {}
-        for other, (score, pairs) in near[a].items():
-            whole = len(members[a]) * len(members[other])
-            mean = (score + ABSENT * (whole - pairs)) / whole
-            if mean > 0:
-                heapq.heappush(heap, (-mean, a, other, version[a], version[other]))
-    labels = np.empty(n, np.int64)
-    for group in members:
-        if group:
-            labels[group] = min(group)
-    return labels
-
-
-def keepers(labels: Ints, completeness: Ints) -> Ints:
-    """Return the keeper of every record's cluster: the record with the most values, the first of those.
-
-    >>> keepers(np.array([0, 0, 2]), np.array([3, 5, 1])).tolist()
-    [1, 1, 2]
-    """
-    order = np.lexsort((np.arange(len(labels)), -completeness, labels))
-    first = np.append(True, labels[order][1:] != labels[order][:-1]) if len(order) else np.zeros(0, bool)
-    keeper = np.empty(len(labels), np.int64)
-    keeper[labels[order[first]]] = order[first]
-    return keeper[labels]

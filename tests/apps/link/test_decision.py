@@ -1,4 +1,4 @@
-"""The best assignment against brute force, thresholds, clusters."""
+"""The best assignment against brute force, and thresholds."""
 
 from itertools import permutations
 
@@ -7,13 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.apps.link.deciding import (
+from likewise.apps.link.decision import (
     STEP,
     assign,
     best_cut,
-    cluster,
     decide_pairs,
-    keepers,
     second_best,
     split,
     with_lead,
@@ -153,29 +151,3 @@ def test_the_threshold_of_the_user_counts():
     decision = decide_pairs(left, right, scores, np.ones(len(left), bool), 600, threshold=9.0)
     assert decision.threshold == 9.0
     assert (scores[decision.chosen] >= 9.0).all()
-
-
-def test_one_false_match_does_not_join_two_clusters():
-    groups = [(0, 1, 2, 3), (4, 5, 6, 7)]
-    pairs = [(i, j, 5.0) for g in groups for i in g for j in g if i < j]
-    pairs += [(i, j, 5.0 if (i, j) == (3, 4) else -5.0) for i in groups[0] for j in groups[1]]
-    left, right, scores = (np.array(column) for column in zip(*pairs, strict=True))
-    assert cluster(8, left, right, scores).tolist() == [0, 0, 0, 0, 4, 4, 4, 4]
-
-
-@given(st.integers(2, 7), st.data())
-def test_clusters_of_agreeing_scores_are_components(n, data):
-    labels = np.array(data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)))
-    left, right = np.triu_indices(n, 1)
-    found = cluster(n, left, right, np.where(labels[left] == labels[right], 4.0, -4.0))
-    assert all((found[i] == found[j]) == (labels[i] == labels[j]) for i in range(n) for j in range(n))
-    assert (found <= np.arange(n)).all()
-
-
-def test_no_pairs_no_clusters():
-    none = np.zeros(0, np.int64)
-    assert cluster(3, none, none, np.zeros(0)).tolist() == [0, 1, 2]
-
-
-def test_the_fullest_record_is_kept():
-    assert keepers(np.array([0, 0, 0, 3]), np.array([1, 4, 4, 2])).tolist() == [1, 1, 1, 3]

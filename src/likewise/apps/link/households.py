@@ -1,7 +1,7 @@
-"""People who live together: their records share surname, address and phone, but not given name and day of birth.
+"""Households: people who live together share surname, address and phone, but not given name and date of birth.
 
-To EM such pairs look like a class of matches of its own, and often the larger one. What sets them apart are the names
-and dates that are a person's own.
+To EM such pairs look like a class of matches, often larger than the true one. They are distinguished by the names and
+dates that are personal.
 """
 
 from __future__ import annotations
@@ -12,34 +12,35 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.link.comparing import ALL_TEXT, LEVELS, STEPS, Compared
+from likewise.apps.link.agreement import ALL_TEXT, LEVELS, STEPS, FieldAgreement
 from likewise.apps.link.fields import Floats
 
 FLAT = STEPS // 2
-"""Values of lower levels differ flatly: more than a typing error."""
+"""Values below this level (similarity 0.5) differ clearly, by more than a typing error."""
 
 OWN = 0.7
-"""A name or date is a person's own if so many of the pairs that agree in the others agree in it, too."""
+"""A name or date is personal if this part of the pairs that agree in the others agree in it, too. The date of the last
+visit is not."""
 
 TOGETHER = 5.0
-"""Errors come together: two in a record so many times as often as if they knew nothing of each other."""
+"""Errors cluster: two in one record are this many times as frequent as if they were independent."""
 
 Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Persons:
-    """The names and dates that are a person's own, and the pairs in most of which these differ flatly (`apart`)."""
+class Households:
+    """The personal names and dates (`own`), and the pairs in which most of these differ clearly (`apart`)."""
 
-    own: list[Compared]
+    own: list[FieldAgreement]
     apart: Mask
 
-    def strangers(self, compared: list[Compared], matches: Floats) -> Mask:
-        """Tell which of the pairs apart are of two people, given how probably each pair is a match by its score.
+    def strangers(self, compared: list[FieldAgreement], matches: Floats) -> Mask:
+        """Return which of the pairs in `apart` are of two people, given the probability that each pair is a match.
 
-        Errors in one own field tell how many matches must be expected to have errors in two. If more pairs that look
-        like matches are apart than that, the others are of people who live together; and whatever these share, the rest
-        of their fields does not speak for a match any more, only where matches agree in it more often than they do.
+        The matches with an error in one personal field give the expected number with errors in two. If more pairs that
+        look like matches are in `apart`, the excess are people of one household. Their shared fields are then evidence
+        for a match only as far as matches agree in them more often than households do.
         """
         flat = [_flat(one) for one in self.own]
         known = np.logical_and.reduce([one.level >= 0 for one in self.own])
@@ -61,10 +62,10 @@ class Persons:
         return strangers
 
 
-def persons(compared: list[Compared], start: Floats) -> Persons:
-    """Return what tells people apart; without a name and a date that are a person's own, no pair is apart.
+def households(compared: list[FieldAgreement], start: Floats) -> Households:
+    """Return the personal fields and the pairs that differ in them; none without a personal name and a personal date.
 
-    `start` are probabilities that pairs match, however rough.
+    `start` are rough probabilities that pairs match.
     """
     own = [one for one in compared if one.kind in ("name", "date")]
     likely = start > 0.5
@@ -74,22 +75,22 @@ def persons(compared: list[Compared], start: Floats) -> Persons:
         kept = [one for one, here in zip(own, flat, strict=True) if _agreeing(one, likely & (differ == here)) >= OWN]
         if len(kept) == len(own):
             known = np.sum([one.level >= 0 for one in own], axis=0)
-            return Persons(own, (known >= 2) & (2 * differ > known))
+            return Households(own, (known >= 2) & (2 * differ > known))
         own = kept
-    return Persons([], np.zeros(len(start), bool))
+    return Households([], np.zeros(len(start), bool))
 
 
-def _flat(one: Compared) -> Mask:
+def _flat(one: FieldAgreement) -> Mask:
     return (one.level >= 0) & (one.level < FLAT)
 
 
-def _agreeing(one: Compared, among: Mask) -> float:
+def _agreeing(one: FieldAgreement, among: Mask) -> float:
     known = among & (one.level >= 0)
     return float((one.level[known] >= FLAT).mean()) if known.any() else 0.0
 
 
-def _log_ratio(one: Compared, matches: Floats, others: Floats) -> Floats:
-    """Return for each level, and 0 for a missing value, how much more often matches have it than others."""
+def _log_ratio(one: FieldAgreement, matches: Floats, others: Floats) -> Floats:
+    """Return for each level the log-ratio of its frequencies among matches and among others; 0 for a missing value."""
     known = one.level >= 0
     level = one.level[known]
     base = np.bincount(level, minlength=LEVELS) / max(1, len(level))

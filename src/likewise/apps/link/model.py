@@ -1,39 +1,55 @@
-"""Learning: what the agreement of each field is worth, from the data alone or from labelled pairs (§3.8.2).
+"""The Fellegi–Sunter model: match weights of the agreement levels, learnt from the data alone or from labelled pairs.
 
-Fellegi and Sunter (1969): a level of agreement is worth the logarithm of how much more often it occurs among matches
-than among other pairs. Which pairs are matches is not known, so both are estimated in turns (EM), starting from the
-pairs that are each other's nearest. Levels of growing similarity have weights that do not fall.
+The weight of a level is the logarithm of its frequency among matches divided by its frequency among other pairs
+(Fellegi and Sunter 1969). Which pairs match is not known, so matches and weights are estimated in turn (expectation
+maximisation), starting from pairs of mutual nearest neighbours. Weights do not decrease as similarity increases.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.link.comparing import ALL_TEXT, EQUAL, LEVELS, STEPS, Compared
-from likewise.apps.link.fields import Floats, Ints
+from likewise.apps.link.agreement import ALL_TEXT, EQUAL, LEVELS, STEPS, FieldAgreement
+from likewise.apps.link.fields import Floats
+from likewise.base.arrays import Ints
 from likewise.kernels import linking as kernels
 
 ROUNDS = 30
+"""Rounds of EM at most: bounds the time if probabilities do not settle."""
+
+STABLE = 1e-4
+"""EM ends when no probability changes by this much."""
+
 SAMPLE = 400_000
+"""Pairs from which the weights are learnt: bounds the time, and is enough for 26 levels per field."""
+
+LIKELY, UNLIKELY = 0.9, 0.01
+"""Initial probabilities of a match: of mutual nearest neighbours, and of other pairs."""
+
 DAMPING = 0.75
-"""Fields of a record depend on each other; as independent evidence they would count too much."""
+"""Part of the weights that counts: fields depend on each other, and as independent evidence would count too much."""
 
 DAMPING_ALL = 0.5
-"""All text repeats what the fields say."""
+"""The same for all text, which repeats what the fields say."""
 
 FREQUENCY = 0.5
+"""Part of the rarity of identical values that counts: a rare surname says more, but misspellings are rare, too."""
+
 LOWEST_ABSENT = -1.0
-"""The least weight of a value that is missing on one side and not found elsewhere."""
+"""The least weight of a value that is missing on one side and not found elsewhere: absence is weak evidence."""
 
 
 @dataclass(frozen=True)
-class Model:
-    """Weights, in natural logarithms: of each level of each field, and of a pair as such (`prior`)."""
+class MatchModel:
+    """Match weights as natural logarithms, by field and level; `prior` is the log-odds of a match before comparing.
+
+    `rarity` is the typical rarity of identical values of each field, `shares` the part of each field's weight that
+    counts if it was learnt from labels.
+    """
 
     weights: dict[str, Floats]
     rarity: dict[str, float]
@@ -41,8 +57,8 @@ class Model:
     rounds: int
     shares: dict[str, float] = field(default_factory=dict)
 
-    def of(self, compared: Compared) -> Floats:
-        """Return what one field says about each pair, in natural logarithms."""
+    def of(self, compared: FieldAgreement) -> Floats:
+        """Return the weight of one field for each pair."""
         share = self.shares.get(compared.name, DAMPING_ALL if compared.name == ALL_TEXT else DAMPING)
         worth = np.append(self.weights[compared.name], 0.0) * share
         found: Floats = worth[compared.level]
@@ -51,8 +67,8 @@ class Model:
         found[equal] += share * FREQUENCY * np.nan_to_num(rarer)
         return found
 
-    def scores(self, compared: list[Compared]) -> Floats:
-        """Return the logarithms of the odds that pairs match."""
+    def scores(self, compared: list[FieldAgreement]) -> Floats:
+        """Return the log-odds that pairs match."""
         total = np.full(len(compared[0].level), self.prior)
         for one in compared:
             total += self.of(one)
@@ -60,7 +76,7 @@ class Model:
 
 
 def rising(values: Floats, weights: NDArray[Any]) -> Floats:
-    """Return the rising sequence nearest to the values: neighbours out of order are pooled.
+    """Return the non-decreasing sequence nearest to the values: isotonic regression by pooling adjacent violators.
 
     >>> rising(np.array([1.0, 3.0, 2.0, 4.0]), np.ones(4)).tolist()
     [1.0, 2.5, 2.5, 4.0]
@@ -77,13 +93,13 @@ def rising(values: Floats, weights: NDArray[Any]) -> Floats:
 
 
 def chance(scores: Floats) -> Floats:
-    """Return the probabilities of which the scores are log-odds."""
+    """Return the probabilities of log-odds."""
     found: Floats = 1 / (1 + np.exp(-np.clip(scores, -50, 50)))
     return found
 
 
-def nearest_first(compared: list[Compared], left: Ints, right: Ints, records: int) -> Floats:
-    """Return where to start: pairs each of which is the other's nearest are probably matches."""
+def nearest_first(compared: list[FieldAgreement], left: Ints, right: Ints, records: int) -> Floats:
+    """Return the initial probabilities of EM: pairs of mutual nearest neighbours are likely matches."""
     texts = [one for one in compared if one.name == ALL_TEXT]
     if texts:
         alike = texts[0].similarity
@@ -92,11 +108,11 @@ def nearest_first(compared: list[Compared], left: Ints, right: Ints, records: in
         for one in compared:
             alike += np.nan_to_num(one.similarity)
     best = kernels.best_partners(left, right, alike, records)
-    return np.where((alike >= best[left]) & (alike >= best[right]), 0.9, 0.01)
+    return np.where((alike >= best[left]) & (alike >= best[right]), LIKELY, UNLIKELY)
 
 
-def counted(compared: list[Compared], matches: Floats) -> Model:
-    """Return the weights that follow if pairs match with these probabilities."""
+def counted(compared: list[FieldAgreement], matches: Floats) -> MatchModel:
+    """Return the weights that follow from the probabilities that pairs match."""
     weights: dict[str, Floats] = {}
     typical: dict[str, float] = {}
     share = min(max(float(matches.mean()) if len(matches) else 0.5, 1e-6), 1 - 1e-6)
@@ -115,11 +131,11 @@ def counted(compared: list[Compared], matches: Floats) -> Model:
         equal = ~np.isnan(one.rarity)
         if equal.any():
             typical[one.name] = float(np.average(one.rarity[equal], weights=1 - matches[equal] + 1e-3))
-    return Model(weights, typical, float(np.log(share / (1 - share))), 0)
+    return MatchModel(weights, typical, float(np.log(share / (1 - share))), 0)
 
 
 def shared_out(chances: Floats, left: Ints, right: Ints) -> Floats:
-    """Return probabilities that are no more than 1 together for any record of two tables: it has one partner at most.
+    """Return probabilities that add up to at most 1 for every record: it has at most one match in the other table.
 
     >>> shared_out(np.array([0.9, 0.9, 0.2]), np.array([0, 0, 1]), np.array([2, 3, 3])).round(2).tolist()
     [0.5, 0.5, 0.2]
@@ -130,16 +146,16 @@ def shared_out(chances: Floats, left: Ints, right: Ints) -> Floats:
 
 
 def learn(
-    compared: list[Compared],
+    compared: list[FieldAgreement],
     start: Floats,
     never: NDArray[np.bool_],
     seed: int = 1,
     sides: tuple[Ints, Ints] | None = None,
-) -> Model:
-    """Return the model that EM finds from where it starts; pairs of `never` are no matches.
+) -> MatchModel:
+    """Return the model that EM finds from the initial probabilities; pairs in `never` are no matches.
 
-    `sides` are the records of the pairs, if they are of two tables and have one partner each. Of very many pairs,
-    those of a random sample are used.
+    `sides` are the records of the pairs if each record has at most one match. Of more than `SAMPLE` pairs, a random
+    sample is used.
     """
     if len(start) > SAMPLE:
         chosen = np.sort(np.random.default_rng(seed).choice(len(start), SAMPLE, replace=False))
@@ -149,7 +165,7 @@ def learn(
     matches = np.where(never, 0.0, start)
     model = counted(compared, matches)
     rounds, moved = 0, 1.0
-    while moved >= 1e-4 and rounds < ROUNDS:
+    while moved >= STABLE and rounds < ROUNDS:
         rounds += 1
         after = np.where(never, 0.0, chance(model.scores(compared)))
         if sides is not None:
@@ -157,15 +173,15 @@ def learn(
         moved = float(np.abs(after - matches).max(initial=0.0))
         matches = after
         model = counted(compared, matches)
-    return Model(model.weights, model.rarity, model.prior, rounds)
+    return MatchModel(model.weights, model.rarity, model.prior, rounds)
 
 
 def train(
-    compared: list[Compared], start: Model, chosen: Ints, labels: NDArray[np.bool_], penalty: float = 1.0
-) -> Model:
-    """Return the model with a share for each field that fits labelled pairs best: logistic regression (Newton's steps).
+    compared: list[FieldAgreement], start: MatchModel, chosen: Ints, labels: NDArray[np.bool_], penalty: float = 1.0
+) -> MatchModel:
+    """Return the model with the share of each field that fits labelled pairs best, by logistic regression.
 
-    The weights of levels are counted from the labelled pairs and, as one more observation each, from `start`.
+    The weights of levels are those of `start`; shares are drawn towards 1 by the `penalty`.
     """
     picked = [one.part(chosen) for one in compared]
     columns = np.stack([start.of(one) for one in picked] + [np.ones(len(chosen))], axis=1)
@@ -185,11 +201,11 @@ def train(
         one.name: float(share) * (DAMPING_ALL if one.name == ALL_TEXT else DAMPING)
         for one, share in zip(picked, beta[:-1], strict=True)
     }
-    return Model(start.weights, start.rarity, float(beta[-1]), start.rounds, shares)
+    return MatchModel(start.weights, start.rarity, float(beta[-1]), start.rounds, shares)
 
 
-def weights_of(model: Model, compared: list[Compared]) -> Mapping[str, tuple[float, float]]:
-    """Return for each field what disagreement and agreement are worth, in points (ten for each tenfold of the odds)."""
+def weights_of(model: MatchModel, compared: list[FieldAgreement]) -> dict[str, tuple[float, float]]:
+    """Return the weights of disagreement and of agreement of each field, in points: 10 · log10 of the odds."""
     found = {}
     for one in compared:
         share = model.shares.get(one.name, DAMPING_ALL if one.name == ALL_TEXT else DAMPING)

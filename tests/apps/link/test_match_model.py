@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.apps.link import learning
-from likewise.apps.link.comparing import EQUAL, LEVELS, Compared
-from likewise.apps.link.learning import chance, counted, learn, nearest_first, rising, train, weights_of
+from likewise.apps.link import model as match_model
+from likewise.apps.link.agreement import EQUAL, LEVELS, FieldAgreement
+from likewise.apps.link.model import chance, counted, learn, nearest_first, rising, train, weights_of
 
 
 def drawn(n, share, same, other, seed=1):
@@ -18,14 +18,14 @@ def drawn(n, share, same, other, seed=1):
     for place, (m, u) in enumerate(zip(same, other, strict=True)):
         agree = random.random(n) < np.where(match, m, u)
         level = np.where(agree, EQUAL, 0).astype(np.int8)
-        fields.append(Compared(f"f{place}", "text", agree.astype(float), level, np.full(n, np.nan)))
+        fields.append(FieldAgreement(f"f{place}", "text", agree.astype(float), level, np.full(n, np.nan)))
     return fields, match
 
 
 def test_em_finds_the_law_of_matches(monkeypatch):
     """Weights are log m/u: their error is that of the two proportions, 4.4 standard errors of each."""
-    monkeypatch.setattr(learning, "DAMPING", 1.0)
-    monkeypatch.setattr(learning, "ROUNDS", 500)
+    monkeypatch.setattr(match_model, "DAMPING", 1.0)
+    monkeypatch.setattr(match_model, "ROUNDS", 500)
     same, other, share, n = [0.9, 0.85, 0.95, 0.8], [0.1, 0.05, 0.2, 0.02], 0.2, 40_000
     fields, match = drawn(n, share, same, other)
     agreements = sum(field.similarity for field in fields)
@@ -50,10 +50,10 @@ def test_missing_levels_say_nothing():
 def test_rare_values_are_worth_more():
     fields, match = drawn(1000, 0.3, [0.9, 0.9], [0.1, 0.1])
     rarity = np.where(fields[0].level == EQUAL, np.where(np.arange(1000) % 2, 1.0, 5.0), np.nan)
-    fields[0] = Compared("f0", "text", fields[0].similarity, fields[0].level, rarity)
+    fields[0] = FieldAgreement("f0", "text", fields[0].similarity, fields[0].level, rarity)
     worth = counted(fields, match.astype(float)).of(fields[0])
     common, rare = worth[(rarity == 1.0)][0], worth[(rarity == 5.0)][0]
-    assert rare - common == pytest.approx(4 * learning.FREQUENCY * learning.DAMPING)
+    assert rare - common == pytest.approx(4 * match_model.FREQUENCY * match_model.DAMPING)
 
 
 @given(st.lists(st.tuples(st.floats(-10, 10), st.floats(0.1, 5)), min_size=1, max_size=12))
@@ -69,14 +69,14 @@ def test_rising(pairs):
 def test_weights_rise_with_similarity():
     random = np.random.default_rng(3)
     level = random.integers(0, EQUAL + 1, 500).astype(np.int8)
-    field = Compared("x", "text", level / EQUAL, level, np.full(500, np.nan))
+    field = FieldAgreement("x", "text", level / EQUAL, level, np.full(500, np.nan))
     weights = counted([field], random.random(500)).weights["x"]
     assert len(weights) == LEVELS
     assert (np.diff(weights[: EQUAL + 1]) >= -1e-12).all()
 
 
 def test_start_takes_mutual_nearest():
-    field = Compared("x", "text", np.array([0.9, 0.8, 0.7]), np.zeros(3, np.int8), np.full(3, np.nan))
+    field = FieldAgreement("x", "text", np.array([0.9, 0.8, 0.7]), np.zeros(3, np.int8), np.full(3, np.nan))
     start = nearest_first([field], np.array([0, 0, 1]), np.array([2, 3, 3]), 4)
     assert start.tolist() == [0.9, 0.01, 0.01]
 
@@ -86,7 +86,7 @@ def test_training_corrects_a_useless_field():
     random = np.random.default_rng(5)
     fields, match = drawn(4000, 0.3, [0.9, 0.9], [0.1, 0.1])
     noise = random.random(4000) < 0.5
-    fields[1] = Compared(
+    fields[1] = FieldAgreement(
         "f1", "text", noise.astype(float), np.where(noise, EQUAL, 0).astype(np.int8), np.full(4000, np.nan)
     )
     believed = counted(fields, np.where(noise, 0.9, 0.1) * 0.5 + match * 0.5)
@@ -110,6 +110,6 @@ def test_weights_are_told_in_points():
 def test_a_sample_is_enough(monkeypatch):
     fields, match = drawn(5000, 0.3, [0.9, 0.9, 0.9], [0.1, 0.1, 0.1])
     start = np.where(sum(field.similarity for field in fields) >= 2, 0.9, 0.1)
-    monkeypatch.setattr(learning, "SAMPLE", 2000)
+    monkeypatch.setattr(match_model, "SAMPLE", 2000)
     model = learn(fields, start, np.zeros(5000, bool), seed=2)
     assert ((model.scores(fields) > 0) == match).mean() > 0.95

@@ -1,4 +1,4 @@
-"""Comparing: how alike the fields of candidate pairs are, as levels that can be counted (§3.8.2)."""
+"""Comparison vectors: how well the fields of candidate pairs agree, as levels that can be counted (MMDS §3.8.2)."""
 
 from __future__ import annotations
 
@@ -9,26 +9,34 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.link.fields import Field, Floats, Ints, rarity
-from likewise.apps.link.hashing import Hashed, hashed
-from likewise.apps.link.likeness import Likeness, likeness
-from likewise.apps.link.points import Tables
-from likewise.apps.link.terms import Weighted, all_codes, joined, tokens
+from likewise.apps.link.fields import Field, Floats, rarity
+from likewise.apps.link.similarity import Similarity, similarity_of
+from likewise.apps.link.synonyms import Nicknames
+from likewise.apps.link.terms import HashedTerms, WeightedTerms, all_codes, hashed, joined, tokens
+from likewise.base.arrays import Ints
 from likewise.base.parallel import all_at_once, in_order
+from likewise.base.runlog import Tick
 from likewise.kernels import linking as kernels
 
 BATCH = 1 << 17
-"""Pairs compared at a time."""
+"""Pairs compared at a time: enough for the kernels, few enough for the memory of one thread."""
 
 MANY = 300_000
-"""Of more pairs than these, only those with two identical fields are searched for values in the wrong field, and only
-for values that the other record has another one of."""
+"""With more candidate pairs than this, only pairs with two identical fields are searched for values in the wrong field,
+and only if both records have a value: the search is the most expensive part of a comparison."""
 
 STEPS = 20
 EQUAL = STEPS
 PARTS = 5
 LEVELS = STEPS + 1 + PARTS
-"""Levels 0 to 19 are similarities, 20 identical values, 21 to 25 how much is found elsewhere in the other record."""
+"""Levels 0 to 19 are similarities in steps of 0.05, 20 identical values, 21 to 25 the part of a value that is found
+elsewhere in the other record: fine enough to be monotone, coarse enough to be counted from a few hundred pairs."""
+
+DOUBTFUL = 0.5
+"""Values less similar than this are searched for in the other fields."""
+
+BETTER = 0.3
+"""A value counts as found elsewhere if the part found exceeds its similarity in place by this much."""
 
 ALL_TEXT = "all text"
 Levels = NDArray[np.int8]
@@ -36,8 +44,8 @@ Halves = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Compared:
-    """One field of all candidate pairs: similarity (NaN: missing), level (-1: missing), rarity of equal values."""
+class FieldAgreement:
+    """One field of all candidate pairs: similarity (NaN: missing), level (-1: missing), rarity of identical values."""
 
     name: str
     kind: str
@@ -45,32 +53,32 @@ class Compared:
     level: Levels
     rarity: Halves
 
-    def part(self, chosen: Ints | NDArray[np.bool_]) -> Compared:
-        """Return the comparison of some of the pairs."""
-        return Compared(self.name, self.kind, self.similarity[chosen], self.level[chosen], self.rarity[chosen])
+    def part(self, chosen: Ints | NDArray[np.bool_]) -> FieldAgreement:
+        """Return the same for some of the pairs."""
+        return FieldAgreement(self.name, self.kind, self.similarity[chosen], self.level[chosen], self.rarity[chosen])
 
 
 @dataclass(frozen=True)
 class _Prepared:
-    """What the comparison of one field needs: likeness of values, and what equal ones are worth."""
+    """What the comparison of one field needs: the similarity of values and the rarity of each."""
 
     field: Field
-    alike: Likeness
+    similarity: Similarity
     rarity: Floats
 
 
-class Comparing:
+class FieldComparer:
     """The fields of all records, prepared for comparing any pairs of them.
 
-    A value that is missing on one side, or unlike, may stand in another field of the other record: in citations a year
-    in the address, in people first and last name swapped. How much of it is found there has levels of its own.
+    A value that is missing on one side, or dissimilar, may be in another field of the other record: a year in the
+    address of a citation, given name and surname swapped. The part of it found there has levels of its own.
     """
 
     def __init__(
-        self, fields: list[Field], rows: Weighted | None = None, threads: int = 1, tables: Tables = None
+        self, fields: list[Field], rows: WeightedTerms | None = None, threads: int = 1, nicknames: Nicknames = None
     ) -> None:
         self._codes = all_codes(fields)
-        self._words: Hashed = joined([hashed(one.folded, False) for one in fields])
+        self._words: HashedTerms = joined([hashed(one.folded, False) for one in fields])
         self._rows = rows
         self._threads = threads
         counts = np.concatenate([field.counts for field in fields])
@@ -79,39 +87,42 @@ class Comparing:
             self._numbers, self._rare = tokens(self._words, counts, len(self._codes))
 
         def prepare(field: Field) -> _Prepared:
-            return _Prepared(field, likeness(field, tables), rarity(field))
+            return _Prepared(field, similarity_of(field, nicknames), rarity(field))
 
         tasks: list[Callable[[], _Prepared | None]] = [number, *(partial(prepare, field) for field in fields)]
         done = all_at_once(tasks, threads)
         self._fields = [one for one in done if one is not None]
 
-    def compare(self, left: Ints, right: Ints) -> tuple[list[Compared], Floats]:
-        """Return the comparison of every field, that of all text, and how much evidence the fields could give."""
+    def compare(self, left: Ints, right: Ints, tick: Tick = lambda done: None) -> tuple[list[FieldAgreement], Floats]:
+        """Return the agreement of every field and of all text, and the most evidence that the fields could give."""
         batches = [(left[at : at + BATCH], right[at : at + BATCH]) for at in range(0, len(left), BATCH)]
         strict = len(left) > MANY
-        done = list(in_order(lambda pairs: self._batch(*pairs, strict), batches or [(left, right)], self._threads))
+        done = []
+        for part in in_order(lambda pairs: self._batch(*pairs, strict), batches or [(left, right)], self._threads):
+            done.append(part)
+            tick(len(part[1]))
         found = [_together(parts) for parts in zip(*(part for part, _ in done), strict=True)]
         return found, np.concatenate([evidence for _, evidence in done])
 
-    def _batch(self, left: Ints, right: Ints, strict: bool) -> tuple[list[Compared], Floats]:
+    def _batch(self, left: Ints, right: Ints, strict: bool) -> tuple[list[FieldAgreement], Floats]:
         evidence = np.zeros(len(left))
         sides = [(one.field.codes[left], one.field.codes[right]) for one in self._fields]
         likely = np.ones(len(left), bool)
         if strict:
             likely = np.sum([(a >= 0) & (a == b) for a, b in sides], axis=0) >= 2
-        found: list[Compared] = []
+        found: list[FieldAgreement] = []
         for place, (one, (a, b)) in enumerate(zip(self._fields, sides, strict=True)):
             missing = (a < 0) | (b < 0)
             equal = ~missing & (a == b)
             similarity = np.where(missing, np.nan, 1.0)
             differ = np.flatnonzero(~missing & ~equal)
-            similarity[differ] = one.alike(a[differ], b[differ])
+            similarity[differ] = one.similarity(a[differ], b[differ])
             level = np.minimum(np.nan_to_num(similarity) * STEPS, STEPS - 1).astype(np.int8)
             level[equal] = EQUAL
             level[missing] = -1
             if len(self._fields) > 1:
                 absent = missing & ((a >= 0) | (b >= 0)) & (not strict)
-                doubtful = np.flatnonzero(likely & (absent | (~missing & (similarity < 0.5))))
+                doubtful = np.flatnonzero(likely & (absent | (~missing & (similarity < DOUBTFUL))))
                 part = kernels.found_elsewhere(
                     place,
                     self._codes,
@@ -122,22 +133,22 @@ class Comparing:
                     right[doubtful],
                 )
                 known = ~np.isnan(part)
-                taken = known & (missing[doubtful] | (part > np.nan_to_num(similarity[doubtful]) + 0.3))
+                taken = known & (missing[doubtful] | (part > np.nan_to_num(similarity[doubtful]) + BETTER))
                 level[doubtful[taken]] = (STEPS + 1 + np.minimum(part[taken] * PARTS, PARTS - 1)).astype(np.int8)
             worth = np.where(equal, one.rarity[a], np.nan).astype(np.float32)
-            found.append(Compared(one.field.name, one.field.kind, similarity.astype(np.float32), level, worth))
+            found.append(FieldAgreement(one.field.name, one.field.kind, similarity.astype(np.float32), level, worth))
             evidence += np.where(missing, 0.0, np.minimum(one.rarity[a], one.rarity[b]))
         if self._rows is not None:
             rows = self._rows
             similarity = np.minimum(kernels.cosines(rows.offsets, rows.terms, rows.weights, left, right), 1.0)
             level = np.minimum(similarity * STEPS, STEPS - 1).astype(np.int8)
             nothing = np.full(len(left), np.nan, np.float32)
-            found.append(Compared(ALL_TEXT, ALL_TEXT, similarity.astype(np.float32), level, nothing))
+            found.append(FieldAgreement(ALL_TEXT, ALL_TEXT, similarity.astype(np.float32), level, nothing))
         return found, evidence
 
 
-def _together(parts: tuple[Compared, ...]) -> Compared:
-    return Compared(
+def _together(parts: tuple[FieldAgreement, ...]) -> FieldAgreement:
+    return FieldAgreement(
         parts[0].name,
         parts[0].kind,
         np.concatenate([part.similarity for part in parts]),

@@ -5,8 +5,8 @@ import pytest
 from made_people import person, spoilt
 
 from likewise.apps.link import link
-from likewise.apps.link.comparing import EQUAL, Compared
-from likewise.apps.link.people import persons
+from likewise.apps.link.agreement import EQUAL, FieldAgreement
+from likewise.apps.link.households import households
 from likewise.apps.link.points import field_points
 
 
@@ -14,7 +14,7 @@ def field(name, kind, agree, seed=1):
     """A field that agrees (True), differs flatly (False), or is missing (None) in each pair."""
     level = np.array([-1 if one is None else EQUAL if one else 0 for one in agree], np.int8)
     nothing = np.full(len(agree), np.nan, np.float32)
-    return Compared(name, kind, np.where(level < 0, np.nan, level / EQUAL).astype(np.float32), level, nothing)
+    return FieldAgreement(name, kind, np.where(level < 0, np.nan, level / EQUAL).astype(np.float32), level, nothing)
 
 
 def drawn(same, household, n=1000, errors=0.05, seed=2):
@@ -36,7 +36,7 @@ def drawn(same, household, n=1000, errors=0.05, seed=2):
 def test_pairs_that_differ_in_most_names_and_dates_are_apart():
     agree = {"given": [1, 0, 0, 0, None], "surname": [1, 1, 1, 0, None], "born": [1, 1, 0, None, 0]}
     fields = [field(n, "date" if n == "born" else "name", [*map(_truth, v), *[True] * 20]) for n, v in agree.items()]
-    found = persons(fields, np.full(25, 0.9))
+    found = households(fields, np.full(25, 0.9))
     assert [one.name for one in found.own] == ["given", "surname", "born"]
     assert found.apart[:5].tolist() == [False, False, True, True, False]
 
@@ -47,7 +47,7 @@ def _truth(one):
 
 def test_without_names_or_dates_nobody_is_apart():
     fields = [field("title", "text", [True, False] * 10), field("year", "text", [False, True] * 10)]
-    found = persons(fields, np.full(20, 0.9))
+    found = households(fields, np.full(20, 0.9))
     assert not found.own
     assert not found.apart.any()
 
@@ -56,20 +56,20 @@ def test_a_date_that_is_not_a_persons_own_does_not_count():
     """The day of the last visit differs in records of the same person."""
     names = field("name", "name", [True] * 30)
     visits = field("visit", "date", [False] * 28 + [True] * 2)
-    assert not persons([names, visits], np.full(30, 0.9)).apart.any()
+    assert not households([names, visits], np.full(30, 0.9)).apart.any()
 
 
 @pytest.mark.parametrize("errors", [0.05, 0.15])
 def test_errors_in_two_fields_are_not_taken_for_two_people(errors):
     fields, what = drawn(3000, 0, errors=errors)
-    found = persons(fields, np.where(what == "same", 0.9, 0.01))
+    found = households(fields, np.where(what == "same", 0.9, 0.01))
     assert found.apart[what == "same"].any()
     assert not found.strangers(fields, (what == "same").astype(float)).any()
 
 
 def test_those_who_live_together_are_strangers():
     fields, what = drawn(1000, 600)
-    found = persons(fields, np.where(what == "other", 0.01, 0.9))
+    found = households(fields, np.where(what == "other", 0.01, 0.9))
     strangers = found.strangers(fields, np.where(what == "other", 0.0, 0.99))
     apart = found.apart & (what == "household")
     assert apart.sum() >= 550
@@ -94,7 +94,7 @@ def test_a_family_is_not_one_person():
             who.insert(0, number)
     truth = [(i, j) for i in range(len(rows)) for j in range(i + 1, len(rows)) if who[i] == who[j]]
     linked = link(rows, truth=truth)
-    assert linked.stats["recall"] == 1.0
+    assert linked.stats["details"]["truth"]["recall"] == 1.0
     for i, j in zip(linked.matches["id_a"].to_pylist(), linked.matches["id_b"].to_pylist(), strict=True):
         own = [field_points(rows[i][name], rows[j][name], kind) for name, kind in (("given", "name"), ("born", "date"))]
         assert max(own) >= 50, (rows[i], rows[j])

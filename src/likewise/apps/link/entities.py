@@ -1,0 +1,92 @@
+"""Clusters of records that are one entity, and the record of each cluster to keep."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from likewise.apps.link.fields import Floats
+from likewise.base.arrays import Ints
+from likewise.kernels.graph import components
+
+CLIP = 6.0
+"""Scores are clipped this far from the threshold, so that one pair does not outweigh many."""
+
+ABSENT = -3.0
+"""Score, relative to the threshold, of a pair of one cluster that was not compared: a match would be a candidate."""
+
+
+def cluster(records: int, left: Ints, right: Ints, scores: Floats, threshold: float = 0.0) -> Ints:
+    """Return the cluster of every record, as the number of its first record: average linkage of the scores.
+
+    Two clusters are merged, best first, while the pairs between them score above the threshold on average, so that one
+    false match does not join two entities. Pairs that were not compared count as `ABSENT`.
+
+    >>> cluster(4, np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([5.0, 1.0, -4.0])).tolist()
+    [0, 0, 2, 3]
+    """
+    value = np.clip(scores - threshold, -CLIP, CLIP)
+    joined = value > 0
+    labels = np.asarray(components(records, left[joined], right[joined]))
+    sizes = np.bincount(labels, minlength=records)
+    held = np.bincount(labels[left[joined]], minlength=records)
+    doubtful = (sizes > 2) & (held < sizes * (sizes - 1) // 2)
+    inside = np.flatnonzero((labels[left] == labels[right]) & doubtful[labels[left]])
+    inside = inside[np.argsort(labels[left[inside]], kind="stable")]
+    home = labels[left[inside]]
+    borders = np.flatnonzero(np.append(True, home[1:] != home[:-1])) if len(home) else np.zeros(0, np.int64)
+    for start, stop in zip(borders, np.append(borders, len(home))[1:], strict=True):
+        part = inside[start:stop]
+        nodes, ends = np.unique(np.concatenate([left[part], right[part]]), return_inverse=True)
+        half = len(part)
+        labels[nodes] = nodes[_average_linkage(len(nodes), ends[:half], ends[half:], value[part])]
+    return labels
+
+
+def _average_linkage(n: int, left: Ints, right: Ints, value: Floats) -> Ints:
+    near: list[dict[int, tuple[float, int]]] = [{} for _ in range(n)]
+    for a, b, score in zip(left.tolist(), right.tolist(), value.tolist(), strict=True):
+        near[a][b] = near[b][a] = (score, 1)
+    members = [[node] for node in range(n)]
+    version = [0] * n
+    heap = [(-s, a, b, 0, 0) for a, b, s in zip(left.tolist(), right.tolist(), value.tolist(), strict=True) if s > 0]
+    heapq.heapify(heap)
+    while heap:
+        _, a, b, seen_a, seen_b = heapq.heappop(heap)
+        if version[a] != seen_a or version[b] != seen_b:
+            continue
+        if len(near[a]) < len(near[b]):
+            a, b = b, a
+        version[a] += 1
+        version[b] = -1
+        del near[a][b], near[b][a]
+        for other, (score, pairs) in near[b].items():
+            more, count = near[a].get(other, (0.0, 0))
+            near[a][other] = near[other][a] = (score + more, pairs + count)
+            del near[other][b]
+        members[a] += members[b]
+        members[b], near[b] = [], {}
+        for other, (score, pairs) in near[a].items():
+            whole = len(members[a]) * len(members[other])
+            mean = (score + ABSENT * (whole - pairs)) / whole
+            if mean > 0:
+                heapq.heappush(heap, (-mean, a, other, version[a], version[other]))
+    labels = np.empty(n, np.int64)
+    for group in members:
+        if group:
+            labels[group] = min(group)
+    return labels
+
+
+def keepers(labels: Ints, completeness: Ints) -> Ints:
+    """Return the keeper of every record's cluster: the record with the most values, the first one if several have them.
+
+    >>> keepers(np.array([0, 0, 2]), np.array([3, 5, 1])).tolist()
+    [1, 1, 2]
+    """
+    order = np.lexsort((np.arange(len(labels)), -completeness, labels))
+    first = np.append(True, labels[order][1:] != labels[order][:-1]) if len(order) else np.zeros(0, bool)
+    keeper = np.empty(len(labels), np.int64)
+    keeper[labels[order[first]]] = order[first]
+    return keeper[labels]

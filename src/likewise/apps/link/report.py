@@ -1,0 +1,82 @@
+"""What a run of `link` says about itself in run.json: method, counts, details."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from likewise.apps.link.agreement import ALL_TEXT
+from likewise.apps.link.blocking import CandidatePairs
+from likewise.apps.link.decision import Decision
+from likewise.apps.link.labels import LabelledPairs
+from likewise.apps.link.matched import MatchedPairs
+from likewise.apps.link.model import weights_of
+from likewise.apps.link.records import RecordTable
+from likewise.apps.link.scoring import POINTS, ScoredPairs
+from likewise.apps.link.validation import Validation
+from likewise.base.arrays import Ints
+from likewise.base.runlog import RunLog
+
+
+def explain_method(log: RunLog, weights: Any, labels: LabelledPairs | None, few: int | None) -> None:
+    """Note which method scores the pairs, and why; `few` is the number of candidates if they are too few."""
+    if weights is not None:
+        log.method = {"asked": "points", "taken": "points", "why": "weights are given"}
+    elif labels is not None:
+        why = f"{len(labels.pairs):,} labelled pairs are given"
+        log.method = {"asked": "fellegi-sunter", "taken": "fellegi-sunter", "why": why}
+    elif few is not None:
+        why = f"{few} candidates are too few to learn from: every field has 100 points"
+        log.method = {"asked": "auto", "taken": "points", "why": why}
+        log.notes.append(why)
+    else:
+        log.method = {"asked": "auto", "taken": "fellegi-sunter", "why": "no weights are given"}
+
+
+def count(
+    log: RunLog, records: RecordTable, candidates: CandidatePairs, matched: MatchedPairs, groups: Ints | None
+) -> None:
+    """Note the numbers of records, candidates, matches and clusters."""
+    log.counts["records"] = records.count
+    if records.border:
+        log.counts |= {"records_a": records.border, "records_b": records.count - records.border}
+    log.counts |= {"candidates": len(candidates), "matches": len(matched.pairs)}
+    if groups is not None:
+        sizes = np.bincount(groups)
+        log.counts |= {"clusters": int((sizes > 1).sum()), "clustered": int(sizes[sizes > 1].sum())}
+
+
+def detail(
+    log: RunLog, records: RecordTable, candidates: CandidatePairs, scored: ScoredPairs, decision: Decision
+) -> None:
+    """Note what was found out about the tables, what was learnt, and how it was decided."""
+    log.details |= {
+        "id": records.id,
+        "fields": {one.name: one.kind for one in records.fields},
+        "candidates_by": candidates.ways,
+        "rule": decision.rule,
+        "threshold": round(float(decision.threshold * scored.unit), 4),
+    }
+    if scored.model is not None:
+        weights = weights_of(scored.model, scored.compared)
+        log.details["points"] = {
+            "all_text" if name == ALL_TEXT else name: {"disagree": low, "agree": high}
+            for name, (low, high) in weights.items()
+        }
+        log.details["prior"] = round(float(scored.model.prior * POINTS), 2)
+        log.details["em_rounds"] = scored.model.rounds
+    if decision.expected_f1 is not None:
+        log.details["expected_f1"] = round(decision.expected_f1, 4)
+
+
+def describe_validation(log: RunLog, column: str, validation: Validation, plotted: bool) -> None:
+    """Note the means from which the fractions of true matches follow; the fractions are a table of their own."""
+    log.details["validation"] = {
+        "column": column,
+        "mean_of_true_matches": validation.true,
+        "mean_of_random_pairs": validation.random,
+        "confidence": validation.confidence,
+    }
+    if not plotted:
+        log.notes.append("validation.png is left out: plots need Matplotlib (pip install 'likewise[plot]')")

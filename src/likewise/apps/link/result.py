@@ -1,0 +1,177 @@
+"""The result of `link`: matches, clusters, validation, and how they came about."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from likewise.apps.link.decision import Decision
+from likewise.apps.link.entities import keepers
+from likewise.apps.link.fields import Floats
+from likewise.apps.link.matched import MatchedPairs
+from likewise.apps.link.records import NOT_COMPARED, RecordTable
+from likewise.apps.link.scoring import ScoredPairs
+from likewise.apps.link.validation import BINS, Validation, validate
+from likewise.base.arrays import Ints, to_arrow
+from likewise.errors import ParameterError
+from likewise.io.write import write_answer
+from likewise.jobs.result import Result
+
+NEAR = 20
+"""Pairs kept on each side of the threshold, for `Links.examples`."""
+
+PLOT = "validation.png"
+
+
+@dataclass(frozen=True)
+class Example:
+    """A pair near the threshold: its score, whether it is a match, and the two records."""
+
+    score: float
+    match: bool
+    a: dict[str, Any]
+    b: dict[str, Any]
+
+
+class Links(Result):
+    """The result of `link`: tables `.matches`, `.clusters`, `.validation` and `.scored`, `.stats`, and `.save(dir)`.
+
+    matches: id_a, id_b, score, and the points of every field. With the prior, stats["details"]["prior"], these add up
+    to the score.
+    clusters: for one table, the records with duplicates: id, cluster (the id of its first record), size, keeper (the id
+    of the record with the most values). None for two tables.
+    validation: with `validate`, the fraction of true matches by score; otherwise None.
+    """
+
+    files: ClassVar[dict[str, str]] = {
+        "matches.parquet": "matches",
+        "clusters.parquet": "clusters",
+        "validation.parquet": "validation",
+    }
+
+    def __init__(
+        self,
+        matches: pa.Table,
+        clusters: pa.Table | None,
+        validation: Validation | None,
+        stats: dict[str, Any],
+        records: RecordTable,
+        pairs: tuple[Ints, Ints, Floats],
+        near: list[tuple[float, bool, int, int]],
+    ) -> None:
+        self.matches = matches
+        self.clusters = clusters
+        self.validation = None if validation is None else validation.table
+        self.stats = stats
+        self._validation = validation
+        self._records = records
+        self._pairs = pairs
+        self._near = near
+
+    @property
+    def scored(self) -> pa.Table:
+        """All pairs that were compared: id_a, id_b, score."""
+        left, right, scores = self._pairs
+        columns = {"id_a": self._records.names(left), "id_b": self._records.names(right)}
+        return pa.table({**columns, "score": to_arrow(scores)})
+
+    def validate(self, column: str, bins: int = BINS) -> Validation:
+        """Return the fraction of true matches by score, from a column that was not compared (MMDS §3.8.3)."""
+        self._records.check_column(column)
+        if column in self.stats["details"]["fields"]:
+            raise ParameterError.of("validate", "column", NOT_COMPARED, column)
+        return validated(self._records, self._pairs, column, bins, self.stats["parameters"]["seed"])
+
+    def examples(self, n: int = 3) -> list[Example]:
+        """Return up to n pairs just above the threshold and n just below it, highest scores first."""
+        above = [one for one in self._near if one[1]][:n]
+        below = [one for one in self._near if not one[1]][:n]
+        rows = [*above[::-1], *below]
+        return [Example(s, match, self._records.row(i), self._records.row(j)) for s, match, i, j in rows]
+
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Write the tables as Parquet, validation.png and run.json to a folder, all or nothing, and return the folder.
+
+        A table that is None is not written. The plot needs Matplotlib, and is left out without it.
+        """
+        folder = Path(directory)
+        contents: dict[str, Any] = {file: getattr(self, name) for file, name in self.files.items()}
+        contents[PLOT] = None
+        if self._validation is not None and can_plot():
+            column = self.stats["parameters"]["validate"]
+            contents[PLOT] = partial(self._validation.plot, measure=f"apart in {column}")
+        write_answer(folder, contents, self.stats)
+        return folder
+
+    def _summary(self) -> str:
+        counts = self.stats["counts"]
+        among = f"{counts['records']:,} records"
+        if "records_b" in counts:
+            among = f"{counts['records_a']:,} and {counts['records_b']:,} records"
+        clusters = f", {counts['clusters']:,} clusters" if "clusters" in counts else ""
+        return f"{counts['matches']:,} matches{clusters} among {among}"
+
+
+def can_plot() -> bool:
+    """Return whether Matplotlib is installed."""
+    return find_spec("matplotlib") is not None
+
+
+def validated(records: RecordTable, pairs: tuple[Ints, Ints, Floats], column: str, bins: int, seed: int) -> Validation:
+    """Return the fraction of true matches by score among the pairs compared, from a column of the records."""
+    left, right, scores = pairs
+    sides = (records.values(column, left), records.values(column, right))
+    return validate(scores.tolist(), sides, bins=bins, seed=seed)
+
+
+def matches_table(records: RecordTable, matched: MatchedPairs, unit: float) -> pa.Table:
+    """Return the matches, highest scores first: id_a, id_b, score, and the points of every field."""
+    first, second = matched.pairs[:, 0], matched.pairs[:, 1]
+    order = np.lexsort((second, first, -matched.scores))
+    columns = {"id_a": records.names(first[order]), "id_b": records.names(second[order])}
+    columns["score"] = to_arrow(np.round(matched.scores[order] * unit, 4))
+    for name, points in matched.points.items():
+        column = f"points_{name.replace(' ', '_')}"
+        columns[f"points_{name}" if column in columns else column] = to_arrow(np.round(points[order], 4))
+    return pa.table(columns)
+
+
+def clusters_table(records: RecordTable, labels: Ints) -> pa.Table:
+    """Return the records that are in a cluster with others: id, cluster, size, keeper."""
+    filled = np.sum([one.codes >= 0 for one in records.fields], axis=0)
+    keeper = keepers(labels, filled)
+    sizes = np.bincount(labels, minlength=len(labels))[labels]
+    members = np.flatnonzero(sizes > 1)
+    members = members[np.lexsort((members, labels[members]))]
+    return pa.table(
+        {
+            "id": records.names(members),
+            "cluster": records.names(labels[members]),
+            "size": to_arrow(sizes[members].astype(np.int64)),
+            "keeper": records.names(keeper[members]),
+        }
+    )
+
+
+def near_threshold(
+    left: Ints, right: Ints, scored: ScoredPairs, decision: Decision
+) -> list[tuple[float, bool, int, int]]:
+    """Return the matches just above the threshold, nearest first, then the other pairs just below it.
+
+    Each has its score, whether it is a match, and the two records.
+    """
+    chosen = np.zeros(len(left), bool)
+    chosen[decision.chosen] = True
+    above = decision.chosen[scored.value[decision.chosen] >= decision.threshold]
+    above = above[np.argsort(scored.value[above], kind="stable")[:NEAR]]
+    below = np.flatnonzero(~chosen & (scored.value < decision.threshold))
+    below = below[np.argsort(-scored.value[below], kind="stable")[:NEAR]]
+    rows = [*above.tolist(), *below.tolist()]
+    return [(float(scored.value[i] * scored.unit), bool(chosen[i]), int(left[i]), int(right[i])) for i in rows]
