@@ -45,7 +45,28 @@ def bits(count=3000, seed=4):
 def pages(count=60, seed=5):
     """Articles of function words and names, each on three pages with other furniture."""
     chance = random.Random(seed)
-    small = "the of and to a in that is was he for it with as his on be at by i".split()
+    small = [
+        "the",
+        "of",
+        "and",
+        "to",
+        "a",
+        "in",
+        "that",
+        "is",
+        "was",
+        "he",
+        "for",
+        "it",
+        "with",
+        "as",
+        "his",
+        "on",
+        "be",
+        "at",
+        "by",
+        "i",
+    ]
     found = []
     for _ in range(count):
         article = " ".join(

@@ -82,7 +82,11 @@ def test_pairs_sizes_and_keepers_are_what_the_definition_says(parser, method):
         assert row["language"] is None, "it was given, not guessed"
     for row in rows:
         assert row["size"] == len(members[row["cluster"]])
-        assert lengths[row["cluster"]] == max(lengths[member] for member in members[row["cluster"]])
+        assert row["cluster"] == members[row["cluster"]][0]
+    keeper_of = {row["id"]: row["keeper"] for row in rows}
+    for group in members.values():
+        longest = max(group, key=lambda page: (lengths[page], -page))
+        assert keeper_of[longest] == longest
     firsts = [min(group) for group in members.values()]
     assert firsts == sorted(firsts)
     assert found.stats["counts"]["clusters"] == sum(len(group) > 1 for group in members.values())

@@ -38,7 +38,7 @@ def test_all_against_all(run: Run, tmp_path: Path) -> None:
         "id_a", "id_b", "score", "minutiae", "overlap_a", "overlap_b", "rotation", "shift_x", "shift_y", "triples",
     ]  # fmt: skip
     fingers = pq.read_table(tmp_path / "found" / "fingers.parquet")
-    assert fingers.column_names == ["id", "cluster", "size"]
+    assert fingers.column_names == ["id", "cluster", "size", "keeper"]
     stats = json.loads((tmp_path / "found" / "run.json").read_text())
     assert stats["command"] == "fingerprints"
     assert stats["counts"]["matches"] == matches.num_rows == 10

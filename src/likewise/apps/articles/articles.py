@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from likewise.apps.articles.result import Articles
 from likewise.base import checks
-from likewise.base.arrays import Ints, Texts, to_arrow
+from likewise.base.arrays import Texts, to_arrow
 from likewise.base.memory import Budget
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import ParameterError
@@ -110,7 +110,7 @@ def articles(
             empty = _empty(matches)
             pairs = _pair_table(here, matches, empty, log)
             titles = _titles(items.texts) if html else pa.nulls(here.rows, pa.string())
-            table = _article_table(here, matches, removal, ranks, empty, titles, log)
+            table = _article_table(here, matches, removal, empty, titles, log)
     finally:
         space.finish()
     parameters = {**chosen.to_dict(here.shingler), "keep": str(policy), "text": text, "id": id, "html": bool(html)}
@@ -146,17 +146,12 @@ def _pair_table(here: Collection, matches: Matches, empty: Any, log: RunLog) -> 
     return pair_table(here.name(left), here.name(right), similarity)
 
 
-def _article_table(
-    here: Collection, matches: Matches, removal: Removal, ranks: Ints, empty: Any, titles: Any, log: RunLog
-) -> Any:
-    """Return one row per page, the pages of a cluster adjacent; a cluster is named after its page of the first rank."""
+def _article_table(here: Collection, matches: Matches, removal: Removal, empty: Any, titles: Any, log: RunLog) -> Any:
+    """Return one row per page, the pages of a cluster adjacent; a cluster is named after its first page."""
     rows = np.arange(here.rows)
     labels = components(matches.groups, matches.left, matches.right)
     labels = np.where(empty, rows, labels)
     sizes = np.bincount(labels, minlength=here.rows)
-    best = np.full(here.rows, -1)
-    for row in np.argsort(-ranks, kind="stable").tolist():
-        best[labels[row]] = row
     keepers, similarity = rows.copy(), np.ones(here.rows)
     keepers[removal.rows], similarity[removal.rows] = removal.keepers, removal.similarity
     keepers[empty], similarity[empty] = rows[empty], 1.0
@@ -167,7 +162,7 @@ def _article_table(
     return pa.table(
         {
             "id": here.name(order),
-            "cluster": here.name(best[labels[order]]),
+            "cluster": here.name(labels[order]),
             "size": to_arrow(sizes[labels[order]].astype(np.int64)),
             "keeper": here.name(keepers[order]),
             "similarity": to_arrow(similarity[order]),

@@ -122,7 +122,7 @@ def fingerprints(
         line = choose(chance.score, len(mirrors[0]) * (len(every) - begin) - own, pairs, false_matches, threshold)
         matched = found.take(found.score >= line.value)
         matches = match_table(matched, every.names)
-        fingers = finger_table(matched, every.names) if later else None
+        fingers = finger_table(matched, every.names, every.sizes) if later else None
         scored = score_table(found, every.names)
     log.counts |= {
         "prints": len(given[0]), "others": len(given[1]) if other is not None else 0, "queries": len(queries),
