@@ -23,8 +23,9 @@ from likewise.errors import IncompatibleError, InputError, ParameterError, TextE
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
 from likewise.io.workspace import Workspace
+from likewise.search.expand import listed_pairs
 from likewise.search.items import TextItems
-from likewise.search.matches import Sides, listed_pairs
+from likewise.search.matches import Sides
 from likewise.search.prepare import LITTLE, choose
 from likewise.search.search import Search
 from likewise.shingle import Chars, Words
@@ -50,7 +51,7 @@ def exact(threshold: float, budget: Budget = UNLIMITED, threads: int = 1) -> Sea
     return Search(threshold, 0.99, MinHash(), threads=threads, budget=budget, method="exact")
 
 
-def rows_of(matches: likewise.search.matches.Matches, within: bool = True) -> dict[tuple[int, int], float]:
+def rows_of(matches: likewise.search.matches.VerifiedPairs, within: bool = True) -> dict[tuple[int, int], float]:
     left, right, similarity, _ = listed_pairs(matches, within)
     pairs = list(zip(left.tolist(), right.tolist(), strict=True))
     assert pairs == sorted(set(pairs))
@@ -238,7 +239,7 @@ def test_an_interrupted_exact_run_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
         with pytest.raises(KeyboardInterrupt):
             likewise.dedup(source, id="n", method="exact", out=tmp_path / "again")
     with monkeypatch.context() as patch:
-        patch.setattr("likewise.search.search.find_exactly", stopped)  # it is not searched again
+        patch.setattr("likewise.search.by_join.find", stopped)  # it is not searched again
         result = likewise.dedup(source, id="n", method="exact", out=tmp_path / "again")
     assert result.stats["details"]["resumed"]
     for name in ("pairs.parquet", "removed.parquet", "clusters.parquet"):

@@ -24,8 +24,8 @@ from likewise.search.candidates import (
     candidates,
     few_candidates,
     merged,
-    pair_order,
 )
+from likewise.search.scored import pair_order
 
 KEY = st.sampled_from([0, 1, 2**31, 2**32 - 1])
 KEYS = st.integers(1, 5).flatmap(

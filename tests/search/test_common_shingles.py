@@ -68,7 +68,9 @@ def test_the_user_is_told_which_shingles_are_common() -> None:
     texts = [f"please accept our cookies now {i} {i + 1} {i + 2} {i + 3} {i + 4}" for i in range(0, 600, 6)]
     stats = likewise.dedup(texts, ignore_common=0.9).stats
     assert stats["details"]["ignored"]["shingles"] == 1
-    assert stats["details"]["ignored"]["most_common"] == [{"shingle": "please accept our cookies now", "documents": 100}]
+    assert stats["details"]["ignored"]["most_common"] == [
+        {"shingle": "please accept our cookies now", "documents": 100}
+    ]
     assert stats["parameters"]["ignore_common"] == 0.9
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 from itertools import combinations
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -15,18 +14,8 @@ from hypothesis import strategies as st
 
 import likewise
 from likewise.base.arrays import Sets
-from likewise.search.recall.sample import (
-    Certificate,
-    Probe,
-    beta_cdf,
-    binomial_interval,
-    estimate,
-    least_overlap,
-    make_sample,
-    probe_all,
-    quick_sample,
-    sample_size,
-)
+from likewise.search.recall.certificate import Certificate, estimate
+from likewise.search.recall.sample import Probe, least_overlap, make_sample, probe_all, quick_sample, sample_size
 
 SETS = st.lists(st.sets(st.integers(1, 30), max_size=12), min_size=1, max_size=12)
 
@@ -167,25 +156,6 @@ def test_sample_sizes() -> None:
     assert sample_size(5_000, 100, 0.8) == 100
     assert sample_size(10**9, 10, 0.8) == 11_764
     assert sample_size(10**9, 1, 0.9) == 20_000
-
-
-@given(st.integers(1, 60), st.data())
-def test_the_interval_is_that_of_clopper_and_pearson(trials: int, data: st.DataObject) -> None:
-    """At its ends the tails of the binomial distribution have 2.5 % each."""
-    hits = data.draw(st.integers(0, trials))
-    low, high = binomial_interval(hits, trials)
-
-    def tail(p: float, first: int, last: int) -> float:
-        return sum(comb(trials, k) * p**k * (1 - p) ** (trials - k) for k in range(first, last + 1))
-
-    assert low == 0 if hits == 0 else abs(tail(low, hits, trials) - 0.025) < 1e-9
-    assert high == 1 if hits == trials else abs(tail(high, 0, hits) - 0.025) < 1e-9
-
-
-@given(st.floats(0.001, 0.999), st.integers(1, 30), st.integers(1, 30))
-def test_the_beta_distribution_is_the_binomial_tail(x: float, a: int, b: int) -> None:
-    n = a + b - 1
-    assert abs(beta_cdf(x, a, b) - sum(comb(n, k) * x**k * (1 - x) ** (n - k) for k in range(a, n + 1))) < 1e-9
 
 
 def test_an_estimate_counts_no_document_for_more_than_one_observation() -> None:

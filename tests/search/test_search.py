@@ -25,9 +25,10 @@ from likewise.families.banding import Banding
 from likewise.families.minhash import METHODS, MinHash
 from likewise.io.workspace import Workspace
 from likewise.search import candidates as pairing
-from likewise.search import matches as matches_module
+from likewise.search import expand
+from likewise.search.expand import listed_pairs
 from likewise.search.items import SetItems, TextItems
-from likewise.search.matches import Matches, Sides, listed_pairs
+from likewise.search.matches import Sides, VerifiedPairs
 from likewise.search.prepare import seed_hashes
 from likewise.search.search import Search
 from likewise.shingle import Chars, Words
@@ -252,7 +253,7 @@ def matches_of_groups(draw):
     pairs = sorted(draw(st.sets(st.sampled_from(every)))) if every else []
     left, right = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
     similarity = np.linspace(0.8, 0.9, len(pairs))
-    return Matches(groups, groups.of, left, right, similarity)
+    return VerifiedPairs(groups, groups.of, left, right, similarity)
 
 
 def spelled_out(matches, within):
@@ -277,8 +278,8 @@ def test_lists_that_would_be_too_long_are_abridged(matches, budget):
     """Never a pair that is not one, nobody left out, the same clusters; and the rows abridged are counted."""
     full = spelled_out(matches, within=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(matches_module, "MAX_LISTED", budget)
-        patch.setattr(matches_module, "LISTED_PER_ITEM", 0)
+        patch.setattr(expand, "MAX_LISTED", budget)
+        patch.setattr(expand, "LISTED_PER_ITEM", 0)
         left, right, similarity, abridged = listed_pairs(matches)
     pairs = list(zip(left.tolist(), right.tolist(), strict=True))
     found = dict(zip(pairs, similarity.tolist(), strict=True))
@@ -298,11 +299,11 @@ def test_lists_that_would_be_too_long_are_abridged(matches, budget):
 
 
 def test_an_abridged_group_is_a_star(monkeypatch):
-    monkeypatch.setattr(matches_module, "MAX_LISTED", 20)
-    monkeypatch.setattr(matches_module, "LISTED_PER_ITEM", 0)
+    monkeypatch.setattr(expand, "MAX_LISTED", 20)
+    monkeypatch.setattr(expand, "LISTED_PER_ITEM", 0)
     labels = [0] * 10 + [1, 1, 2]
     groups = Groups.by_digest(np.array([(label, 1) for label in labels], np.uint64))
-    matches = Matches(groups, groups.of, np.array([0]), np.array([1]), np.array([0.9]))
+    matches = VerifiedPairs(groups, groups.of, np.array([0]), np.array([1]), np.array([0.9]))
     left, right, similarity, abridged = listed_pairs(matches)
     star = [(0, copy, 1.0) for copy in range(1, 10)]
     expected = [*star, (0, 10, 0.9), (0, 11, 0.9), (10, 11, 1.0)]
@@ -316,7 +317,7 @@ def test_a_hundred_thousand_copies_are_listed_in_linear_space():
     n = 100_000
     groups = Groups.by_digest(np.ones((n, 2), np.uint64))
     none = np.zeros(0, np.int64)
-    left, right, _, abridged = listed_pairs(Matches(groups, groups.of, none, none, np.zeros(0)))
+    left, right, _, abridged = listed_pairs(VerifiedPairs(groups, groups.of, none, none, np.zeros(0)))
     assert (left == 0).all()
     assert right.tolist() == list(range(1, n))
     assert abridged == {"groups": 1, "items": n}

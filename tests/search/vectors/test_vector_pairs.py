@@ -140,6 +140,32 @@ def test_the_same_vectors_in_other_clothes(tmp_path):
     assert named == pytest.approx({(f"r{a}", f"r{b}"): d for (a, b), d in truth.items()})
 
 
+def test_run_json_names_what_was_read(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = np.random.default_rng(1).standard_normal((30, 4))
+    np.save(tmp_path / "a.npy", table[:10])
+    np.save(tmp_path / "b.npy", table[10:])
+    pq.write_table(pa.table({"vector": table.tolist()}), tmp_path / "c.parquet")
+
+    def inputs(source, other=None):
+        return likewise.pairs(source, other, measure="angle", within=10).stats["inputs"]
+
+    def entry(name, kind, rows):
+        size = (tmp_path / name).stat().st_size
+        return {"file": str(tmp_path / name), "format": kind, "compression": None, "rows": rows, "bytes": size}
+
+    paths = [tmp_path / "a.npy", tmp_path / "b.npy"]
+    assert inputs(paths) == [entry("a.npy", "npy", 10), entry("b.npy", "npy", 20)]
+    assert inputs(table, tmp_path / "c.parquet") == [
+        {"object": "numpy.ndarray", "rows": 30},
+        entry("c.parquet", "parquet", 30),
+    ]
+    assert inputs(table.tolist()) == [{"object": "list", "rows": 30}]
+    assert likewise.nearest(tmp_path / "a.npy", 1).stats["inputs"] == [entry("a.npy", "npy", 10)]
+
+
 def test_packed_bits_and_flags_are_the_same():
     flags = np.random.default_rng(2).integers(0, 2, (200, 64)).astype(bool)
     truth = naive.pairs(flags, "hamming", 22)
@@ -248,7 +274,7 @@ def test_broken_files(tmp_path):
     pq.write_table(pa.table({"vector": [[1.0], [None]]}), tmp_path / "m.parquet")
     refused("m.parquet", "row 1 .*component of the vector is null")
     pq.write_table(pa.table({"vector": [[1.0], [2.0]], "n": [1, 1]}), tmp_path / "d.parquet")
-    refused("d.parquet", "id 1 of column 'n' stands in rows 0 and 1", id="n")
+    refused("d.parquet", "id 1 of column 'n' is in rows 0 and 1", id="n")
     (tmp_path / "x.parquet").write_bytes(b"PAR1 no")
     refused("x.parquet", "x.parquet: cannot be read")
     (tmp_path / "x.csv").write_text("vector\n1\n")

@@ -20,9 +20,10 @@ from likewise.io.workspace import Workspace
 from likewise.jobs.result import pair_table
 from likewise.jobs.settings import Settings
 from likewise.search.cluster import Keep, Removal, components, removals
+from likewise.search.expand import listed_pairs
 from likewise.search.items import TextItems
 from likewise.search.load import Collection, collect
-from likewise.search.matches import Matches, listed_pairs
+from likewise.search.matches import VerifiedPairs
 from likewise.shingle import Shingler, StopWords, Tokens, parse_shingler
 
 SHINGLE = "stopwords:auto"
@@ -118,7 +119,7 @@ def _is_page(path: PurePath) -> bool:
     return any(suffix.lower() in PAGES for suffix in path.suffixes[-2:])
 
 
-def _empty(matches: Matches) -> Any:
+def _empty(matches: VerifiedPairs) -> Any:
     """Tell which rows have no shingle at all; as documents they are all the same."""
     if matches.sketched is None:
         return np.zeros(len(matches.groups.of), bool)
@@ -127,7 +128,7 @@ def _empty(matches: Matches) -> Any:
     return ~filled[matches.groups.of]
 
 
-def _pair_table(here: Collection, matches: Matches, empty: Any, log: RunLog) -> Any:
+def _pair_table(here: Collection, matches: VerifiedPairs, empty: Any, log: RunLog) -> Any:
     left, right, similarity, abridged = listed_pairs(matches)
     real = ~empty[left]
     left, right, similarity = left[real], right[real], similarity[real]
@@ -138,7 +139,7 @@ def _pair_table(here: Collection, matches: Matches, empty: Any, log: RunLog) -> 
 
 
 def _story_table(
-    here: Collection, matches: Matches, removal: Removal, ranks: Ints, empty: Any, titles: Any, log: RunLog
+    here: Collection, matches: VerifiedPairs, removal: Removal, ranks: Ints, empty: Any, titles: Any, log: RunLog
 ) -> Any:
     """Name the story of every page after the page that comes first by rank; pages of a story stand together."""
     rows = np.arange(here.rows)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.base.stats import binomial_interval
 from likewise.errors import ParameterError
-from likewise.search.recall.sample import binomial_interval
 
 Floats = NDArray[np.float64]
 
