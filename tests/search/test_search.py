@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 import oracles
 from likewise.base.arrays import Sets, Texts
-from likewise.base.copies import Groups
 from likewise.base.memory import UNLIMITED
 from likewise.base.parallel import check_threads, in_order
 from likewise.base.runlog import RunLog
@@ -25,10 +24,9 @@ from likewise.families.banding import Banding
 from likewise.families.minhash import METHODS, MinHash
 from likewise.io.workspace import Workspace
 from likewise.search import candidates as pairing
-from likewise.search import expand
 from likewise.search.expand import listed_pairs
 from likewise.search.items import SetItems, TextItems
-from likewise.search.matches import Sides, VerifiedPairs
+from likewise.search.matches import Sides
 from likewise.search.prepare import seed_hashes
 from likewise.search.search import Search
 from likewise.shingle import Chars, Words
@@ -240,87 +238,6 @@ def test_threads_must_be_a_positive_number(threads):
 def test_threads_by_default_are_the_cores():
     assert check_threads("dedup", None) >= 1
     assert check_threads("dedup", 3) == 3
-
-
-# pairs of groups to pairs of rows
-
-
-@st.composite
-def matches_of_groups(draw):
-    labels = draw(st.lists(st.integers(0, 5), min_size=1, max_size=14))
-    groups = Groups.by_digest(np.array([(label, 1) for label in labels], np.uint64))
-    every = [(a, b) for a in range(len(groups)) for b in range(a + 1, len(groups))]
-    pairs = sorted(draw(st.sets(st.sampled_from(every)))) if every else []
-    left, right = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
-    similarity = np.linspace(0.8, 0.9, len(pairs))
-    return VerifiedPairs(groups, groups.of, left, right, similarity)
-
-
-def spelled_out(matches, within):
-    groups = dict(enumerate(matches.groups.of.tolist()))
-    similar = {(a, b): s for a, b, s in zip(matches.left, matches.right, matches.similarity, strict=True)}
-    found = {}
-    for i in groups:
-        for j in range(i + 1, len(groups)):
-            pair = min(groups[i], groups[j]), max(groups[i], groups[j])
-            if pair in similar or (within and pair[0] == pair[1]):
-                found[i, j] = similar.get(pair, 1.0)
-    return found
-
-
-@given(matches_of_groups(), st.booleans())
-def test_all_pairs_are_listed(matches, within):
-    assert rows_of(matches, within) == spelled_out(matches, within)
-
-
-@given(matches_of_groups(), st.integers(0, 60))
-def test_lists_that_would_be_too_long_are_abridged(matches, budget):
-    """Never a pair that is not one, nobody left out, the same clusters; and the rows abridged are counted."""
-    full = spelled_out(matches, within=True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(expand, "MAX_LISTED", budget)
-        patch.setattr(expand, "LISTED_PER_ITEM", 0)
-        left, right, similarity, abridged = listed_pairs(matches)
-    pairs = list(zip(left.tolist(), right.tolist(), strict=True))
-    found = dict(zip(pairs, similarity.tolist(), strict=True))
-    assert pairs == sorted(found)
-    assert found.items() <= full.items()
-    n = len(matches.groups.of)
-    assert oracles.components(n, pairs) == oracles.components(n, full)
-    if len(full) <= budget:
-        assert found == full
-        assert abridged == {}
-    else:
-        assert abridged or matches.groups.sizes.max() == 1
-    if abridged:
-        sizes = np.sort(matches.groups.sizes)[::-1][: abridged["groups"]]
-        assert abridged["items"] == sizes.sum()
-        assert sizes.min() > 1
-
-
-def test_an_abridged_group_is_a_star(monkeypatch):
-    monkeypatch.setattr(expand, "MAX_LISTED", 20)
-    monkeypatch.setattr(expand, "LISTED_PER_ITEM", 0)
-    labels = [0] * 10 + [1, 1, 2]
-    groups = Groups.by_digest(np.array([(label, 1) for label in labels], np.uint64))
-    matches = VerifiedPairs(groups, groups.of, np.array([0]), np.array([1]), np.array([0.9]))
-    left, right, similarity, abridged = listed_pairs(matches)
-    star = [(0, copy, 1.0) for copy in range(1, 10)]
-    expected = [*star, (0, 10, 0.9), (0, 11, 0.9), (10, 11, 1.0)]
-    assert list(zip(left.tolist(), right.tolist(), similarity.tolist(), strict=True)) == expected
-    assert abridged == {"groups": 1, "items": 10}
-    across = listed_pairs(matches, within=False)
-    assert list(zip(across[0].tolist(), across[1].tolist(), strict=True))[:2] == [(0, 10), (0, 11)]
-
-
-def test_a_hundred_thousand_copies_are_listed_in_linear_space():
-    n = 100_000
-    groups = Groups.by_digest(np.ones((n, 2), np.uint64))
-    none = np.zeros(0, np.int64)
-    left, right, _, abridged = listed_pairs(VerifiedPairs(groups, groups.of, none, none, np.zeros(0)))
-    assert (left == 0).all()
-    assert right.tolist() == list(range(1, n))
-    assert abridged == {"groups": 1, "items": n}
 
 
 # with little memory, and cut off

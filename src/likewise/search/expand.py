@@ -41,7 +41,7 @@ def row_pairs(pairs: ScoredPairs, here: Groups, there: Groups | None = None, sym
         sides = here.members, here.offsets, others.members, others.offsets
         spell_all(left, right, scores, *sides, within, symmetric, rows, partners, expanded)
         left, right, scores = rows, partners, expanded
-    if within and symmetric:
+    if within and symmetric and (left > right).any():
         left, right = np.minimum(left, right), np.maximum(left, right)
     return left, right, scores
 

@@ -20,6 +20,8 @@ def no_pairs() -> ScoredPairs:
 
 def concatenated(parts: list[ScoredPairs]) -> ScoredPairs:
     """Put pairs end to end."""
+    if len(parts) == 1:
+        return parts[0]
     left, right, scores = (np.concatenate(column) for column in zip(no_pairs(), *parts, strict=True))
     return left, right, scores
 
