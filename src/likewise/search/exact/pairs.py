@@ -84,7 +84,7 @@ def as_sets(owner: str, sets: Any, threads: int, bag: bool = False, name: str = 
     if isinstance(sets, Sets):
         if bag:
             raise ParameterError(
-                f"The 'bag' parameter of {owner} needs lists; make Sets with Sets.from_lists(bag=True)."
+                f"The 'bag' parameter of {owner} needs lists, and '{name}' are Sets; use Sets.from_lists(bag=True)."
             )
         offsets = sets.offsets
         if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(sets.values) or (np.diff(offsets) < 0).any():
