@@ -17,7 +17,7 @@ from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
 from likewise.search.band_keys import HeldKeys
 from likewise.search.candidates import candidates
-from likewise.search.sketch import key_sets
+from likewise.search.sketch import SketchPlan, key_sets
 from likewise.search.verify import similarities
 from likewise.shingle import Words
 from runs import nanoseconds
@@ -44,7 +44,7 @@ def band_cost() -> float:
     bands, rows = 32, 4
     sets, minhash, banding = random_sets(ITEMS, SIZE), MinHash(), Banding(bands, rows)
     room = HeldKeys(np.empty((ITEMS, bands), np.uint32))
-    keyed = nanoseconds(lambda: key_sets(sets, minhash, banding, 1, room, lambda done: None))
+    keyed = nanoseconds(lambda: key_sets(sets, SketchPlan(minhash, banding, room)))
     sketched = nanoseconds(lambda: minhash.signatures(sets, banding.slots))
     keys = HeldKeys(random.integers(0, 2**32, (10 * ITEMS, bands), dtype=np.uint32))
     sorting = nanoseconds(lambda: candidates(keys, 1), repeat=2)

@@ -97,7 +97,7 @@ TOOLS = {
 def rows_of(tool: str, answer: Any) -> tuple[Any, Any]:
     """The rows of a tool's pairs, as arrays of whole numbers."""
     if tool == "likewise":
-        return answer.column("i").to_numpy(), answer.column("j").to_numpy()
+        return answer.column("id_a").to_numpy(), answer.column("id_b").to_numpy()
     if tool == "SetSimilaritySearch":
         return np.array([pair[0] for pair in answer], np.int64), np.array([pair[1] for pair in answer], np.int64)
     left, right = answer

@@ -1,14 +1,14 @@
-"""Exact similarity joins: every pair at or above a threshold, none missed (Section 3.9).
+"""Exact set similarity joins: every pair at or above a threshold, none missed (MMDS §3.9).
 
 >>> from likewise import exact
 >>> baskets = [["milk", "bread", "eggs"], ["bread", "milk"], ["tea"], ["milk", "bread", "eggs"]]
 >>> exact.pairs(baskets, 0.6).to_pylist()  # doctest: +NORMALIZE_WHITESPACE
-[{'i': 0, 'j': 1, 'similarity': 0.6666666666666666},
- {'i': 0, 'j': 3, 'similarity': 1.0},
- {'i': 1, 'j': 3, 'similarity': 0.6666666666666666}]
+[{'id_a': 0, 'id_b': 1, 'similarity': 0.6666666666666666},
+ {'id_a': 0, 'id_b': 3, 'similarity': 1.0},
+ {'id_a': 1, 'id_b': 3, 'similarity': 0.6666666666666666}]
 
 `pairs` joins a collection with itself or with another; `Index` answers for one set at a time; `explain` shows how many
-pairs each filter of the chapter leaves; `Bounds` are the chapter's formulas.
+pairs each filter leaves; `Bounds` has the formulas behind the filters.
 """
 
 from likewise.search.exact.bounds import Bounds

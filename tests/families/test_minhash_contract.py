@@ -14,7 +14,7 @@ from likewise.families.banding import Banding
 from likewise.families.minhash import METHODS, MinHash
 from likewise.families.tuning import fewest_bands
 from likewise.search.band_keys import HeldKeys
-from likewise.search.sketch import key_sets
+from likewise.search.sketch import SketchPlan, key_sets
 
 SIGMAS = 4.4
 every_method = pytest.mark.parametrize("method", METHODS)
@@ -129,7 +129,7 @@ BANDS = [
 
 def keys_of(sets, minhash, banding, threads=1, tick=lambda done: None):
     keys = HeldKeys(np.empty((len(sets), banding.b), np.uint32))
-    key_sets(sets, minhash, banding, threads, keys, tick)
+    key_sets(sets, SketchPlan(minhash, banding, keys, threads, tick))
     return keys.matrix
 
 

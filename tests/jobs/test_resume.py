@@ -17,7 +17,7 @@ import likewise
 import runs
 from likewise.errors import IncompatibleError, InputError
 from likewise.io.workspace import STEPS, WORK
-from likewise.search import search as matching
+from likewise.search import by_lsh, search
 
 LEAN = ("--memory", "64MiB", "--bands", "90", "--rows", "6")
 LEAN_OPTIONS = {"memory": "64MiB", "bands": 90, "rows": 6}
@@ -242,7 +242,8 @@ def stopped_at(stage, source, out, **options):
 def slow_clock(monkeypatch):
     """Ten seconds pass whenever the search looks at the clock, so that every step is worth to be committed."""
     clock = itertools.count(0, 10)
-    monkeypatch.setattr(matching, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    for module in (search, by_lsh):
+        monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
 
 
 @pytest.fixture

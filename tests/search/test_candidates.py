@@ -24,7 +24,6 @@ from likewise.search.candidates import (
     candidates,
     few_candidates,
     merged,
-    pair_order,
 )
 
 KEY = st.sampled_from([0, 1, 2**31, 2**32 - 1])
@@ -258,19 +257,3 @@ def test_a_full_disk_is_never_silent(n, tmp_path):
     (tmp_path / "run-0000-0000").symlink_to("/dev/full")
     with pytest.raises(OSError, match="No space left"):
         candidates(StoredKeys(tmp_path / "keys", n, 1), 1, folder=tmp_path)
-
-
-# sorting
-
-
-@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=30))
-def test_pairs_are_put_in_order(pairs):
-    left, right = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
-    order = pair_order(left, right, 41)
-    assert [pairs[i] for i in order] == sorted(pairs)
-
-
-def test_numbers_up_to_the_highest_are_put_in_order():
-    for n in (2, 3, 2**20, 2**31):
-        left, right = np.array([n - 1, 0, n - 1]), np.array([n - 1, n - 1, 0])
-        assert pair_order(left, right, n).tolist() == [1, 2, 0]

@@ -81,9 +81,9 @@ def test_ranks_by_score(scores, highest, lowest):
 @pytest.mark.parametrize(
     ("scores", "says"),
     [
-        (pa.array([[1], [2]]), "cannot be put in order: it is list"),
-        (pa.array([b"a"]), "cannot be put in order: it is binary"),
-        (pa.array([{"a": 1}]), "cannot be put in order: it is struct"),
+        (pa.array([[1], [2]]), "cannot be sorted: it is list"),
+        (pa.array([b"a"]), "cannot be sorted: it is binary"),
+        (pa.array([{"a": 1}]), "cannot be sorted: it is struct"),
         (pa.array(["3", "many"]), "mixes numbers and text"),
         (pa.array(["3.5e7", ""]), "mixes numbers and text"),
     ],

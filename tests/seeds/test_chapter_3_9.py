@@ -19,7 +19,7 @@ HIGH, LOWER = Bounds("jaccard", 0.9), Bounds("jaccard", 0.8)
 
 def similar(sets, threshold, index="auto"):
     table = exact.pairs(list(map(list, sets)), threshold, index)
-    return list(zip(*(table[name].to_pylist() for name in ("i", "j", "similarity")), strict=True))
+    return list(zip(*(table[name].to_pylist() for name in ("id_a", "id_b", "similarity")), strict=True))
 
 
 def as_string(elements, order):
@@ -174,7 +174,7 @@ def test_exercise_3_9_2(threshold, shortest, longest):
     assert (bounds.shortest(20), bounds.longest(20)) == (shortest, longest)
     others = [[*range(n)] for n in range(10, 31) if n != 20]
     table = exact.pairs([[*range(20)]], threshold, "length", other=others)
-    assert [len(others[j]) for j in table["j"].to_pylist()] == [n for n in range(shortest, longest + 1) if n != 20]
+    assert [len(others[j]) for j in table["id_b"].to_pylist()] == [n for n in range(shortest, longest + 1) if n != 20]
 
 
 def test_exercise_3_9_3():

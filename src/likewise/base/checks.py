@@ -45,7 +45,7 @@ def number(
     rule: str | None = None,
 ) -> float:
     """Return a finite number in an interval, whose ends may be open."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not _finite(value):
         good = False
     else:
         above = value > least if open_left else value >= least
@@ -53,6 +53,13 @@ def number(
     if not good:
         raise ParameterError.of(owner, name, rule or _interval(least, most, open_left, open_right), value)
     return float(value)  # type: ignore[arg-type]
+
+
+def _finite(value: int | float | np.number) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond the range of floating-point numbers
+        return False
 
 
 def _interval(least: float, most: float, open_left: bool, open_right: bool) -> str:

@@ -219,7 +219,7 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
     if stats["method"] and stats["method"]["asked"] == "auto":
         yield f"method: {stats['method']['taken']}, {stats['method']['why']}"
     if stats["certificate"]:
-        from likewise.search.recall.sample import Certificate
+        from likewise.search.recall.certificate import Certificate
 
         yield str(Certificate(**stats["certificate"]))
     if "ignored" in stats["details"]:

@@ -16,16 +16,13 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, to_arrow
 from likewise.base.parallel import in_order
 from likewise.errors import IncompatibleError
-from likewise.families.banding import Banding
-from likewise.families.minhash import MinHash
 from likewise.io.read import Files, ReadOptions, open_source
 from likewise.jobs.state import State
 from likewise.kernels.hashing import digest_strings
-from likewise.search.band_keys import Keys, ShiftedKeys
 from likewise.search.common_shingles import value_table
-from likewise.search.items import BYTES_A_BYTE, Items, TextItems, Tick
+from likewise.search.items import BYTES_A_BYTE, Items, TextItems
 from likewise.search.load import Collection
-from likewise.search.recall.sample import Probe
+from likewise.search.sketch import SketchPlan
 from likewise.shingle import Shingler, shingler_of
 
 MARK = np.uint64(0x9E3779B97F4A7C15)
@@ -57,21 +54,12 @@ class KeptItems(Items):
         tag = np.uint64(zlib.crc32(str(self.state.directory).encode()))
         return np.stack([numbers * MARK, np.full(self._count, tag)], axis=1)
 
-    def keys(
-        self,
-        rows: Ints,
-        minhash: MinHash,
-        banding: Banding,
-        threads: int,
-        out: Keys,
-        tick: Tick,
-        probe: Probe | None = None,
-    ) -> Hashes:
+    def keys(self, rows: Ints, plan: SketchPlan) -> Hashes:
         """Copy the keys that the run left."""
         keys = self.state.keys
-        for band in range(banding.b):
-            out.put_column(slice(0, len(rows)), band, keys.column(band)[rows])
-        tick(len(rows))
+        for band in range(plan.banding.b):
+            plan.out.put_column(slice(0, len(rows)), band, keys.column(band)[rows])
+        plan.tick(len(rows))
         return self.state.units[rows]
 
     def chunks(self, rows: Ints, threads: int) -> Iterator[tuple[TextChunk, Ints, slice]]:
@@ -140,22 +128,11 @@ class Joined(Items):
             if high > low:
                 yield part, rows[low:high] - start, low
 
-    def keys(
-        self,
-        rows: Ints,
-        minhash: MinHash,
-        banding: Banding,
-        threads: int,
-        out: Keys,
-        tick: Tick,
-        probe: Probe | None = None,
-    ) -> Hashes:
+    def keys(self, rows: Ints, plan: SketchPlan) -> Hashes:
         """Write the keys of all parts."""
         digests = [np.zeros((0, 2), np.uint64)]
         for part, inner, low in self._split(rows):
-            place = ShiftedKeys(out, low, len(inner))
-            shifted = probe.shifted(low) if probe else None
-            digests.append(part.keys(inner, minhash, banding, threads, place, tick, shifted))
+            digests.append(part.keys(inner, plan.shifted(low, len(inner))))
         return np.concatenate(digests)
 
     def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:

@@ -17,9 +17,9 @@ from likewise.io.read import Files
 from likewise.io.workspace import Workspace
 from likewise.jobs.result import Pairs, pair_table
 from likewise.jobs.settings import Settings, read_options
-from likewise.search.expand import nearest_rows
+from likewise.search.expand import listed_pairs, nearest_rows
 from likewise.search.load import collect, joined
-from likewise.search.matches import Sides, listed_pairs
+from likewise.search.matches import Sides
 from likewise.search.prepare import METHODS
 from likewise.shingle import Shingler
 

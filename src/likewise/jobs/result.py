@@ -21,8 +21,9 @@ from likewise.io.write import ROWS, check_directory, publish, write_answer, writ
 from likewise.jobs.against import Against
 from likewise.jobs.state import FOLDER, save_state, update_state
 from likewise.search.cluster import Removal, components
+from likewise.search.expand import listed_pairs
 from likewise.search.load import Collection
-from likewise.search.matches import Matches, listed_pairs
+from likewise.search.matches import VerifiedPairs
 
 KINDS = ("near", "identical")
 SHOWN = 5
@@ -165,7 +166,7 @@ class Dedup(Result):
     def __init__(
         self,
         collection: Collection,
-        matches: Matches,
+        matches: VerifiedPairs,
         removal: Removal,
         log: RunLog,
         parameters: dict[str, Any],

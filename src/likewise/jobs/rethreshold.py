@@ -22,7 +22,7 @@ from likewise.jobs.result import Dedup
 from likewise.jobs.state import FOLDER, State
 from likewise.search.cluster import Keep, removals
 from likewise.search.load import Collection, collect
-from likewise.search.matches import Matches
+from likewise.search.matches import VerifiedPairs
 from likewise.shingle import shingler_of
 
 
@@ -84,7 +84,7 @@ def rethreshold(
         similarity = state.array("similarity")
         high = similarity >= wanted
         left, right = (state.array(name).astype(np.int64)[high] for name in ("left", "right"))
-        matches = Matches(groups, copies, left, right, similarity[high])
+        matches = VerifiedPairs(groups, copies, left, right, similarity[high])
         log.counts["verified"] = len(left)
         lengths, scores = np.zeros(len(ids), np.int64), None
         if policy.rule not in ("first", "last"):

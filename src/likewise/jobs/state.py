@@ -18,7 +18,7 @@ from likewise.base.copies import Groups
 from likewise.errors import IncompatibleError, MissingInput
 from likewise.io.write import MANIFEST, write_json
 from likewise.search.band_keys import Keys, StoredKeys
-from likewise.search.matches import Matches
+from likewise.search.matches import VerifiedPairs
 
 FORMAT = 1
 FOLDER = "state"
@@ -97,7 +97,9 @@ class State:
         return [self.directory / "kept" / name for name in self.about["kept_files"]]
 
 
-def save_state(folder: Path, matches: Matches, keep: NDArray[np.bool_], offset: int, about: dict[str, Any]) -> None:
+def save_state(
+    folder: Path, matches: VerifiedPairs, keep: NDArray[np.bool_], offset: int, about: dict[str, Any]
+) -> None:
     """Write the state of a run; with an `offset` the documents before it belong to other runs and are left out."""
     folder.mkdir()
     sketched = matches.sketched
@@ -128,7 +130,7 @@ def save_state(folder: Path, matches: Matches, keep: NDArray[np.bool_], offset: 
     write_json({"format": FORMAT, **size, **about}, folder / "state.json")
 
 
-def update_state(old: Path, new: Path, matches: Matches, keep: NDArray[np.bool_], kept_files: list[str]) -> None:
+def update_state(old: Path, new: Path, matches: VerifiedPairs, keep: NDArray[np.bool_], kept_files: list[str]) -> None:
     """Carry the state of a run over to the same run with other keepers."""
     new.mkdir()
     changed = ("kept.npy", "kept_keys.npy", "kept_units.npy", "state.json")

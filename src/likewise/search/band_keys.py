@@ -1,4 +1,4 @@
-"""Band keys of a collection, in memory or in a file with one column a band."""
+"""Band keys of a collection, in memory or in a file with one column per band."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Keys(ABC):
 
     @abstractmethod
     def room(self, place: slice) -> Matrix:
-        """Return an array to write the keys of these items to, one row an item."""
+        """Return an array for the keys of these items, one row per item."""
 
     @abstractmethod
     def put(self, place: slice, block: Matrix) -> None:
-        """Take over what was written to the room of these items."""
+        """Store what was written to the array of `room`."""
 
     @abstractmethod
     def put_column(self, place: slice, band: int, column: Matrix) -> None:
@@ -44,7 +44,7 @@ class Keys(ABC):
 
     @property
     def matrix(self) -> Matrix | None:
-        """All keys, one row an item, if they are in memory."""
+        """All keys, one row per item, if they are in memory."""
         return None
 
     def save(self, path: Path) -> None:
@@ -63,7 +63,7 @@ class HeldKeys(Keys):
 
     @property
     def matrix(self) -> Matrix:
-        """All keys, one row an item."""
+        """All keys, one row per item."""
         return self._matrix
 
     def room(self, place: slice) -> Matrix:
@@ -71,7 +71,7 @@ class HeldKeys(Keys):
         return self._matrix[place]
 
     def put(self, place: slice, block: Matrix) -> None:
-        """Do nothing: the room was a view."""
+        """Do nothing: `room` returned a view."""
 
     def put_column(self, place: slice, band: int, column: Matrix) -> None:
         """Copy into one band."""
@@ -87,7 +87,7 @@ class HeldKeys(Keys):
 
 
 class StoredKeys(Keys):
-    """Keys in a file: band after band, four bytes an item."""
+    """Keys in a file: band after band, four bytes per item."""
 
     def __init__(self, path: Path, items: int, bands: int, rows: Ints | None = None) -> None:
         super().__init__(items if rows is None else len(rows), bands)
@@ -123,11 +123,11 @@ class StoredKeys(Keys):
 
     @property
     def path(self) -> Path | None:
-        """The file, if all of it is meant."""
+        """The file, if these are all of its keys."""
         return self._path if self._rows is None else None
 
     def close(self) -> None:
-        """Close the file: all is written."""
+        """Close the file after writing."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
@@ -138,18 +138,18 @@ class StoredKeys(Keys):
         return column if self._rows is None else column[self._rows]
 
     def moved(self, path: Path) -> StoredKeys:
-        """Return the same keys, whose file has been moved."""
+        """Return the same keys after their file was moved."""
         return StoredKeys(path, self._length, self.bands, self._rows)
 
     def chosen(self, rows: Ints) -> StoredKeys:
-        """Remember which rows are meant."""
+        """Return the keys of some rows, without reading them yet."""
         if len(rows) == self.items:
             return self
         return StoredKeys(self._path, self._length, self.bands, rows if self._rows is None else self._rows[rows])
 
 
 class ShiftedKeys(Keys):
-    """Room for the keys of a part of a collection, from an item on."""
+    """The keys of a part of a collection, from item `start` of the whole."""
 
     def __init__(self, whole: Keys, start: int, items: int) -> None:
         super().__init__(items, whole.bands)
@@ -160,7 +160,7 @@ class ShiftedKeys(Keys):
         return slice(place.start + self._start, place.stop + self._start)
 
     def room(self, place: slice) -> Matrix:
-        """Return the room in the whole."""
+        """Return an array of the whole."""
         return self._whole.room(self._place(place))
 
     def put(self, place: slice, block: Matrix) -> None:

@@ -1,4 +1,4 @@
-"""The exact way to search: copies joined, then every pair at or above the threshold by `exact`, none missed (E6)."""
+"""Search by an exact join: every pair at or above the threshold, none missed (MMDS §3.9)."""
 
 from __future__ import annotations
 
@@ -17,48 +17,62 @@ from likewise.base.runlog import RunLog
 from likewise.errors import InputError
 from likewise.io.workspace import Workspace, told
 from likewise.search.band_keys import HeldKeys
-from likewise.search.candidates import pair_order
 from likewise.search.exact.bounds import Bounds
 from likewise.search.exact.join import Join
 from likewise.search.exact.pairs import MAP_WORDS, survey_of
-from likewise.search.exact.prefixes import Counts, Lengths, Side, Strings, concatenated, empty_counts, survey, written
-from likewise.search.matches import Drawn, Matches, Sides, Sketched, add_empty_pair
-from likewise.search.prepare import Aim, Prepared, with_sides
-from likewise.search.verify import Scored, compare, map_words
+from likewise.search.exact.prefixes import (
+    JoinSide,
+    Lengths,
+    PrefixStrings,
+    SymbolCounts,
+    empty_counts,
+    joined_strings,
+    survey,
+    written,
+)
+from likewise.search.matches import Drawn, Sides, Sketched, VerifiedPairs, add_empty_pair
+from likewise.search.prepare import PreparedSearch, SearchSettings, with_sides
+from likewise.search.scored import ScoredPairs, concatenated, pair_order
+from likewise.search.verify import compare, map_words
 
-EXACT = "exact"
+STEP = "exact"
+"""The step of the workspace with the pairs."""
 PAIR_BYTES = 48
+"""Bytes that a pair takes until it is in its group; as many pairs are held as the budget allows."""
 TIMES = 2
+"""Prefix elements that two sets must share: two instead of one rule out most pairs for slightly longer prefixes."""
 NO_ROWS = np.zeros(0, np.int64)
 
 
-def find_exactly(
-    aim: Aim, prepared: Prepared, log: RunLog, space: Workspace, sides: Sides | None, begun: float
-) -> Matches:
-    """Find all similar pairs; those that count for `sides`."""
-    bounds = Bounds("jaccard", aim.threshold, "dedup")
-    known: _Known = _Held(aim, prepared, log) if _fits(aim, prepared) else _Streamed(aim, prepared, log)
+def find(
+    settings: SearchSettings, prepared: PreparedSearch, log: RunLog, space: Workspace, sides: Sides | None, begun: float
+) -> VerifiedPairs:
+    """Find all similar pairs that count for `sides`; commit them if that took long since `begun`."""
+    bounds = Bounds("jaccard", settings.threshold)
+    known: _JoinInput = (
+        _HeldInput(settings, prepared, log) if _fits(settings, prepared) else _StreamedInput(settings, prepared, log)
+    )
     of = labels(with_sides(known.units, prepared.first, sides))[prepared.copies]
     groups = Groups.by_label(of)
-    leaders = prepared.copies[groups.first]  # the first of the different items in each group
+    leaders = prepared.copies[groups.first]  # the first different item of each group
     units = known.units[leaders]
     filled = np.flatnonzero((units != 0).any(axis=1))
     log.counts["groups"] = len(groups)
     group_of = of[prepared.first]
-    join = Join(bounds, known.counts, "auto", aim.threads, aim.budget.sets, TIMES)
-    parts: list[Scored] = [(NO_ROWS, NO_ROWS, np.zeros(0))]
+    join = Join(bounds, known.counts, "auto", settings.threads, settings.budget.sets, TIMES)
+    parts: list[ScoredPairs] = []
     total = 0
     with log.stage("join", len(filled)) as join.tick:
         for a, b in _sides(leaders[filled], groups.first[filled], sides):
             for left, right, similarity in known.pairs(join, a, b, space):
                 parts.append((group_of[left], group_of[right], similarity))
                 total += len(left)
-                if total * PAIR_BYTES > aim.budget.total:
+                if total * PAIR_BYTES > settings.budget.total:
                     raise InputError(
                         f"more than {total:,} pairs are similar, too many to list them all; use --method lsh, which"
-                        " lists crowds by the documents that stand for them, or raise the threshold"
+                        " pairs documents that are all alike with a few representatives, or raise the threshold"
                     )
-        left, right, similarity = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        left, right, similarity = concatenated(parts)
         left, right = np.minimum(left, right), np.maximum(left, right)
         order = pair_order(left, right, max(2, len(groups)))
         left, right, similarity = left[order], right[order], similarity[order]
@@ -69,27 +83,27 @@ def find_exactly(
     log.details["predicted_recall"] = 1.0
     log.counts["candidates"] = facts.bitmap
     log.counts["verified"] = len(left)
-    if space.lasting and time.perf_counter() - begun > aim.patience:
-        with space.making(EXACT) as draft:
+    if space.lasting and time.perf_counter() - begun > settings.patience:
+        with space.making(STEP) as draft:
             draft.save(copies=prepared.copies, of=of, filled=filled, units=units, common=prepared.common)
             draft.save(left=left, right=right, similarity=similarity)
             draft.commit(log.snapshot())
-    return _matches(prepared.copies, groups, filled, units, prepared.common, left, right, similarity)
+    return _result(prepared.copies, groups, filled, units, prepared.common, left, right, similarity)
 
 
-def restored(space: Workspace, log: RunLog) -> Matches:
-    """Take the pairs that an interrupted run had found from the workspace."""
-    log.restore(space.notes(EXACT))
+def restored(space: Workspace, log: RunLog) -> VerifiedPairs:
+    """Return the pairs that an interrupted run committed."""
+    log.restore(space.notes(STEP))
 
     def array(name: str) -> Any:
-        return space.array(EXACT, name)
+        return space.array(STEP, name)
 
     groups = Groups.by_label(array("of"))
     pairs = array("left"), array("right"), array("similarity")
-    return _matches(array("copies"), groups, array("filled"), array("units"), array("common"), *pairs)
+    return _result(array("copies"), groups, array("filled"), array("units"), array("common"), *pairs)
 
 
-def _matches(
+def _result(
     copies: Ints,
     groups: Groups,
     filled: Ints,
@@ -98,17 +112,17 @@ def _matches(
     left: Ints,
     right: Ints,
     similarity: Any,
-) -> Matches:
-    """Return the pairs, with keys of no bands."""
+) -> VerifiedPairs:
+    """Return the pairs, with band keys of no bands."""
     count = int(copies.max()) + 1 if len(copies) else 0
     keys = [HeldKeys(np.empty((size, 0), np.uint32)) for size in (count, len(filled))]
     drawn = Drawn(NO_ROWS, NO_ROWS, NO_ROWS)
     sketched = Sketched(copies, groups, filled, units, keys[0], keys[1], None, common, drawn)
-    return Matches(groups, copies, left, right, similarity, sketched)
+    return VerifiedPairs(groups, copies, left, right, similarity, sketched)
 
 
 def _sides(chosen: Ints, first: Ints, sides: Sides | None) -> Iterator[tuple[Ints, Ints | None]]:
-    """Yield the joins to make: of some items with themselves, or with others. first: the first row of each item."""
+    """Yield the joins to make: of items with themselves, or with others. first: the first row of each item."""
     if sides is None:
         yield chosen, None
         return
@@ -118,100 +132,100 @@ def _sides(chosen: Ints, first: Ints, sides: Sides | None) -> Iterator[tuple[Int
         yield chosen[~old], None
 
 
-def _fits(aim: Aim, prepared: Prepared) -> bool:
-    """Tell whether all sets fit in memory."""
-    return int(prepared.items.set_bytes(prepared.first).sum()) <= 2 * aim.budget.sets
+def _fits(settings: SearchSettings, prepared: PreparedSearch) -> bool:
+    """Return whether all sets fit in memory."""
+    return int(prepared.items.set_bytes(prepared.first).sum()) <= 2 * settings.budget.sets
 
 
-class _Known(ABC):
-    """What is known of the different items: a fingerprint of each one's set, how frequent the symbols are."""
+class _JoinInput(ABC):
+    """The different items as a join needs them: a fingerprint of each set, and how frequent the symbols are."""
 
     units: Hashes
-    counts: Counts
+    counts: SymbolCounts
 
     @abstractmethod
-    def pairs(self, join: Join, a: Ints, b: Ints | None, space: Workspace) -> Iterator[Scored]:
-        """Yield the similar pairs of these items, or of them with others."""
+    def pairs(self, join: Join, a: Ints, b: Ints | None, space: Workspace) -> Iterator[ScoredPairs]:
+        """Yield the similar pairs of items a, or of items a with items b."""
 
 
-class _Held(_Known):
+class _HeldInput(_JoinInput):
     """All sets are in memory."""
 
-    def __init__(self, aim: Aim, prepared: Prepared, log: RunLog) -> None:
+    def __init__(self, settings: SearchSettings, prepared: PreparedSearch, log: RunLog) -> None:
         with log.stage("sets", len(prepared.first)) as tick:
-            self.sets = prepared.items.sets(prepared.first, aim.threads)
-            survey = survey_of([self.sets], aim.threads)
+            self.sets = prepared.items.sets(prepared.first, settings.threads)
+            survey = survey_of([self.sets], settings.threads)
             tick(len(prepared.first))
         self.counts, self.maps, self.units = survey.counts, survey.maps[0], survey.digests[0]
 
-    def pairs(self, join: Join, a: Ints, b: Ints | None, space: Workspace) -> Iterator[Scored]:
+    def pairs(self, join: Join, a: Ints, b: Ints | None, space: Workspace) -> Iterator[ScoredPairs]:
         """Join them."""
-        here = Side.of(self.sets, a, self.maps)
-        there = here if b is None else Side.of(self.sets, b, self.maps)
+        here = JoinSide.of(self.sets, a, self.maps)
+        there = here if b is None else JoinSide.of(self.sets, b, self.maps)
         for left, right, similarity in join.pairs(here, None if b is None else there):
             yield here.rows[left], there.rows[right], similarity
 
 
 @dataclass(frozen=True)
-class _Written(Side):
-    """Sets of which only the strings are known."""
+class _WrittenSide(JoinSide):
+    """Sets of which only the prefixes are in memory."""
 
-    text: Strings
+    text: PrefixStrings
 
-    def strings(self, start: int, stop: int, prefix: Ints, counts: Counts) -> Strings:
-        """Return what was written."""
+    def strings(self, start: int, stop: int, prefix: Ints, counts: SymbolCounts) -> PrefixStrings:
+        """Return the prefixes written before."""
         return self.text.cut(start, stop)
 
 
-class _Streamed(_Known):
-    """The sets are made twice, some at a time: once to count their symbols, once to write the strings of them."""
+class _StreamedInput(_JoinInput):
+    """The sets are made twice, in batches: once to count their symbols, and once to write their prefixes."""
 
-    def __init__(self, aim: Aim, prepared: Prepared, log: RunLog) -> None:
-        self.aim, self.items, self.first = aim, prepared.items, prepared.first
+    def __init__(self, settings: SearchSettings, prepared: PreparedSearch, log: RunLog) -> None:
+        self.settings, self.items, self.first = settings, prepared.items, prepared.first
         size = prepared.items.set_bytes(prepared.first)
         symbols = int(size.sum()) // 8
         mean = symbols / max(1, len(size))
-        words = min(MAP_WORDS, map_words(mean), max(1, aim.budget.total // 16 // 8 // max(1, len(size))))
-        self.counts = empty_counts(min(symbols, aim.budget.total // 32))
+        words = min(MAP_WORDS, map_words(mean), max(1, settings.budget.total // 16 // 8 // max(1, len(size))))
+        self.counts = empty_counts(min(symbols, settings.budget.total // 32))
         self.maps = np.empty((len(size), words), np.uint64)
         self.units = np.empty((len(size), 2), np.uint64)
         self.sizes = np.empty(len(size), np.int64)
         with log.stage("sets", 2 * len(size)) as tick:
-            for place, sets in self.items.set_batches(self.first, aim.threads):
+            for place, sets in self.items.set_batches(self.first, settings.threads):
                 known = survey([sets], words, 1, self.counts)
                 self.maps[place], self.units[place], self.sizes[place] = known.maps[0], known.digests[0], sets.sizes
                 tick(len(sets))
-            lengths = Lengths.of(np.maximum(self.sizes, 1), Bounds("jaccard", aim.threshold), False, TIMES)
+            lengths = Lengths.of(np.maximum(self.sizes, 1), Bounds("jaccard", settings.threshold), False, TIMES)
             prefix = lengths.probe * (self.sizes > 0)
             parts = []
-            for place, sets in self.items.set_batches(self.first, aim.threads):
+            for place, sets in self.items.set_batches(self.first, settings.threads):
                 parts.append(written(sets, np.arange(len(sets)), prefix[place], self.counts, 2))
                 tick(len(sets))
-            self.text = concatenated(parts)
+            self.text = joined_strings(parts)
 
-    def _side(self, chosen: Ints) -> Side:
+    def _side(self, chosen: Ints) -> JoinSide:
         rows = chosen[np.argsort(self.sizes[chosen], kind="stable")]
         nothing = Sets(np.zeros(0, np.uint64), np.zeros(1, np.int64))
-        return _Written(nothing, rows, self.sizes[rows], self.maps[rows], self.text.take(rows))
+        return _WrittenSide(nothing, rows, self.sizes[rows], self.maps[rows], self.text.take(rows))
 
-    def pairs(self, join: Join, a: Ints, b: Ints | None, space: Workspace) -> Iterator[Scored]:
-        """Find the candidates, and compare them portion by portion."""
+    def pairs(self, join: Join, a: Ints, b: Ints | None, space: Workspace) -> Iterator[ScoredPairs]:
+        """Find the candidates, and verify them portion by portion."""
         here = self._side(a)
         there = here if b is None else self._side(b)
         held: list[tuple[Ints, Ints]] = []
-        most = max(1, self.aim.budget.pairs // 32)
+        most = max(1, self.settings.budget.pairs // 32)
         for left, right in join.candidates(here, None if b is None else there):
             held.append((here.rows[left], there.rows[right]))
             if sum(len(part) for part, _ in held) > most:
-                yield self._compared(held, space)
+                yield self._verified(held, space)
                 held = []
-        yield self._compared(held, space)
+        yield self._verified(held, space)
 
-    def _compared(self, held: list[tuple[Ints, Ints]], space: Workspace) -> Scored:
+    def _verified(self, held: list[tuple[Ints, Ints]], space: Workspace) -> ScoredPairs:
         left, right = (np.concatenate([NO_ROWS, *(part[i] for part in held)]) for i in range(2))
         left, right = np.minimum(left, right), np.maximum(left, right)
         order = pair_order(left, right, max(2, len(self.first)))
-        aim = self.aim
+        settings = self.settings
 
         def folder() -> Path:
             return space.large / "scratch"
@@ -222,8 +236,8 @@ class _Streamed(_Known):
                 self.first,
                 left[order],
                 right[order],
-                aim.threshold,
-                aim.threads,
-                aim.budget.sets,
+                settings.threshold,
+                settings.threads,
+                settings.budget.sets,
                 folder,
             )

@@ -1,10 +1,10 @@
-"""Band keys to candidate pairs (L1): items that share a bucket in at least one band, each pair once.
+"""Band keys to candidate pairs (MMDS §3.4.1): items that share a bucket in at least one band, each pair once.
 
-Each band is sorted and scanned on its own. With all keys in memory a pair is taken from the first band in which it
-agrees. With keys on disk each band writes its own sorted run of pairs, and the runs are merged, some rows at a time.
+Each band is sorted and scanned on its own. With all keys in memory, a pair is taken from the first band in which it
+agrees. With keys on disk, each band writes a sorted run of pairs, and the runs are merged, some rows at a time.
 
-A bucket is *heavy* when writing out the pairs of all buckets of its size would make the work quadratic (P7). Its items
-are not paired here; they are returned as crowds, to be compared in a way that suits them.
+A bucket is *heavy* if writing out the pairs of all buckets of its size would make the work quadratic. Its items are not
+paired here; they are returned as crowds, which crowds/ compares without listing all their pairs.
 """
 
 from __future__ import annotations
@@ -20,24 +20,29 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints
 from likewise.base.parallel import in_order
+from likewise.base.runlog import Tick
 from likewise.errors import InputError
 from likewise.io.workspace import write_array
 from likewise.kernels.graph import components
 from likewise.kernels.pairs import heavy_buckets, scan_band
-from likewise.kernels.sorting import radix_argsort, radix_sort32
+from likewise.kernels.sorting import radix_sort32
 from likewise.search.band_keys import Keys
+from likewise.search.scored import pair_order
 
 PAIRS_AN_ITEM = 100
 PAIRS_AT_LEAST = 10_000_000
+"""Candidate pairs that are always affordable: ten million, and a hundred per item. Beyond them buckets are heavy."""
 SORT_BYTES = 32
+"""Memory to sort the keys of a band, per item."""
 MERGE_BYTES = 40
+"""Memory to merge runs of pairs, per pair."""
 BINS = 4096
+"""Ranges of rows in which pairs are counted, so that portions of bounded size can be merged."""
 LOW32 = np.uint64(0xFFFFFFFF)
 U32 = np.uint64(32)
 
 Packed = NDArray[np.uint64]
 Members = NDArray[np.int32]
-Tick = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -49,10 +54,10 @@ class Wanted:
 
 
 @dataclass
-class Candidates:
+class CandidatePairs:
     """Candidate pairs in portions, left < right, sorted, each once; and the crowds: rows that share heavy buckets.
 
-    `cap` is the size up to which buckets were written out; portions on disk have the rows between two `cuts`.
+    Buckets of up to `cap` items were written out as pairs. A portion on disk has the rows between two `cuts`.
     """
 
     count: int
@@ -72,11 +77,11 @@ def candidates(
     folder: Path | None = None,
     sort_bytes: int = 1 << 60,
     merge_bytes: int = 1 << 60,
-) -> Candidates:
-    """Find the pairs of items whose keys agree in a band. `tick` is told of every band done.
+) -> CandidatePairs:
+    """Find the pairs of items whose keys agree in a band; `tick` is called after every band.
 
-    Without a folder all is done in memory. With one, each band writes its pairs there; `sort_bytes` bounds the memory a
-    thread takes to sort, and `merge_bytes` that of a portion.
+    Without a folder everything is done in memory. With one, each band writes its pairs there; `sort_bytes` bounds the
+    memory in which a thread sorts, and `merge_bytes` the memory of a portion.
     """
     if folder is None:
         found = few_candidates(keys, threads, wanted, tick, 1 << 60)
@@ -89,8 +94,10 @@ def candidates(
     return _on_disk(keys, threads, wanted, cap, tick, folder, sort_bytes, merge_bytes)
 
 
-def few_candidates(keys: Keys, threads: int, wanted: Wanted | None, tick: Tick, most_bytes: int) -> Candidates | None:
-    """Find the pairs in memory; return None if that would take more than this."""
+def few_candidates(
+    keys: Keys, threads: int, wanted: Wanted | None, tick: Tick, most_bytes: int
+) -> CandidatePairs | None:
+    """Find the pairs in memory; return None if they need more than `most_bytes`."""
     wanted = _checked(keys, wanted)
     if keys.items < 2:
         return _none(keys.items)
@@ -104,15 +111,15 @@ def _checked(keys: Keys, wanted: Wanted | None) -> Wanted:
     return wanted or Wanted(0, keys.items)
 
 
-def _none(items: int) -> Candidates:
-    return Candidates(0, [], items, lambda: iter(()), [0, items])
+def _none(items: int) -> CandidatePairs:
+    return CandidatePairs(0, [], items, lambda: iter(()), [0, items])
 
 
 def bucket_cap(column: NDArray[np.uint32], n: int, bands: int) -> int:
-    """Return the largest bucket to be written out as pairs, judged by one band; all bands are alike.
+    """Return the size of the largest bucket to write out as pairs, judged by one band; all bands are alike.
 
-    Buckets up to that size give at most two hundred pairs an item in all bands together, give or take ten million, and
-    no single bucket gives more than its band's share.
+    Buckets up to that size yield at most twice PAIRS_AT_LEAST + PAIRS_AN_ITEM · n pairs in all bands together, and no
+    single bucket yields more than its band's share.
     """
     budget = 2 * (PAIRS_AT_LEAST + PAIRS_AN_ITEM * n) // bands
     _, ordered = radix_sort32(column)
@@ -127,7 +134,7 @@ def bucket_cap(column: NDArray[np.uint32], n: int, bands: int) -> int:
     return int(max(2, min(single, within[-1] if len(within) else 2)))
 
 
-def _in_memory(keys: Keys, threads: int, wanted: Wanted, cap: int, tick: Tick, most: int) -> Candidates | None:
+def _in_memory(keys: Keys, threads: int, wanted: Wanted, cap: int, tick: Tick, most: int) -> CandidatePairs | None:
     """Pair in memory; None if there are more than `most` pairs."""
     matrix = keys.matrix
     if matrix is None:
@@ -156,7 +163,7 @@ def _in_memory(keys: Keys, threads: int, wanted: Wanted, cap: int, tick: Tick, m
     bands = all_bands(tick)
     if bands is None:
         return None
-    if any(len(band[2]) for band in bands):  # a pair that met in a heavy bucket may meet again in a light one
+    if any(len(band[2]) for band in bands):  # a pair passed over in a heavy bucket may share a light one, too
         heavy = np.zeros(matrix.shape, np.bool_)
         for number, band in enumerate(bands):
             heavy[band[3], number] = True
@@ -169,7 +176,7 @@ def _in_memory(keys: Keys, threads: int, wanted: Wanted, cap: int, tick: Tick, m
     del bands
     order = pair_order(left, right, keys.items)
     both = left[order].astype(np.int64), right[order].astype(np.int64)
-    return Candidates(len(order), crowds, cap, lambda: iter([both]))
+    return CandidatePairs(len(order), crowds, cap, lambda: iter([both]))
 
 
 def _on_disk(
@@ -181,7 +188,7 @@ def _on_disk(
     folder: Path,
     sort_bytes: int,
     merge_bytes: int,
-) -> Candidates:
+) -> CandidatePairs:
     n = keys.items
     parts = max(1, -(-SORT_BYTES * n // max(1, sort_bytes)))
     nothing, no_keys, light = np.zeros(0, np.int32), np.zeros((0, 0), np.uint32), np.zeros((0, 0), np.bool_)
@@ -216,10 +223,10 @@ def _on_disk(
     return merged(paths, bins, n, _crowds(n, heavies), cap, merge_bytes)
 
 
-def merged(paths: list[Path], bins: Ints, n: int, crowds: list[Ints], cap: int, merge_bytes: int) -> Candidates:
+def merged(paths: list[Path], bins: Ints, n: int, crowds: list[Ints], cap: int, merge_bytes: int) -> CandidatePairs:
     """Merge sorted runs of pairs in portions of rows, so that a portion takes at most `merge_bytes`.
 
-    `bins` tells how many pairs the runs have for each 1/4096 of the rows.
+    `bins` has the number of pairs for each 1/4096 of the rows.
     """
     most = max(1, merge_bytes // MERGE_BYTES)
     cuts, held = [0], 0
@@ -241,7 +248,7 @@ def merged(paths: list[Path], bins: Ints, n: int, crowds: list[Ints], cap: int, 
             pairs = np.unique(np.concatenate(slices)) if slices else np.zeros(0, np.uint64)
             yield (pairs >> U32).astype(np.int64), (pairs & LOW32).astype(np.int64)
 
-    return Candidates(int(bins.sum()), crowds, cap, portions, cuts, bins)
+    return CandidatePairs(int(bins.sum()), crowds, cap, portions, cuts, bins)
 
 
 def _part(column: NDArray[np.uint32], part: int, parts: int) -> tuple[Members, NDArray[np.uint32]]:
@@ -276,23 +283,3 @@ def _crowds(n: int, heavies: Sequence[tuple[Members, ...]]) -> list[Ints]:
     order = np.argsort(labels, kind="stable")
     cuts = np.flatnonzero(np.diff(labels[order])) + 1
     return sorted(np.split(rows[order], cuts), key=lambda crowd: (-len(crowd), int(crowd[0])))
-
-
-def best_first(
-    left: Ints, right: Ints, similarity: NDArray[np.float64], top: int | None
-) -> tuple[Ints, Ints, NDArray[np.float64]]:
-    """Order pairs by left, the most similar first, ties by right; keep at most `top` for every left."""
-    order = np.lexsort((right, -similarity, left))
-    left, right, similarity = left[order], right[order], similarity[order]
-    if top is None or not len(left):
-        return left, right, similarity
-    starts = np.flatnonzero(np.concatenate([[True], left[1:] != left[:-1]]))
-    rank = np.arange(len(left)) - np.repeat(starts, np.diff(np.append(starts, len(left))))
-    return left[rank < top], right[rank < top], similarity[rank < top]
-
-
-def pair_order(left: NDArray[np.integer], right: NDArray[np.integer], n: int) -> Ints:
-    """Return the order that sorts pairs of numbers below n by left, then by right."""
-    bits = max(1, int(n - 1).bit_length())
-    order: Ints = radix_argsort((left.astype(np.uint64) << np.uint64(bits)) | right.astype(np.uint64), 2 * bits)
-    return order

@@ -1,4 +1,4 @@
-"""Scored pairs to clusters and keepers (P4): a removed item shares a verified pair with the one that stands for it."""
+"""Verified pairs to clusters and keepers: every removed item forms a verified pair with the item kept in its place."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from likewise.errors import ColumnError, ParameterError
 from likewise.kernels import graph
 
 POLICIES = ("first", "last", "longest", "shortest")
+"""Keep policies without a column."""
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 
 
 @dataclass(frozen=True)
 class Keep:
-    """Which document of a cluster stays: first, last, longest, shortest, max:COLUMN, min:COLUMN; ties go to the first.
+    """Which document is kept: first, last, longest, shortest, max:COLUMN, min:COLUMN; ties go to the first.
 
     >>> Keep.parse("max:score")
     Keep(rule='max', column='score')
@@ -32,7 +33,7 @@ class Keep:
 
     @classmethod
     def parse(cls, policy: str | Keep) -> Keep:
-        """Read a policy as the user writes it."""
+        """Parse a policy as the user writes it."""
         if isinstance(policy, Keep):
             return policy
         rule, colon, column = str(policy).partition(":")
@@ -46,7 +47,7 @@ class Keep:
         return f"{self.rule}:{self.column}" if self.column else self.rule
 
     def ranks(self, lengths: Ints, scores: Any | None) -> Ints:
-        """Return the place of every row in the order of preference, 0 for the most wanted."""
+        """Return the place of every row in the order of preference, 0 for the most preferred."""
         rows = np.arange(len(lengths))
         if self.rule == "first":
             return rows
@@ -61,7 +62,7 @@ class Keep:
         return ranks
 
     def _by_score(self, scores: Any) -> Ints:
-        """Sort rows by score, stably; rows without one, or with NaN, come last; numbers may be written as text."""
+        """Sort rows by score, stably; rows without one, or with NaN, come last. Numbers may be text."""
         if pa.types.is_dictionary(scores.type):
             scores = scores.cast(scores.type.value_type)
         kind = scores.type
@@ -84,9 +85,7 @@ class Keep:
             or pa.types.is_boolean(kind)
             or pa.types.is_null(kind)
         ):
-            raise ColumnError(
-                f"column '{self.column}' of the keep policy '{self}' cannot be put in order: it is {kind}"
-            )
+            raise ColumnError(f"column '{self.column}' of the keep policy '{self}' cannot be sorted: it is {kind}")
         if pa.types.is_null(kind):
             return np.arange(len(scores))
         if pa.types.is_floating(scores.type):
@@ -97,7 +96,7 @@ class Keep:
 
 @dataclass(frozen=True)
 class Removal:
-    """Rows to remove, the row that stands for each, their similarity, and whether they are copies of each other."""
+    """Rows to remove, the row kept in place of each, their similarity, and whether the two are identical."""
 
     rows: Ints
     keepers: Ints
@@ -108,7 +107,7 @@ class Removal:
 def removals(
     groups: Groups, left: Ints, right: Ints, similarity: NDArray[np.float64], ranks: Ints, copies: Ints
 ) -> Removal:
-    """Choose keepers in the order of `ranks`; pairs are between groups, `copies` tells which rows are the same."""
+    """Choose keepers in the order of `ranks`; pairs are between groups, and rows of equal `copies` are identical."""
     count = len(groups)
     if count == 0:
         empty = np.zeros(0, np.int64)

@@ -1,4 +1,4 @@
-"""Shingles that too many documents share: finding them exactly, and naming them for people (P7)."""
+"""Shingles that too many documents share: found exactly, and described for the user."""
 
 from __future__ import annotations
 
@@ -8,37 +8,36 @@ from typing import Any
 
 import numpy as np
 
+from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints
-from likewise.errors import ParameterError
 from likewise.kernels.common_shingles import count_carriers
 from likewise.kernels.hashtable import fill_table, slot_of
 from likewise.search.items import Items, TextItems
 
 SAMPLE = 10_000
+"""Documents in which candidates for common shingles are looked for."""
 SHOWN = 10
+"""Common shingles that run.json lists."""
 LOOKED_AT = 200
+"""Documents that are searched for the text of a shingle."""
+SLACK = 5
+"""Standard deviations by which a shingle may be rarer in the sample: a common one is missed once in three million."""
 
 
 @dataclass(frozen=True)
-class Common:
-    """Shingles, most carried first, and how many of the different documents carry each."""
+class CommonShingles:
+    """Shingles, the most frequent first, and the number of different documents that have each."""
 
     values: Hashes
     carriers: Ints
 
-    @property
-    def table(self) -> Hashes:
-        """The hash table by which kernels know them."""
-        return value_table(self.values)
-
 
 def check_fraction(owner: str, fraction: object) -> float | None:
-    """Raise unless the fraction is None or in (0, 1)."""
+    """Return the fraction of the documents above which a shingle is common: None, or a number in (0, 1)."""
     if fraction is None:
         return None
-    if isinstance(fraction, bool) or not isinstance(fraction, int | float | np.number) or not 0 < fraction < 1:
-        raise ParameterError.of(owner, "ignore_common", "a fraction of the documents in (0, 1), such as 0.1", fraction)
-    return float(fraction)
+    rule = "a fraction of the documents in (0, 1), such as 0.1"
+    return checks.number(owner, "ignore_common", fraction, 0, 1, open_left=True, open_right=True, rule=rule)
 
 
 def value_table(values: Hashes) -> Hashes:
@@ -48,18 +47,17 @@ def value_table(values: Hashes) -> Hashes:
     return table
 
 
-def find_common(items: Items, rows: Ints, fraction: float, order: Ints, threads: int) -> Common:
-    """Return the shingles in more than this fraction of these items; the count is exact.
+def find_common(items: Items, rows: Ints, fraction: float, order: Ints, threads: int) -> CommonShingles:
+    """Return the shingles in more than this fraction of these items, with exact counts.
 
-    What may be that common shows in a sample, the first rows in `order` (numbers in `rows`): a shingle of the fraction
-    asked for is rarer there by five standard deviations once in three million times. Those are counted everywhere.
+    Candidates come from a sample, the first rows in `order` (numbers in `rows`), and are then counted in all items.
     """
-    if isinstance(items, TextItems) and items.shingler.bag:  # what is common counts once, however often it is there
+    if isinstance(items, TextItems) and items.shingler.bag:  # a document counts once, however often it has a shingle
         items = TextItems(items.texts, replace(items.shingler, bag=False), items.sizes)
     sample = rows[np.sort(order[:SAMPLE])]
     values, counts = np.unique(items.sets(sample, threads).values.astype(np.uint64), return_counts=True)
     mean = fraction * len(sample)
-    slack = 0.0 if len(sample) == len(rows) else 5 * np.sqrt(mean * (1 - fraction))
+    slack = 0.0 if len(sample) == len(rows) else SLACK * np.sqrt(mean * (1 - fraction))
     suspects = values[counts > mean - slack - 1e-9]
     table = value_table(suspects)
     carriers = np.zeros(len(table), np.int64)
@@ -69,11 +67,11 @@ def find_common(items: Items, rows: Ints, fraction: float, order: Ints, threads:
     found = carriers[places]
     often = found > fraction * len(rows)
     best = np.lexsort((suspects[often], -found[often]))
-    return Common(suspects[often][best], found[often][best])
+    return CommonShingles(suspects[often][best], found[often][best])
 
 
 def spelled(items: Items, rows: Ints, values: Hashes) -> list[str]:
-    """Write these shingles as text, found in the first of these documents that have them; else as numbers."""
+    """Return the text of these shingles, taken from these documents; if it is not found, their hashes."""
     names: dict[int, str] = {}
     if isinstance(items, TextItems):
         for value, text in _shingles(items, rows[:LOOKED_AT]):
@@ -89,8 +87,8 @@ def _shingles(items: TextItems, rows: Ints) -> Iterator[tuple[int, str]]:
         yield from zip(values.tolist(), shingler.shingles(text), strict=False)
 
 
-def described(items: Items, rows: Ints, common: Common, documents: int) -> dict[str, Any]:
-    """Say which shingles are common, for run.json."""
+def described(items: Items, rows: Ints, common: CommonShingles, documents: int) -> dict[str, Any]:
+    """Describe the common shingles, for run.json."""
     shown = spelled(items, rows, common.values[:SHOWN])
     examples = [{"shingle": text, "documents": int(count)} for text, count in zip(shown, common.carriers, strict=False)]
     return {"shingles": len(common.values), "of_documents": documents, "most_common": examples}

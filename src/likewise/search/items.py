@@ -1,9 +1,9 @@
-"""What is compared: documents with a shingler, or the user's own sets, behind one face for the pipeline."""
+"""What is compared: documents with a shingler, or the user's own sets, behind one interface."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,18 +11,15 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Chunk, Hashes, Ints, Sets, TextChunk, Texts, concatenate
 from likewise.base.copies import set_digests, text_digests
 from likewise.base.parallel import in_order
-from likewise.families.banding import Banding
-from likewise.families.minhash import MinHash
 from likewise.kernels.common_shingles import sets_without
-from likewise.search.band_keys import Keys
-from likewise.search.recall.sample import Probe, probe_all
-from likewise.search.sketch import key_sets, key_texts
+from likewise.search.recall.sample import probe_all
+from likewise.search.sketch import SketchPlan, key_sets, key_texts
 from likewise.shingle import Shingler
 
-Tick = Callable[[int], None]
 SET_BATCH = 100_000
+"""Sets that `SetItems` yields at a time."""
 BYTES_A_BYTE = {"words": 2, "chars": 8, "tokens": 4, "stopwords": 2}
-"""Bytes of a set, for each byte of text."""
+"""Upper estimate of the bytes of a set for each byte of text, by shingler: eight bytes per shingle."""
 
 
 class Items(ABC):
@@ -38,35 +35,23 @@ class Items(ABC):
 
     @abstractmethod
     def digests(self, threads: int) -> Hashes:
-        """Return a 128-bit fingerprint of every item as it stands."""
+        """Return a 128-bit fingerprint of every item as it was given."""
 
     @abstractmethod
-    def keys(
-        self,
-        rows: Ints,
-        minhash: MinHash,
-        banding: Banding,
-        threads: int,
-        out: Keys,
-        tick: Tick,
-        probe: Probe | None = None,
-    ) -> Hashes:
-        """Write the band keys of these items, and return the fingerprints of what is compared (0, 0 if empty).
-
-        The items are shown to the probe, if there is one.
-        """
+    def keys(self, rows: Ints, plan: SketchPlan) -> Hashes:
+        """Write the band keys of these items; return the fingerprints of their sets (0, 0 if empty)."""
 
     @abstractmethod
     def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
-        """Yield the sets of these items, some at a time, and where they stand in `rows`, which ascend."""
+        """Yield the sets of these items, some at a time, with their place in `rows`, which ascend."""
 
     @abstractmethod
     def set_bytes(self, rows: Ints) -> Ints:
-        """Return about how much memory the set of each of these items takes."""
+        """Return an estimate of the memory of each of these items' sets, in bytes."""
 
     @abstractmethod
     def ignoring(self, common: Hashes) -> Items:
-        """Return the same items without the elements of this table (see kernels/common.py)."""
+        """Return the same items without the elements of this hash table (see kernels/common_shingles.py)."""
 
     def sets(self, rows: Ints, threads: int) -> Sets:
         """Return the sets of these items; `rows` ascend."""
@@ -100,21 +85,12 @@ class TextItems(Items):
         """Return a 128-bit fingerprint of the bytes of every document."""
         return text_digests(self.texts, threads)
 
-    def keys(
-        self,
-        rows: Ints,
-        minhash: MinHash,
-        banding: Banding,
-        threads: int,
-        out: Keys,
-        tick: Tick,
-        probe: Probe | None = None,
-    ) -> Hashes:
-        """Write the band keys of these documents, and return the fingerprints of their units."""
+    def keys(self, rows: Ints, plan: SketchPlan) -> Hashes:
+        """Write the band keys of these documents; return the fingerprints of their sets."""
         recipe, prepare = self.shingler.recipe(), self.shingler.prepare
         if self.common is not None:
             recipe = recipe._replace(common=self.common)
-        return key_texts(self.texts, rows, recipe, prepare, minhash, banding, threads, out, tick, probe)
+        return key_texts(self.texts, rows, recipe, prepare, plan)
 
     def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
         """Shingle these documents, chunk by chunk."""
@@ -125,7 +101,7 @@ class TextItems(Items):
         return in_order(work, self.texts.split(rows), threads)
 
     def set_bytes(self, rows: Ints) -> Ints:
-        """Eight bytes a shingle; a word and the blank before it have four bytes or more, as a rule."""
+        """Eight bytes per shingle; a word with the blank before it has four bytes or more, as a rule."""
         return self.sizes[rows] * BYTES_A_BYTE[self.shingler.name] + 64
 
     def ignoring(self, common: Hashes) -> TextItems:
@@ -151,21 +127,12 @@ class SetItems(Items):
         """Return a 128-bit fingerprint of every set."""
         return set_digests(self.all)
 
-    def keys(
-        self,
-        rows: Ints,
-        minhash: MinHash,
-        banding: Banding,
-        threads: int,
-        out: Keys,
-        tick: Tick,
-        probe: Probe | None = None,
-    ) -> Hashes:
-        """Write the band keys of these sets, and return their fingerprints."""
+    def keys(self, rows: Ints, plan: SketchPlan) -> Hashes:
+        """Write the band keys of these sets; return their fingerprints."""
         chosen = self.all if len(rows) == len(self.all) else self.all.take(rows)
-        key_sets(chosen, minhash, banding, threads, out, tick)
-        if probe:
-            probe_all(chosen, probe, threads)
+        key_sets(chosen, plan)
+        if plan.probe:
+            probe_all(chosen, plan.probe, plan.threads)
         return set_digests(chosen)
 
     def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
@@ -175,18 +142,18 @@ class SetItems(Items):
             yield part, self.all.take(rows[part])
 
     def set_bytes(self, rows: Ints) -> Ints:
-        """Eight bytes an element."""
+        """Eight bytes per element."""
         return self.all.sizes[rows] * 8 + 64
 
     def ignoring(self, common: Hashes) -> SetItems:
-        """Return the same sets without these elements; a set that has no others stays as it is."""
+        """Return the same sets without these elements; a set that has no others is left unchanged."""
         values, offsets = np.empty(len(self.all.values), np.uint64), np.empty(len(self.all.offsets), np.int64)
         written = sets_without(self.all.values.astype(np.uint64), self.all.offsets, common, values, offsets)
         return SetItems(Sets(values[:written].copy(), offsets))
 
 
 def character_counts(chunk: TextChunk) -> NDArray[np.int64]:
-    """Count the code points of every document: the bytes that do not continue one."""
+    """Count the code points of every document: its bytes that are not continuation bytes."""
     if len(chunk.data) == 0:
         return np.zeros(len(chunk), np.int64)
     starts = np.concatenate([[0], np.cumsum((chunk.data & 0xC0) != 0x80)])

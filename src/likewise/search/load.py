@@ -1,4 +1,4 @@
-"""What a run works on: everything of the input that is compared, named and kept by, and nothing else."""
+"""What a search works on: the text, the ids and the scores of the input, and no other column."""
 
 from __future__ import annotations
 
@@ -26,15 +26,17 @@ from likewise.shingle import Shingler, StopWords, Words, parse_shingler
 from likewise.shingle.stopwords import UNKNOWN
 
 BYTES_A_WORD = 6
+"""Bytes of a typical word with its blank, to tell how many words a document has."""
 SMALL = 100_000
+"""Up to this many ids they are compared themselves, not by their hashes."""
 
 
 @dataclass
 class Collection:
-    """What was read: the items, their ids (None: row numbers), the scores a keep policy needs, and the source.
+    """What was read: the items, their ids (None: row numbers), the scores that a keep policy needs, and the source.
 
-    Without items, the collection was not read but is known from an earlier run. With stop words, `languages` holds for
-    each document what `StopWords.survey` says.
+    Without items, the collection was not read but is that of an earlier run. With stop-word shingles, `languages` has
+    the result of `StopWords.survey` for each document.
     """
 
     rows: int
@@ -51,7 +53,7 @@ class Collection:
         return self.source.aside if self.source else []
 
     def describe(self) -> list[dict[str, Any]]:
-        """Say what was read, for run.json."""
+        """Return what was read, for run.json."""
         return self.source.describe() if self.source else [{"object": "Sets", "rows": self.rows}]
 
     def name(self, rows: Ints) -> Any:
@@ -70,9 +72,9 @@ def collect(
     limit: int | None = None,
     step: str = "read",
 ) -> Collection:
-    """Read everything that is compared: the text, the ids, the scores — no other column.
+    """Read what is compared: the text, the ids and the scores, and no other column.
 
-    Of files, text beyond `limit` bytes is kept in the workspace, as a step that need not be done again.
+    Text of files beyond `limit` bytes is kept in the workspace, as a step that is not repeated.
     """
     if isinstance(source, Sets):
         if options.id is not None or options.score is not None:
@@ -103,7 +105,7 @@ def _read(
     tick: Callable[[int], None],
     log: RunLog,
 ) -> tuple[Texts, Any, Any] | None:
-    """Read the input; return what was read, or nothing if it was too much and is now a step of the workspace."""
+    """Read the input; return it, or None if it did not fit in memory and is now a step of the workspace."""
     ids, scores, samples, lengths = [], [], [], []
     with ExitStack() as stack:
         drafts: list[Draft] = []
@@ -145,7 +147,7 @@ def _read(
 
 
 def _stored(path: Path) -> Any:
-    """Map a column that was written by `_read`; None if there is none."""
+    """Map a column that `_read` wrote; None if there is none."""
     return pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0).column(0) if path.exists() else None
 
 
@@ -159,15 +161,15 @@ def _finished(
     log: RunLog,
     lengths: Ints | None = None,
 ) -> Collection:
-    """Name the rows, choose the shingler, and say what is odd about the input."""
+    """Name the rows, choose the shingler, and note what is unusual about the input."""
     if lengths is None:
         parts = [np.diff(chunk.load().offsets) for chunk in texts.chunks]
         lengths = np.concatenate(parts) if parts else np.zeros(0, np.int64)
     shingler = parse_shingler(shingle, lengths)
     if isinstance(shingler, Words) and len(lengths) and np.median(lengths) < BYTES_A_WORD * shingler.k:
         log.notes.append(
-            f"half of the documents are shorter than about {shingler.k} words, and then a single shingle; "
-            "--shingle chars compares short texts better"
+            f"half of the documents are shorter than about {shingler.k} words, which makes a single shingle; "
+            "--shingle chars suits short texts better"
         )
     if ids is not None:
         ids = _one_array(ids)
@@ -182,7 +184,7 @@ def _finished(
 
 
 def _surveyed(collection: Collection, log: RunLog, threads: int) -> Collection:
-    """With stop-word shingles: find the language of each document, and count those in which no shingle begins."""
+    """With stop-word shingles: find the language of each document, and count those without any shingle."""
     shingler, items = collection.shingler, collection.items
     if not isinstance(shingler, StopWords) or not isinstance(items, TextItems):
         return collection
@@ -213,7 +215,7 @@ def _one_array(chunked: Any) -> Any:
 
 
 def check_unique(ids: Any, column: str | None) -> None:
-    """Raise if two rows have the same id: no answer could name them."""
+    """Raise if two rows have the same id."""
     if _is_unique(ids):
         return
     where = f"of column '{column or 'path'}'"
@@ -224,13 +226,13 @@ def check_unique(ids: Any, column: str | None) -> None:
     twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))[0]
     rows = np.flatnonzero(np.asarray(pc.equal(ids, twice)))
     raise InputError(
-        f"id {twice.as_py()!r} {where} stands in rows {rows[0]} and {rows[1]} (counted from 0); "
+        f"id {twice.as_py()!r} {where} is in rows {rows[0]} and {rows[1]} (counted from 0); "
         "ids must be unique: choose another column, or leave the id out to use row numbers"
     )
 
 
 def _is_unique(ids: Any) -> bool:
-    """Tell whether all ids differ: by their hashes, in little memory, and exactly where hashes agree."""
+    """Return whether all ids differ: by their hashes, in little memory, and exactly where hashes agree."""
     kind = ids.type
     if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return bool(pc.count_distinct(ids).as_py() == len(ids))
@@ -246,7 +248,7 @@ def _is_unique(ids: Any) -> bool:
 
 
 def joined(a: Items, b: Items) -> Items:
-    """Put two collections end to end."""
+    """Concatenate two collections."""
     if isinstance(a, TextItems) and isinstance(b, TextItems):
         samples = [one.texts.samples for one in (a, b)]
         known = None if samples[0] is None or samples[1] is None else np.concatenate([samples[0], samples[1]])
@@ -255,4 +257,4 @@ def joined(a: Items, b: Items) -> Items:
     if isinstance(a, SetItems) and isinstance(b, SetItems):
         offsets = np.concatenate([a.all.offsets, b.all.offsets[1:] + a.all.offsets[-1]])
         return SetItems(Sets(np.concatenate([a.all.values, b.all.values]), offsets))
-    raise ParameterError("pairs cannot compare documents with Sets: give two of the same kind")
+    raise ParameterError("pairs cannot compare documents with Sets: both collections must be of one kind.")

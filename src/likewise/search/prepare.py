@@ -1,4 +1,8 @@
-"""What comes before a search: copies found, common shingles left out, a sample drawn, and the way to search chosen."""
+"""What comes before a search: copies are found, common shingles left out, samples drawn, and the method is chosen.
+
+`method="auto"` compares the predicted costs of the exact join and of locality-sensitive hashing on a sample. The
+prediction depends on the items and the settings alone, not on the machine, so the answer is the same everywhere.
+"""
 
 from __future__ import annotations
 
@@ -24,20 +28,29 @@ from likewise.search.matches import Sides, first_of_each
 from likewise.search.recall.sample import Probe, make_sample, quick_sample, sample_size
 from likewise.search.sketch import agreement_counts
 
+METHODS = ("auto", "exact", "lsh")
 SAMPLE = 1000
-SPELLED = 200
-SET_BYTES = 12  # of what set_bytes says, for each shingle: it is meant to be enough
-CERTIFY_SALT = 0xCE27
-NOTHING = np.zeros(0, np.uint64)
+"""Items on which bands and rows are tuned and costs predicted: half a million pairs, in a fraction of a second."""
 SAMPLE_SLOTS = 512
+"""Slots of the signatures by which the similarities of the sample are estimated, each within about 0.02."""
+SPELLED = 200
+"""Documents that are searched for the text of a common shingle."""
+SET_BYTES = 12
+"""Bytes of `Items.set_bytes` that a shingle takes on average, to tell how large sets are without making them."""
+CERTIFY_SALT = 0xCE27
+"""Keeps the sample of the certificate independent of the sample used for tuning."""
 PATIENCE = float(os.environ.get("LIKEWISE_PATIENCE", "2"))
 """Seconds of work that a kill may cost: a step that took longer is committed."""
-METHODS = ("auto", "exact", "lsh")
+NOTHING = np.zeros(0, np.uint64)
 
 
 @dataclass(frozen=True)
-class Aim:
-    """What to look for, and how: every pair at the threshold is found with at least this probability."""
+class SearchSettings:
+    """What to look for, and how: a pair at the threshold is found with a probability of at least `recall`.
+
+    banding: given bands and rows, or None to tune them. common: shingles to leave out. certify: the size of the sample
+    whose recall is measured; None for the default. patience: a step that takes longer, in seconds, is committed.
+    """
 
     threshold: float
     recall: float
@@ -54,11 +67,11 @@ class Aim:
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """The items to search, without what is common to too many: `first` of all that are copies of each other.
+class PreparedSearch:
+    """The items to search, without common shingles, and the method chosen for them.
 
-    `rows` are those drawn for the certificate, whose neighbours the probe seeks. The banding is None if the search is
-    exact.
+    copies: the number of the different item that each row is a copy of. first: the first row of each different item.
+    rows: the rows drawn for the certificate, whose neighbours `probe` collects. banding: None if the search is exact.
     """
 
     items: Items
@@ -70,82 +83,85 @@ class Prepared:
     probe: Probe
 
 
-def prepare(aim: Aim, items: Items, log: RunLog, sides: Sides | None) -> Prepared:
-    """Find copies, leave out what is common, draw samples, and choose how to search."""
+def prepare(settings: SearchSettings, items: Items, log: RunLog, sides: Sides | None) -> PreparedSearch:
+    """Find copies, leave out common shingles, draw samples, and choose the method."""
     with log.stage("identical"):
-        copies = labels(with_sides(items.digests(aim.threads), None, sides))
+        copies = labels(with_sides(items.digests(settings.threads), None, sides))
         first = first_of_each(copies)
     log.counts["items"] = len(items)
     log.counts["different"] = len(first)
-    common = NOTHING if aim.common is None else aim.common
-    if aim.ignore_common is not None:
+    common = NOTHING if settings.common is None else settings.common
+    if settings.ignore_common is not None:
         with log.stage("common"):
-            common = _find_common(aim, items, first, log)
+            common = _find_common(settings, settings.ignore_common, items, first, log)
     if len(common):
         items = items.ignoring(value_table(common))
     with log.stage("tune"):
-        rows, banding, probe = _tune(aim, items, first, log, sides)
-    return Prepared(items, copies, first, common, rows, banding, probe)
+        rows, banding, probe = _tune(settings, items, first, log, sides)
+    return PreparedSearch(items, copies, first, common, rows, banding, probe)
 
 
-def _find_common(aim: Aim, items: Items, rows: Ints, log: RunLog) -> Hashes:
-    """Find the shingles to be left out, and say which they are."""
-    assert aim.ignore_common is not None
-    order = lowest(aim.minhash.seed, len(rows), COMMON_SAMPLE)
-    common = find_common(items, rows, aim.ignore_common, order, aim.threads)
+def _find_common(settings: SearchSettings, fraction: float, items: Items, rows: Ints, log: RunLog) -> Hashes:
+    """Find the shingles to leave out, and log which they are."""
+    order = lowest(settings.minhash.seed, len(rows), COMMON_SAMPLE)
+    common = find_common(items, rows, fraction, order, settings.threads)
     log.details["ignored"] = described(items, rows[np.sort(order[:SPELLED])], common, len(rows))
     return common.values
 
 
-def _tune(aim: Aim, items: Items, rows: Ints, log: RunLog, sides: Sides | None) -> tuple[Ints, Banding | None, Probe]:
-    """Draw two samples: of the different items, to choose how to search, and of all, whose neighbours are sought."""
+def _tune(
+    settings: SearchSettings, items: Items, rows: Ints, log: RunLog, sides: Sides | None
+) -> tuple[Ints, Banding | None, Probe]:
+    """Draw a sample of the different items to choose the method, and one of all items for the certificate."""
     nobody = np.zeros(0, np.int64)
-    if aim.method == "exact":
-        log.method = {"asked": "exact", "taken": "exact", "why": "it was asked for"}
-        return nobody, None, Probe(make_sample(_no_sets(), aim.threshold))
-    seed = aim.minhash.seed
-    chosen = rows[lowest(seed, len(rows), 0 if aim.banding else SAMPLE)]
+    if settings.method == "exact":
+        log.method = {"asked": "exact", "taken": "exact", "why": "requested"}
+        return nobody, None, Probe(make_sample(_no_sets(), settings.threshold))
+    seed = settings.minhash.seed
+    chosen = rows[lowest(seed, len(rows), 0 if settings.banding else SAMPLE)]
     start = sides.split if sides and not sides.across else 0
-    count = aim.certify
+    count = settings.certify
     if count is None:
         typical = rows[lowest(seed, len(rows), SAMPLE)]
         mean = float(items.set_bytes(np.sort(typical)).mean()) / SET_BYTES if len(typical) else 1.0
-        count = sample_size(len(items) - start, mean, aim.threshold)
+        count = sample_size(len(items) - start, mean, settings.threshold)
     drawn = lowest(seed ^ CERTIFY_SALT, len(items) - start, count) + start
     both, place = np.unique(np.concatenate([chosen, drawn]), return_inverse=True)
-    sets = items.sets(both, aim.threads)
-    banding, exact = _chosen(aim, sets.take(np.unique(place[: len(chosen)])), len(rows), log)
+    sets = items.sets(both, settings.threads)
+    banding, exact = _method(settings, sets.take(np.unique(place[: len(chosen)])), len(rows), log)
     if exact:
-        return nobody, None, Probe(make_sample(_no_sets(), aim.threshold))
+        return nobody, None, Probe(make_sample(_no_sets(), settings.threshold))
     sampled = sets.take(place[len(chosen) :])
-    if aim.certify is not None:
-        return drawn, banding, Probe(make_sample(sampled, aim.threshold))
-    sample, count = quick_sample(sampled, aim.threshold)
+    if settings.certify is not None:
+        return drawn, banding, Probe(make_sample(sampled, settings.threshold))
+    sample, count = quick_sample(sampled, settings.threshold)
     return drawn[:count], banding, Probe(sample)
 
 
-def _chosen(aim: Aim, sets: Sets, items: int, log: RunLog) -> tuple[Banding, bool]:
-    """Choose the banding, and whether the exact join is cheaper than it; say why."""
-    if aim.banding:
-        log.method = {"asked": aim.method, "taken": "lsh", "why": "bands and rows were given"}
-        return aim.banding, False
+def _method(settings: SearchSettings, sets: Sets, items: int, log: RunLog) -> tuple[Banding, bool]:
+    """Choose the banding, and whether the exact join is cheaper; log the choice and the reason."""
+    if settings.banding:
+        log.method = {"asked": settings.method, "taken": "lsh", "why": "bands and rows were given"}
+        return settings.banding, False
     sets = sets.take(np.flatnonzero(sets.sizes > 0))
-    counts = agreement_counts(sets, aim.minhash, SAMPLE_SLOTS, aim.threads)
+    counts = agreement_counts(sets, settings.minhash, SAMPLE_SLOTS, settings.threads)
     mean = float(sets.sizes.mean()) if len(sets) else 1.0
-    corpus = Similarities.sampled(counts, len(sets), max(2, items), mean, aim.threshold)
-    tuning = tune_for(aim.threshold, aim.recall, corpus, aim.max_slots)
-    choice = choose(sets, items, aim.threshold, tuning.banding, tuning.predicted_candidates)
-    log.method = choice.to_dict() if aim.method == "auto" else {"asked": "lsh", "taken": "lsh"}
-    if aim.method == "lsh":
-        log.method["why"] = "it was asked for"
-    if aim.method == "lsh" or not choice.exact:
+    corpus = Similarities.sampled(counts, len(sets), max(2, items), mean, settings.threshold)
+    tuning = tune_for(settings.threshold, settings.recall, corpus, settings.max_slots)
+    exact = False
+    if settings.method == "lsh":
+        log.method = {"asked": "lsh", "taken": "lsh", "why": "requested"}
+    else:
+        choice = choose(sets, items, settings.threshold, tuning.banding, tuning.predicted_candidates)
+        log.method = choice.to_dict()
+        exact = choice.exact
+    if not exact:
         log.details["tuning"] = {
             "sample": len(sets),
             "mean_set_size": round(mean, 1),
             "predicted_false_candidates": round(tuning.predicted_candidates),
         }
-        return tuning.banding, False
-    return tuning.banding, True
+    return tuning.banding, exact
 
 
 def _no_sets() -> Sets:
@@ -153,7 +169,7 @@ def _no_sets() -> Sets:
 
 
 def seed_hashes(seed: int, n: int) -> Hashes:
-    """Return a pseudo-random number for each of n rows that depends on nothing but the seed and the row."""
+    """Return a pseudo-random number for each of n rows; it depends on the seed and the row only."""
     base = int(seed_sequence(seed ^ 0x5A17, 1)[0])
     x = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(base)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -171,7 +187,7 @@ def lowest(seed: int, n: int, count: int) -> Ints:
 
 
 def with_sides(digests: Hashes, rows: Ints | None, sides: Sides | None) -> Hashes:
-    """Make the fingerprints of the two sides of a join differ, so that groups never cross."""
+    """Make the fingerprints of the two sides of a join differ, so that no group has rows of both."""
     if sides is None or not sides.across:
         return digests
     marked = digests.copy()
@@ -180,24 +196,32 @@ def with_sides(digests: Hashes, rows: Ints | None, sides: Sides | None) -> Hashe
     return marked
 
 
+# Costs of the two methods, in nanoseconds of one core, measured by benchmarks/methods.py.
+
 NANO = 1e-9
 LITTLE = 0.25
-"""Seconds of one core for which an exact answer is always taken."""
-
-# What one of each takes, in nanoseconds (benchmarks/methods.py measures them).
-SYMBOL = 45.0  # exact: to count a symbol of a set, and to put it in order
-RARE = 80.0  # exact: and more if hardly another set has it, because the table of counts is large then
-STRING = 60.0  # exact: to index and look up a symbol of a prefix
-ENTRY = 12.0  # exact: to meet an entry of the index
-SHINGLE = 35.0  # lsh: to sketch an element of a set
-SLOT = 20.0  # lsh: a slot of a signature
-KEY = 100.0  # lsh: to sort a band's key
-CANDIDATE = 250.0  # lsh: to find and verify a candidate
+"""Seconds of one core below which the exact join is always chosen."""
+SYMBOL = 45.0
+"""Exact: to count an element of a set and put it in order."""
+RARE = 80.0
+"""Exact: in addition, if hardly any other set has it, since the table of counts is large then."""
+STRING = 60.0
+"""Exact: to index and look up an element of a prefix."""
+ENTRY = 12.0
+"""Exact: to visit an entry of the index."""
+SHINGLE = 35.0
+"""LSH: to sketch an element of a set."""
+SLOT = 20.0
+"""LSH: a slot of a signature."""
+KEY = 100.0
+"""LSH: to sort the key of one band."""
+CANDIDATE = 250.0
+"""LSH: to find and verify a candidate pair."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The cheaper way, the seconds that each would take, and how many entries of its index an exact join would meet."""
+    """The cheaper method, the predicted seconds of both, and the index entries that an exact join would visit."""
 
     exact: bool
     exact_seconds: float
@@ -205,7 +229,7 @@ class Choice:
     entries: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Say what was chosen and why, for run.json."""
+        """Return the choice and the reason, for run.json."""
         taken, other = ("exact", "lsh") if self.exact else ("lsh", "exact")
         seconds = {"exact": float(f"{self.exact_seconds:.3g}"), "lsh": float(f"{self.lsh_seconds:.3g}")}
         why = f"predicted to take {seconds[taken]:g} s of one core, {other} {seconds[other]:g} s"
@@ -216,12 +240,14 @@ class Choice:
             "taken": taken,
             "why": why,
             "predicted_seconds": seconds,
-            "predicted_entries": float(f"{self.entries:.3g}"),
         }
 
 
 def choose(sets: Sets, items: int, threshold: float, banding: Banding, candidates: float) -> Choice:
-    """Compare the two ways for so many items like these; candidates: those the banding is expected to make."""
+    """Predict the costs of both methods for a collection of `items` like these sets.
+
+    candidates: the number of candidate pairs expected from the banding.
+    """
     mean = float(sets.sizes.mean()) if len(sets) else 1.0
     entries, prefix, rare = _expected(sets, items, threshold)
     exact = items * (mean * (SYMBOL + rare * RARE) + prefix * STRING) + entries * ENTRY
@@ -230,11 +256,11 @@ def choose(sets: Sets, items: int, threshold: float, banding: Banding, candidate
 
 
 def _expected(sets: Sets, items: int, threshold: float) -> tuple[float, float, float]:
-    """Return how many entries of the index a join of so many items meets, the mean length of a probe's prefix, and the
-    part of the symbols that only one set of the sample has.
+    """Return the expected number of index entries that a join visits, the mean length of a probe's prefix, and the
+    fraction of elements that only one set of the sample has.
 
-    Within the sample they are counted: pairs of sets, similar in length, that share a symbol of their prefixes. Of a
-    collection a hundred times as large there are ten thousand times as many.
+    Within the sample the entries are counted: pairs of sets of similar size that share an element of their prefixes. In
+    a collection a hundred times as large there are ten thousand times as many.
     """
     n = len(sets)
     if n < 2:
@@ -247,12 +273,12 @@ def _expected(sets: Sets, items: int, threshold: float) -> tuple[float, float, f
     place = np.arange(len(symbol)) - sets.offsets[owner]
     shared = counts[symbol] > 1
     probing, indexed = shared & (place < lengths.probe[owner]), shared & (place < lengths.index[owner])
-    met = _meetings(symbol[probing], owner[probing], symbol[indexed], owner[indexed], sets.sizes, threshold)
-    return met * (items / n) ** 2, float(lengths.probe.mean()), 1.0 - float(shared.mean())
+    visited = _visits(symbol[probing], owner[probing], symbol[indexed], owner[indexed], sets.sizes, threshold)
+    return visited * (items / n) ** 2, float(lengths.probe.mean()), 1.0 - float(shared.mean())
 
 
-def _meetings(symbol: Ints, probe: Ints, indexed: Ints, other: Ints, sizes: Ints, threshold: float) -> float:
-    """Count the entries that probes meet: of the same symbol, a set that is no larger and not much smaller."""
+def _visits(symbol: Ints, probe: Ints, indexed: Ints, other: Ints, sizes: Ints, threshold: float) -> float:
+    """Count the entries that probes visit: same symbol, and a set that is no larger and not much smaller."""
     rank = np.empty(len(sizes), np.int64)
     rank[np.argsort(sizes, kind="stable")] = np.arange(len(sizes))
     ordered = np.sort(sizes)

@@ -1,41 +1,55 @@
-"""Items to band keys: the signature is made, cut into bands, hashed, and forgotten."""
+"""Items to band keys: each signature is computed, cut into bands, hashed, and not kept (MMDS §3.3.5 and §3.4.1)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from likewise.base.arrays import Chunk, Hashes, Ints, Sets, TextChunk, Texts
 from likewise.base.parallel import in_order
+from likewise.base.runlog import Tick
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
 from likewise.kernels import sketch
 from likewise.kernels.documents import key_documents
-from likewise.search.band_keys import Keys
+from likewise.search.band_keys import Keys, ShiftedKeys
 from likewise.search.recall.sample import NO_HITS, NO_SAMPLE, Probe
 
 SET_BATCH = 20_000
+"""Sets that a thread sketches in one call."""
+
+
+@dataclass(frozen=True)
+class SketchPlan:
+    """How band keys are made, and where they go.
+
+    out: where they are written. tick: called with the number of items just done. probe: is shown every item, if given.
+    """
+
+    minhash: MinHash
+    banding: Banding
+    out: Keys
+    threads: int = 1
+    tick: Tick = lambda done: None
+    probe: Probe | None = None
+
+    def shifted(self, start: int, items: int) -> SketchPlan:
+        """Return the plan for some of the items of a collection, numbered from `start` in the whole."""
+        probe = self.probe.shifted(start) if self.probe else None
+        return replace(self, out=ShiftedKeys(self.out, start, items), probe=probe)
 
 
 def key_texts(
-    texts: Texts,
-    rows: Ints,
-    recipe: Any,
-    prepare: Callable[[TextChunk], TextChunk],
-    minhash: MinHash,
-    banding: Banding,
-    threads: int,
-    out: Keys,
-    tick: Callable[[int], None],
-    probe: Probe | None = None,
+    texts: Texts, rows: Ints, recipe: Any, prepare: Callable[[TextChunk], TextChunk], plan: SketchPlan
 ) -> Hashes:
-    """Write the band keys of these documents; return the fingerprints of their units (0, 0 for an empty document).
+    """Write the band keys of these documents; return the fingerprints of their sets (0, 0 for an empty document).
 
-    `recipe` and `prepare` come from a shingler; text goes to keys in one kernel, and no set is kept. A probe is shown
-    every document.
+    `recipe` and `prepare` come from a shingler; text goes to keys in one kernel, and no set is kept.
     """
+    minhash, banding, out, probe = plan.minhash, plan.banding, plan.out, plan.probe
     digests = np.empty((len(rows), 2), np.uint64)
     seeds = minhash.seeds(banding.slots)
 
@@ -64,15 +78,14 @@ def key_texts(
         out.put(place, keys)
         return len(local)
 
-    for done in in_order(work, texts.split(rows), threads):
-        tick(done)
+    for done in in_order(work, texts.split(rows), plan.threads):
+        plan.tick(done)
     return digests
 
 
-def key_sets(
-    sets: Sets, minhash: MinHash, banding: Banding, threads: int, out: Keys, tick: Callable[[int], None]
-) -> None:
+def key_sets(sets: Sets, plan: SketchPlan) -> None:
     """Write the band keys of every set."""
+    minhash, banding, out = plan.minhash, plan.banding, plan.out
     seeds = minhash.seeds(banding.slots)
 
     def work(start: int) -> int:
@@ -83,12 +96,12 @@ def key_sets(
         out.put(part, keys)
         return len(offsets) - 1
 
-    for done in in_order(work, range(0, len(sets), SET_BATCH), threads):
-        tick(done)
+    for done in in_order(work, range(0, len(sets), SET_BATCH), plan.threads):
+        plan.tick(done)
 
 
 def agreement_counts(sets: Sets, minhash: MinHash, slots: int, threads: int) -> Ints:
-    """Return how many pairs of these sets agree in 0, 1, … slots of their signatures: what tuning needs to know."""
+    """Return the number of pairs of these sets that agree in 0, 1, … slots of their signatures, for tuning."""
     signatures = minhash.signatures(sets, slots).astype(np.uint16)
 
     def count(first: int) -> Ints:

@@ -1,4 +1,8 @@
-"""Candidate pairs to scored pairs (P1): the exact Jaccard similarity of the sets, and nothing below the threshold."""
+"""Candidate pairs to verified pairs: the exact Jaccard similarity of the sets, and nothing below the threshold.
+
+Where the sets of all candidates do not fit in memory, they are written to disk in blocks, and every pair of blocks that
+shares candidates is verified at a time.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints, Sets, concatenate
 from likewise.base.parallel import in_order
+from likewise.base.runlog import Tick
 from likewise.io.workspace import write_array
 from likewise.kernels.graph import components
 from likewise.kernels.sets import bitmaps, verify
 from likewise.search.exact.bounds import least_fraction
 from likewise.search.items import Items
+from likewise.search.scored import ScoredPairs, Scores
 
 BATCH = 1 << 16
+"""Pairs that a thread verifies in one call."""
 SETS = 1 << 12
+"""Sets whose bitmaps a thread makes in one call."""
 
 
 def similarities(
@@ -28,9 +35,9 @@ def similarities(
     sets: Sets,
     threshold: float,
     threads: int,
-    tick: Callable[[int], None] = lambda done: None,
-) -> NDArray[np.float64]:
-    """Return the similarity of every pair of sets, -1 for those below the threshold; pairs come sorted by `left`."""
+    tick: Tick = lambda done: None,
+) -> Scores:
+    """Return the similarity of every pair of sets, -1 if it is below the threshold; pairs are sorted by `left`."""
     out = np.empty(len(left), np.float64)
     mean = len(sets.values) / max(1, len(sets))
     maps = np.empty((len(sets), map_words(mean)), np.uint64)
@@ -55,12 +62,8 @@ def similarities(
 
 
 def map_words(mean: float) -> int:
-    """Return the 64-bit words of a bitmap: about four bits an element of a typical set, from 64 to 4,096 bits."""
+    """Return the number of 64-bit words of a bitmap: about four bits per element of a typical set, 64 to 4,096 bits."""
     return 1 << min(6, max(0, int(4 * mean).bit_length() - 6))
-
-
-Scores = NDArray[np.float64]
-Scored = tuple[Ints, Ints, Scores]
 
 
 def compare(
@@ -72,9 +75,13 @@ def compare(
     threads: int,
     limit: int,
     folder: Callable[[], Path],
-    tick: Callable[[int], None] = lambda done: None,
-) -> Scored:
-    """Return those of the pairs (numbers in `rows`, sorted) that reach the threshold, with their exact similarity."""
+    tick: Tick = lambda done: None,
+) -> ScoredPairs:
+    """Return the pairs that reach the threshold, with their exact similarity.
+
+    rows: the rows of items; left and right are numbers in it, sorted. limit: the bytes of sets to hold in memory; more
+    are written to folder().
+    """
     involved = np.zeros(len(rows), bool)
     involved[left] = True
     involved[right] = True
@@ -91,7 +98,7 @@ def compare(
 
 
 def blocks_of(n: int, left: Ints, right: Ints, size: Ints, limit: int) -> Ints:
-    """Return a block for each of n items, of about `limit` bytes; connected items share one if it holds them."""
+    """Assign each of n items to a block of about `limit` bytes; connected items share one if they fit."""
     labels = components(n, left, right)
     order = np.argsort(labels, kind="stable")
     total = np.cumsum(size[order]) - size[order]
@@ -106,7 +113,7 @@ def blocks_of(n: int, left: Ints, right: Ints, size: Ints, limit: int) -> Ints:
 
 
 @dataclass
-class _Block:
+class _SetBlock:
     """The sets of some items in a file, in ascending order of the items."""
 
     path: Path
@@ -128,8 +135,9 @@ def _by_blocks(
     threads: int,
     limit: int,
     folder: Path,
-    tick: Callable[[int], None],
+    tick: Tick,
 ) -> Scores:
+    """Write the sets to blocks on disk, and verify the pairs of every two blocks."""
     block_of = blocks_of(len(rows), left, right, size, limit)
     count = int(block_of.max()) + 1
     within = np.empty(len(rows), np.int64)  # the number of an item within its block
@@ -139,7 +147,7 @@ def _by_blocks(
     place = folder / "sets"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    blocks = [_Block(place / str(block), []) for block in range(count)]
+    blocks = [_SetBlock(place / str(block), []) for block in range(count)]
     for part, sets in items.set_batches(rows, threads):
         for block in np.unique(block_of[part]).tolist():
             chosen = sets.take(np.flatnonzero(block_of[part] == block))
@@ -147,16 +155,16 @@ def _by_blocks(
                 write_array(out, chosen.values)
             blocks[block].sizes.append(chosen.sizes)
     scores = np.empty(len(left), np.float64)
-    for pairs, sets, a, b in _meetings(blocks, block_of, within, left, right):
+    for pairs, sets, a, b in _block_pairs(blocks, block_of, within, left, right):
         scores[pairs] = similarities(a, b, sets, threshold, threads, tick)
     shutil.rmtree(place, ignore_errors=True)
     return scores
 
 
-def _meetings(
-    blocks: list[_Block], block_of: Ints, within: Ints, left: Ints, right: Ints
+def _block_pairs(
+    blocks: list[_SetBlock], block_of: Ints, within: Ints, left: Ints, right: Ints
 ) -> Iterator[tuple[Ints, Sets, Ints, Ints]]:
-    """Yield which pairs to score next, the sets they need, and their numbers among these."""
+    """Yield the pairs to verify next, the sets they need, and their numbers among these."""
     low = np.minimum(block_of[left], block_of[right])
     high = np.maximum(block_of[left], block_of[right])
     for first, block in enumerate(blocks):

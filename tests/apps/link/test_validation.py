@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise.apps.link.differences import differences
-from likewise.apps.link.validation import Validation, student, true_fraction, validate
+from likewise.apps.link.validation import Validation, true_fraction, validate
 from likewise.errors import InputError, OutputError, ParameterError
 
 TRUE, LONGEST = 10.0, 90.0
@@ -142,15 +142,6 @@ def test_differences() -> None:
     assert len(differences([], [])) == 0
     with pytest.raises(ParameterError, match="1 values on one side, 2 on the other"):
         differences([1], [1, 2])
-
-
-@pytest.mark.parametrize(
-    ("confidence", "freedom", "quantile"),
-    [(0.95, 1, 12.706), (0.95, 2, 4.303), (0.95, 3, 3.182), (0.95, 5, 2.571), (0.99, 10, 3.169), (0.9, 30, 1.697)],
-)
-def test_student(confidence: float, freedom: int, quantile: float) -> None:
-    """Against the printed tables; the expansion is within half a percent of them."""
-    assert student(confidence, freedom) == pytest.approx(quantile, rel=0.005)
 
 
 def test_the_picture(tmp_path: Path) -> None:

@@ -237,7 +237,7 @@ def test_the_threshold_of_overlap_is_a_ratio_too():
 
 @pytest.mark.parametrize("measure", ["Jaccard", "", "hamming", None])
 def test_measures_are_named_when_there_is_none_such(measure):
-    with pytest.raises(ParameterError, match="'jaccard', 'dice', 'cosine', 'overlap', 'containment'"):
+    with pytest.raises(ParameterError, match="'jaccard', 'dice', 'cosine', 'overlap' or 'containment'"):
         Bounds(measure, 0.5)
 
 

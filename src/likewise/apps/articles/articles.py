@@ -20,9 +20,10 @@ from likewise.io.workspace import Workspace
 from likewise.jobs.result import pair_table
 from likewise.jobs.settings import Settings
 from likewise.search.cluster import Keep, Removal, components, removals
+from likewise.search.expand import listed_pairs
 from likewise.search.items import TextItems
 from likewise.search.load import Collection, collect
-from likewise.search.matches import Matches, listed_pairs
+from likewise.search.matches import VerifiedPairs
 from likewise.shingle import Shingler, StopWords, Tokens, parse_shingler
 
 OWNER = "articles"
@@ -127,7 +128,7 @@ def _is_page(path: PurePath) -> bool:
     return any(suffix.lower() in PAGES for suffix in path.suffixes[-2:])
 
 
-def _empty(matches: Matches) -> Any:
+def _empty(matches: VerifiedPairs) -> Any:
     """Return which rows have no shingles; the search treats them as identical documents."""
     if matches.sketched is None:
         return np.zeros(len(matches.groups.of), bool)
@@ -136,7 +137,7 @@ def _empty(matches: Matches) -> Any:
     return ~filled[matches.groups.of]
 
 
-def _pair_table(here: Collection, matches: Matches, empty: Any, log: RunLog) -> Any:
+def _pair_table(here: Collection, matches: VerifiedPairs, empty: Any, log: RunLog) -> Any:
     left, right, similarity, abridged = listed_pairs(matches)
     real = ~empty[left]
     left, right, similarity = left[real], right[real], similarity[real]
@@ -146,7 +147,7 @@ def _pair_table(here: Collection, matches: Matches, empty: Any, log: RunLog) -> 
     return pair_table(here.name(left), here.name(right), similarity)
 
 
-def _article_table(here: Collection, matches: Matches, removal: Removal, empty: Any, titles: Any, log: RunLog) -> Any:
+def _article_table(here: Collection, matches: VerifiedPairs, removal: Removal, empty: Any, titles: Any, log: RunLog) -> Any:
     """Return one row per page, the pages of a cluster adjacent; a cluster is named after its first page."""
     rows = np.arange(here.rows)
     labels = components(matches.groups, matches.left, matches.right)

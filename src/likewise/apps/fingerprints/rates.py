@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from likewise.apps.fingerprints.comparison import ComparedPrints
 from likewise.apps.fingerprints.prints import Prints
 from likewise.base.arrays import Ints
+from likewise.base.stats import binomial_interval
 from likewise.errors import ParameterError
-from likewise.search.recall.sample import binomial_interval
 
 Floats = NDArray[np.float64]
 

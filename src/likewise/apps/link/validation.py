@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from likewise.apps.link.differences import differences
 from likewise.apps.link.points import listed
 from likewise.base import checks
+from likewise.base.stats import student_quantile
 from likewise.errors import InputError, LikewiseError, OutputError, ParameterError
 
 if TYPE_CHECKING:
@@ -235,31 +235,9 @@ def _interval(values: Floats, h0: EstimatedMean, h1: EstimatedMean, confidence: 
     smoothed = (n * inside + 2) / (n + 4)
     least = smoothed * (1 - smoothed) * (h1.value - h0.value) ** 2 / n
     variance = max(here.variance, least) + (1 - fraction) ** 2 * h1.variance + fraction**2 * h0.variance
-    reach = student(confidence, len(values) - 1) * math.sqrt(variance) / abs(h1.value - h0.value)
+    reach = student_quantile(confidence, len(values) - 1) * math.sqrt(variance) / abs(h1.value - h0.value)
     low, middle, high = (min(1.0, max(0.0, end)) for end in (fraction - reach, fraction, fraction + reach))
     return low, middle, high
-
-
-def student(confidence: float, freedom: int) -> float:
-    """Return the two-sided quantile of Student's t distribution with a given number of degrees of freedom.
-
-    Exact for 1 and 2; otherwise the normal quantile with the first terms of its expansion in 1/freedom.
-
-    >>> [round(student(0.95, freedom), 2) for freedom in (1, 2, 10, 1000)]
-    [12.71, 4.3, 2.23, 1.96]
-    """
-    if freedom == 1:
-        return math.tan(math.pi * confidence / 2)
-    if freedom == 2:
-        return confidence * math.sqrt(2 / (1 - confidence**2))
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return z + math.fsum(term / float(freedom) ** power for power, term in enumerate(terms, start=1))
 
 
 def _table(rows: Sequence[tuple[float, ...]]) -> pa.Table:

@@ -26,6 +26,7 @@ from likewise.families.tuning import DEFAULT_MAX_SLOTS, HASH, Similarities, chec
 from likewise.jobs.plan.machine import Machine, made_up, seconds
 from likewise.search.band_keys import HeldKeys
 from likewise.search.items import TextItems
+from likewise.search.sketch import SketchPlan
 from likewise.shingle import Shingler, parse_shingler
 
 KEY = 12
@@ -296,7 +297,7 @@ class _Speed:
         writing = seconds(write, 1)
         return cls(
             read=seconds(lambda: pq.read_table(pa.BufferReader(out[0]), use_threads=False), 1) / size,
-            sketch=seconds(lambda: items.keys(rows, MinHash(), SHORT, 1, keys, lambda done: None), 1) / size,
+            sketch=seconds(lambda: items.keys(rows, SketchPlan(MinHash(), SHORT, keys)), 1) / size,
             shingle=seconds(lambda: items.sets(rows, 1), 1) / size,
             write=writing / size,
         )

@@ -36,9 +36,11 @@ from likewise.kernels import cache_directory
 from likewise.search.band_keys import HeldKeys
 from likewise.search.candidates import candidates
 from likewise.search.cluster import components, removals
+from likewise.search.expand import listed_pairs
 from likewise.search.items import TextItems
-from likewise.search.matches import Matches, listed_pairs
+from likewise.search.matches import VerifiedPairs
 from likewise.search.recall.sample import Probe, quick_sample
+from likewise.search.sketch import SketchPlan
 from likewise.search.verify import similarities
 from likewise.shingle import Words
 
@@ -297,7 +299,7 @@ def _of_documents(chunk: TextChunk) -> dict[str, float]:
     ids = to_arrow(np.random.default_rng(3).permutation(n))
     groups = Groups.by_label(labels(digests))
     nothing = np.zeros(0, np.int64)
-    matches = Matches(groups, groups.of, nothing, nothing, np.zeros(0), None)
+    matches = VerifiedPairs(groups, groups.of, nothing, nothing, np.zeros(0), None)
     keys = HeldKeys(np.random.default_rng(2).integers(0, 1 << 32, (n, BANDING.b), dtype=np.uint32))
     batches = [pa.record_batch([to_arrow(rows[start : start + ROWS])] * 2, ["a", "b"]) for start in range(0, n, ROWS)]
     with tempfile.TemporaryDirectory(prefix="likewise-") as place:
@@ -337,7 +339,8 @@ def _of_bytes(chunk: TextChunk, threads: int) -> dict[str, float]:
     friends = Probe(quick_sample(items.sets(rows[::GROUP], 1), THRESHOLD)[0])
 
     def sketch(threads: int, probe: Probe | None = None) -> float:
-        return seconds(lambda: items.keys(rows, minhash, BANDING, threads, room, lambda done: None, probe))
+        plan = SketchPlan(minhash, BANDING, room, threads, probe=probe)
+        return seconds(lambda: items.keys(rows, plan))
 
     alone, looking, meeting = sketch(1), sketch(1, strangers), sketch(1, friends)
     shared = sketch(threads) if threads > 1 else alone

@@ -16,8 +16,8 @@ from likewise.families.banding import Banding
 from likewise.jobs.plan.machine import DOCUMENTS, Machine, others_load
 from likewise.jobs.plan.sample import Sample, Trial
 from likewise.search.candidates import PAIRS_AN_ITEM, PAIRS_AT_LEAST
+from likewise.search.expand import LISTED_PER_ITEM, MAX_LISTED
 from likewise.search.items import BYTES_A_BYTE
-from likewise.search.matches import LISTED_PER_ITEM, MAX_LISTED
 from likewise.search.prepare import PATIENCE
 from likewise.search.search import Search
 

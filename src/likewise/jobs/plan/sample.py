@@ -32,7 +32,7 @@ from likewise.search.matches import first_of_each
 from likewise.search.prepare import SAMPLE, SAMPLE_SLOTS, lowest
 from likewise.search.recall.sample import sample_size
 from likewise.search.search import Search
-from likewise.search.sketch import agreement_counts
+from likewise.search.sketch import SketchPlan, agreement_counts
 from likewise.search.verify import compare
 from likewise.shingle import Shingler, parse_shingler
 
@@ -160,7 +160,7 @@ class Sample:
         tuning = process_time() - begun
         keys = HeldKeys(np.empty((len(first), banding.b), np.uint32))
         begun = process_time()
-        units = self.items.keys(first, search.minhash, banding, 1, keys, lambda done: None)
+        units = self.items.keys(first, SketchPlan(search.minhash, banding, keys))
         sketching = (process_time() - begun) / max(1, int(self.items.sizes[first].sum()))
         filled = np.flatnonzero((units != 0).any(axis=1))
         left, right = self._candidates(keys.chosen(filled))
@@ -188,7 +188,7 @@ class Sample:
         """Call what will be timed, so that the first call of a kernel is not."""
         few = np.arange(min(2, len(self.items)))
         keys = HeldKeys(np.empty((len(few), 1), np.uint32))
-        self.items.keys(few, search.minhash, Banding(1, 1), 1, keys, lambda done: None)
+        self.items.keys(few, SketchPlan(search.minhash, Banding(1, 1), keys))
         agreement_counts(self.items.sets(few, 1), search.minhash, SAMPLE_SLOTS, 1)
 
     def certified(self, search: Search) -> int:

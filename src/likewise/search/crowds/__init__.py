@@ -1,1 +1,1 @@
-"""Crowds: groups of items so large and so similar that their pairs cannot be compared one by one."""
+"""Crowds: so many similar documents that their pairs cannot be compared one by one."""

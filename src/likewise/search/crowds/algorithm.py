@@ -1,14 +1,14 @@
-"""Crowds (P7): documents that share a template, so many that their pairs cannot be written out, in near-linear work.
+"""Near-linear work on crowds: documents that share a template, so many that their pairs cannot be written out.
 
-Call a shingle heavy if many documents carry it. Let A have a heavy shingles, let |A| be its size and
+Call a shingle heavy if many documents have it. Let A have a heavy shingles, let |A| be its size and
 τ = θ / (1 + θ). J(A, B) ≥ θ says |A ∩ B| ≥ τ(|A| + |B|), and at most min(a, b) ≤ (a + b) / 2 of that is heavy. So the
 two share at least lack(A) + lack(B) shingles that are not heavy, where lack(A) = τ|A| − a/2. That leaves two cases.
 
-1. lack(A) + lack(B) > 0: they share a shingle that few documents carry. Every such pair is looked at, as in an
-   inverted index; documents that lack much need not be entered under all their shingles (a prefix will do).
-2. Otherwise their heavy shingles alone may do. If nothing else is shared, these have Jaccard similarity ≥ θ, and
-   minhashing them with bands finds the pair. Where a bucket has too many such pairs to write out, its
-   documents are a throng: each is compared with the few leaders of the throng, and with those only.
+1. lack(A) + lack(B) > 0: they share a shingle that few documents have. An inverted index finds every such pair;
+   documents that lack much need not be entered under all their shingles (a prefix is enough).
+2. Otherwise their heavy shingles alone may suffice. If nothing else is shared, these have Jaccard similarity ≥ θ, and
+   minhashing them with bands finds the pair. Where a bucket has too many such pairs to write out, its documents are a
+   throng: each is compared with the few leaders of the throng only.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, Sets
 from likewise.base.parallel import in_order
 from likewise.families.minhash import seed_sequence
-from likewise.families.tuning import LEAST_BANDS, LEAST_RECALL, check_recall, check_threshold, fewest_bands
+from likewise.families.tuning import LEAST_BANDS, LEAST_RECALL, fewest_bands
 from likewise.kernels import crowds as kernels
 from likewise.kernels.hashtable import TABLE_ODD
 from likewise.kernels.sorting import DIGIT, RADIX, radix_argsort, sort_words, split_words
@@ -34,17 +35,28 @@ Similarity = NDArray[np.float64]
 
 LEAST_BUDGET = 2_000_000
 BUDGET_PER_SET = 50
+"""Comparisons that are always affordable: two million, or fifty per set."""
 SAMPLE = 4096
+"""Sets on which the work of an inverted index is estimated."""
 LIGHTEST = 16
+"""A shingle of at most this many documents is always light."""
 MOST_BANDS = 16
 MOST_ROWS = 8
+"""Limits of the banding of heavy shingles: beyond them sketching costs more than the candidates it saves."""
 THRONG = 32
+"""A bucket with more pairs per document than this is a throng."""
 LIST = 512
+"""Leaders of a throng that are kept at most."""
 CHECKS = 2048
+"""Leaders that a document is compared with at most."""
 VAIN_CHECKS = 256
+"""Unsuccessful comparisons with leaders allowed per document on average, so that hopeless throngs cost little."""
 MAP = 2
+"""Bitmaps of heavy shingles are twice as large as those of whole sets: eight bits per shingle."""
 COMMON = 20
+"""Shared shingles of a crowd that are reported."""
 BATCH = 1 << 14
+"""Sets or pairs that a thread handles in one call."""
 SEED_LIGHT = 0x7E51D0A1
 SEED_HEAVY = 0x4EA7B0D5
 LOW32 = np.uint64(0xFFFFFFFF)
@@ -53,12 +65,12 @@ U32 = np.uint64(32)
 
 @dataclass(frozen=True)
 class Crowd:
-    """The verified pairs of a crowd, left < right, sorted; who leads; and the shingles to blame.
+    """The verified pairs of a crowd, left < right, sorted; its leaders; and the shingles that its sets share.
 
-    `leaders` are the sets that no earlier leader was found similar to: what choosing keepers from these pairs in
-    the order of the sets leaves. `complete` is False where there were too many pairs to list: then every set that does
-    not lead is listed with a leader, but not with all that are similar to it. `common` are
-    shingles that more than half of the sets carry, most carried first, and `carried` says by how many.
+    leaders: the sets not similar to any earlier leader, that is, what remains when keepers are chosen from these pairs
+    in the order of the sets. complete: False if there were too many pairs to list; then every set that is not a leader
+    is paired with a leader, but not with all sets similar to it. common: the shingles of more than half of the sets,
+    the most frequent first; carried: the number of sets that have each.
     """
 
     left: Ints
@@ -73,11 +85,11 @@ class Crowd:
 def crowd_pairs(
     sets: Sets, threshold: float, recall: float, seed: int, threads: int = 1, budget: int | None = None
 ) -> Crowd:
-    """Find the similar pairs of sets that have much in common; they come in the order in which they should be kept.
+    """Find the similar pairs of sets that have much in common, given in the order in which they should be kept.
 
-    `budget` is the number of comparisons that may be made whatever the sets, by default fifty a set: if all pairs are
-    fewer, all are compared. Otherwise a pair that must share more than what is common is found for certain, any other
-    with the probability `recall` or, where the crowd is not complete, by way of a leader.
+    `budget` is the number of comparisons that are affordable in any case, by default fifty per set: if there are fewer
+    pairs, all are compared. Otherwise a pair that shares a light shingle is certain to be found, and any other with
+    probability `recall` or, where the crowd is not complete, through a leader.
 
     >>> crowd = crowd_pairs(Sets.from_lists([range(10), range(1, 10), range(2, 12)]), 0.8, 0.95, seed=1)
     >>> crowd.left.tolist(), crowd.right.tolist(), crowd.similarity.tolist(), crowd.leaders.tolist()
@@ -85,12 +97,12 @@ def crowd_pairs(
     >>> len(crowd.common), crowd.carried[:3].tolist(), crowd.complete
     (9, [3, 3, 3], True)
     """
-    threshold, recall = check_threshold("crowd_pairs", threshold), check_recall("crowd_pairs", recall)
+    threshold, recall = checks.threshold("crowd_pairs", threshold), checks.recall("crowd_pairs", recall)
     sets = Sets(np.ascontiguousarray(sets.values, np.uint64), sets.offsets)
     n = len(sets)
     if budget is None:
         budget = max(LEAST_BUDGET, BUDGET_PER_SET * n)
-    search = _Search(sets, threshold, recall, seed, threads, budget)
+    search = _CrowdSearch(sets, threshold, recall, seed, threads, budget)
     if n * (n - 1) // 2 <= budget:
         left, right = (side.astype(np.int64) for side in np.triu_indices(n, 1))
         throngs = _Throngs(np.full(n, -1), np.zeros((0, 0), np.int32))
@@ -108,7 +120,7 @@ def crowd_pairs(
 
 @dataclass(frozen=True)
 class _Throngs:
-    """Buckets with too many pairs: the throng of row i in band j is of[place[i], j]; -1 stands for none."""
+    """Buckets with too many pairs: the throng of row i in band j is of[place[i], j]; -1 means none."""
 
     place: Ints
     of: NDArray[np.int32]
@@ -118,8 +130,8 @@ class _Throngs:
 
 
 @dataclass(frozen=True)
-class _Search:
-    """One crowd and what is looked for in it."""
+class _CrowdSearch:
+    """The search for similar pairs in one crowd."""
 
     sets: Sets
     threshold: float
@@ -129,12 +141,12 @@ class _Search:
     budget: int
 
     def batches(self, n: int) -> list[slice]:
-        """Cut n things into batches, the same whatever the number of threads."""
+        """Cut n into batches that do not depend on the number of threads."""
         return [slice(start, min(start + BATCH, n)) for start in range(0, n, BATCH)]
 
     @cached_property
     def sizes(self) -> Ints:
-        """How many shingles every set has."""
+        """The number of shingles of every set."""
         return self.sets.sizes
 
     def offsets(self, part: slice) -> Ints:
@@ -147,12 +159,12 @@ class _Search:
 
     @cached_property
     def down(self) -> np.uint64:
-        """The shift from a hash to its counter: a million counters at least, then one for four to eight values."""
+        """The shift from a hash to its counter: at least a million counters, then one for four to eight values."""
         return np.uint64(64 - min(24, max(20, len(self.sets.values).bit_length() - 3)))
 
     @cached_property
     def counts(self) -> NDArray[np.uint32]:
-        """For every shingle, by its hash, at least the number of sets that carry it."""
+        """An upper bound on the number of sets that have a shingle, by its hash."""
         size = 1 << (64 - int(self.down))
         values = self.sets.values[: self.sets.offsets[-1]]
         parts = np.linspace(0, len(values), self.threads + 1).astype(np.int64)
@@ -179,11 +191,11 @@ class _Search:
 
     @cached_property
     def most(self) -> int:
-        """The counter up to which a shingle is light: the highest for which looking at all that share one is cheap."""
+        """The count up to which a shingle is light: the highest for which comparing all sets that share it is cheap."""
         n = len(self.sets)
         sample = self.sample(SAMPLE)
         counted = np.sort(self.counted(sample.values))
-        other = np.median(self.counts[:: max(1, len(self.counts) // 10007)])  # what else falls on a counter
+        other = np.median(self.counts[:: max(1, len(self.counts) // 10007)])  # other shingles with the same counter
         work = np.cumsum(np.maximum(0, counted - 1 - other) / 2) * (n / max(1, len(sample)))
         most = LIGHTEST
         while most < n // 8 and work[: np.searchsorted(counted, 2 * most, side="right")].max(initial=0) <= self.budget:
@@ -192,7 +204,7 @@ class _Search:
 
     @cached_property
     def marks(self) -> tuple[NDArray[np.bool_], Ints]:
-        """Which of the values are heavy, and how many of them every set has."""
+        """Which of the values are heavy, and the number of them in every set."""
         sets = self.sets
         marks, sizes = np.zeros(len(sets.values), bool), np.empty(len(sets), np.int64)
 
@@ -204,16 +216,16 @@ class _Search:
 
     @property
     def heavy(self) -> Ints:
-        """How many heavy shingles every set has."""
+        """The number of heavy shingles of every set."""
         return self.marks[1]
 
     @cached_property
     def lack(self) -> Similarity:
-        """What every set lacks, were its heavy shingles all it shared with one like it: half of what it must share."""
+        """lack(A) of every set A: the light shingles that it must contribute to the overlap with a similar set."""
         return self.threshold / (1 + self.threshold) * self.sizes - self.heavy / 2
 
     def light_pairs(self) -> Hashes:
-        """Return the pairs that share a light shingle, as words, if only that way can they be similar."""
+        """Return the pairs of case 1, as words: they share a light shingle."""
         light = self.sizes - self.heavy
         least = np.ceil(self.lack + self.lack.min(initial=np.inf) - kernels.SLACK).astype(np.int64)
         lengths = np.maximum(0, light - np.maximum(1, least) + 1)
@@ -250,7 +262,7 @@ class _Search:
         return different
 
     def heavy_pairs(self) -> tuple[Hashes, _Throngs]:
-        """Return the pairs that may be similar by their heavy shingles alone, as words, and the throngs."""
+        """Return the pairs of case 2, as words, and the throngs."""
         alone = (self.heavy == 0) & (self.sizes > 0)
         rows = np.flatnonzero((self.lack + self.lack.min(initial=np.inf) <= kernels.SLACK) & ~alone)
         rows = rows[np.argsort(self.lack[rows], kind="stable")]
@@ -281,7 +293,7 @@ class _Search:
         return np.concatenate(parts), _Throngs(place, throngs)
 
     def in_reach(self, words: Hashes, rows: Ints) -> list[Hashes]:
-        """Return those pairs that may share enough heavy shingles; the words hold places in `rows`."""
+        """Return the pairs that may share enough heavy shingles; the words hold places in `rows`."""
         sizes, heavy, maps = self.sizes, self.heavy, self.maps
 
         def choose(part: slice) -> Hashes:
@@ -291,7 +303,7 @@ class _Search:
         return self.run(choose, self.batches(len(words)))
 
     def banding(self) -> tuple[int, int]:
-        """Return bands and rows for heavy shingles: as many rows as few bands allow."""
+        """Return bands and rows for heavy shingles: as many rows as MOST_BANDS bands allow."""
         best = (0, 0)
         for r in range(1, MOST_ROWS + 1):
             b = max(LEAST_BANDS, fewest_bands(self.threshold, max(self.recall, LEAST_RECALL), r))
@@ -302,7 +314,7 @@ class _Search:
     def follow(
         self, left: Ints, right: Ints, similarity: Similarity, throngs: _Throngs
     ) -> tuple[Ints, Ints, Similarity, NDArray[np.bool_]]:
-        """Add the pairs of the followers in throngs; return all pairs, sorted, and who leads."""
+        """Add the pairs of documents in throngs with their leaders; return all pairs, sorted, and the leaders."""
         n = len(self.sets)
         leaders = np.zeros(n, bool)
         sizes = np.minimum(np.bincount(throngs.of[throngs.of >= 0]), LIST)
@@ -343,7 +355,7 @@ class _Search:
 
     @cached_property
     def maps(self) -> Hashes:
-        """Draw a bitmap of the heavy shingles of every set."""
+        """A bitmap of the heavy shingles of every set."""
         sets = self.sets
         maps = np.empty((len(sets), map_words(MAP * float(self.heavy.mean()))), np.uint64)
         self.run(
@@ -353,7 +365,7 @@ class _Search:
         return maps
 
     def common(self) -> tuple[Hashes, Ints]:
-        """Return the shingles that more than half of the sets carry, and how many carry each."""
+        """Return the shingles that more than half of the sets have, and the number of sets that have each."""
         half = len(self.sets) / 2
         wanted = np.unique(self.sample(64).values)
         bound = self.counted(wanted)

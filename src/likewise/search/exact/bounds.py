@@ -1,9 +1,9 @@
-"""What lengths, prefixes and positions still allow (Sections 3.9.3–3.9.6), in whole numbers.
+"""The bounds of the length, prefix and position filters (MMDS §3.9.3–3.9.6), in integer arithmetic.
 
-A threshold such as 0.9 is not a number that binary fractions can hold, and ⌊(1 − J)·L⌋ + 1 computed with them is wrong
-where (1 − J)·L is whole. So the threshold is replaced by a fraction p/q: the least one, of all with denominators that
-two sets can have, that is not below it once rounded. A similarity reaches the threshold if and only if
-it reaches p/q, and from there on all is whole numbers.
+A threshold such as 0.9 has no exact binary representation, and ⌊(1 − J)·L⌋ + 1 computed in floating point is wrong
+where (1 − J)·L is an integer. So the threshold is replaced by a fraction p/q: the least one, among all denominators
+that two sets can have, that is not below it once rounded. A similarity reaches the threshold if and only if it reaches
+p/q, and everything else is integer arithmetic.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
 
+from likewise.base import checks
 from likewise.errors import ParameterError
 from likewise.kernels import overlap
 
@@ -24,11 +25,11 @@ MEASURES = {
     "containment": overlap.CONTAINMENT,
 }
 LARGEST = 1 << 29
-"""The most elements a set may have: then no product of a size and a numerator overflows 64 bits."""
+"""The largest size of a set: no product of a size and a numerator overflows 64 bits."""
 
 
 def least_fraction(threshold: float, limit: int = 2 * LARGEST) -> tuple[int, int]:
-    """Return the least fraction p/q, q ≤ limit, that as a floating-point number is at least the threshold.
+    """Return the least fraction p/q with q ≤ limit that is at least the threshold as a floating-point number.
 
     >>> least_fraction(0.9), least_fraction(1 / 3), least_fraction(0.1 + 0.2)
     ((9, 10), (1, 3), (322122547, 1073741823))
@@ -45,7 +46,7 @@ def least_fraction(threshold: float, limit: int = 2 * LARGEST) -> tuple[int, int
 def _far(
     start: tuple[int, int], step: tuple[int, int], limit: int, holds: Callable[[int, int], bool]
 ) -> tuple[int, int]:
-    """Go from `start` by as many steps (numerators and denominators added up) as the condition holds for."""
+    """Take as many steps from `start` (adding numerators and denominators) as the condition holds for."""
 
     def at(steps: int) -> tuple[int, int]:
         return start[0] + steps * step[0], start[1] + steps * step[1]
@@ -63,9 +64,9 @@ def _far(
 
 @dataclass(frozen=True)
 class Bounds:
-    """A measure of similarity and a threshold, and what they demand of two sets, "strings" of their sorted elements.
+    """What a measure and a threshold require of two sets, written as strings of their elements, rarest first.
 
-    Lengths and positions count from 1, as in the chapter. A partner is a string that may be similar.
+    Lengths and positions count from 1, as in MMDS §3.9. A partner is a string that may be similar.
 
     >>> bounds = Bounds("jaccard", 0.9)
     >>> [bounds.prefix(length) for length in (9, 10, 19, 20, 30)]
@@ -77,23 +78,19 @@ class Bounds:
     owner: str = "exact.pairs"
 
     def __post_init__(self) -> None:
-        if self.measure not in MEASURES:
-            names = ", ".join(f"'{name}'" for name in MEASURES)
-            raise ParameterError.of(self.owner, "measure", f"one of {names}", self.measure)
-        value = self.threshold
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
-            more = " (|a ∩ b| / min(|a|, |b|))" if self.measure == "overlap" else ""
-            raise ParameterError.of(self.owner, "threshold", "in (0, 1]" + more, value)
-        object.__setattr__(self, "threshold", float(value))
+        checks.choice(self.owner, "measure", self.measure, MEASURES)
+        hint = " (|a ∩ b| / min(|a|, |b|))" if self.measure == "overlap" else ""
+        value = checks.number(self.owner, "threshold", self.threshold, 0, 1, open_left=True, rule=f"in (0, 1]{hint}")
+        object.__setattr__(self, "threshold", value)
 
     @cached_property
     def fraction(self) -> tuple[int, int]:
-        """The threshold as a fraction of whole numbers."""
+        """The threshold as a fraction of integers (p, q)."""
         return least_fraction(self.threshold)
 
     @cached_property
     def code(self) -> tuple[int, int, int, float]:
-        """What the kernels take: the number of the measure, p, q, the threshold."""
+        """The arguments of the kernels: the number of the measure, p, q, the threshold."""
         return MEASURES[self.measure], *self.fraction, self.threshold
 
     @property
@@ -125,7 +122,7 @@ class Bounds:
         return least
 
     def shortest(self, length: int) -> int:
-        """Return the length of the shortest partner of a string (Section 3.9.3).
+        """Return the length of the shortest partner of a string (MMDS §3.9.3).
 
         >>> Bounds("jaccard", 0.9).shortest(10)
         9
@@ -133,7 +130,7 @@ class Bounds:
         return next(other for other in range(1, length + 1) if self.least(length, other) <= other)
 
     def longest(self, length: int, limit: int = LARGEST) -> int:
-        """Return the length of the longest partner of a string, up to `limit` (Section 3.9.3).
+        """Return the length of the longest partner of a string, up to `limit` (MMDS §3.9.3).
 
         >>> Bounds("jaccard", 0.9).longest(9), Bounds("jaccard", 0.9).longest(8)
         (10, 8)
@@ -145,9 +142,9 @@ class Bounds:
         return low
 
     def prefix(self, length: int) -> int:
-        """Return how many symbols make the prefix: partners share one of them (Section 3.9.4).
+        """Return the length of the prefix: partners share one of its symbols (MMDS §3.9.4).
 
-        For Jaccard similarity it is ⌊(1 − J)·length⌋ + 1.
+        For Jaccard similarity J it is ⌊(1 − J)·length⌋ + 1.
         """
         shortest = self.shortest(length) if self.symmetric else length
         return length - self.least(length, shortest) + 1
@@ -155,8 +152,8 @@ class Bounds:
     def positions(self, length: int, i: int) -> int:
         """Return the last position j at which a partner may have the i-th symbol of a string, as the first they share.
 
-        That is Section 3.9.5: Jaccard similarity J needs j ≤ (length·(1 − J) − i + 1 + J) / J. 0 if there is none, and
-        LARGEST if every position will do, as for containment.
+        Jaccard similarity J requires j ≤ (length·(1 − J) − i + 1 + J) / J (MMDS §3.9.5). 0 if there is none;
+        LARGEST if every position is possible, as for containment.
 
         >>> Bounds("jaccard", 0.9).positions(10, 1), Bounds("jaccard", 0.9).positions(10, 2)
         (2, 1)
@@ -169,12 +166,12 @@ class Bounds:
         return low
 
     def buckets(self, length: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the (i, j, q) such that the bucket (x, j, q) is searched, where x is the i-th symbol (Section 3.9.6).
+        """Yield the (i, j, q) such that the bucket (x, j, q) is searched, where x is the i-th symbol (MMDS §3.9.6).
 
         j is the position of x in the partner and q the number of symbols after it.
         """
         if self.measure in ("overlap", "containment"):
-            raise ParameterError(f"'{self.measure}' has partners of any length, and buckets without end")
+            raise ParameterError(f"'{self.measure}' has partners of any length, and infinitely many buckets")
         longest = self.longest(length)
         for i in range(1, self.prefix(length) + 1):
             for j in range(1, longest + 1):

@@ -1,4 +1,4 @@
-"""`exact.explain`: how many pairs each filter of the chapter leaves, and what that costs."""
+"""`exact.explain`: how many pairs each filter leaves, and what that costs (MMDS §3.9)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from likewise.base import checks
 from likewise.base.copies import Groups
 from likewise.base.memory import free_memory, parse_size
-from likewise.base.parallel import check_threads
 from likewise.errors import ParameterError
 from likewise.search.exact.bounds import Bounds
 from likewise.search.exact.join import FILTERS, Join
 from likewise.search.exact.pairs import as_sets, survey_of
-from likewise.search.exact.prefixes import Side
+from likewise.search.exact.prefixes import JoinSide
 
 OWNER = "exact.explain"
 
@@ -29,28 +29,30 @@ def explain(
     threads: int | None = None,
     memory: str | int | None = None,
 ) -> Any:
-    """Return an Arrow table (filter, pairs, share, seconds): how many pairs are left to compare after each filter.
+    """Return an Arrow table (filter, pairs, share, seconds): the pairs that are left to verify after each filter.
 
-    The filters are those of Sections 3.9.3 to 3.9.6, each by itself with what the ones before it know: none, length,
-    prefix, position, suffix; then what "auto" makes of them (earlier matches, and bitmaps of the sets), and
-    the pairs that are similar. Copies of a set count once. share: of all pairs. Lengths are counted, not compared; of
-    the others, seconds are what finding the pairs took, without comparing them.
+    The filters are those of MMDS §3.9.3 to §3.9.6, each including the ones before it: none, length, prefix, position,
+    suffix; then "bitmap", all that index="auto" uses, and "similar", the pairs that reach the threshold. Copies of a
+    set count once. share: of all pairs. seconds: the time to find the pairs, without verifying them; pairs of suitable
+    lengths are only counted.
 
     >>> table = explain([list("abcdefghij"), list("abcdefghi"), list("xyz")], 0.9)
     >>> dict(zip(table["filter"].to_pylist(), table["pairs"].to_pylist()))
     {'none': 3, 'length': 1, 'prefix': 1, 'position': 1, 'suffix': 1, 'bitmap': 1, 'similar': 1}
     """
     bounds = Bounds(measure, threshold, OWNER)
-    count = check_threads(OWNER, threads)
+    count = checks.threads(OWNER, threads)
     budget = free_memory() // 2 if memory is None else parse_size(OWNER, "memory", memory)
-    collections = [as_sets(sets, count, bag)] + ([] if other is None else [as_sets(other, count, bag, "other")])
+    collections = [as_sets(OWNER, sets, count, bag)]
+    if other is not None:
+        collections.append(as_sets(OWNER, other, count, bag, "other"))
     if any(len(collection) == 0 for collection in collections):
-        raise ParameterError("exact.explain needs sets: a collection is empty")
+        raise ParameterError("exact.explain needs sets, but a collection is empty")
     known = survey_of(collections, count)
     sides = []
     for collection, digests, maps in zip(collections, known.digests, known.maps, strict=True):
         first = Groups.by_digest(digests).first
-        sides.append(Side.of(collection, first[collection.sizes[first] > 0], maps))
+        sides.append(JoinSide.of(collection, first[collection.sizes[first] > 0], maps))
     n, m = len(sides[0]), len(sides[-1])
     every = n * m if other is not None else n * (n - 1) // (2 if bounds.symmetric else 1)
     rows: list[tuple[str, int, float]] = [("none", every, 0.0)]

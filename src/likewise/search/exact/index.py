@@ -1,4 +1,4 @@
-"""`exact.Index`: the sets that are similar to one set (Section 3.9.4, the many-one problem), and sets added later."""
+"""`exact.Index`: the sets that are similar to one set (MMDS §3.9.4, the many-one problem), and sets added later."""
 
 from __future__ import annotations
 
@@ -9,38 +9,42 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, Sets, concatenate, to_arrow
-from likewise.base.parallel import check_threads, in_order
+from likewise.base.parallel import in_order
 from likewise.errors import ParameterError
 from likewise.kernels import growing, overlap
 from likewise.kernels.hashtable import table_bits
-from likewise.search.candidates import best_first
 from likewise.search.exact.bounds import Bounds
-from likewise.search.exact.join import Found
 from likewise.search.exact.pairs import as_sets
 from likewise.search.exact.prefixes import Lengths, survey, written
+from likewise.search.scored import ScoredPairs, Scores, best_first, concatenated, no_pairs
 
 OWNER = "exact.Index"
 WORDS = 4
+"""64-bit words of the bitmap of each set."""
 CHUNK = 1 << 12
+"""Queries that a thread answers in one call."""
 ROOM = 1 << 16
+"""Candidates for which there is room beyond one per indexed set."""
 GROWTH = 2
+"""The order of symbols is taken anew when the index has grown by this factor, so that rare symbols stay first."""
 
 
 class Index:
-    """Sets that can be asked which of them are similar to another set: all of them, exactly.
+    """An index of sets that finds all sets similar to a query, exactly.
 
-    sets: lists of tokens, an Arrow column of lists, or `Sets`; more can be added. Numbers count from 0 in the order in
-    which sets were added. threshold, measure and bag are those of `exact.pairs`; containment is that of the query in
+    sets: lists of tokens, an Arrow column of lists, or `Sets`; more can be added. Sets are numbered from 0 in the order
+    in which they were added. threshold, measure and bag are those of `exact.pairs`; containment is that of the query in
     the sets of the index.
 
     >>> index = Index([["milk", "bread", "eggs"], ["tea"]], threshold=0.5)
     >>> index.query(["milk", "bread"]).to_pylist()
-    [{'j': 0, 'similarity': 0.6666666666666666}]
+    [{'id_b': 0, 'similarity': 0.6666666666666666}]
     >>> index.add([["bread", "milk"]])
     range(2, 3)
-    >>> index.query(["milk", "bread"], top=1).to_pylist()
-    [{'j': 2, 'similarity': 1.0}]
+    >>> index.query(["milk", "bread"], k=1).to_pylist()
+    [{'id_b': 2, 'similarity': 1.0}]
     """
 
     def __init__(
@@ -53,7 +57,7 @@ class Index:
         threads: int | None = None,
     ) -> None:
         self.bounds = Bounds(measure, threshold, OWNER)
-        self.threads = check_threads(OWNER, threads)
+        self.threads = checks.threads(OWNER, threads)
         self._bag = bag
         self._sets = Sets(np.zeros(0, np.uint64), np.zeros(1, np.int64))
         self._maps: Hashes = np.zeros((0, WORDS), np.uint64)
@@ -68,44 +72,47 @@ class Index:
         return f"<Index of {len(self):,} sets: {self.bounds.measure} of {self.bounds.threshold} or more>"
 
     def add(self, sets: Any) -> range:
-        """Put more sets in the index; return their numbers."""
-        more = as_sets(sets, self.threads, self._bag)
+        """Add sets to the index; return their numbers."""
+        more = as_sets(OWNER, sets, self.threads, self._bag)
         first = len(self)
         self._take(more, ask=False)
         return range(first, len(self))
 
     def query_and_add(self, sets: Any) -> Any:
-        """Ask for each set which of those before it are similar, then add it: the chapter's way to find all pairs.
+        """Find for each set the similar ones before it, then add it: the one-pass way to find all pairs of a stream.
 
-        Return an Arrow table (i, j, similarity) of the pairs of a new set i and an earlier one j < i, by i, the most
-        similar first.
+        Return an Arrow table (id_a, id_b, similarity) of the pairs of a new set id_a and an earlier one id_b < id_a, by
+        id_a, the most similar first.
         """
         first = len(self)
-        left, right, similarity = self._take(as_sets(sets, self.threads, self._bag), ask=True)
+        left, right, similarity = self._take(as_sets(f"{OWNER}.query_and_add", sets, self.threads, self._bag), ask=True)
         return _table(left + first, right, similarity, None)
 
-    def query(self, tokens: Any, top: int | None = None) -> Any:
-        """Return an Arrow table (j, similarity) of the sets that are similar to this one, the most similar first.
+    def query(self, tokens: Any, k: int | None = None) -> Any:
+        """Return an Arrow table (id_b, similarity) of the sets similar to this one, the most similar first.
 
-        top: only so many of them.
+        k: the largest number of sets to return.
         """
         if isinstance(tokens, pa.Array | pa.ChunkedArray):
             tokens = tokens.to_pylist()
         if isinstance(tokens, str | bytes | Sets) or not isinstance(tokens, Iterable):
             raise ParameterError.of(f"{OWNER}.query", "tokens", "a list of tokens", tokens)
-        return self.query_many([list(tokens)], top).drop_columns(["i"])
+        return self._answers(f"{OWNER}.query", [list(tokens)], k).drop_columns(["id_a"])
 
-    def query_many(self, sets: Any, top: int | None = None) -> Any:
-        """Return an Arrow table (i, j, similarity): for each set i the sets j of the index that are similar to it.
+    def query_many(self, sets: Any, k: int | None = None) -> Any:
+        """Return an Arrow table (id_a, id_b, similarity): for each set id_a the similar sets id_b of the index.
 
-        By i, the most similar first. top: only so many for each i.
+        By id_a, the most similar first. k: the largest number of sets to return for each.
         """
-        if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
-            raise ParameterError.of(f"{OWNER}.query", "top", "a positive whole number", top)
-        return _table(*self._ask(as_sets(sets, self.threads, self._bag)), top)
+        return self._answers(f"{OWNER}.query_many", sets, k)
+
+    def _answers(self, owner: str, sets: Any, k: int | None) -> Any:
+        if k is not None:
+            checks.whole(owner, "k", k)
+        return _table(*self._ask(as_sets(owner, sets, self.threads, self._bag)), k)
 
     def _order(self, sets: Sets) -> None:
-        """Take the order of symbols from these sets, and begin with an empty index."""
+        """Order symbols by their frequency in these sets, and begin with an empty index."""
         self._counts = survey([sets], WORDS, self.threads).counts
         self._ordered_at = len(sets)
         self._table = np.zeros(32, np.uint64)
@@ -114,10 +121,10 @@ class Index:
         self._entry_sets, self._entry_places = np.empty(0, np.int32), np.empty(0, np.int32)
         self._used = np.zeros(2, np.int64)
 
-    def _take(self, more: Sets, ask: bool) -> Found:
-        """Add sets; answer for each, before it is added, which ones are similar."""
+    def _take(self, more: Sets, ask: bool) -> ScoredPairs:
+        """Add sets; if `ask`, find for each, before it is added, the similar ones."""
         if not len(more):
-            return _nothing()
+            return no_pairs()
         first = len(self)
         before = self._sets
         self._sets = concatenate([before, more])
@@ -129,11 +136,11 @@ class Index:
                 self._enter(before, 0, ask=False)
         found = self._enter(more, first, ask)
         if ask:
-            found = _joined([found, self._empty_pairs(more.sizes, first)])
+            found = concatenated([found, self._empty_pairs(more.sizes, first)])
         self._empty += empty
         return found
 
-    def _enter(self, more: Sets, first: int, ask: bool) -> Found:
+    def _enter(self, more: Sets, first: int, ask: bool) -> ScoredPairs:
         lengths = self._lengths(more)
         indexed = lengths.index
         prefix = np.maximum(lengths.probe, indexed) if ask else indexed
@@ -144,14 +151,14 @@ class Index:
                 growing.enter(
                     text.symbols, text.positions, text.offsets[i], text.offsets[i + 1], first + i, *self._lists
                 )
-            return _nothing()
+            return no_pairs()
         return self._consulted(more, self._maps[first:], text.symbols, text.positions, text.offsets, first, indexed)
 
-    def _ask(self, queries: Sets) -> Found:
+    def _ask(self, queries: Sets) -> ScoredPairs:
         lengths = self._lengths(queries)
         maps = self._drawn(queries)
 
-        def work(start: int) -> Found:
+        def work(start: int) -> ScoredPairs:
             stop = min(start + CHUNK, len(queries))
             text = written(queries, np.arange(start, stop), lengths.probe[start:stop], self._counts, 0)
             part = Sets(queries.values, queries.offsets[start : stop + 1])
@@ -164,7 +171,7 @@ class Index:
         empty = np.flatnonzero(queries.sizes == 0)
         partners = np.arange(len(self)) if not self.bounds.symmetric else np.array(self._empty, np.int64)
         more = np.repeat(empty, len(partners)), np.tile(partners, len(empty)), np.ones(len(empty) * len(partners))
-        return _joined([*parts, more])
+        return concatenated([*parts, more])
 
     def _consulted(
         self,
@@ -175,8 +182,8 @@ class Index:
         offsets: Ints,
         add_from: int,
         added: Ints,
-    ) -> Found:
-        """Ask for candidates and compare them."""
+    ) -> ScoredPairs:
+        """Look up candidates and verify them; add_from ≥ 0: each query is added to the index afterwards."""
         seen = np.zeros(len(self), np.int32)
         room = ROOM + len(self)
         left, right = np.empty(room, np.int32), np.empty(room, np.int32)
@@ -218,25 +225,25 @@ class Index:
             )
             found = scores >= 0
             parts.append((a[found], b[found], scores[found]))
-        return _joined(parts)
+        return concatenated(parts)
 
-    def _empty_pairs(self, sizes: Ints, first: int) -> Found:
-        """Return the pairs of each empty set among new ones with the earlier sets that are like it."""
-        parts = [_nothing()]
+    def _empty_pairs(self, sizes: Ints, first: int) -> ScoredPairs:
+        """Return the pairs of each new empty set with the earlier sets that are similar to it."""
+        parts: list[ScoredPairs] = []
         empty = list(self._empty)
         for i in np.flatnonzero(sizes == 0).tolist():
             partners = np.array(empty, np.int64) if self.bounds.symmetric else np.arange(first + i)
             parts.append((np.full(len(partners), i), partners, np.ones(len(partners))))
             empty.append(first + i)
-        return _joined(parts)
+        return concatenated(parts)
 
     @property
     def _lists(self) -> tuple[NDArray[Any], ...]:
         return self._table, self._heads, self._nexts, self._entry_sets, self._entry_places, self._used
 
     def _lengths(self, sets: Sets) -> Lengths:
-        """Return the prefixes of these sets; of an empty one it has no symbols."""
-        lengths = Lengths.of(np.maximum(sets.sizes, 1), self.bounds, chapter=True)
+        """Return the prefix lengths of these sets; that of an empty set is 0."""
+        lengths = Lengths.of(np.maximum(sets.sizes, 1), self.bounds, textbook=True)
         filled = sets.sizes > 0
         return Lengths(lengths.probe * filled, lengths.index * filled, lengths.shortest)
 
@@ -244,7 +251,7 @@ class Index:
         return survey([Sets(sets.values, sets.offsets)], WORDS, self.threads).maps[0]
 
     def _make_room(self, more: int) -> None:
-        """Make sure that so many entries can be added."""
+        """Make room for more entries."""
         needed = int(self._used[0]) + more
         if needed > len(self._nexts):
             grown = max(2 * len(self._nexts), needed)
@@ -260,17 +267,7 @@ class Index:
             self._table, self._heads = table, heads
 
 
-def _nothing() -> Found:
-    return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-
-
-def _joined(parts: list[Found]) -> Found:
-    parts = parts or [_nothing()]
-    left, right, similarity = (np.concatenate([part[i] for part in parts]) for i in range(3))
-    return left, right, similarity
-
-
-def _table(left: Ints, right: Ints, similarity: NDArray[np.float64], top: int | None) -> Any:
-    """Return a table of pairs by i, the most similar first, at most `top` for each i."""
-    left, right, similarity = best_first(left, right, similarity, top)
-    return pa.table({"i": to_arrow(left), "j": to_arrow(right), "similarity": to_arrow(similarity)})
+def _table(left: Ints, right: Ints, similarity: Scores, k: int | None) -> Any:
+    """Return a table of pairs by id_a, the most similar first, at most k for each."""
+    left, right, similarity = best_first(left, right, similarity, k)
+    return pa.table({"id_a": to_arrow(left), "id_b": to_arrow(right), "similarity": to_arrow(similarity)})

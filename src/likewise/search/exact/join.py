@@ -1,8 +1,8 @@
-"""Sets to pairs, no false negatives (Section 3.9): filters first, then the exact similarity of what they let through.
+"""Sets to pairs, no false negatives (MMDS §3.9): filters first, then the exact similarity of what they let through.
 
-Sets are taken by size. Each is a probe against the smaller ones: the index of their prefixes gives those that share one
-of its first symbols, the positions of the shared symbols and bitmaps of the sets rule most of them out, and the rest
-are compared. The index is made in blocks when it would not fit in memory.
+Sets are processed by size. Each is a probe against the smaller ones: the index of their prefixes yields those that
+share one of its first symbols, the positions of the shared symbols and bitmaps of the sets rule most of them out, and
+the rest are verified. An index that would not fit in memory is made in blocks.
 """
 
 from __future__ import annotations
@@ -14,29 +14,28 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints
 from likewise.base.parallel import in_order
 from likewise.kernels import overlap
 from likewise.kernels import prefix_join as probing
 from likewise.search.exact.bounds import Bounds
-from likewise.search.exact.prefixes import Counts, Lengths, Lists, Side, Strings, blocks
+from likewise.search.exact.prefixes import JoinSide, Lengths, Postings, PrefixStrings, SymbolCounts, blocks
+from likewise.search.scored import ScoredPairs
 
 FILTERS = {"length": probing.LENGTH, "prefix": probing.PREFIX, "position": probing.POSITION, "suffix": probing.SUFFIX}
 CHUNK = 1 << 12
+"""Probes that a thread handles in one call."""
 ROOM = 1 << 17
+"""Candidates for which a thread has room; the kernel returns when they are full, and is called again."""
 SYMBOL_BYTES = 40
-"""Bytes that a symbol of the index takes: in its string, in the table of symbols, in its list."""
-
-Found = tuple[Ints, Ints, NDArray[np.float64]]
-Candidates = tuple[Ints, Ints]
+"""Bytes that a symbol of the index takes: in its prefix, in the table of symbols, in its posting list."""
 T = TypeVar("T")
 
 
 @dataclass
 class Facts:
-    """How many pairs each filter let through: by length, by position, by bitmap; and entries of the index met."""
+    """The number of pairs that each filter let through: length, position, bitmap; and of index entries visited."""
 
     length: int = 0
     entries: int = 0
@@ -46,24 +45,26 @@ class Facts:
 
 @dataclass(frozen=True)
 class Pass:
-    """One side as probes, the other in the index: probe x meets the indexed sets from low[x] to high[x]."""
+    """One side as probes, the other in the index: probe x is compared with the indexed sets from low[x] to high[x]."""
 
-    probes: Side
+    probes: JoinSide
     probe_prefix: Ints
-    indexed: Side
+    indexed: JoinSide
     lengths: Lengths
     low: Ints
     high: Ints
     itself: Ints
 
 
-def passes(a: Side, b: Side | None, bounds: Bounds, chapter: bool, times: int = 1) -> Iterator[tuple[Pass, bool]]:
+def passes(
+    a: JoinSide, b: JoinSide | None, bounds: Bounds, textbook: bool, times: int = 1
+) -> Iterator[tuple[Pass, bool]]:
     """Yield the passes of a join, and whether the probes are of side b: a with itself, or a with b."""
-    mine = Lengths.of(a.sizes, bounds, chapter, times)
+    mine = Lengths.of(a.sizes, bounds, textbook, times)
     none = np.full(len(a), -1)
     if not bounds.symmetric:
         other = a if b is None else b
-        theirs = Lengths.of(other.sizes, bounds, chapter, times)
+        theirs = Lengths.of(other.sizes, bounds, textbook, times)
         low = np.searchsorted(other.sizes, mine.shortest)
         itself = np.arange(len(a)) if b is None else none
         yield Pass(a, mine.probe, other, theirs, low, np.full(len(a), len(other)), itself), False
@@ -71,7 +72,7 @@ def passes(a: Side, b: Side | None, bounds: Bounds, chapter: bool, times: int = 
         low = np.searchsorted(a.sizes, mine.shortest)
         yield Pass(a, mine.probe, a, mine, low, np.arange(len(a)), none), False
     else:
-        theirs = Lengths.of(b.sizes, bounds, chapter, times)
+        theirs = Lengths.of(b.sizes, bounds, textbook, times)
         low, high = np.searchsorted(b.sizes, mine.shortest), np.searchsorted(b.sizes, a.sizes, side="right")
         yield Pass(a, mine.probe, b, theirs, low, high, none), False
         low, high = np.searchsorted(a.sizes, theirs.shortest), np.searchsorted(a.sizes, b.sizes)
@@ -80,10 +81,10 @@ def passes(a: Side, b: Side | None, bounds: Bounds, chapter: bool, times: int = 
 
 @dataclass
 class Join:
-    """A join under way: what is looked for, by which filters, with how many threads, in how much memory."""
+    """A join: the bounds, the filters (`index`), the number of threads, the memory of the index, and the statistics."""
 
     bounds: Bounds
-    counts: Counts
+    counts: SymbolCounts
     index: str
     threads: int
     memory: int
@@ -91,20 +92,20 @@ class Join:
     tick: Callable[[int], None] = lambda done: None
     facts: Facts = field(default_factory=Facts)
 
-    def candidates(self, a: Side, b: Side | None = None) -> Iterator[Candidates]:
+    def candidates(self, a: JoinSide, b: JoinSide | None = None) -> Iterator[tuple[Ints, Ints]]:
         """Yield the pairs that the filters let through, some at a time: numbers in a, and in b (or a)."""
         for task, swapped in passes(a, b, self.bounds, self.index != "auto", self.times if self.index == "auto" else 1):
             for left, right in self._run(task, lambda left, right: (left, right)):
                 yield (right, left) if swapped else (left, right)
 
-    def pairs(self, a: Side, b: Side | None = None) -> Iterator[Found]:
+    def pairs(self, a: JoinSide, b: JoinSide | None = None) -> Iterator[ScoredPairs]:
         """Yield the pairs that reach the threshold with their similarity, some at a time."""
         for task, swapped in passes(a, b, self.bounds, self.index != "auto", self.times if self.index == "auto" else 1):
             for left, right, similarity in self._run(task, partial(self._compare, task)):
                 yield (right, left, similarity) if swapped else (left, right, similarity)
 
-    def _compare(self, task: Pass, left: Ints, right: Ints) -> Found:
-        """Compare these pairs, and keep those that reach the threshold."""
+    def _compare(self, task: Pass, left: Ints, right: Ints) -> ScoredPairs:
+        """Verify these pairs, and keep those that reach the threshold."""
         scores = np.empty(len(left))
         probes, indexed = task.probes, task.indexed
         overlap.verify_overlap(
@@ -122,9 +123,9 @@ class Join:
         found = scores >= 0
         return left[found], right[found], scores[found]
 
-    def length_pairs(self, a: Side, b: Side | None = None) -> int:
-        """Count the pairs that lengths allow."""
-        for task, _ in passes(a, b, self.bounds, chapter=True):
+    def length_pairs(self, a: JoinSide, b: JoinSide | None = None) -> int:
+        """Count the pairs that the sizes of the sets allow."""
+        for task, _ in passes(a, b, self.bounds, textbook=True):
             self._count_lengths(task)
         return self.facts.length
 
@@ -134,18 +135,20 @@ class Join:
             self.facts.length -= len(task.probes)
 
     def _run(self, task: Pass, use: Callable[[Ints, Ints], T]) -> Iterator[T]:
-        """Index the sets block by block, let the probes meet each block, and yield what `use` makes of the pairs."""
+        """Index the sets block by block, probe each block, and yield what `use` makes of the candidates."""
         self._count_lengths(task)
         if not len(task.probes) or not len(task.indexed):
             return
-        met = np.flatnonzero(task.high > task.low)
-        begin, end = (int(task.low[met].min()), int(task.high[met].max())) if len(met) else (0, 0)
+        busy = np.flatnonzero(task.high > task.low)
+        begin, end = (int(task.low[busy].min()), int(task.high[busy].max())) if len(busy) else (0, 0)
         prefix = np.maximum(task.lengths.probe, task.lengths.index)
         for start, stop in blocks(prefix, begin, end, max(1, self.memory // SYMBOL_BYTES)):
             yield from self._block(task, start, stop, use)
 
     def _block(self, task: Pass, start: int, stop: int, use: Callable[[Ints, Ints], T]) -> Iterator[T]:
-        same = task.probes is task.indexed and self.bounds.symmetric  # then a probe's prefix holds the indexed one
+        same = (
+            task.probes is task.indexed and self.bounds.symmetric
+        )  # then the prefix of a probe contains the indexed one
         prefix = task.probe_prefix if same else task.lengths.index
         written = task.indexed.all_strings(start, stop, prefix, self.counts, self.threads)
         low, high = np.maximum(task.low, start) - start, np.minimum(task.high, stop) - start
@@ -155,12 +158,12 @@ class Join:
         kinds, places = np.unique(task.indexed.sizes[start:stop], return_inverse=True)
         class_starts = np.searchsorted(places, np.arange(len(kinds) + 1))
         classes = places.astype(np.int32)
-        lists = Lists(written, task.lengths.index[start:stop], classes, kinds)
+        lists = Postings(written, task.lengths.index[start:stop], classes, kinds)
         maps = task.indexed.maps[start:stop]
         itself = task.itself - start
         local = threading.local()
 
-        def strings_of(first: int, last: int) -> Strings:
+        def strings_of(first: int, last: int) -> PrefixStrings:
             if same and first >= start and last <= stop:
                 return written.cut(first - start, last - start)
             return task.probes.strings(first, last, task.probe_prefix, self.counts)
@@ -169,7 +172,7 @@ class Join:
             last = min(first + CHUNK, int(busy[-1]) + 1)
             if not hasattr(local, "seen"):
                 local.seen = np.zeros(stop - start, np.int8)
-                room = ROOM + stop - start  # one probe more than fits must fit
+                room = ROOM + stop - start  # the candidates of one more probe must fit
                 local.left, local.right = np.empty(room, np.int32), np.empty(room, np.int32)
             text = strings_of(first, last)
             numbers = lists.look_up(text.symbols)

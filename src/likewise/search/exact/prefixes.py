@@ -1,4 +1,4 @@
-"""Sets as strings, rarest symbol first (Section 3.9.2), and the index of their prefixes (Sections 3.9.4–3.9.6)."""
+"""Sets as strings, rarest symbol first (MMDS §3.9.2), and the index of their prefixes (§3.9.4–3.9.6)."""
 
 from __future__ import annotations
 
@@ -17,33 +17,37 @@ from likewise.kernels.hashtable import table_bits
 from likewise.search.exact.bounds import Bounds
 
 SURVEYED = 1 << 14
+"""Sets that a thread surveys in one call."""
 WRITTEN = 1 << 12
+"""Sets whose prefixes a thread writes in one call."""
 FEWEST, CACHED, MOST_COUNTS = 1 << 10, 1 << 20, 1 << 27
+"""Counters of symbols: at least the first number, ample up to the second (it fits in a cache), at most the third."""
 SIXTY_FOUR = 64
+"""One symbol in 64 is looked at to estimate how many different ones there are."""
 Numbers = NDArray[np.int32]
-Counts = NDArray[np.uint16]
+SymbolCounts = NDArray[np.uint16]
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What one pass over the sets of some collections teaches: how frequent each symbol is, and a bitmap and a
+    """The result of one pass over the sets of some collections: how frequent each symbol is, and a bitmap and a
     fingerprint of each set."""
 
-    counts: Counts
+    counts: SymbolCounts
     maps: list[Hashes]
     digests: list[Hashes]
 
 
-def empty_counts(different: int) -> Counts:
-    """Return room to count about so many different symbols, ample as long as it fits in a processor's cache."""
+def empty_counts(different: int) -> SymbolCounts:
+    """Return counters for about this many different symbols, ample as long as they fit in a processor's cache."""
     ample, enough = 1 << table_bits(2 * different), 1 << table_bits(different // 2)
     return np.zeros(max(FEWEST, min(ample, CACHED), min(enough, MOST_COUNTS)), np.uint16)
 
 
-def survey(collections: list[Sets], words: int, threads: int, counts: Counts | None = None) -> Survey:
-    """Count the symbols of all sets, and draw a bitmap of so many words and a fingerprint of each.
+def survey(collections: list[Sets], words: int, threads: int, counts: SymbolCounts | None = None) -> Survey:
+    """Count the symbols of all sets, and make a bitmap of `words` 64-bit words and a fingerprint of each set.
 
-    With `counts` they are added to those, by one thread.
+    With `counts`, the symbols are added to those, by one thread.
     """
     if counts is None:
         total = sum(len(sets.values) for sets in collections)
@@ -69,7 +73,7 @@ def survey(collections: list[Sets], words: int, threads: int, counts: Counts | N
 
 
 def _different(collections: list[Sets]) -> int:
-    """Return about how many different symbols there are: those of a sixty-fourth of all hashes, times that."""
+    """Estimate the number of different symbols: those in one sixty-fourth of all hashes, times 64."""
     few = []
     for sets in collections:
         room = np.empty(len(sets.values) // 32 + 1000, np.uint64)
@@ -79,53 +83,53 @@ def _different(collections: list[Sets]) -> int:
 
 
 @dataclass(frozen=True)
-class Strings:
-    """The prefixes of some sets: symbols that other sets may have too, with their positions."""
+class PrefixStrings:
+    """The prefixes of some sets: the symbols that other sets may have too, with their positions."""
 
     symbols: Hashes
     positions: Numbers
     offsets: Ints
 
-    def cut(self, start: int, stop: int) -> Strings:
-        """Return those of the sets from `start` to `stop`."""
+    def cut(self, start: int, stop: int) -> PrefixStrings:
+        """Return the prefixes of the sets from `start` to `stop`."""
         low, high = self.offsets[start], self.offsets[stop]
-        return Strings(self.symbols[low:high], self.positions[low:high], self.offsets[start : stop + 1] - low)
+        return PrefixStrings(self.symbols[low:high], self.positions[low:high], self.offsets[start : stop + 1] - low)
 
-    def take(self, rows: Ints) -> Strings:
-        """Return those of these sets, in this order."""
+    def take(self, rows: Ints) -> PrefixStrings:
+        """Return the prefixes of these sets, in this order."""
         sizes = np.diff(self.offsets)[rows]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         index = np.repeat(self.offsets[rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
-        return Strings(self.symbols[index], self.positions[index], offsets)
+        return PrefixStrings(self.symbols[index], self.positions[index], offsets)
 
 
-def concatenated(parts: list[Strings]) -> Strings:
-    """Put strings end to end."""
+def joined_strings(parts: list[PrefixStrings]) -> PrefixStrings:
+    """Put prefixes end to end."""
     if len(parts) == 1:
         return parts[0]
     bases = np.cumsum([0, *(len(part.symbols) for part in parts)])
     offsets = [part.offsets[1:] + base for part, base in zip(parts, bases, strict=False)]
-    return Strings(
+    return PrefixStrings(
         np.concatenate([np.zeros(0, np.uint64), *(part.symbols for part in parts)]),
         np.concatenate([np.zeros(0, np.int32), *(part.positions for part in parts)]),
         np.concatenate([np.zeros(1, np.int64), *offsets]),
     )
 
 
-def written(sets: Sets, rows: Ints, prefix: Ints, counts: Counts, least: int) -> Strings:
-    """Write the strings of these sets, but for symbols that were counted less than `least` times."""
+def written(sets: Sets, rows: Ints, prefix: Ints, counts: SymbolCounts, least: int) -> PrefixStrings:
+    """Write the prefixes of these sets, without symbols that were counted fewer than `least` times."""
     room = int(prefix.sum())
     symbols, positions = np.empty(room, np.uint64), np.empty(room, np.int32)
     offsets = np.empty(len(rows) + 1, np.int64)
     count = writing.strings(
         sets.values, sets.offsets, rows, prefix, counts, np.uint64(least), symbols, positions, offsets
     )
-    return Strings(symbols[:count], positions[:count], offsets)
+    return PrefixStrings(symbols[:count], positions[:count], offsets)
 
 
 @dataclass(frozen=True)
-class Side:
-    """Sets to be joined, from the smallest to the largest: `rows` of a collection; none is empty."""
+class JoinSide:
+    """Sets to join, from the smallest to the largest: `rows` of a collection; none is empty."""
 
     sets: Sets
     rows: Ints
@@ -133,39 +137,39 @@ class Side:
     maps: Hashes
 
     @classmethod
-    def of(cls, sets: Sets, rows: Ints, maps: Hashes) -> Side:
-        """Take these rows, whatever their order."""
+    def of(cls, sets: Sets, rows: Ints, maps: Hashes) -> JoinSide:
+        """Return a side of these rows, which may come in any order."""
         rows = rows[np.argsort(sets.sizes[rows], kind="stable")]
         return cls(sets, rows, sets.sizes[rows], maps[rows])
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def strings(self, start: int, stop: int, prefix: Ints, counts: Counts) -> Strings:
-        """Write the strings of the sets from `start` to `stop`; prefix: the length of each one's prefix."""
+    def strings(self, start: int, stop: int, prefix: Ints, counts: SymbolCounts) -> PrefixStrings:
+        """Write the prefixes of the sets from `start` to `stop`; prefix: the length of each."""
         return written(self.sets, self.rows[start:stop], prefix[start:stop], counts, 2)
 
-    def all_strings(self, start: int, stop: int, prefix: Ints, counts: Counts, threads: int) -> Strings:
-        """Write them with several threads."""
+    def all_strings(self, start: int, stop: int, prefix: Ints, counts: SymbolCounts, threads: int) -> PrefixStrings:
+        """Write the prefixes with several threads."""
         cuts = [(low, min(low + WRITTEN, stop)) for low in range(start, stop, WRITTEN)]
-        return concatenated(list(in_order(lambda cut: self.strings(*cut, prefix, counts), cuts, threads)))
+        return joined_strings(list(in_order(lambda cut: self.strings(*cut, prefix, counts), cuts, threads)))
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """For each size of a side: the prefix as a probe, the prefix in the index, and the least size of a partner."""
+    """For each set of a side: the prefix as a probe, the prefix in the index, and the least size of a partner."""
 
     probe: Ints
     index: Ints
     shortest: Ints
 
     @classmethod
-    def of(cls, sizes: Ints, bounds: Bounds, chapter: bool, times: int = 1) -> Lengths:
-        """Compute them for each set, once for each size.
+    def of(cls, sizes: Ints, bounds: Bounds, textbook: bool, times: int = 1) -> Lengths:
+        """Compute the lengths for sets of these sizes.
 
-        An indexed set is the shorter one of a pair, so its prefix can be shorter than the probe's; in the `chapter`
-        both have the same. Containment is sought in sets of any size, which are indexed whole. To be sure that
-        a pair shares so many symbols of its prefixes, and not one, they must be longer by as many less one.
+        An indexed set is the smaller one of a pair, so its prefix can be shorter than the probe's; `textbook`: both
+        have the length of MMDS §3.9.4. For containment the other set may have any size, and is indexed whole. To be
+        sure that a pair shares `times` symbols of its prefixes instead of one, they must be longer by times − 1.
         """
         if not len(sizes):
             return cls(sizes, sizes, sizes)
@@ -175,7 +179,7 @@ class Lengths:
             if bounds.symmetric:
                 shortest = overlap.shortest_partner(*bounds.code, size)
                 probe = size - overlap.least_overlap(*bounds.code, size, shortest) + 1
-                index = probe if chapter else size - overlap.least_overlap(*bounds.code, size, size) + 1
+                index = probe if textbook else size - overlap.least_overlap(*bounds.code, size, size) + 1
             else:
                 shortest = overlap.least_overlap(*bounds.code, size, size)
                 probe, index = size - shortest + 1, size
@@ -185,10 +189,10 @@ class Lengths:
         return cls(probes, indexed, least)
 
 
-class Lists:
-    """The index: for each symbol the sets of a block that have it in their prefix."""
+class Postings:
+    """The inverted index: for each symbol the sets of a block that have it in their prefix."""
 
-    def __init__(self, strings: Strings, prefix: Ints, classes: Numbers, class_sizes: Ints) -> None:
+    def __init__(self, strings: PrefixStrings, prefix: Ints, classes: Numbers, class_sizes: Ints) -> None:
         room = 1 << table_bits(max(1, len(strings.symbols)))
         self._table = np.zeros(room, np.uint64)
         self._numbers = np.full(room, -1, np.int32)
@@ -213,14 +217,14 @@ class Lists:
         )
 
     def look_up(self, symbols: Hashes) -> Numbers:
-        """Return the number of each symbol in this index, -1 for those it does not have."""
+        """Return the number of each symbol in this index, -1 if it is not there."""
         out = np.empty(len(symbols), np.int32)
         probing.look_up(symbols, self._table, self._numbers, out)
         return out
 
 
 def blocks(prefix: Ints, low: int, high: int, most: int) -> Iterator[tuple[int, int]]:
-    """Cut a side into blocks of sets whose prefixes have at most so many symbols together."""
+    """Cut a side into blocks of sets whose prefixes have at most `most` symbols together."""
     total = np.concatenate([[0], np.cumsum(prefix[low:high])])
     start = 0
     while start < high - low:

@@ -1,36 +1,36 @@
-"""A run measures its own recall (P3): a sample of documents, all their true neighbours, and how many were found.
+"""The sample whose recall certifies a run: its documents are drawn, indexed, and shown every other document.
 
-The neighbours come from one pass over all documents (kernels/probe.py). Recall is Σ found / Σ true over the sampled
-documents, each pair being counted from the end that was drawn. Pairs of one document are often found or lost together,
-so the interval takes the variance between documents (Korn and Graubard's form of Clopper and Pearson's interval), and
-counts no document for more than one observation.
+The index answers for each passing document which documents of the sample are similar to it, exactly and in one pass
+over the collection (kernels/probe.py).
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from likewise.base.arrays import Hashes, Ints, Sets
+from likewise.base import checks
+from likewise.base.arrays import Ints, Sets
 from likewise.base.parallel import in_order
-from likewise.errors import ParameterError
 from likewise.kernels.hashtable import slots_of
 from likewise.kernels.probe import Hits, Sample, enter, meetings, probe_sets
 from likewise.search.exact.bounds import least_fraction
 
 MOST_ENTRIES = 50_000
+"""Entries of the index of a default sample: it stays in a processor's cache, and passing documents lose little time."""
 FEWEST, MOST, SHARE = 100, 20_000, 50
+"""Limits of a default sample: at least 100 documents, at most 20,000, and at most one in 50 of a large collection."""
 FEWEST_IN_CROWD = 20
+"""Documents of a sample of a collection whose documents are all alike."""
 MEETINGS = 0.1
+"""Comparisons per passing document that a default sample may cost."""
 SLACK = 8
+"""A set of n elements is compared once it shares 1 + n/8 indexed ones: more entries, but far fewer comparisons."""
 LOOKED_AT = 500
+"""Documents of the sample on which the number of comparisons is estimated."""
 ROOM = 1 << 16
+"""Hits for which a batch has room; a batch with more of them is handled in several calls."""
 BATCH = 20_000
-CONFIDENCE = 0.95
+"""Sets that a thread shows to the sample in one call."""
 
 NO_SAMPLE = Sample(
     np.zeros(1, np.uint64),
@@ -46,45 +46,15 @@ NO_SAMPLE = Sample(
 NO_HITS = Hits(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.float64))
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """The recall of a run as measured on a sample, with a 95 % interval; None if no similar pair was met.
-
-    >>> print(Certificate(0.9962, 0.9931, 0.9983, 1000, 1204, 1199))
-    certified recall 0.9962, 95 % interval 0.9931 to 0.9983, from 1,204 true pairs of 1,000 documents
-    """
-
-    recall: float | None
-    low: float
-    high: float
-    documents: int
-    true_pairs: int
-    found_pairs: int
-
-    def __str__(self) -> str:
-        if self.recall is None:
-            return f"no certificate: none of the {self.documents:,} documents of the sample is similar to another"
-        return (
-            f"certified recall {self.recall:.4f}, 95 % interval {self.low:.4f} to {self.high:.4f}, "
-            f"from {self.true_pairs:,} true pairs of {self.documents:,} documents"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers, for run.json."""
-        return asdict(self)
-
-
 def check_sample(owner: str, certify: object) -> int | None:
-    """Raise unless the size of the sample is None or a whole number from 0."""
+    """Return the size of the sample: None for the default, 0 for no certificate."""
     if certify is None:
         return None
-    if isinstance(certify, bool) or not isinstance(certify, int) or certify < 0:
-        raise ParameterError.of(owner, "certify", "a number of documents, or 0 for no certificate", certify)
-    return certify
+    return checks.whole(owner, "certify", certify, 0, rule="a number of documents, or 0 for no certificate")
 
 
 def sample_size(items: int, mean_size: float, threshold: float) -> int:
-    """Return how many documents to sample by default: as many as keep the index small enough to be quick.
+    """Return the number of documents to sample by default: as many as keep the index small enough to be fast.
 
     >>> sample_size(10**6, 100, 0.8), sample_size(10**6, 5000, 0.8), sample_size(50, 100, 0.8)
     (1492, 100, 50)
@@ -94,7 +64,7 @@ def sample_size(items: int, mean_size: float, threshold: float) -> int:
 
 
 class Probe:
-    """Collects the neighbours of a sample while documents pass by, in any order and from several threads."""
+    """Collects the neighbours of a sample while documents pass, in any order and from several threads."""
 
     def __init__(self, sample: Sample, start: int = 0, found: list[tuple[Ints, Ints]] | None = None) -> None:
         self.sample = sample
@@ -107,7 +77,7 @@ class Probe:
         return len(self.sample.offsets) - 1
 
     def shifted(self, start: int) -> Probe:
-        """Return a probe that numbers documents from `start` on and adds to this one."""
+        """Return a probe that adds to this one and numbers documents from `start`."""
         return Probe(self.sample, self._start + start, self._found)
 
     def room(self) -> Hits:
@@ -116,7 +86,7 @@ class Probe:
         return Hits(np.empty(size, np.int32), np.empty(size, np.int64), np.empty(size, np.float64))
 
     def take(self, hits: Hits, count: int, first: int) -> None:
-        """Take over hits; their documents are numbered from `first`."""
+        """Add hits; their documents are numbered from `first`."""
         if count:
             documents = hits.document[:count] + (first + self._start)
             self._found.append((hits.sample[:count].astype(np.int64), documents))
@@ -141,7 +111,7 @@ def least_overlap(sizes: Ints, threshold: float) -> Ints:
 
 
 def make_sample(sets: Sets, threshold: float) -> Sample:
-    """Index the rarest elements of each set: as many as any similar set must have several of."""
+    """Index the rarest elements of each set, enough of them that every similar set shares several."""
     values = np.ascontiguousarray(sets.values, np.uint64)
     sizes = sets.sizes
     if not len(values):
@@ -167,9 +137,9 @@ def make_sample(sets: Sets, threshold: float) -> Sample:
 
 
 def quick_sample(sets: Sets, threshold: float) -> tuple[Sample, int]:
-    """Index as many of these sets, from the first on, as can be met quickly; return how many that are.
+    """Index as many of these sets, from the first, as passing documents can be compared with quickly; return how many.
 
-    Where all sets are alike each document meets many of the sample, and each meeting is a comparison.
+    Where all sets are alike, each document is compared with many of the sample.
     """
     sample = make_sample(sets, threshold)
     looked = min(len(sets), LOOKED_AT)
@@ -181,7 +151,7 @@ def quick_sample(sets: Sets, threshold: float) -> tuple[Sample, int]:
 
 
 def probe_all(sets: Sets, probe: Probe, threads: int) -> None:
-    """Let sets pass by the sample."""
+    """Show sets to the sample."""
 
     def work(start: int) -> None:
         stop = min(start + BATCH, len(sets))
@@ -193,104 +163,3 @@ def probe_all(sets: Sets, probe: Probe, threads: int) -> None:
 
     for _ in in_order(work, range(0, len(sets), BATCH), threads):
         pass
-
-
-def estimate(true: Ints, found: Ints, items: int) -> Certificate:
-    """Return the recall and its interval from the true and found neighbours of each sampled document."""
-    documents, pairs, hits = len(true), int(true.sum()), int(found.sum())
-    if pairs == 0:
-        return Certificate(None, 0.0, 1.0, documents, 0, 0)
-    recall = hits / pairs
-    if documents >= items:
-        return Certificate(recall, recall, recall, documents, pairs, hits)
-    having = int((true > 0).sum())
-    size = float(having)
-    rest = found - recall * true
-    if having > 1:
-        variance = having / (having - 1) * float((rest**2).sum()) / pairs**2
-        if variance > 0:
-            size = min(size, recall * (1 - recall) / variance)
-    size = max(1.0, size / (1 - documents / items))
-    low, high = binomial_interval(recall * size, size)
-    return Certificate(recall, low, high, documents, pairs, hits)
-
-
-def binomial_interval(successes: float, trials: float) -> tuple[float, float]:
-    """Return Clopper and Pearson's interval for a proportion; the numbers need not be whole.
-
-    >>> [round(x, 4) for x in binomial_interval(10, 10)]
-    [0.6915, 1.0]
-    """
-    tail = (1 - CONFIDENCE) / 2
-    failures = trials - successes
-    low = 0.0 if successes <= 0 else beta_quantile(tail, successes, failures + 1)
-    high = 1.0 if failures <= 1e-9 else beta_quantile(1 - tail, successes + 1, failures)
-    return low, high
-
-
-def beta_quantile(p: float, a: float, b: float) -> float:
-    """Return x with I_x(a, b) = p, by bisection."""
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        if beta_cdf(middle, a, b) < p:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
-
-
-def beta_cdf(x: float, a: float, b: float) -> float:
-    """Return the regularised incomplete beta function I_x(a, b), by its continued fraction (Lentz's method)."""
-    if x <= 0 or x >= 1:
-        return float(x >= 1)
-    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
-    if x > (a + 1) / (a + b + 2):
-        return 1 - front * _fraction(1 - x, b, a) / b
-    return front * _fraction(x, a, b) / a
-
-
-def _fraction(x: float, a: float, b: float) -> float:
-    tiny = 1e-300
-    c, d = 1.0, 1 - (a + b) * x / (a + 1)
-    d = 1 / (d if abs(d) > tiny else tiny)
-    total = d
-    for m in range(1, 100_000):
-        for numerator in (
-            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
-            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
-        ):
-            d = 1 + numerator * d
-            d = 1 / (d if abs(d) > tiny else tiny)
-            c = 1 + numerator / c
-            c = c if abs(c) > tiny else tiny
-            total *= d * c
-        if abs(d * c - 1) < 1e-14:
-            break
-    return total
-
-
-def neighbour_counts(
-    drawn: Ints, of: Ints, sizes: Ints, sample: Ints, other: Ints, found: NDArray[np.bool_], with_copies: bool
-) -> tuple[Ints, Ints]:
-    """Return the true and the found neighbours of each sampled document, counted in documents.
-
-    drawn: the row of each sampled document. of, sizes: group of a row, documents of a group. sample, other, found: the
-    neighbouring groups of each, other than its own, and whether the run has that pair. Copies of a document are
-    always found; with_copies: they count.
-    """
-    own = sizes[of[drawn]] - 1 if with_copies else np.zeros(len(drawn), np.int64)
-    true, hit = own.copy(), own.copy()
-    np.add.at(true, sample, sizes[other])
-    np.add.at(hit, sample[found], sizes[other[found]])
-    return true, hit
-
-
-def pairs_known(left: Ints, right: Ints, a: Ints, b: Ints, n: int) -> NDArray[np.bool_]:
-    """Tell which of the pairs (a, b) are among the sorted pairs (left, right)."""
-    known: Hashes = left.astype(np.uint64) * np.uint64(n) + right.astype(np.uint64)
-    low, high = np.minimum(a, b).astype(np.uint64), np.maximum(a, b).astype(np.uint64)
-    asked = low * np.uint64(n) + high
-    place = np.searchsorted(known, asked)
-    place[place == len(known)] = 0
-    return known[place] == asked if len(known) else np.zeros(len(asked), bool)

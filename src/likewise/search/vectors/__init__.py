@@ -1,10 +1,10 @@
-"""Vectors: all pairs within a distance, and the nearest neighbours of every vector (A9).
+"""Vectors: all pairs within a distance, and the nearest neighbours of every vector.
 
-given       arrays, .npy files, columns of lists → one table of numbers or bits, and ids
-spaces      the four distances: angle, L2, L1, Hamming; exact for a pair, quick for a block
-sketching   vectors → bits that agree the more often the nearer two vectors are
-planning    how many bits, in which groups, in how many tables: the cheapest that keep the recall
-meeting     bits → pairs that meet in a table
-joining     `likewise.pairs` for vectors
-neighbours  `likewise.nearest`
+load     arrays, .npy files, columns of lists → one table of numbers or bits, and ids
+spaces   the four distances: angle, L2, L1, Hamming; exact for a pair, fast for a block
+sketch   vectors → bits that agree the more often, the closer two vectors are
+plan     how many bits, in which groups, in how many tables: the cheapest that keep the recall
+tables   bits → pairs that share a bucket of a table, verified
+pairs    all pairs within a distance
+nearest  the k nearest neighbours of every vector
 """

@@ -1,4 +1,4 @@
-"""What users bring: arrays, .npy files, columns of lists in files and tables → one table of numbers, and ids."""
+"""Arrays, .npy files and columns of lists in files and tables → one table of numbers, and ids."""
 
 from __future__ import annotations
 
@@ -19,28 +19,29 @@ from likewise.search.load import check_unique
 from likewise.search.vectors.spaces import SPACES, Bits, Space, empty_table
 
 KINDS = (
-    "an array of numbers with one row a vector, a path of a .npy, Parquet, Arrow or JSON lines file, a list of paths, "
+    "an array of numbers with one row per vector, a .npy, Parquet, Arrow or JSON lines file, a list of paths, "
     "or a pyarrow, pandas or polars table with a column of lists"
 )
 BATCH = 1 << 14
+"""Rows that are read or copied at a time."""
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """A table of vectors, and the ids of its rows; None: their numbers."""
+    """A table of vectors, and the ids of its rows; None: their numbers. inputs: what was read, for run.json."""
 
     table: NDArray[Any]
     ids: Any | None
-    origin: str = "array"
+    inputs: list[dict[str, Any]]
 
     @property
     def aside(self) -> list[Any]:
-        """Nothing is set aside: a vector that cannot be read is an error."""
+        """Nothing: a vector that cannot be read is an error."""
         return []
 
     def describe(self) -> list[dict[str, Any]]:
         """Return what was read, for run.json."""
-        return [{"vectors": self.origin, "rows": len(self.table)}]
+        return self.inputs
 
     def name(self, rows: Ints) -> Any:
         """Return the ids of these rows as an Arrow array."""
@@ -48,28 +49,38 @@ class Vectors:
 
 
 def vectors(source: Any, column: str, id: str | None, room: int, spill: Path | None, owner: str = "pairs") -> Vectors:
-    """Read vectors; those of more than `room` bytes that are not mapped from a file go to a temporary one."""
+    """Read vectors; more than `room` bytes that are not mapped from a file go to a temporary file."""
     if isinstance(source, str | os.PathLike | Files) or (
         isinstance(source, list | tuple) and source and all(isinstance(one, str | os.PathLike) for one in source)
     ):
         paths = source.paths if isinstance(source, Files) else source if isinstance(source, list | tuple) else [source]
         return _from_files(find(Files(paths)), column, id, room, spill)
     if isinstance(source, np.ma.MaskedArray):
-        raise ParameterError("an array with a mask hides some numbers: fill them, or leave such vectors out")
+        raise ParameterError(f"{owner} cannot compare masked arrays: fill the masked numbers, or remove those vectors.")
     if isinstance(source, np.ndarray):
         _no_columns(id, "an array")
-        return Vectors(_checked(source, "the array"), None)
+        return Vectors(_checked(source, "the array"), None, _object("numpy.ndarray", len(source)))
     if isinstance(source, list | tuple):
         _no_columns(id, "a list")
-        return Vectors(_listed(source), None)
+        return Vectors(_listed(source), None, _object(type(source).__name__, len(source)))
     if isinstance(source, pa.Array | pa.ChunkedArray):
         source = pa.table({column: source})
     table = _as_table(source, column)
     if table is None:
         raise ParameterError.of(owner, "source", KINDS, type(source).__name__)
     where = type(source).__name__
-    parts = [_Part(where, table.schema, table.num_rows, lambda: iter(table.to_batches(BATCH)))]
-    return _gathered(parts, column, id, room, spill)
+    part = _VectorSource(where, table.schema, table.num_rows, lambda: iter(table.to_batches(BATCH)))
+    return _gathered([part], _object(where, table.num_rows), column, id, room, spill)
+
+
+def _object(kind: str, rows: int) -> list[dict[str, Any]]:
+    """Describe an object in memory, for run.json."""
+    return [{"object": kind, "rows": rows}]
+
+
+def _file(one: Found, kind: str, rows: int) -> dict[str, Any]:
+    """Describe a file, for run.json."""
+    return {"file": one.name, "format": kind, "compression": one.compression, "rows": rows, "bytes": one.bytes}
 
 
 def space_of(measure: str, parts: list[Vectors], room: int, spill: Path | None) -> Space:
@@ -88,9 +99,9 @@ def space_of(measure: str, parts: list[Vectors], room: int, spill: Path | None) 
     _same_width({1 if table.ndim == 1 else table.shape[1] for table in tables})
     for table in tables:
         if table.ndim == 1:
-            raise ParameterError(f"vectors of one component are a table too: give an array of shape ({len(table)}, 1)")
+            raise ParameterError(f"vectors of one component need an array of shape ({len(table)}, 1)")
         if table.dtype.kind == "b":
-            raise ParameterError("an array of bool is compared with measure='hamming'; convert it for other measures")
+            raise ParameterError("bool vectors are compared with measure='hamming'; convert them for other measures")
     made: Space = SPACES[measure](_joined(tables, room, spill))
     return made
 
@@ -101,7 +112,7 @@ def _same_width(widths: set[int]) -> None:
 
 
 def _joined(tables: list[NDArray[Any]], room: int, spill: Path | None) -> NDArray[Any]:
-    """Put tables of equal width one after the other."""
+    """Concatenate tables of equal width."""
     if len(tables) == 1:
         return tables[0]
     out = empty_table((sum(map(len, tables)), *tables[0].shape[1:]), np.result_type(*tables), room, spill)
@@ -115,7 +126,7 @@ def _joined(tables: list[NDArray[Any]], room: int, spill: Path | None) -> NDArra
 
 
 def _packed(table: NDArray[Any]) -> tuple[NDArray[np.uint64], int]:
-    """Return rows of bits as words of 64, and how many bits a row has."""
+    """Return rows of bits as 64-bit words, and the number of bits of a row."""
     if table.ndim == 1:
         table = table[:, None]
     if table.dtype.kind == "b":
@@ -137,7 +148,8 @@ def _packed(table: NDArray[Any]) -> tuple[NDArray[np.uint64], int]:
 def _checked(array: NDArray[Any], where: str) -> NDArray[Any]:
     if array.ndim not in (1, 2) or array.dtype.kind not in "fiub" or (array.ndim == 1 and array.dtype.kind != "u"):
         raise InputError(
-            f"{where} is of shape {array.shape} and type {array.dtype}; a table of numbers is needed, one row a vector"
+            f"{where} is of shape {array.shape} and type {array.dtype}; "
+            "a table of numbers with one row per vector is needed"
         )
     if array.ndim == 2 and not array.shape[1]:
         raise InputError(f"{where} has vectors of no components")
@@ -157,8 +169,8 @@ def _listed(rows: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
         return array
     sizes = [len(row) if hasattr(row, "__len__") else -1 for row in rows]
     odd = next((i for i, size in enumerate(sizes) if size != sizes[0] or size < 1), 0)
-    told = f"has {sizes[odd]} components, not {sizes[0]}" if sizes[odd] > 0 and odd else "is not a list of numbers"
-    raise InputError(f"vector {odd} (counted from 0) {told}")
+    fault = f"has {sizes[odd]} components, not {sizes[0]}" if sizes[odd] > 0 and odd else "is not a list of numbers"
+    raise InputError(f"vector {odd} (counted from 0) {fault}")
 
 
 def _no_columns(id: str | None, what: str) -> None:
@@ -167,8 +179,8 @@ def _no_columns(id: str | None, what: str) -> None:
 
 
 @dataclass(frozen=True)
-class _Part:
-    """One file or table: its name, its columns, its length, and its batches."""
+class _VectorSource:
+    """One file or table: its name, schema, number of rows, and a function that yields its batches."""
 
     name: str
     schema: Any
@@ -179,9 +191,11 @@ class _Part:
 def _from_files(files: list[Found], column: str, id: str | None, room: int, spill: Path | None) -> Vectors:
     arrays = [one for one in files if one.path.suffix.lower() == ".npy"]
     if arrays and len(arrays) < len(files):
-        raise InputError(f"the input mixes arrays ({arrays[0].name}) and tables; run them apart")
+        raise InputError(f"the input mixes arrays ({arrays[0].name}) and tables; convert them to one format")
     if not arrays:
-        return _gathered([_opened(one, column, id) for one in files], column, id, room, spill)
+        parts = [_opened(one, column, id) for one in files]
+        inputs = [_file(one, one.format, part.rows) for one, part in zip(files, parts, strict=True)]
+        return _gathered(parts, inputs, column, id, room, spill)
     _no_columns(id, arrays[0].name)
     tables = []
     for one in arrays:
@@ -189,16 +203,17 @@ def _from_files(files: list[Found], column: str, id: str | None, room: int, spil
             tables.append(_checked(np.load(one.path, mmap_mode="r", allow_pickle=False), one.name))
         except (ValueError, EOFError, OSError) as error:
             raise FormatError(f"{one.name}: this is not a whole .npy file of numbers: {error}") from error
+    inputs = [_file(one, "npy", len(table)) for one, table in zip(arrays, tables, strict=True)]
     if len(tables) == 1:
-        return Vectors(tables[0], None)
+        return Vectors(tables[0], None, inputs)
     shapes = {table.shape[1:] for table in tables}
     if len(shapes) > 1:
-        told = ", ".join(f"{one.name} {table.shape}" for one, table in zip(arrays, tables, strict=True))
-        raise InputError(f"the arrays are of different widths: {told}")
-    return Vectors(_joined(tables, room, spill), None)
+        widths = ", ".join(f"{one.name} {table.shape}" for one, table in zip(arrays, tables, strict=True))
+        raise InputError(f"the arrays have different widths: {widths}")
+    return Vectors(_joined(tables, room, spill), None, inputs)
 
 
-def _opened(one: Found, column: str, id: str | None) -> _Part:
+def _opened(one: Found, column: str, id: str | None) -> _VectorSource:
     """Open a file of rows."""
     wanted = [column] if id is None else [column, id]
     try:
@@ -206,17 +221,17 @@ def _opened(one: Found, column: str, id: str | None) -> _Part:
             import pyarrow.parquet as pq
 
             file = pq.ParquetFile(one.path, memory_map=True)
-            return _Part(
+            return _VectorSource(
                 one.name, file.schema_arrow, file.metadata.num_rows, lambda: file.iter_batches(BATCH, columns=wanted)
             )
         if one.format == "arrow":
             import pyarrow.feather as feather
 
             table = feather.read_table(one.path, memory_map=True)
-            return _Part(one.name, table.schema, table.num_rows, lambda: iter(table.to_batches(BATCH)))
+            return _VectorSource(one.name, table.schema, table.num_rows, lambda: iter(table.to_batches(BATCH)))
         if one.format == "jsonl":
             table = _json_lines(one, wanted)
-            return _Part(one.name, table.schema, table.num_rows, lambda: iter(table.to_batches(BATCH)))
+            return _VectorSource(one.name, table.schema, table.num_rows, lambda: iter(table.to_batches(BATCH)))
     except (pa.ArrowException, OSError) as error:
         raise FormatError(f"{one.name}: cannot be read: {error}") from error
     raise FormatError(f"{one.name}: vectors are read from .npy, Parquet, Arrow and JSON lines files")
@@ -263,7 +278,14 @@ def _as_table(source: Any, column: str) -> pa.Table | None:
     return None
 
 
-def _gathered(parts: list[_Part], column: str, id: str | None, room: int, spill: Path | None) -> Vectors:
+def _gathered(
+    parts: list[_VectorSource],
+    inputs: list[dict[str, Any]],
+    column: str,
+    id: str | None,
+    room: int,
+    spill: Path | None,
+) -> Vectors:
     """Copy the columns of all parts into one table."""
     out: NDArray[Any] | None = None
     ids = []
@@ -296,17 +318,17 @@ def _gathered(parts: list[_Part], column: str, id: str | None, room: int, spill:
     named = None
     if id is not None:
         named = _names(ids, id, parts[0].name)
-    return Vectors(np.zeros((0, 1), np.float32) if out is None else out, named)
+    return Vectors(np.zeros((0, 1), np.float32) if out is None else out, named, inputs)
 
 
 def _names(ids: list[Any], column: str, where: str) -> Any:
-    """Return the ids of all batches as one array of different values."""
+    """Return the ids of all batches as one array; raise if two are equal."""
     kinds = {one.type.value_type if pa.types.is_dictionary(one.type) else one.type for one in ids}
     if any(pa.types.is_nested(kind) for kind in kinds):
         raise ColumnError(f"{where}: the id column '{column}' is {kinds.pop()}; numbers, strings or times are needed")
     if len(kinds) > 1:
-        told = ", ".join(sorted(map(str, kinds)))
-        raise InputError(f"the id column '{column}' is of different types in different files: {told}")
+        types = ", ".join(sorted(map(str, kinds)))
+        raise InputError(f"the id column '{column}' has different types in different files: {types}")
     named = pa.concat_arrays([one.cast(next(iter(kinds))) for one in ids]) if ids else pa.array([], pa.string())
     if named.null_count:
         row = int(np.argmax(np.asarray(named.is_null())))
@@ -320,7 +342,7 @@ def _numbers(array: Any, where: str, first: int, column: str) -> NDArray[Any]:
     kind = array.type
     if array.null_count:
         row = first + int(np.argmax(np.asarray(array.is_null())))
-        raise InputError(f"{where}: row {row} (counted from 0): the vector is null; leave it out")
+        raise InputError(f"{where}: row {row} (counted from 0): the vector is null; remove it")
     if pa.types.is_fixed_size_binary(kind):
         data = np.frombuffer(array.buffers()[1], np.uint8)
         return data.reshape(-1, kind.byte_width)[array.offset : array.offset + len(array)]

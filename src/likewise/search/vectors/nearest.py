@@ -1,39 +1,47 @@
-"""The nearest neighbours of every vector: pairs within a well-chosen distance, and all vectors for what is left over.
+"""The nearest neighbours of every vector: pairs within a suitable distance, and all vectors for the rest.
 
-A sample tells how far the k-th neighbour is for most vectors. Tables find the pairs within that distance; a vector with
-fewer than k of them is compared with all others. Where tables would cost more, all are compared with all.
+A sample shows how far the k-th neighbour of most vectors is. Tables find the pairs within that distance; a vector with
+fewer than k of them is compared with all others. Where tables would cost more, all vectors are compared.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints
 from likewise.base.copies import Groups
 from likewise.base.parallel import in_order
 from likewise.base.random import uniform
-from likewise.base.runlog import RunLog
-from likewise.search.candidates import best_first
+from likewise.base.runlog import RunLog, Tick
 from likewise.search.expand import nearest_rows
-from likewise.search.vectors.pairs import PAIR_BYTES, SMALL, VectorAim, taken
+from likewise.search.scored import ScoredPairs, Scores, best_first, concatenated, no_pairs
+from likewise.search.vectors.pairs import (
+    ALL_CHEAPER,
+    NO_TABLES,
+    NOTHING,
+    OVERRUN,
+    PAIR_BYTES,
+    QUICK,
+    SMALL,
+    TABLES_CHEAPER,
+    VectorAim,
+    taken,
+)
 from likewise.search.vectors.plan import Plan, cost_of_all, plan, spread
 from likewise.search.vectors.spaces import Bits, Space
-from likewise.search.vectors.tables import Most, Overrun, by_tables
+from likewise.search.vectors.tables import Overrun, PairLimit, by_tables
 
-Floats = NDArray[np.float64]
 ASKED = 256
+"""Vectors whose neighbours are found exactly to learn how far the k-th neighbour is."""
 SHARES = (0.5, 0.8, 0.95, 0.99)
-"""Parts of the vectors whose neighbours may be left to the tables."""
+"""Fractions of the vectors whose neighbours the tables may be planned for."""
 SPARE = 8
+"""Vectors beyond k that are looked at exactly, since scores are rounded."""
 HIGH, WIDE, FEW = 256, 8192, 512
+"""Rows and columns of a block of scores, and columns that give a first bound on the k-th best."""
 
 
-def neighbours(
-    space: Space, split: int, across: bool, k: int, aim: VectorAim, log: RunLog
-) -> tuple[Ints, Ints, Floats]:
+def neighbours(space: Space, split: int, across: bool, k: int, aim: VectorAim, log: RunLog) -> ScoredPairs:
     """Return for every row (below `split`, if across) its k nearest others (from `split` on), nearest first."""
     with log.stage("look", len(space)):
         groups = Groups.by_digest(space.look(aim.threads, split))
@@ -41,9 +49,9 @@ def neighbours(
     here = int(np.searchsorted(groups.first, split)) if across else 0
     single = len(groups) == len(space)
     one_each = space if single else space.chosen(groups.first, *aim.room)
-    nothing = np.zeros(0, np.int64)
+    log.method = taken(aim, "exact", NOTHING)
     if not len(groups) or (across and not 0 < here < len(groups)):
-        return nothing, nothing, np.zeros(0)
+        return no_pairs()
     left, right, distance = _of_different(one_each, here, across, k, aim, log)
     if single:
         return left, right, distance
@@ -51,21 +59,20 @@ def neighbours(
     return left, right, 0 - closeness
 
 
-def _of_different(
-    space: Space, split: int, across: bool, k: int, aim: VectorAim, log: RunLog
-) -> tuple[Ints, Ints, Floats]:
-    """Find the neighbours of vectors that are all different."""
+def _of_different(space: Space, split: int, across: bool, k: int, aim: VectorAim, log: RunLog) -> ScoredPairs:
+    """Find the neighbours of different vectors."""
     n = len(space)
     rows = np.arange(split if across else n)
-    chosen = None
+    chosen, why = None, QUICK
     if aim.method != "exact" and (aim.method == "lsh" or n > SMALL):
         with log.stage("plan"):
             chosen, within = _planned(space, split, across, k, aim)
-    parts: list[tuple[Ints, Ints, Floats]] = []
+        why = ALL_CHEAPER if aim.method == "auto" else NO_TABLES
+    parts: list[ScoredPairs] = []
     if chosen is not None:
         every = len(rows) * (n - split)
         allowed = cost_of_all(space, every) if aim.method == "auto" else float("inf")
-        most = Most(aim.memory // PAIR_BYTES, space, within)
+        most = PairLimit(aim.memory // PAIR_BYTES, space, within)
         try:
             with log.stage("meet", len(chosen.tables)) as tick:
                 found = by_tables(space, chosen, within, split, aim.threads, allowed, most, aim.room, tick)
@@ -77,23 +84,23 @@ def _of_different(
             kept = enough[left]
             parts.append((left[kept], right[kept], distance[kept]))
             rows = rows[~enough]
-            log.method = taken(aim, "lsh")
+            log.method = taken(aim, "lsh", TABLES_CHEAPER)
             log.details["tables"] = {"plan": str(chosen), "within": within, "recall": round(chosen.recall, 6)}
             log.counts |= {"compared": found.compared, "left_over": len(rows)}
         except Overrun:
-            chosen = None
+            chosen, why = None, OVERRUN
     if chosen is None:
-        log.method = taken(aim, "exact")
+        log.method = taken(aim, "exact", why)
     if len(rows):
         with log.stage("compare", len(rows)) as tick:
             parts.append(against_all(space, rows, split, k, aim.threads, tick))
-    left, right, distance = (np.concatenate(column) for column in zip(*parts, strict=True))
+    left, right, distance = concatenated(parts)
     left, right, closeness = best_first(left, right, -distance, k)
     return left, right, -closeness
 
 
 def _planned(space: Space, split: int, across: bool, k: int, aim: VectorAim) -> tuple[Plan | None, float]:
-    """Return the cheapest plan and its distance; None if comparing all vectors is cheaper."""
+    """Return the cheapest plan and its distance, or None if comparing all vectors is cheaper."""
     every = np.arange(split if across else len(space))
     some = np.sort(every[np.argsort(uniform(aim.seed, 8, 1, len(every))[0], kind="stable")[:ASKED]])
     left, _, distance = against_all(space, some, split, k, aim.threads, lambda done: None)
@@ -109,19 +116,18 @@ def _planned(space: Space, split: int, across: bool, k: int, aim: VectorAim) -> 
     return best, best_within
 
 
-def against_all(space: Space, rows: Ints, split: int, k: int, threads: int, tick: Any) -> tuple[Ints, Ints, Floats]:
-    """Compare rows with all vectors from `split` on, but not with themselves; return the k nearest of each, and ties.
+def against_all(space: Space, rows: Ints, split: int, k: int, threads: int, tick: Tick) -> ScoredPairs:
+    """Compare rows with all vectors from `split` on except themselves; return the k nearest of each, ties by row.
 
-    Blocks are compared by quick scores, and a few more than k are looked at exactly. Where rounding could have hidden a
-    nearer one, all whose scores are near enough are looked at.
+    Blocks are compared by fast scores, and the distances of a few more than k are computed exactly. Where rounding
+    could have hidden a nearer vector, the distances of all with scores close enough are computed.
     """
     n = len(space)
-    nothing = np.zeros(0, np.int64)
     if not len(rows) or n == split:
-        return nothing, nothing, np.zeros(0)
+        return no_pairs()
     wanted = min(k + SPARE, n - split)
 
-    def work(start: int) -> tuple[Ints, Ints, Floats]:
+    def work(start: int) -> ScoredPairs:
         some = rows[start : start + HIGH]
         mine = space.part(some)
         best = np.full((len(some), wanted), np.inf)
@@ -131,7 +137,7 @@ def against_all(space: Space, rows: Ints, split: int, k: int, threads: int, tick
             scores = space.scores(mine, space.part(slice(first, last)))
             own = np.flatnonzero((some >= first) & (some < last))
             bound = best[:, -1]
-            if first == split and last - first > wanted:  # what is not among the best of these few is of no interest
+            if first == split and last - first > wanted:  # a bound from a few columns rules most others out
                 few = scores[:, : max(FEW, 2 * wanted)]
                 bound = np.partition(few, wanted, axis=1)[:, wanted].astype(np.float64)
             place, column = np.divmod(np.flatnonzero((scores <= bound[:, None]).ravel()), last - first)
@@ -152,30 +158,23 @@ def against_all(space: Space, rows: Ints, split: int, k: int, threads: int, tick
         if doubtful.any():
             sure = ~np.isin(found[0], some[doubtful])
             again = _settled(space, some[doubtful], best[doubtful, k - 1] + 2 * space.error(), split, k)
-            found = _together(tuple(column[sure] for column in found), again)
+            found = concatenated([(found[0][sure], found[1][sure], found[2][sure]), again])
         tick(len(some))
         left, right, closeness = found
         return left, right, -closeness
 
-    results = list(in_order(work, range(0, len(rows), HIGH), threads))
-    left, right, distance = (np.concatenate(column) for column in zip(*results, strict=True))
-    return left, right, distance
+    return concatenated(list(in_order(work, range(0, len(rows), HIGH), threads)))
 
 
-def _settled(space: Space, rows: Ints, bounds: Floats, split: int, k: int) -> tuple[Ints, Ints, Floats]:
-    """Return the k nearest of rows, and how close they are, of all vectors whose scores are within these bounds."""
+def _settled(space: Space, rows: Ints, bounds: Scores, split: int, k: int) -> ScoredPairs:
+    """Return the k nearest of rows, with negated distances, among all vectors whose scores are within these bounds."""
     mine = space.part(rows)
-    found = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    found = no_pairs()
     for first in range(split, len(space), WIDE):
         scores = space.scores(mine, space.part(slice(first, first + WIDE)))
         place, column = np.divmod(np.flatnonzero((scores <= bounds[:, None]).ravel()), scores.shape[1])
         left, right = rows[place], column + first
         left, right = left[left != right], right[left != right]
-        left, right, closeness = _together(found, (left, right, -space.distances(left, right)))
+        left, right, closeness = concatenated([found, (left, right, -space.distances(left, right))])
         found = best_first(left, right, closeness, k)
     return found
-
-
-def _together(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Ints, Ints, Floats]:
-    left, right, closeness = (np.concatenate(columns) for columns in zip(a, b, strict=True))
-    return left, right, closeness

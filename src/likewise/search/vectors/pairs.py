@@ -1,31 +1,37 @@
-"""All pairs of vectors within a distance: read, collapse copies, plan, meet, verify."""
+"""All pairs of vectors within a distance: copies are collapsed, tables planned, and pairs verified."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from likewise.base.arrays import Ints
 from likewise.base.copies import Groups
 from likewise.base.runlog import RunLog
 from likewise.errors import InputError, ParameterError
-from likewise.search.expand import nearest_rows
-from likewise.search.matches import Matches, listed_pairs
+from likewise.search.expand import listed_pairs, nearest_rows
+from likewise.search.matches import VerifiedPairs
+from likewise.search.scored import ScoredPairs, no_pairs
 from likewise.search.vectors.plan import Plan, cost_of_all, plan, spread
 from likewise.search.vectors.spaces import Space
-from likewise.search.vectors.tables import Found, Most, Overrun, all_pairs, by_tables
+from likewise.search.vectors.tables import Overrun, PairLimit, VectorPairs, all_pairs, by_tables
 
 PAIR_BYTES = 64
+"""Bytes that a pair takes until it is in the result."""
 SMALL = 3000
-"""Up to so many vectors all pairs are compared: that takes less time than to think about it."""
+"""Up to this many vectors all pairs are compared: that takes less time than planning tables."""
+QUICK = f"at most {SMALL:,} vectors: comparing all pairs is quick"
+NOTHING = "nothing to compare"
+TABLES_CHEAPER = "predicted to be cheaper than comparing all pairs"
+ALL_CHEAPER = "predicted to be cheaper than tables"
+OVERRUN = "too many vectors share buckets: comparing all pairs is cheaper than going on with tables"
+NO_TABLES = "no tables of moderate size find these pairs"
 
 
 @dataclass(frozen=True)
 class VectorAim:
-    """What is sought in a space, and what it may take."""
+    """What to look for in a space, and with which means; `within` is not used by nearest neighbours."""
 
     within: float
     recall: float
@@ -37,24 +43,22 @@ class VectorAim:
 
     @property
     def room(self) -> tuple[int, Path | None]:
-        """How much the bits of vectors may take in memory, and where to put them if they are more."""
+        """The memory for the bits of vectors, in bytes, and the folder for more of them."""
         return self.memory // 4, self.spill
 
 
-def joined(
-    space: Space, split: int, across: bool, aim: VectorAim, log: RunLog, k: int | None = None
-) -> tuple[Ints, Ints, Any]:
-    """Return the pairs of rows within the distance, left < right, sorted, and their distances.
+def joined(space: Space, split: int, across: bool, aim: VectorAim, log: RunLog, k: int | None = None) -> ScoredPairs:
+    """Return the pairs of rows within the distance, left < right, sorted, and their distances; with k, the k nearest.
 
-    Copies of a vector are looked for once; of pairs of two collections, one row is from each.
+    Copies of a vector are searched once. `across`: one row of a pair is below `split`, and the other is not.
     """
     if len(space) >= 1 << 31:
         raise InputError(f"{len(space):,} vectors are more than one run can pair; split the input")
     with log.stage("look", len(space)):
         groups = Groups.by_digest(space.look(aim.threads, split))
     log.counts.update({"items": len(space), "different": len(groups)})
-    nothing = np.zeros(0, np.int64)
-    found = Found(nothing, nothing, np.zeros(0), 0)
+    found = VectorPairs(*no_pairs(), 0)
+    log.method = taken(aim, "exact", NOTHING)
     here = int(np.searchsorted(groups.first, split)) if across else 0
     if len(groups) > 1 and (not across or 0 < here < len(groups)):
         one_each = space if len(groups) == len(space) else space.chosen(groups.first, *aim.room)
@@ -64,43 +68,43 @@ def joined(
             groups, found.left, found.right, -found.distance, k, here, across, same=0.0, both=not across
         )
         return left, right, 0 - closeness
-    matches = Matches(groups, groups.of, found.left, found.right, found.distance)
+    matches = VerifiedPairs(groups, groups.of, found.left, found.right, found.distance)
     left, right, distance, abridged = listed_pairs(matches, within=not across, same=0.0)
     if abridged:
         log.details["abridged"] = abridged
     return left, right, distance
 
 
-def taken(aim: VectorAim, method: str) -> dict[str, str]:
-    """Return the method that was asked for, the one taken, and why."""
-    why = "predicted to be cheaper" if aim.method == "auto" else "requested"
-    return {"asked": aim.method, "taken": method, "why": why}
+def taken(aim: VectorAim, method: str, why: str) -> dict[str, str]:
+    """Return the method that was requested, the one taken, and why, for run.json."""
+    return {"asked": aim.method, "taken": method, "why": "requested" if aim.method == method else why}
 
 
-def found_pairs(space: Space, split: int, aim: VectorAim, log: RunLog) -> Found:
-    """Find the pairs of different vectors, in the way that is predicted to be cheaper."""
+def found_pairs(space: Space, split: int, aim: VectorAim, log: RunLog) -> VectorPairs:
+    """Find the pairs of different vectors, by the method requested or predicted to be cheaper."""
     chosen, allowed = planned(space, split, aim, log)
+    why = NO_TABLES if aim.method == "lsh" else QUICK if len(space) <= SMALL else ALL_CHEAPER
     if chosen is not None:
-        most = Most(aim.memory // PAIR_BYTES, space, aim.within)
+        most = PairLimit(aim.memory // PAIR_BYTES, space, aim.within)
         try:
             with log.stage("meet", len(chosen.tables)) as tick:
                 found = by_tables(space, chosen, aim.within, split, aim.threads, allowed, most, aim.room, tick)
-            log.method = taken(aim, "lsh")
+            log.method = taken(aim, "lsh", TABLES_CHEAPER)
             log.details["tables"] = {"plan": str(chosen), "recall": round(chosen.recall, 6)}
             log.counts["compared"] = found.compared
             return found
         except Overrun:
-            log.notes.append("so many vectors share buckets that all pairs were compared instead")
-    most = Most(aim.memory // PAIR_BYTES, space, aim.within)
+            why = OVERRUN
+    most = PairLimit(aim.memory // PAIR_BYTES, space, aim.within)
     with log.stage("compare") as tick:
         found = all_pairs(space, aim.within, split, aim.threads, most, tick)
-    log.method = taken(aim, "exact")
+    log.method = taken(aim, "exact", why)
     log.counts["compared"] = found.compared
     return found
 
 
 def planned(space: Space, split: int, aim: VectorAim, log: RunLog) -> tuple[Plan | None, float]:
-    """Return the plan, None to compare all pairs, and how many nanoseconds it may take."""
+    """Return the plan, or None to compare all pairs, and the nanoseconds it may take."""
     n = len(space)
     every = split * (n - split) if split else n * (n - 1) // 2
     cost = cost_of_all(space, every)
@@ -112,6 +116,6 @@ def planned(space: Space, split: int, aim: VectorAim, log: RunLog) -> tuple[Plan
     if chosen is None and aim.method == "lsh" and aim.within > 0:
         raise ParameterError(
             f"no tables of moderate size find pairs within {aim.within:g} ({space.measure}) with recall {aim.recall:g};"
-            " method='exact' compares all pairs"
+            " use method='exact', which compares all pairs"
         )
     return chosen, cost if aim.method == "auto" else float("inf")

@@ -1,7 +1,8 @@
-"""How many bits, in which groups, in how many tables: the cheapest plan that keeps the recall asked for (P2).
+"""How many bits, in which groups, in how many tables: the cheapest plan that keeps the requested recall.
 
-Two vectors agree in a group of g bits with a probability q that is known. Of m groups they agree in a binomial number,
-and meet in one of the tables, one for every t of the groups, if they agree in at least t. So few bits make many tables.
+Two vectors agree in a group of g bits with a known probability q. The number of the m groups in which they agree is
+binomial, and there is a table for every t of the groups: they share a bucket if they agree in at least t groups. So a
+few bits make many tables.
 """
 
 from __future__ import annotations
@@ -15,38 +16,55 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints
 from likewise.base.random import uniform
-from likewise.search.vectors.sketch import Samples, Sketcher, sketchers
+from likewise.search.vectors.sketch import SampledBits, Sketcher, sketchers
 from likewise.search.vectors.spaces import Bits, Space
 
 Floats = NDArray[np.float64]
 
-# Nanoseconds on one core, measured by benchmarks/vectors.py --constants; only their ratios matter.
-PRODUCT = 0.06  # one product of a matrix product
-PACK = 0.5  # one bit
-TABLE = 32.0  # one vector in one table
-COMPARE = 9.0  # one pair that meets, and for every word of its bits
+# Nanoseconds on one core, measured by benchmarks/vector_costs.py; only their ratios matter.
+PRODUCT = 0.06
+"""One multiplication and addition of a matrix product."""
+PACK = 0.5
+"""One bit."""
+TABLE = 32.0
+"""One vector in one table."""
+COMPARE = 9.0
+"""One pair that shares a bucket."""
 LOOK = 4.5
-GROUP = 2.5  # one group of a pair, to see whether it met before
-VERIFY = 290.0  # one pair by its vectors, and for every component
+"""One word of the bits of such a pair."""
+GROUP = 2.5
+"""One group of a pair, to see whether an earlier table had it."""
+VERIFY = 290.0
+"""One pair, by its vectors."""
 COMPONENT = 4.7
-SCORE = 0.6  # one pair of a block, beside the product
-SUM = 0.75  # one component of a pair of a block that is no product
-WORD = 0.45  # one word of a pair of bits
+"""One component of a verified pair."""
+SCORE = 0.6
+"""One pair of a block, beside the product."""
+SUM = 0.75
+"""One component of a pair of a block, where that is no matrix product."""
+WORD = 0.45
+"""One word of a pair of bits."""
 
 SAMPLE = 1500
+"""Vectors whose distances are measured: a million pairs."""
 SAMPLE_COST = 1e8
+"""Nanoseconds to spend on the sample where distances are slow to compute."""
 BINS = 256
+"""Bins of the histogram of distances."""
 MOST_BITS = 4096
 MOST_TABLES = 4000
+"""Limits of a plan; beyond them comparing all pairs is cheaper."""
 TOGETHER = (1, 2, 3)
+"""Numbers of groups in the key of a table to choose from."""
 LOOKED = (1, 2, 4, 8)
+"""Numbers of words to choose from that are compared before a pair is verified."""
 
 Sieve = tuple[int, Floats]
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How far apart the pairs of a collection are: distances, and how many pairs are about that far apart."""
+    """The distribution of distances in a collection: distances, and the number of pairs at about each."""
 
     distances: Floats
     pairs: Floats
@@ -54,9 +72,9 @@ class Spread:
 
 @dataclass(frozen=True)
 class Plan:
-    """Groups of bits, and how many of them a table takes; of a pair that meets, some words are looked at first.
+    """Groups of bits, and how many of them make the key of a table.
 
-    In those at most so many bits may differ.
+    Of a pair that shares a bucket, `looked` words are compared first; at most `most` of their bits may differ.
     """
 
     sketcher: Sketcher | None
@@ -89,8 +107,8 @@ class Plan:
 def spread(space: Space, within: float, split: int, seed: int) -> Spread:
     """Measure distances on a sample of vectors, and scale the counts up.
 
-    What the sample was too small to see may be anywhere between the distance sought and the nearest pair it saw: one
-    more pair is spread there.
+    Pairs that the sample was too small to show may lie anywhere between `within` and its closest pair: one more pair is
+    spread over that range.
     """
     n = len(space)
     size = SAMPLE if space.products else min(SAMPLE, max(200, int(math.sqrt(SAMPLE_COST / cost_of_all(space, 1)))))
@@ -113,14 +131,14 @@ def spread(space: Space, within: float, split: int, seed: int) -> Spread:
 
 
 def cost_of_all(space: Space, pairs: float) -> float:
-    """Return the work of comparing all pairs, in nanoseconds on one core."""
+    """Return the cost of comparing this many pairs block by block, in nanoseconds on one core."""
     if space.products:
         return pairs * (PRODUCT * space.dimensions * (1 if space.measure == "angle" else 2) + SCORE)
     return pairs * (SUM * space.dimensions if not isinstance(space, Bits) else WORD * space.dimensions / 64 + SCORE)
 
 
 def plan(space: Space, within: float, recall: float, known: Spread, seed: int, forced: bool = False) -> Plan | None:
-    """Return the cheapest plan; None if comparing all pairs is cheaper (unless `forced`), or if there is none."""
+    """Return the cheapest plan, or None if there is none or (unless `forced`) comparing all pairs is cheaper."""
     best: Plan | None = None
     least = math.inf if forced else cost_of_all(space, float(known.pairs.sum()))
     found = [one for way in sketchers(space, within, seed) for one in _plans(way, within, recall, known)]
@@ -141,7 +159,7 @@ def _plans(way: Sketcher, within: float, recall: float, known: Spread) -> list[P
     sieves: dict[int, Sieve] = {}
     here, single = np.array([within]), way.agree(known.distances)
     for together in TOGETHER:
-        for bits in range(1, min(way.space.dimensions if isinstance(way, Samples) else 64, 64 // together) + 1):
+        for bits in range(1, min(way.space.dimensions if isinstance(way, SampledBits) else 64, 64 // together) + 1):
             q = float(way.group(here, way.agree(here), bits)[0])
             groups = _fewest(q, together, recall + loss, MOST_BITS // bits)
             if groups is None or math.comb(groups, together) > MOST_TABLES:
@@ -167,7 +185,7 @@ def _plans(way: Sketcher, within: float, recall: float, known: Spread) -> list[P
 
 
 def _blocks(space: Bits, within: float, known: Spread) -> list[Plan]:
-    """Return plans that miss nothing: d bits that differ leave t of d + t blocks alone."""
+    """Return plans that miss nothing: of d + t blocks, d differing bits leave at least t unchanged."""
     found = []
     for together in TOGETHER:
         groups = int(within) + together
@@ -175,7 +193,7 @@ def _blocks(space: Bits, within: float, known: Spread) -> list[Plan]:
         if tables > MOST_TABLES or groups > space.dimensions or together * -(-space.dimensions // groups) > 64:
             continue
         bits = together * space.dimensions // groups
-        meet = Samples(space, 0).group(known.distances, known.distances, bits) * tables
+        meet = SampledBits(space, 0).group(known.distances, known.distances, bits) * tables
         looked = -(-space.dimensions // 64)
         cost = len(space) * tables * TABLE + (COMPARE + LOOK * looked) * float(known.pairs @ meet)
         found.append(Plan(None, 0, groups, together, 0, looked, int(within), 1.0, cost))
@@ -183,7 +201,7 @@ def _blocks(space: Bits, within: float, known: Spread) -> list[Plan]:
 
 
 def _fewest(q: float, together: int, recall: float, most: int) -> int | None:
-    """Return the fewest groups of which at least `together` agree with this probability; None if more than `most`."""
+    """Return the least number of groups of which at least `together` agree with probability `recall`, up to `most`."""
     if most < together or 1 - _fewer(q, together, most) < recall:
         return None
     low, high = together, most
@@ -217,7 +235,7 @@ def _tail(bits: int, p: float) -> Floats:
 
 
 def _sieve(way: Sketcher, looked: int, within: float, differ: float | None, loss: float, distances: Floats) -> Sieve:
-    """Return how many bits of so many words may differ, and about how likely no more do at these distances."""
+    """Return how many bits of `looked` words may differ, and the approximate probability of that at these distances."""
     if differ is None:
         return int(within), (distances <= within).astype(float)
     bits = 64 * looked

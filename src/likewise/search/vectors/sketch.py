@@ -1,6 +1,6 @@
-"""Vectors to bits: the nearer two vectors are, the more of their bits agree, with a probability that is known.
+"""Vectors to bits: the closer two vectors are, the more likely their bits agree, with a known probability.
 
-Bits come in groups; two vectors meet in a table if they agree in all bits of its groups.
+Bits come in groups; two vectors share a bucket of a table if they agree in all bits of its groups.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from likewise.kernels.vector_tables import pack_chosen, pack_parities, pack_sign
 from likewise.search.vectors.spaces import ROWS, Angle, Bits, Euclid, Space
 
 Floats = NDArray[np.float64]
-Words = NDArray[np.uint64]
+BitWords = NDArray[np.uint64]
 STRIPES = (1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0)
-"""Widths of stripes that are considered, as multiples of the distance sought."""
+"""Widths of stripes to choose from, as multiples of `within`."""
 FINE = 500.0
-"""Numbers of stripes up to which single precision tells which one a point is in."""
+"""Number of stripes up to which single precision determines the stripe of a point."""
 
 
 class Sketcher(ABC):
-    """A way to make bits of the vectors of a space."""
+    """Turns the vectors of a space into bits."""
 
     def __init__(self, space: Space) -> None:
         self.space = space
@@ -37,33 +37,33 @@ class Sketcher(ABC):
         """Return the probability that vectors at distance d agree in a bit."""
 
     def group(self, d: Floats, agree: Floats, bits: int) -> Floats:
-        """Return the probability that they agree in a whole group of bits, if in one they do with this probability."""
+        """Return the probability that they agree in a group of bits, from the probability `agree` of one bit."""
         return np.asarray(agree**bits)
 
     @abstractmethod
-    def fill(self, groups: int, bits: int, out: Words, threads: int) -> None:
-        """Write words of 64 bits for every vector; the first bits are the groups, one after the other."""
+    def fill(self, groups: int, bits: int, out: BitWords, threads: int) -> None:
+        """Write 64-bit words for every vector; the groups are the first bits, one after the other."""
 
     def differ(self, d: float) -> float | None:
-        """Return the probability that a bit differs at distance d; None if the bits given are compared themselves."""
+        """Return the probability that a bit differs at distance d; None if the input is bits, which are compared."""
         return 1 - float(self.agree(np.array([d]))[0])
 
 
 class _Projected(Sketcher):
-    """Bits from the lengths of vectors along random directions."""
+    """Bits from the projections of vectors on random directions."""
 
     wide = False
 
     @abstractmethod
     def _directions(self, n: int) -> tuple[Floats, Floats]:
-        """Return n directions, and what is added to the lengths along them."""
+        """Return n directions, and the offsets added to the projections."""
 
     @abstractmethod
-    def _pack(self, lengths: NDArray[Any], words: Words) -> None:
-        """Turn lengths into bits."""
+    def _pack(self, lengths: NDArray[Any], words: BitWords) -> None:
+        """Turn projections into bits."""
 
-    def fill(self, groups: int, bits: int, out: Words, threads: int) -> None:
-        """Write the bits, by products of matrices."""
+    def fill(self, groups: int, bits: int, out: BitWords, threads: int) -> None:
+        """Write the bits, by matrix products."""
         kind: Any = np.float64 if self.wide else np.float32
         directions, added = self._directions(64 * out.shape[1])
         across, added = np.ascontiguousarray(directions.T, kind), added.astype(kind)
@@ -78,7 +78,7 @@ class _Projected(Sketcher):
 
 
 class Signs(_Projected):
-    """On which side of random hyperplanes vectors lie."""
+    """The side of each of many random hyperplanes that a vector lies on."""
 
     def __init__(self, space: Space, seed: int) -> None:
         super().__init__(space)
@@ -91,12 +91,12 @@ class Signs(_Projected):
     def _directions(self, n: int) -> tuple[Floats, Floats]:
         return self.family.directions(n, self.space.dimensions), np.zeros(n)
 
-    def _pack(self, lengths: NDArray[Any], words: Words) -> None:
+    def _pack(self, lengths: NDArray[Any], words: BitWords) -> None:
         pack_signs(lengths, words)
 
 
 class Parities(_Projected):
-    """In an odd or an even stripe of each of many random lines."""
+    """Whether a point lies in an odd or an even stripe of each of many random lines."""
 
     def __init__(self, space: Space, width: float, seed: int) -> None:
         super().__init__(space)
@@ -104,18 +104,18 @@ class Parities(_Projected):
         self.wide = self.family.unit == "L1" or space.largest * space.dimensions**0.5 > FINE * width
 
     def agree(self, d: Floats) -> Floats:
-        """Return the series of `Stripes`."""
+        """Return the collision probability of `Stripes`."""
         return np.asarray(self.family.collision(d))
 
     def _directions(self, n: int) -> tuple[Floats, Floats]:
         return self.family.directions(n, self.space.dimensions) / self.family.a, self.family.begins(n)
 
-    def _pack(self, lengths: NDArray[Any], words: Words) -> None:
+    def _pack(self, lengths: NDArray[Any], words: BitWords) -> None:
         pack_parities(lengths, words)
 
 
-class Samples(Sketcher):
-    """Some of the bits given: in every group different ones, chosen at random."""
+class SampledBits(Sketcher):
+    """Some of the input bits, without repetition within a group, chosen at random."""
 
     def __init__(self, space: Bits, seed: int) -> None:
         super().__init__(space)
@@ -127,7 +127,7 @@ class Samples(Sketcher):
         return np.asarray(1 - d / self.space.dimensions)
 
     def group(self, d: Floats, agree: Floats, bits: int) -> Floats:
-        """Return the probability that none of `bits` different places, of all there are, is one of d."""
+        """Return the probability that none of `bits` different places, of all places, is one of d."""
         if self._known[0] is not d:
             width = self.space.dimensions
             left = np.arange(min(64, width))[:, None]
@@ -139,7 +139,7 @@ class Samples(Sketcher):
     def differ(self, d: float) -> None:
         """Return None."""
 
-    def fill(self, groups: int, bits: int, out: Words, threads: int) -> None:
+    def fill(self, groups: int, bits: int, out: BitWords, threads: int) -> None:
         """Write the chosen bits."""
         order = np.argsort(uniform(self.seed, 6, groups, self.space.dimensions), axis=1, kind="stable")
         places = order[:, :bits].ravel().astype(np.int64)
@@ -152,9 +152,9 @@ class Samples(Sketcher):
 
 
 def sketchers(space: Space, within: float, seed: int) -> list[Sketcher]:
-    """Return the ways to make bits for pairs within a distance."""
+    """Return the sketchers to choose from for pairs within a distance."""
     if isinstance(space, Angle):
         return [Signs(space, seed)]
     if isinstance(space, Bits):
-        return [Samples(space, seed)]
+        return [SampledBits(space, seed)]
     return [Parities(space, width * within, seed) for width in STRIPES] if within > 0 else []

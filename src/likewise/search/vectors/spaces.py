@@ -1,4 +1,4 @@
-"""Vectors with a distance: exact for a pair of them, quick and nearly exact for blocks of them."""
+"""Vectors with a distance: exact for pairs, fast and nearly exact for blocks."""
 
 from __future__ import annotations
 
@@ -11,26 +11,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.base.parallel import in_order
-from likewise.errors import InputError, ParameterError
+from likewise.errors import InputError
 from likewise.kernels.vector_tables import bits_apart, digest_rows, sums_apart
 from likewise.measures import batch
 
 Floats = NDArray[np.float64]
 HUGE = 1e100
+"""The largest component for L2: its square and sums of such squares stay within double precision."""
+FARTHEST = 1e300
+"""The largest distance that `within` may be, where a measure has no limit of its own."""
 ROWS = 4096
-"""Rows that are read, hashed or compared in one go."""
+"""Rows that are read, hashed or compared at a time."""
 LARGE = 1e12
-"""Up to here squares of components and their sums stay well inside single precision."""
+"""Up to this, squares of components and their sums stay well within single precision."""
 
 
 class Space(ABC):
-    """A table of vectors, one a row, and their distance."""
+    """A table of vectors, one per row, and their distance."""
 
     measure: str
     products = True
-    """Whether a block of distances is a matrix product, and so quick."""
+    """Whether a block of distances is a matrix product, and therefore fast."""
 
     def __init__(self, table: NDArray[Any]) -> None:
         self.table = table
@@ -47,7 +51,7 @@ class Space(ABC):
         return int(self.table.shape[1])
 
     def farthest(self) -> float:
-        """Return the largest distance there is."""
+        """Return the largest possible distance."""
         return math.inf
 
     def chosen(self, rows: Ints, room: int, spill: Path | None) -> Space:
@@ -62,7 +66,7 @@ class Space(ABC):
         return type(self)(table)
 
     def title(self, row: int) -> str:
-        """Name a row as the user counts them."""
+        """Return the name of a row, as the user counts them."""
         here = row < self.split or not self.split
         return self.titles[not here].format(f"{row if here else row - self.split} (counted from 0)")
 
@@ -73,16 +77,16 @@ class Space(ABC):
         return np.ascontiguousarray(rows, np.float64 if wide else np.float32)
 
     def look(self, threads: int, split: int = 0) -> NDArray[np.uint64]:
-        """Read every vector once: raise at the first that cannot be used; return fingerprints of all of them.
+        """Read every vector once; raise at the first that cannot be used, and return fingerprints of all.
 
-        Rows from `split` on have other fingerprints than equal rows before it.
+        Rows from `split` on get other fingerprints than equal rows before it.
         """
         digests = np.empty((len(self), 2), np.uint64)
 
         def work(start: int) -> tuple[float, float]:
             rows = np.ascontiguousarray(self.table[start : start + ROWS])
             if rows.dtype.kind == "f":
-                rows = rows + rows.dtype.type(0)  # -0 and 0 are one number
+                rows = rows + rows.dtype.type(0)  # -0 and 0 are equal
             sizes = self._checked(rows, start)
             size = rows.shape[1] * rows.itemsize
             data = rows.view(np.uint8).reshape(len(rows), size)
@@ -108,7 +112,7 @@ class Space(ABC):
             largest = np.maximum(-rows.min(axis=1).astype(np.float64), rows.max(axis=1))
         if not np.isfinite(largest).all():
             title = self.title(start + int(np.argmin(np.isfinite(rows).all(axis=1))))
-            raise InputError(f"{title} holds a number that is not finite; leave it out or mend it")
+            raise InputError(f"{title} holds a number that is not finite; remove or correct it")
         return float(largest.min()), float(largest.max())
 
     @abstractmethod
@@ -125,7 +129,7 @@ class Space(ABC):
 
     @abstractmethod
     def scores(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-        """Return a number for every row of a and every row of b, that grows with their distance: quick to compute."""
+        """Return for every row of a and every row of b a number that increases with their distance; fast to compute."""
 
     @abstractmethod
     def score(self, distance: float) -> float:
@@ -137,7 +141,7 @@ class Space(ABC):
 
     @abstractmethod
     def error(self) -> float:
-        """Return how far a score may be from the truth, by rounding."""
+        """Return an upper bound on the rounding error of a score."""
 
 
 class Angle(Space):
@@ -150,7 +154,7 @@ class Angle(Space):
         return 180.0
 
     def part(self, place: slice | Ints) -> NDArray[Any]:
-        """Return some vectors, of moderate length."""
+        """Return some vectors, scaled so that their components are moderate."""
         rows = super().part(place)
         if self.largest > LARGE or self.smallest < 1 / LARGE:
             rows = np.ldexp(rows, -np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1])
@@ -160,7 +164,7 @@ class Angle(Space):
         sizes = super()._checked(rows, start)
         if sizes[0] == 0:
             title = self.title(start + int(np.argmin(rows.any(axis=1))))
-            raise InputError(f"{title} is all zeros and has no direction; leave it out")
+            raise InputError(f"{title} is all zeros and has no direction; remove it")
         return sizes
 
     def exact(self, left: NDArray[Any], right: NDArray[Any]) -> Floats:
@@ -168,18 +172,18 @@ class Angle(Space):
         return batch.angle(left, right)
 
     def scores(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-        """Return cosines, negative."""
+        """Return negated cosines."""
         a = (a / np.linalg.norm(a, axis=1, keepdims=True)).astype(np.float32)
         b = (b / np.linalg.norm(b, axis=1, keepdims=True)).astype(np.float32)
         found: NDArray[Any] = a @ -b.T
         return found
 
     def score(self, distance: float) -> float:
-        """Return the cosine, negative."""
+        """Return the negated cosine."""
         return -math.cos(math.radians(distance))
 
     def unscored(self, scores: NDArray[Any]) -> Floats:
-        """Return angles; near 0° and 180° the cosine says little of them."""
+        """Return angles; they are inaccurate near 0° and 180°."""
         return np.degrees(np.arccos(np.clip(-scores.astype(np.float64), -1, 1)))
 
     def error(self) -> float:
@@ -188,7 +192,7 @@ class Angle(Space):
 
 
 class Euclid(Space):
-    """Points compared by the usual distance."""
+    """Points compared by Euclidean distance."""
 
     measure = "l2"
 
@@ -196,7 +200,7 @@ class Euclid(Space):
         sizes = super()._checked(rows, start)
         if sizes[1] > HUGE:
             title = self.title(start + int(np.argmax(np.abs(rows.astype(np.float64)).max(axis=1))))
-            raise InputError(f"{title} holds a number above {HUGE:g}, whose square is out of reach; scale the vectors")
+            raise InputError(f"{title} holds a number above {HUGE:g}, whose square is too large; scale the vectors")
         return sizes
 
     def exact(self, left: NDArray[Any], right: NDArray[Any]) -> Floats:
@@ -225,7 +229,7 @@ class Euclid(Space):
 
 
 class Manhattan(Space):
-    """Points compared by the sum of the differences of their components."""
+    """Points compared by the sum of the absolute differences of their components."""
 
     measure = "l1"
     products = False
@@ -283,11 +287,11 @@ class Bits(Space):
         return 1.0, 1.0
 
     def exact(self, left: NDArray[Any], right: NDArray[Any]) -> Floats:
-        """Return how many bits differ."""
+        """Return the number of bits that differ."""
         return batch.hamming(left, right, packed=True).astype(np.float64)
 
     def scores(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-        """Return how many bits differ."""
+        """Return the number of bits that differ."""
         out = np.empty((len(a), len(b)), np.int32)
         bits_apart(a, b, out)
         return out
@@ -309,27 +313,19 @@ SPACES: dict[str, Any] = {"angle": Angle, "l2": Euclid, "l1": Manhattan, "hammin
 
 
 def check_measure(owner: str, measure: object) -> str:
-    """Raise unless the measure is one of the four."""
-    if measure not in SPACES:
-        raise ParameterError.of(owner, "measure", "'angle', 'l2', 'l1' or 'hamming'", measure)
-    return str(measure)
+    """Return the name of a distance."""
+    return checks.choice(owner, "measure", measure, SPACES)
 
 
 def check_within(owner: str, space: Space, within: object) -> float:
-    """Raise unless the distance is a number from 0 to the largest there is."""
-    far = space.farthest()
-    if (
-        isinstance(within, bool)
-        or not isinstance(within, int | float | np.number)
-        or not 0 <= within <= min(far, 1e300)
-    ):
-        rule = "a number from 0 to 1e300" if far == math.inf else f"a number from 0 to {far:g}"
-        raise ParameterError.of(owner, "within", f"{rule} ({space.measure})", within)
-    return float(within)
+    """Return a distance from 0 to the largest possible one."""
+    far = min(space.farthest(), FARTHEST)
+    rule = f"a number from 0 to {far:g}".replace("e+", "e") + f" ({space.measure})"
+    return checks.number(owner, "within", within, 0, far, rule=rule)
 
 
 def empty_table(shape: tuple[int, ...], kind: Any, room: int, spill: Path | None) -> NDArray[Any]:
-    """Return an empty table: in memory up to so many bytes, else in a file that vanishes with it."""
+    """Return an empty table: in memory up to `room` bytes, else in a temporary file that vanishes with it."""
     size = math.prod(shape) * np.dtype(kind).itemsize
     if size <= room or not size:
         return np.empty(shape, kind)

@@ -1,60 +1,60 @@
-"""Pairs of vectors within a distance: of those that meet in a table, or of all; each is looked at before it counts."""
+"""Pairs of vectors within a distance, among those that share a bucket of a table or among all; each is verified."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints
 from likewise.base.parallel import in_order
+from likewise.base.runlog import Tick
 from likewise.errors import InputError
 from likewise.kernels.vector_tables import fill_buckets, meet, table_keys
+from likewise.search.scored import ScoredPairs, Scores, concatenated
 from likewise.search.vectors.plan import COMPARE, LOOK, Plan
 from likewise.search.vectors.spaces import Space, empty_table
 
-Floats = NDArray[np.float64]
-Tick = Callable[[int], None]
 Room = tuple[int, Path | None]
-"""Bytes that may stay in memory, and where to put what does not."""
+"""Bytes to keep in memory, and the folder for what exceeds them."""
 PAIRS = 1 << 17
+"""Pairs for which a thread has room; the kernel returns when they are full, and is called again."""
 WIDE, HIGH = 4096, 1024
+"""Columns and rows of a block of distances: it fits in a processor's cache."""
 
 
 class Overrun(Exception):
-    """More pairs share a bucket than comparing all of them would be worth."""
+    """So many pairs share buckets that comparing all pairs is cheaper."""
 
 
 @dataclass
-class Found:
-    """Pairs of rows, left < right, sorted, and their distances; and how many were compared."""
+class VectorPairs:
+    """Pairs of rows, left < right, sorted, and their distances; and the number of pairs compared."""
 
     left: Ints
     right: Ints
-    distance: Floats
+    distance: Scores
     compared: int
 
 
-class Most:
-    """How many pairs may be held."""
+class PairLimit:
+    """The number of pairs that fit in memory."""
 
     def __init__(self, most: int, space: Space, within: float) -> None:
         self.left = most
-        self._told = (
-            f"more than {most:,} pairs are within {within:g} ({space.measure}), more than memory has room for; "
-            "choose a smaller distance, or give more memory"
+        self._message = (
+            f"more than {most:,} pairs are within {within:g} ({space.measure}), more than fit in memory; "
+            "choose a smaller distance, or allow more memory"
         )
 
     def take(self, count: int) -> None:
-        """Raise if these are too many."""
+        """Count more pairs; raise if they are too many."""
         self.left -= count
         if self.left < 0:
-            raise InputError(self._told)
+            raise InputError(self._message)
 
 
 def by_tables(
@@ -64,11 +64,11 @@ def by_tables(
     split: int,
     threads: int,
     allowed: float,
-    most: Most,
+    most: PairLimit,
     room: Room,
     tick: Tick,
-) -> Found:
-    """Find the pairs that meet in a table; raise Overrun when that costs more than `allowed` nanoseconds."""
+) -> VectorPairs:
+    """Find the pairs that share a bucket; raise Overrun if that costs more than `allowed` nanoseconds."""
     words = space.table
     if plan.sketcher is not None:
         words = empty_table((len(space), plan.words), np.uint64, *room)
@@ -82,7 +82,7 @@ def by_tables(
     lock, spent = threading.Lock(), [0.0]
     store = threading.local()
 
-    def work(groups: tuple[int, ...]) -> tuple[list[tuple[Ints, Ints, Floats]], int]:
+    def work(groups: tuple[int, ...]) -> tuple[list[ScoredPairs], int]:
         if not hasattr(store, "keys"):
             store.keys, store.ordered = np.empty(n, np.uint64), np.empty(n, np.uint64)
             store.rows, store.ends = np.empty(n, np.int32), np.empty((1 << (64 - shift)) + 1, np.int32)
@@ -107,7 +107,7 @@ def by_tables(
     return _gathered(in_order(work, plan.tables, threads), tick)
 
 
-def all_pairs(space: Space, within: float, split: int, threads: int, most: Most, tick: Tick) -> Found:
+def all_pairs(space: Space, within: float, split: int, threads: int, most: PairLimit, tick: Tick) -> VectorPairs:
     """Compare all pairs, block by block."""
     n = len(space)
     reach = space.score(within) + space.error()
@@ -118,7 +118,7 @@ def all_pairs(space: Space, within: float, split: int, threads: int, most: Most,
         for column in range(max(ends[1], row // WIDE * WIDE if not split else ends[1]), n, WIDE)
     ]
 
-    def work(task: tuple[int, int]) -> tuple[list[tuple[Ints, Ints, Floats]], int]:
+    def work(task: tuple[int, int]) -> tuple[list[ScoredPairs], int]:
         row, column = task
         high = min(row + HIGH, ends[0])
         scores = space.scores(space.part(slice(row, high)), space.part(slice(column, column + WIDE)))
@@ -133,21 +133,21 @@ def all_pairs(space: Space, within: float, split: int, threads: int, most: Most,
     return _gathered(in_order(work, tasks, threads), tick)
 
 
-def kept(space: Space, within: float, left: Ints, right: Ints) -> tuple[Ints, Ints, Floats]:
-    """Keep the pairs that are truly within the distance."""
+def kept(space: Space, within: float, left: Ints, right: Ints) -> ScoredPairs:
+    """Verify pairs: return those within the distance, by its exact value."""
     distance = space.distances(left, right)
     near = distance <= within
     return left[near], right[near], distance[near]
 
 
-def _gathered(results: Iterator[tuple[list[tuple[Ints, Ints, Floats]], int]], tick: Tick) -> Found:
-    """Put the pairs of all tables or blocks together, in order."""
-    parts: list[tuple[Any, ...]] = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
+def _gathered(results: Iterator[tuple[list[ScoredPairs], int]], tick: Tick) -> VectorPairs:
+    """Collect the pairs of all tables or blocks, sorted."""
+    parts: list[ScoredPairs] = []
     compared = 0
     for more, count in results:
         parts.extend(more)
         compared += count
         tick(1)
-    left, right, distance = (np.concatenate(column) for column in zip(*parts, strict=True))
+    left, right, distance = concatenated(parts)
     order = np.lexsort((right, left))
-    return Found(left[order], right[order], distance[order], compared)
+    return VectorPairs(left[order], right[order], distance[order], compared)
