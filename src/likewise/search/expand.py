@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints
 from likewise.base.copies import Groups
-from likewise.kernels.pairs import spell_all
+from likewise.kernels.pairs import expand_pairs
 from likewise.search.matches import VerifiedPairs
 from likewise.search.scored import ScoredPairs, Scores, best_first, concatenated, pair_order
 
@@ -39,7 +39,7 @@ def row_pairs(pairs: ScoredPairs, here: Groups, there: Groups | None = None, sym
         total = int(counts.sum())
         rows, partners, expanded = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total)
         sides = here.members, here.offsets, others.members, others.offsets
-        spell_all(left, right, scores, *sides, within, symmetric, rows, partners, expanded)
+        expand_pairs(left, right, scores, *sides, within, symmetric, rows, partners, expanded)
         left, right, scores = rows, partners, expanded
     if within and symmetric and (left > right).any():
         left, right = np.minimum(left, right), np.maximum(left, right)

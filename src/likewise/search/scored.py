@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints
-from likewise.kernels.pairs import radix_argsort
+from likewise.kernels.sorting import radix_argsort
 
 Scores = NDArray[np.float64]
 ScoredPairs = tuple[Ints, Ints, Scores]
