@@ -40,9 +40,7 @@ def test_a_curve_is_its_steps_one_after_the_other(steps, p):
     assert family.functions == math.prod(k for _, k in steps)
     assert family.curve(float(p)) == pytest.approx(float(exact(steps, p)), rel=1e-12, abs=0)
     assert family.probability(1 - float(p)) == pytest.approx(float(exact(steps, p)), rel=1e-9, abs=1e-15)
-    assert family.curve([float(p)] * 2) == pytest.approx(
-        [family.curve(float(p))] * 2, rel=1e-12
-    )  # NumPy's pow has two paths
+    assert family.curve([float(p)] * 2) == pytest.approx([family.curve(float(p))] * 2, rel=1e-12)
 
 
 @given(steps=STEPS, p=st.fractions(Fraction(1, 64), Fraction(63, 64), max_denominator=64))

@@ -105,7 +105,7 @@ def dedup(
     earlier = _earlier(against)
     if earlier:
         asked = {
-            "shingle": parse_shingler(shingle),
+            "shingle": parse_shingler(shingle, owner="dedup"),
             "threshold": threshold,
             "seed": seed,
             "sketch": sketch,

@@ -49,7 +49,7 @@ def exact_files(
 ) -> Exact:
     """Read sets from files or tables, find all similar pairs, and name them by their ids."""
     bounds = Bounds(measure, threshold, "exact")
-    shingler = parse_shingler(shingle)
+    shingler = parse_shingler(shingle, owner="exact")
     count = checks.threads("exact", threads)
     budget = free_memory() // 2 if memory is None else parse_size("exact", "memory", memory)
     sets = isinstance(shingler, Tokens)

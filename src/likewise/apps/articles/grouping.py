@@ -71,7 +71,7 @@ def stories(
     [{'id': 0, 'story': 0, 'size': 2}, {'id': 1, 'story': 0, 'size': 2}, {'id': 2, 'story': 2, 'size': 1}]
     """
     policy = Keep.parse(keep)
-    if isinstance(parse_shingler(shingle), Tokens):
+    if isinstance(parse_shingler(shingle, owner=COMMAND), Tokens):
         raise ParameterError.of(COMMAND, "shingle", "stopwords:LANGUAGE, words:K or chars:K", str(shingle))
     chosen = Settings(
         COMMAND,

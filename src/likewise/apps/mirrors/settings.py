@@ -52,7 +52,7 @@ class Settings:
     @property
     def texts(self) -> Shingler:
         """How the text of a page becomes a set."""
-        return parse_shingler(self.shingle)
+        return parse_shingler(self.shingle, owner="mirrors")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters, for run.json."""

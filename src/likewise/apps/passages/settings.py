@@ -69,7 +69,7 @@ class Settings:
     @property
     def shingler(self) -> Shingler:
         """How two documents are compared as a whole."""
-        return parse_shingler(self.shingle)
+        return parse_shingler(self.shingle, owner="passages")
 
     def rules(self) -> Rules:
         """Return what the kernels must know."""

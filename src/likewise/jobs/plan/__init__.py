@@ -66,7 +66,7 @@ def plan(
     if (bands is None) != (rows is None):
         raise ParameterError("The 'bands' and 'rows' parameters of plan go together: give both or neither.")
     checks.seed("plan", seed)
-    parse_shingler(shingle)
+    parse_shingler(shingle, owner="plan")
     count = checks.threads("plan", threads)
     search = Search(
         checks.threshold("plan", threshold),

@@ -147,7 +147,7 @@ def cluster(
         raise ParameterError("The 'bands' and 'rows' parameters of plan go together: give both or neither.")
     threshold, recall = checks.threshold("plan", threshold), checks.recall("plan", recall)
     given = None if memory_per_machine is None else parse_size("plan", "memory_per_machine", memory_per_machine)
-    shingler = parse_shingler(shingle)
+    shingler = parse_shingler(shingle, owner="plan")
     size = max(1.0, mean_bytes / (BYTES_A_WORD if shingler.name in ("words", "stopwords") else 1) - shingler.k + 1)
     corpus = replace(Similarities.typical(n), mean_size=size)
     if bands is not None and rows is not None:
