@@ -149,7 +149,7 @@ class StopWords(Shingler):
         return bool(self.letters) and sum(kinds[ord(char)] != MARK for char in word) <= self.letters
 
     def _masks(self) -> dict[str, int]:
-        """Return every stop word in the forms it may have in a document, with the bits of the `tongues` that have it."""
+        """Return every stop word in the forms it may have in a document, with the bits of its `tongues`."""
         return _masks(self.languages, self.words, self.casefold, self.normalize)
 
     def recipe(self) -> Recipe:
