@@ -151,7 +151,7 @@ def test_packed_bits(bits):
 def test_packed_words_must_be_bytes_or_words_of_64_bits():
     words = np.ones((2, 2), np.uint64)
     for other in (words.astype(np.uint8), words.astype(np.int64), words.astype(bool)):
-        with pytest.raises(ParameterError, match="packed rows must both be of uint8 or both of uint64"):
+        with pytest.raises(ParameterError, match="packed rows must both be uint8 or both uint64"):
             batch.hamming(words, other, packed=True)
 
 
