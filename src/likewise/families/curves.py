@@ -33,7 +33,7 @@ class Steepest(NamedTuple):
     slope: float
 
 
-class Curve(ABC):
+class CollisionCurve(ABC):
     """The collision probability of a cascade as a function of the collision probability p of one function."""
 
     @property

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Sets, concatenate
 from likewise.errors import ParameterError
-from likewise.families.curves import Curve, Floats
+from likewise.families.curves import CollisionCurve, Floats
 from likewise.families.probing import Moves
 
 Ints = NDArray[np.int64]
@@ -63,7 +63,7 @@ class HashFunctions(ABC):
         return [items[row] for row in rows.tolist()] + list(queries)
 
 
-class Cascade(Curve):
+class Cascade(CollisionCurve):
     """Hash functions combined by AND- and OR-constructions, and the curve that follows."""
 
     @property
