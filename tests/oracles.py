@@ -1,4 +1,4 @@
-"""The naive truth, in plain Python integers and sets: slow, obvious, and shared with nothing in src."""
+"""Naive reference implementations in plain Python integers and sets: slow, obvious, sharing no code with src."""
 
 import functools
 import re
@@ -45,7 +45,7 @@ def hash_bytes(data):
 
 
 def hash_token(token):
-    """An integer of 64 bits or a string, as Sets.from_lists takes it."""
+    """The hash of a 64-bit integer or a string, as in Sets.from_lists."""
     return mix(token & MASK ^ TOKEN_SEED) if isinstance(token, int) else hash_bytes(token.encode())
 
 
@@ -53,7 +53,7 @@ def hash_token(token):
 
 
 def words(shingler, text, kinds):
-    """Runs of letters and marks; a letter of a script without blanks stands alone with its marks."""
+    """Runs of letters and marks; in scripts without spaces each letter with its marks is a word."""
     letters = "".join(" WSM "[kinds[ord(char)]] for char in text)
     found = [text[match.start() : match.end()] for match in re.finditer("SM*|[WM]+", letters)]
     return [word.casefold() if shingler.casefold else word for word in found]
@@ -94,7 +94,7 @@ def polynomial(hashes):
 
 
 def shingle_hashes(hashes, k):
-    """One for every run of k unit hashes; fewer than k are a shingle of their own."""
+    """One hash for every run of k unit hashes; fewer than k units are a single shingle."""
     n = len(hashes)
     if 0 < n < k:
         return [mix(polynomial(hashes) ^ SHORT_SEED ^ n)]
@@ -122,7 +122,7 @@ def stop_lists():
 
 
 def stop_words(shingler, kinds):
-    """A set of stop words for each language that a document may be written in."""
+    """A set of stop words for each language that can be detected."""
     key = (shingler.languages, shingler.words, shingler.casefold, shingler.normalize)
     if key not in STOPS:
         STOPS[key] = stop_sets(shingler, kinds)
@@ -144,7 +144,7 @@ def stop_sets(shingler, kinds):
 
 
 def stop_starts(shingler, text, kinds):
-    """The numbers of the words that are stop words, with enough words behind them."""
+    """The positions of stop words that are followed by enough words."""
     if shingler.normalize:
         text = unicodedata.normalize(shingler.normalize, text)
     folded = words(shingler, text, kinds)
@@ -159,7 +159,7 @@ def stop_starts(shingler, text, kinds):
 
 
 def document_shingles(shingler, text, kinds):
-    """The hashes of all shingles of a document, repeated ones too, in 64 bits."""
+    """The 64-bit hashes of all shingles of a document, including repeated ones."""
     hashes = [hash_unit(shingler, unit) for unit in units(shingler, text, kinds)]
     if shingler.name != "stopwords":
         return shingle_hashes(hashes, shingler.k)
@@ -192,7 +192,7 @@ def classic_signature(values, seeds, t):
 
 
 def fast_signature(values, seeds, t):
-    """All 2t rounds, none left out."""
+    """All 2t rounds, without early stopping."""
     best = [(2 * t, NOTHING)] * t
     for j in range(2 * t):
         for x in values:
@@ -234,7 +234,7 @@ def candidates(keys, low=0, high=None, cap=None):
 
 
 def crowds(keys, cap):
-    """Items that are connected through buckets of more than `cap`, as sorted lists; the largest first."""
+    """Items connected through buckets of more than `cap` items, as sorted lists, largest first."""
     joined = []
     for column in zip(*keys, strict=True):
         for key, size in Counter(column).items():
@@ -270,7 +270,7 @@ def similar_pairs(sets, threshold, split=None):
 
 
 def keepers(order, pairs):
-    """Who stands for whom: the first in the order stays, and its neighbours that nobody stands for go."""
+    """Which item is kept for each: the first in the order stays, and its neighbours without a keeper are removed."""
     stands_for = {}
     for node in order:
         if node not in stands_for:
@@ -282,7 +282,7 @@ def keepers(order, pairs):
 
 
 def components(n, pairs):
-    """The lowest node of every node's connected component."""
+    """The smallest node of every node's connected component."""
     lowest = list(range(n))
     for _ in range(n):
         for i, j in pairs:
@@ -309,7 +309,7 @@ def similarity(measure, a, b, bag=False):
 
 
 def joined(sets, threshold, measure="jaccard", other=None, bag=False):
-    """Compare everything with everything: [(i, j, similarity)], sorted."""
+    """All pairs, compared one by one: [(i, j, similarity)], sorted."""
     there = sets if other is None else other
     cells = [(i, j) for i in range(len(sets)) for j in range(len(there))]
     if other is None:

@@ -1,4 +1,4 @@
-"""Make src/likewise/stopwords.txt from the stop lists of the Snowball project, as PostgreSQL ships them.
+"""Make src/likewise/shingle/stopwords.txt from the stop lists of the Snowball project, as PostgreSQL ships them.
 
 apt-get download postgresql-15 && dpkg-deb -x postgresql-15_*.deb pg
 python tools/make_stopwords.py pg/usr/share/postgresql/15/tsearch_data
@@ -26,7 +26,7 @@ LANGUAGES = {
     "sv": "swedish",
     "tr": "turkish",
 }
-TARGET = Path(__file__).parent.parent / "src" / "likewise" / "stopwords.txt"
+TARGET = Path(__file__).parent.parent / "src" / "likewise" / "shingle" / "stopwords.txt"
 HEADER = """\
 Stop words of fifteen languages: code, name, words. Made by tools/make_stopwords.py from the lists of the Snowball
 project (https://snowballstem.org) as PostgreSQL 15 ships them.
@@ -54,7 +54,7 @@ OF THIS SOFTWARE, EVEN IF ADVISED OF THE POSSIBILITY OF SUCH DAMAGE.
 
 
 def main(folder: Path) -> None:
-    """Write one line a language: its code, its name, its words in the order of the source."""
+    """Write one line per language: its code, its name, its words in the order of the source."""
     lines = [f"# {line}".rstrip() for line in HEADER.splitlines()]
     for code, name in LANGUAGES.items():
         words = dict.fromkeys((folder / f"{name}.stop").read_text(encoding="utf-8").split())

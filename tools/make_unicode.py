@@ -1,8 +1,9 @@
-"""Write src/likewise/unicode.npz: what the shinglers need to know of every code point, from this Python's unicodedata.
+"""Write src/likewise/shingle/unicode.npz: the class and case folding of every code point, from Python's unicodedata.
 
     python tools/make_unicode.py
 
-The table is shipped, not computed at run time, so that the same text gives the same shingles under every Python.
+The table is shipped, not computed at run time, so that the same text gives the same shingles under every version of
+Python.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 OTHER, WORD, SOLO, MARK, SPACE = range(5)
 
-# Scripts written without blanks: each of their letters (with the marks that follow it) is a word of its own.
+# Scripts written without spaces: each letter, with the marks that follow it, is a separate word.
 SOLO_NAMES = (
     "CJK UNIFIED IDEOGRAPH",
     "CJK COMPATIBILITY IDEOGRAPH",
@@ -58,7 +59,7 @@ def main() -> None:
         if folded != [point]:
             points.append(point)
             folds.append([*folded, 0, 0][:3])
-    target = Path(__file__).parent.parent / "src" / "likewise" / "unicode.npz"
+    target = Path(__file__).parent.parent / "src" / "likewise" / "shingle" / "unicode.npz"
     np.savez_compressed(
         target,
         starts=starts,

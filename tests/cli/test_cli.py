@@ -164,7 +164,7 @@ def test_tune(run: Run) -> None:
     stats = json.loads(run("tune", "--threshold", "0.7", "--recall", "0.95", "--json").stdout)
     assert stats["recall_at_threshold"] >= 0.95
     low = run("tune", "--threshold", "0.8", "--bands", "2", "--rows", "9")
-    assert "below the recall of 0.99 asked for" in low.stdout
+    assert "below the requested recall of 0.99" in low.stdout
 
 
 def one_line_error(done: subprocess.CompletedProcess[str], code: int, *parts: str) -> None:

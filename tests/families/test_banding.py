@@ -109,9 +109,9 @@ def test_areas_refuse_what_is_no_threshold(method, t):
 
 @pytest.mark.parametrize("bad", [0, -3, 2.0, "5", None, True])
 def test_bands_and_rows_are_positive_integers(bad):
-    with pytest.raises(ParameterError, match=r"'b' parameter of Banding must be a positive integer. Got"):
+    with pytest.raises(ParameterError, match=r"'b' parameter of Banding must be a positive whole number. Got"):
         Banding(bad, 5)
-    with pytest.raises(ParameterError, match=r"'r' parameter of Banding must be a positive integer. Got"):
+    with pytest.raises(ParameterError, match=r"'r' parameter of Banding must be a positive whole number. Got"):
         Banding(5, bad)
 
 

@@ -90,7 +90,7 @@ def test_a_print_outside_the_bucket_collides_with_nothing():
     [
         (lambda: GridTriples(2), ParameterError, "'squares' parameter of GridTriples"),
         (lambda: GridTriples(10, 0.0), ParameterError, "'density' parameter of GridTriples"),
-        (lambda: GridTriples(10).hashes([[1], [10]], 4), InputError, "print 1 has the square 10, not from 0 to 9"),
+        (lambda: GridTriples(10).hashes([[1], [10]], 4), InputError, "print 1 has the square 10, outside 0 to 9"),
         (lambda: GridTriples(10).hashes([[1], ["a"]], 4), InputError, "print 1 is \\['a'\\]"),
         (lambda: GridTriples(10).hashes([3], 4), InputError, "print 0 is 3"),
         (lambda: GridTriples(10).hashes(3, 4), ParameterError, "'items' parameter"),

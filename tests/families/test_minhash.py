@@ -16,7 +16,7 @@ def test_seed_must_be_64_bits(seed):
 
 
 def test_method_must_be_known():
-    with pytest.raises(ParameterError, match=r"one of fast, classic\. Got 'quick'"):
+    with pytest.raises(ParameterError, match=r"'fast' or 'classic'\. Got 'quick'"):
         MinHash(method="quick")
 
 

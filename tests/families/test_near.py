@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from likewise import GridTriples, InputError, MinHash, ParameterError, Sets
+from likewise.families.algebra import Family
 from likewise.families.near import Near
-from likewise.families.probing import MOVES, probed
+from likewise.families.probing import probed
 from likewise.families.vectors import BitSampling, CauchyLines, Hyperplanes, RandomLines, SignSketch, UnaryCode
 
 SIGMAS = 4.4
@@ -38,8 +39,8 @@ def test_functions_and_tables_of_the_lecture():
     assert index.promise == pytest.approx(index.predicted - 1000 * 0.8**31 / 2)
     assert index.nbytes == 1000 * 27 * 12
     assert str(index) == (
-        "1,000 items in 27 tables of 31 functions, ρ = 0.472, 0.324 MB; a neighbour at 10 is met with probability "
-        "0.650, and one within 20 returned with at least 0.155"
+        "1,000 items in 27 tables of 31 functions, ρ = 0.472, 0.324 MB; a neighbour at 10 is found with probability "
+        "0.650, and one within 20 is returned with at least 0.155"
     )
 
 
@@ -126,8 +127,8 @@ def test_queries_are_answered_as_by_dictionaries(n, dimensions, seed, limit):
 def test_the_limit_bounds_what_a_crowded_bucket_costs():
     items = np.ones((1000, 8), np.uint8)
     index = BitSampling(8).near(items, r=1, c=3)
-    assert len(index._met(items[:1], index.limit)[0]) == 2 * index.L
-    assert len(index._met(items[:1], 10**9)[0]) == 1000 * index.L
+    assert len(index._entries(items[:1], index.limit)[0]) == 2 * index.L
+    assert len(index._entries(items[:1], 10**9)[0]) == 1000 * index.L
     assert index.query(items[0]) == Near(0, 0.0)
 
 
@@ -158,7 +159,11 @@ every_case = pytest.mark.parametrize("case", CASES.values(), ids=[kind.__name__ 
 
 
 def test_all_families_that_can_be_probed_are_tested():
-    assert set(CASES) == set(MOVES)
+    def below(kind):
+        return {kind}.union(*map(below, kind.__subclasses__()))
+
+    families = {kind for kind in below(Family) if kind.__module__.startswith("likewise.")}
+    assert {kind for kind in families if kind.multiprobe} == {*CASES}
 
 
 @every_case
@@ -194,7 +199,7 @@ def test_probes_are_other_buckets_with_one_or_two_changes(case):
     family, make, *_ = case
     items, k, probes = make(20, 4), 6, 12
     values = family.hashes(items, 2 * k)
-    moved, usable = probed(family, items, values, k, probes)
+    moved, usable = probed(family.moves(items, values), values, k, probes)
     assert moved.shape == (20 * 2, probes, k)
     own = values.reshape(-1, 1, k)
     changed = (moved != own).sum(axis=2)
@@ -212,7 +217,7 @@ def test_the_cost_of_a_move_is_how_far_the_border_is(kind):
     family, make, *_ = CASES[kind]
     items, n = make(5, 6), 7
     values = family.hashes(items, n)
-    moves = MOVES[kind](family, items, values)
+    moves = family.moves(items, values)
     directions = family.directions(n, items.shape[1])
     width = getattr(family, "a", 1)
     for row, item in enumerate(items):
@@ -230,8 +235,9 @@ def test_moving_a_count_past_a_number_moves_it_past_the_nearer_ones_too():
     family, n = UnaryCode(3, 20, 1), 9
     items = np.random.default_rng(2).integers(0, 21, (30, 3))
     values = family.hashes(items, n)
-    cost, component = MOVES[UnaryCode](family, items, values)[1:]
-    moved, usable = probed(family, items, values, n, 1)
+    moves = family.moves(items, values)
+    cost, component = moves.cost, moves.component
+    moved, usable = probed(moves, values, n, 1)
     for row, item in enumerate(items):
         function = int(np.argmin(cost[row, :, 0]))
         there = item.copy()
@@ -244,7 +250,8 @@ def test_a_bit_that_is_sampled_twice_is_flipped_twice():
     family = BitSampling(4, 1)
     places = family.places(12)
     items = strings(8, 4, 3)
-    moved, usable = probed(family, items, family.hashes(items, 12), 12, 20)
+    values = family.hashes(items, 12)
+    moved, usable = probed(family.moves(items, values), values, 12, 20)
     assert usable.sum(axis=1).tolist() == [4 + 6] * 8  # of four bits, one or two
     for row, item in enumerate(items):
         buckets = {tuple((item ^ flip)[places]) for flip in map(np.array, np.ndindex(2, 2, 2, 2)) if 0 < flip.sum() < 3}
@@ -284,7 +291,7 @@ def test_tiny_collections():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"r": 0, "c": 2}, "'r' parameter of near must be a positive number"),
+        ({"r": 0, "c": 2}, "'r' parameter of near must be a number above 0"),
         ({"r": math.nan, "c": 2}, "'r' parameter of near"),
         ({"r": 1, "c": 1}, "'c' parameter of near must be a number above 1"),
         ({"r": 1, "c": True}, "'c' parameter of near"),
@@ -292,8 +299,8 @@ def test_tiny_collections():
         ({"r": 1, "c": 2, "k": 0}, "'k' parameter of near"),
         ({"r": 1, "c": 2, "L": 1.5}, "'L' parameter of near"),
         ({"r": 1, "c": 2, "probes": -1}, "'probes' parameter of near must be a whole number from 0"),
-        ({"r": 1, "c": 2, "k": 2, "probes": 4}, "at most 3, the sets of one or two of k = 2 functions"),
-        ({"r": 1, "c": 1.1, "memory": "1kB"}, "choose a larger c, or a smaller L with `probes`, or more memory"),
+        ({"r": 1, "c": 2, "k": 2, "probes": 4}, "from 0 to 3, the number of sets of one or two of k = 2 functions"),
+        ({"r": 1, "c": 1.1, "memory": "1kB"}, "choose a larger c, a smaller L with `probes`, or more memory"),
         ({"r": 1, "c": 1.1, "memory": "much"}, "'memory' parameter of near"),
     ],
 )
@@ -305,9 +312,9 @@ def test_what_near_refuses(options, message):
 def test_families_that_cannot_tell_or_cannot_be_probed():
     with pytest.raises(ParameterError, match="'items' parameter of near"):
         MinHash().near(iter([[1], [2]]), r=0.2, c=2)
-    with pytest.raises(ParameterError, match="does not tell distance 1e-09 from 2e-09"):
+    with pytest.raises(ParameterError, match="does not separate distance 1e-09 from 2e-09"):
         RandomLines(1e12).near(points(5, 1), r=1e-9, c=2)
-    with pytest.raises(ParameterError, match=r"'probes' works with Hyperplanes, .*, not with MinHash"):
+    with pytest.raises(ParameterError, match="MinHash does not support multi-probe search"):
         MinHash().near([[1], [2]], r=0.2, c=2, probes=1)
     index = BitSampling(3).near(np.array([[0, 1, 2], [2, 1, 0]]), r=1, c=2, k=3, probes=2)
     with pytest.raises(InputError, match="zeros and ones"):

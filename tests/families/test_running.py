@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise import GridTriples, InputError, MinHash, ParameterError, SameField, Sets, SimHash
-from likewise.families import running
+from likewise.families import buckets
 from likewise.families.algebra import Family
 from likewise.families.vectors import BitSampling, Hyperplanes
 
@@ -92,8 +92,8 @@ def test_large_collections_are_keyed_in_parts(monkeypatch):
     table = np.random.default_rng(2).integers(0, 3, (10_000, 8), np.uint8)
     family = Given().all_of(4).any_of(2)
     whole = family.candidates(table, sample=0)
-    monkeypatch.setattr(running, "BLOCK", 1)
-    assert len([*running.batches(table, 4096)]) == 3
+    monkeypatch.setattr(buckets, "BLOCK", 1)
+    assert len([*buckets.batches(table, 4096)]) == 3
     parts = family.candidates(table, sample=0)
     assert (parts.left == whole.left).all()
     assert (parts.right == whole.right).all()

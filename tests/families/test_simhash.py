@@ -87,5 +87,5 @@ def test_texts_without_terms_have_no_direction():
         SimHash().fingerprints([{"a": 0.0}])
     with pytest.raises(InputError, match="weights must be finite"):
         SimHash().hashes([{"a": np.nan}], 8)
-    with pytest.raises(ParameterError, match="'normals' parameter of SimHash must be one of gaussian, signs"):
+    with pytest.raises(ParameterError, match="'normals' parameter of SimHash must be 'gaussian' or 'signs'"):
         SimHash(1, "cauchy")

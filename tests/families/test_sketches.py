@@ -58,7 +58,7 @@ def test_slots_in_chunks():
     minhash = MinHash(2**64 - 1, "classic")
     portions = [minhash.skip(k).signatures(sets, 10) for k in range(0, 50, 10)]
     assert (np.hstack(portions) == minhash.signatures(sets, 50)).all()
-    with pytest.raises(ParameterError, match="made as a whole; use method='classic'"):
+    with pytest.raises(ParameterError, match="computed as a whole; use method='classic'"):
         MinHash().skip(10)
     with pytest.raises(ParameterError, match="'k' parameter"):
         minhash.skip(-1)
@@ -68,9 +68,9 @@ def test_what_cannot_be_merged():
     fast = MinHash().signatures([["a"], ["b"]], 8)
     with pytest.raises(IncompatibleError, match="cannot be merged once they are finished"):
         MinHash().merge(fast, fast)
-    with pytest.raises(IncompatibleError, match="not made the same way"):
+    with pytest.raises(IncompatibleError, match="not made in the same way"):
         merge(fast, fast[:, :4])
-    with pytest.raises(IncompatibleError, match="not made the same way"):
+    with pytest.raises(IncompatibleError, match="not made in the same way"):
         merge(fast, fast.astype(np.uint64))
     with pytest.raises(ParameterError, match="at least one"):
         merge()

@@ -180,7 +180,7 @@ def test_the_unary_code_is_written_out(data, largest, dimensions):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: RandomLines(0), "'a' parameter of RandomLines must be a positive number. Got 0"),
+        (lambda: RandomLines(0), "'a' parameter of RandomLines must be a number above 0. Got 0"),
         (lambda: CauchyLines(math.inf), "'a' parameter of CauchyLines"),
         (lambda: Stripes("1"), "'a' parameter of Stripes"),
         (lambda: Stripes(1, "L3"), "'unit' parameter of Stripes must be 'L2' or 'L1'"),
@@ -196,7 +196,7 @@ def test_parameters(make, message):
 
 
 def test_rows_that_cannot_be_used_are_named():
-    with pytest.raises(InputError, match="vector 1 holds a number that is not finite"):
+    with pytest.raises(InputError, match="vector 1 contains a number that is not finite"):
         RandomLines().hashes([[1.0, 2.0], [np.inf, 0.0]], 4)
-    with pytest.raises(InputError, match="vector 1 holds a number not from 0 to 5"):
+    with pytest.raises(InputError, match="vector 1 contains a number outside 0 to 5"):
         UnaryCode(2, 5).hashes([[1, 2], [6, 0]], 4)

@@ -135,8 +135,8 @@ def test_portions_are_whole_bags():
 @pytest.mark.parametrize(
     ("bags", "error", "message"),
     [
-        ([{"a": 1}, {"a": -2}], InputError, "bag 1 holds the weight -2.0; weights must be finite and 0 or more"),
-        ([{"a": math.inf}], InputError, "bag 0 holds the weight inf"),
+        ([{"a": 1}, {"a": -2}], InputError, "bag 1 has the weight -2.0; weights must be finite and 0 or more"),
+        ([{"a": math.inf}], InputError, "bag 0 has the weight inf"),
         ([{"a": "b"}], InputError, "weights must be numbers"),
         (["abc"], ParameterError, "item 0 is 'abc'"),
         ([["a"], 3], ParameterError, "item 1 is 3"),

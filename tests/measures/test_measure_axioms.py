@@ -83,12 +83,13 @@ def test_an_angle_is_between_directions_whatever_the_lengths(x, times, scale):
     assert measures.angle(x, [-scale * part for part in x]) == pytest.approx(180, abs=ROUNDING)
 
 
+def gap(x, y):
+    """1 − the cosine of the angle."""
+    return 1 - math.cos(math.radians(measures.angle(x, y)))
+
+
 def test_1_minus_the_cosine_of_an_angle_is_no_distance():
     """From 0° to 90° it is 1; by way of 45° it is twice 1 − √½, or 0.59. The angles themselves add up."""
-
-    def gap(x, y):
-        return 1 - math.cos(math.radians(measures.angle(x, y)))
-
     x, y, z = (1, 0), (1, 1), (0, 1)
     assert gap(x, z) == pytest.approx(1)
     assert gap(x, y) + gap(y, z) == pytest.approx(2 - math.sqrt(2))
@@ -99,8 +100,9 @@ def test_1_minus_the_cosine_of_an_angle_is_no_distance():
 def test_1_minus_the_cosine_fails_for_any_two_turns_one_after_the_other(first, second):
     """1 − cos(a + b) exceeds (1 − cos a) + (1 − cos b) by 4·sin(a/2)·sin(b/2)·cos((a + b)/2)."""
     a, b = math.radians(first), math.radians(second)
-    excess = (1 - math.cos(a + b)) - (1 - math.cos(a)) - (1 - math.cos(b))
-    assert excess == pytest.approx(4 * math.sin(a / 2) * math.sin(b / 2) * math.cos((a + b) / 2), abs=1e-14)
+    x, y, z = ((math.cos(turn), math.sin(turn)) for turn in (0, a, a + b))
+    excess = gap(x, z) - gap(x, y) - gap(y, z)
+    assert excess == pytest.approx(4 * math.sin(a / 2) * math.sin(b / 2) * math.cos((a + b) / 2), abs=1e-13)
     assert excess > 0
 
 
@@ -123,7 +125,7 @@ def test_lr_below_1_would_be_no_distance(r):
     x, y, z = (0, 0), (1, 0), (1, 1)
     assert formula(x, z) == pytest.approx(2 ** (1 / r))
     assert formula(x, z) > formula(x, y) + formula(y, z) == 2
-    with pytest.raises(ParameterError, match=rf"'r' parameter of lr must be a number from 1 on.*Got {r} instead"):
+    with pytest.raises(ParameterError, match=rf"'r' parameter of lr must be a number of at least 1.*Got {r} instead"):
         measures.lr(x, z, r)
 
 

@@ -151,7 +151,7 @@ def test_packed_bits(bits):
 def test_packed_words_must_be_bytes_or_words_of_64_bits():
     words = np.ones((2, 2), np.uint64)
     for other in (words.astype(np.uint8), words.astype(np.int64), words.astype(bool)):
-        with pytest.raises(ParameterError, match="packed rows must both be of uint8 or both of uint64"):
+        with pytest.raises(ParameterError, match="packed rows must both be uint8 or both uint64"):
             batch.hamming(words, other, packed=True)
 
 
@@ -170,9 +170,9 @@ def test_edits(mutations, transpositions, threads):
 
 
 def test_what_edit_refuses():
-    with pytest.raises(InputError, match="edit: row 1 holds None, which is not a string"):
+    with pytest.raises(InputError, match="edit: row 1 is None, not a string"):
         batch.edit(["a", "b"], ["a", None])
-    with pytest.raises(InputError, match="edit: row 0 holds 5"):
+    with pytest.raises(InputError, match="edit: row 0 is 5"):
         batch.edit([5], ["a"], transpositions=True)
     with pytest.raises(ParameterError, match="'threads' parameter of edit"):
         batch.edit(["a"], ["a"], threads=0)
@@ -182,7 +182,7 @@ def test_what_edit_refuses():
 
 @pytest.mark.parametrize("name", [*OF_SETS, "bag_jaccard", "edit"])
 def test_both_sides_must_be_of_equal_length(name):
-    with pytest.raises(ParameterError, match=rf"{name}: there are 2 (sets|items) on one side and 1 on the other"):
+    with pytest.raises(ParameterError, match=rf"{name}: 2 (sets|items) cannot be paired with 1"):
         getattr(batch, name)([["a"], ["b"]] if name != "edit" else ["a", "b"], [["a"]] if name != "edit" else ["a"])
 
 
@@ -190,11 +190,11 @@ def test_both_sides_must_be_of_equal_length(name):
 @pytest.mark.parametrize(
     ("x", "y", "message"),
     [
-        (np.ones((3, 2)), np.ones((2, 2)), "x is of shape (3, 2) and y of (2, 2)"),
-        (np.ones((3, 2)), np.ones(3), "x is of shape (3, 2) and y of (3,)"),
-        (np.ones((3, 2)), np.ones((1, 2)), "x is of shape (3, 2) and y of (1, 2)"),
+        (np.ones((3, 2)), np.ones((2, 2)), "x has shape (3, 2) and y (2, 2)"),
+        (np.ones((3, 2)), np.ones(3), "x has shape (3, 2) and y (3,)"),
+        (np.ones((3, 2)), np.ones((1, 2)), "x has shape (3, 2) and y (1, 2)"),
         (np.ones(3), np.ones(3), "it has 1 dimensions, not 2"),
-        ([[1, 2], [3]], [[1, 2], [3, 4]], "the vectors are not all of equal length"),
+        ([[1, 2], [3]], [[1, 2], [3, 4]], "the vectors do not all have the same length"),
     ],
 )
 def test_shapes_that_do_not_fit(name, x, y, message):
@@ -228,17 +228,17 @@ def test_the_row_that_is_not_finite_is_named(name, kind, bad, size, monkeypatch)
     distance = getattr(batch, name)
     good, wrong = np.ones((9, 3), kind), np.ones((9, 3), kind)
     wrong[5, 1] = bad
-    with pytest.raises(InputError, match=f"{name}: row 5 of x holds a number that is not finite"):
+    with pytest.raises(InputError, match=f"{name}: row 5 of x contains a number that is not finite"):
         distance(wrong, good)
-    with pytest.raises(InputError, match=f"{name}: row 5 of y holds a number that is not finite"):
+    with pytest.raises(InputError, match=f"{name}: row 5 of y contains a number that is not finite"):
         distance(good, wrong)
-    with pytest.raises(InputError, match=f"{name}: y holds a number that is not finite"):
+    with pytest.raises(InputError, match=f"{name}: y contains a number that is not finite"):
         distance(good, wrong[5])
 
 
 @pytest.mark.parametrize("r", [1, 2, 3, math.inf])
 def test_infinite_minus_infinite_is_no_distance_either(r):
-    with pytest.raises(InputError, match="row 1 of x holds a number that is not finite"):
+    with pytest.raises(InputError, match="row 1 of x contains a number that is not finite"):
         batch.lr([[1.0], [math.inf]], [[1.0], [math.inf]], r)
     assert batch.lr([[1.5e308]], [[-1.5e308]], r).tolist() == [math.inf], "too far for a double"
 

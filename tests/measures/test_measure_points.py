@@ -94,7 +94,7 @@ def test_jaccard_distance_and_similarity_make_one(a, b):
 
 @pytest.mark.parametrize("r", [0, 0.999, -1, math.nan, True, "2", None, 1 + 0j])
 def test_an_r_that_makes_no_distance_is_refused(r):
-    with pytest.raises(ParameterError, match="'r' parameter of lr must be a number from 1 on, or inf"):
+    with pytest.raises(ParameterError, match="'r' parameter of lr must be a number of at least 1, or inf"):
         lr([1], [2], r)
 
 
@@ -102,7 +102,7 @@ def test_an_r_that_makes_no_distance_is_refused(r):
 def test_vectors_must_be_of_equal_length_and_vectors(distance):
     with pytest.raises(ParameterError, match=f"{distance.__name__}: the vectors have 2 and 3 components"):
         distance([1, 2], [1, 2, 3])
-    with pytest.raises(ParameterError, match=rf"there is measures\.batch\.{distance.__name__}"):
+    with pytest.raises(ParameterError, match=rf"use measures\.batch\.{distance.__name__}"):
         distance(np.ones((2, 2)), np.ones((2, 2)))
 
 

@@ -1,24 +1,16 @@
 """Section 3.2 of the chapter: shingles."""
 
-import re
 import string
-from collections.abc import Callable
 
 import pytest
 
-from likewise import Chars, choose_k
+from likewise import Chars, StopWords, choose_k
 
 # Exercises 3.2.1 and 3.2.2 are about this sentence, the first of Section 3.2.
 FIRST_SENTENCE = (
     "The most effective way to represent documents as sets, for the purpose of identifying lexically similar "
     "documents is to construct from the document the set of short strings that appear within it."
 )
-
-
-def stop_word_shingles(text: str, is_stop_word: Callable[[str], bool]) -> list[str]:
-    """The rule of Section 3.2.4, here only to work the examples: a stop word and the two words after it."""
-    words = re.findall(r"\w+", text)
-    return [" ".join(words[i : i + 3]) for i in range(len(words) - 2) if is_stop_word(words[i])]
 
 
 def test_example_3_3_the_2_shingles_of_abcdabd():
@@ -59,12 +51,12 @@ def test_nine_characters_hash_to_four_bytes():
 
 
 def test_example_3_5_stop_words_tell_an_article_from_an_advertisement():
-    stop_words = {"a", "for", "the", "that", "have", "it", "is", "to"}
+    shingler = StopWords(words=["a", "for", "the", "that", "have", "it", "is", "to"], casefold=False)
     article = (
         "A spokesperson for the Sudzo Corporation revealed today that studies have shown it is good "
         "for people to buy Sudzo products."
     )
-    assert stop_word_shingles(article, lambda word: word.lower() in stop_words) == [
+    assert shingler.shingles(article) == [
         "A spokesperson for",
         "for the Sudzo",
         "the Sudzo Corporation",
@@ -75,7 +67,10 @@ def test_example_3_5_stop_words_tell_an_article_from_an_advertisement():
         "for people to",
         "to buy Sudzo",
     ]
-    assert stop_word_shingles("Buy Sudzo.", lambda word: word.lower() in stop_words) == []
+    assert shingler.shingles("Buy Sudzo.") == [
+        "Buy Sudzo"
+    ]  # no stop word: the text as a whole, so that it is not empty
+    assert shingler.shingles(f"{article} Buy Sudzo.") == shingler.shingles(article)  # nothing added to an article
 
 
 def test_exercise_3_2_1_first_ten_3_shingles():
@@ -85,7 +80,7 @@ def test_exercise_3_2_1_first_ten_3_shingles():
 
 def test_exercise_3_2_2_words_of_three_or_fewer_letters_as_stop_words():
     """The last word, "it", is a stop word too, but no two words follow it."""
-    assert stop_word_shingles(FIRST_SENTENCE, lambda word: len(word) <= 3) == [
+    assert StopWords(letters=3, casefold=False).shingles(FIRST_SENTENCE) == [
         "The most effective",
         "way to represent",
         "to represent documents",

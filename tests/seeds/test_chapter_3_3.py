@@ -53,7 +53,11 @@ def test_a_signature_of_1000_bytes_gets_within_a_few_percent():
 
 
 def test_example_3_6_and_figure_3_2(columns):
-    assert columns(FIGURE_3_2) == [{"a", "d"}, {"c"}, {"b", "d", "e"}, {"a", "c", "d"}]
+    """Element x is in a set if and only if it is the minhash under an order that begins with x."""
+    orders = [row + "abcde".replace(row, "") for row in "abcde"]
+    minhashes = MinHash.from_permutations(orders, universe="abcde").first_rows(columns(FIGURE_3_2))
+    members = [{row for row, first in zip("abcde", firsts, strict=True) if row == first} for firsts in minhashes]
+    assert members == columns(FIGURE_3_2) == [{"a", "d"}, {"c"}, {"b", "d", "e"}, {"a", "c", "d"}]
 
 
 def test_example_3_7_and_figure_3_3_the_order_beadc(columns):

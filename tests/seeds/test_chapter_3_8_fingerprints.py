@@ -78,8 +78,10 @@ def test_exercise_3_8_2(simulated):
 
 @pytest.mark.parametrize("n", [1, 30, 100, 1000])
 def test_exercise_3_8_3(simulated, n):
-    assert agrees(~simulated[2, True][:, :n].any(axis=1), (1 - 0.0256) ** n)
-    assert agrees(simulated[2, False][:, :n].any(axis=1), 1 - (1 - 0.0016) ** n)
+    """Two squares: (0.2·0.8)² and (0.2·0.2)² take the place of the third powers; the OR is the same."""
+    one_or_more = BASE.any_of(n)
+    assert agrees(simulated[2, True][:, :n].any(axis=1), one_or_more.curve((MINUTIA * AGAIN) ** 2))
+    assert agrees(simulated[2, False][:, :n].any(axis=1), one_or_more.curve((MINUTIA * MINUTIA) ** 2))
 
 
 def test_exercise_3_8_5(simulated):
@@ -90,6 +92,8 @@ def test_exercise_3_8_5(simulated):
         passed = simulated[3, False][:, :n].any(axis=1)
         sums[n] = missed.mean() + passed.mean()
         errors[n] = math.sqrt((missed.var() + passed.var()) / len(missed))
+        same, other = rates(BASE.any_of(n))
+        assert abs(sums[n] - (1 - same + other)) <= ERRORS * errors[n]
     for n in (515, 2048):
         assert sums[n] - sums[1030] > ERRORS * math.hypot(errors[n], errors[1030])
 

@@ -23,7 +23,11 @@ def similar(sets, threshold, index="auto"):
 
 
 def as_string(elements, order):
-    return "".join(sorted(elements, key=order.index))
+    """The string of a set in a collection whose symbols are in this order from the rarest to the most frequent."""
+    sets = Sets.from_lists([list(elements), *(list(order[start:]) for start in range(len(order)))])
+    made = written(sets, np.arange(1), sets.sizes[:1], survey([sets], 1, 1).counts, 0)
+    names = dict(zip(sets[1].tolist(), order, strict=True))
+    return "".join(names[symbol] for symbol in made.symbols.tolist())
 
 
 def test_example_3_24_a_set_as_a_string():

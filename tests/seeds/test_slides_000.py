@@ -1,5 +1,7 @@
 """The first set of lecture slides (2020), and what its 2024 edition shares with it."""
 
+from itertools import combinations
+
 import pytest
 
 from likewise import Banding, Chars, MinHash
@@ -40,6 +42,7 @@ def test_five_shingles_have_five_hash_values():
 def test_matrix_of_the_running_example(columns):
     letters = [{"abcde"[row - 1] for row in column} for column in columns(MATRIX)]
     assert letters == [{"a", "d"}, {"c"}, {"b", "d", "e"}, {"a", "c", "d"}]
+    assert [jaccard(a, b) for a, b in combinations(letters, 2)] == [0, 1 / 4, 2 / 3, 0, 1 / 3, 1 / 5]
 
 
 def test_min_hash_under_the_order_2_5_1_4_3(columns):

@@ -118,26 +118,27 @@ def test_parse_chooses_k_from_lengths():
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        ("", "words:K, chars:K or tokens"),
-        ("lines:3", "words:K, chars:K or tokens"),
+        ("", "words:K, chars:K, tokens or stopwords:LANGUAGE"),
+        ("lines:3", "words:K, chars:K, tokens or stopwords:LANGUAGE"),
         ("words:x", "whole number"),
         ("words:-1", "whole number"),
         ("words:1.5", "whole number"),
         ("words:0", "1 to 1000"),
         ("words:1001", "1 to 1000"),
-        ("words:5,whitespace=keep", "one of casefold"),
-        ("chars:5,whitespace=squeeze", "collapse, keep, remove"),
+        ("words:5,whitespace=keep", "there is no option 'whitespace=keep'; the options of words are casefold"),
+        ("chars:5,whitespace=squeeze", "'collapse', 'keep' or 'remove'"),
         ("chars:5,bits=16", "32 or 64"),
         ("chars:5,bits=many", "32 or 64"),
-        ("chars:5,normalize=nfc", "NFC, NFD"),
+        ("chars:5,normalize=nfc", "'NFC', 'NFD'"),
         ("chars:5,casefold=yes", "true or false"),
-        ("chars:5,", "one of"),
-        ("chars:5,k=3", "one of"),
+        ("chars:5,", "no option ''"),
+        ("chars:5,k=3", "no option 'k=3'"),
     ],
 )
 def test_parse_says_what_is_wrong(spec, says):
-    with pytest.raises(ParameterError, match=says):
-        parse_shingler(spec)
+    with pytest.raises(ParameterError, match=says) as raised:
+        parse_shingler(spec, owner="dedup")
+    assert str(raised.value).startswith("The 'shingle' parameter of dedup ")
 
 
 @pytest.mark.parametrize("kind", [Words, Chars])

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import likewise
@@ -69,7 +69,6 @@ def test_every_shingler_has_an_oracle():
 
 
 @every_shingler
-@settings(max_examples=300)
 @given(data=st.data(), texts=DOCUMENTS)
 def test_sets_are_those_of_the_oracle(kind, data, texts):
     shingler = data.draw(shinglers(kind))

@@ -66,7 +66,7 @@ def test_files_that_are_not_there(tmp_path):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: StopWords("xx"), "no stop words for 'xx'. Known are da, de"),
+        (lambda: StopWords("xx"), "no stop words for 'xx'. The languages are da, de"),
         (lambda: parse_shingler("stopwords:klingon"), "stopwords:FILE"),
         (lambda: StopWords(words=[]), "no stop words"),
         (lambda: StopWords(words=["..."]), "no stop words"),
@@ -76,7 +76,7 @@ def test_files_that_are_not_there(tmp_path):
         (lambda: StopWords(letters=-1), "from 0 to 100"),
         (lambda: StopWords("en", k=0), "1 to 1000"),
         (lambda: StopWords.frequent(["a"], 0), "positive whole number"),
-        (lambda: parse_shingler("stopwords:en,words=a"), "one of casefold"),
+        (lambda: parse_shingler("stopwords:en,words=a"), "the options of stopwords are casefold"),
         (lambda: parse_shingler("stopwords:en,k=x"), "1 to 1000"),
     ],
 )
@@ -96,7 +96,7 @@ def test_each_document_in_its_own_language():
     assert auto.shingles(ARTICLE) == StopWords("en").shingles(ARTICLE)
     assert auto.shingles(GERMAN) == StopWords("de").shingles(GERMAN)
     result = likewise.dedup([ARTICLE, GERMAN, "Sudzo", ""], shingle="stopwords:auto")
-    assert result.stats["languages"] == {"de": 1, "en": 1}
+    assert result.stats["details"]["languages"] == {"de": 1, "en": 1}
     assert result.stats["counts"]["without_stop_words"] == 1
 
 

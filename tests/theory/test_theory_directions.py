@@ -125,7 +125,7 @@ def test_how_wrong_latitudes_are_for_a_right_angle():
         (lambda: random_directions(3, 0), "'dimensions'"),
         (lambda: latitude_longitude(2.0), "'count'"),
         (lambda: polar_share([[1, 0]], 30), "three numbers"),
-        (lambda: polar_share(random_directions(2), 91), "'degrees' parameter of polar_share must be from 0 to 90"),
+        (lambda: polar_share(random_directions(2), 91), "'degrees' parameter of polar_share must be in \\[0, 90\\]"),
         (lambda: cap_share(-1), "'degrees' parameter of cap_share"),
         (lambda: same_side([[1, 0, 0]], [1, 0], [0, 1]), "as long as x and y"),
     ],

@@ -250,7 +250,7 @@ def test_random_families_depend_on_the_seed_alone():
     [
         (lambda: halving_family(6), "'n' parameter of halving_family must be a power of two. Got 6"),
         (lambda: halving_family(16), "halving_permutation"),
-        (lambda: halving_size(0), "at least 1"),
+        (lambda: halving_size(0), "'n' parameter of halving_size must be a positive whole number"),
         (lambda: halving_permutation(12, random.Random(1)), "power of two"),
         (lambda: linear_family(9), "prime"),
         (lambda: linear_chance(7, {1, 2}, 3), "'element' parameter of linear_chance must be in the subset"),

@@ -12,9 +12,11 @@ import random
 from collections.abc import Collection, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likewise.errors import ParameterError
 
+Floats = NDArray[np.float64]
 SEEDS = 2**64
 
 
@@ -70,6 +72,17 @@ def _interval(least: float, most: float, open_left: bool, open_right: bool) -> s
     if least == -math.inf:
         return f"a number below {most:g}" if open_right else f"a number of at most {most:g}"
     return f"in {'(' if open_left else '['}{least:g}, {most:g}{')' if open_right else ']'}"
+
+
+def numbers(owner: str, name: str, value: object, least: float = -math.inf, most: float = math.inf) -> Floats:
+    """Return a number or an array of numbers in a closed interval, as an array; NaN is never in it."""
+    try:
+        array: Floats = np.asarray(value, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ParameterError.of(owner, name, "a number or an array of numbers", value) from error
+    if not ((array >= least) & (array <= most)).all():
+        raise ParameterError.of(owner, name, _interval(least, most, False, False), value)
+    return array
 
 
 def threshold(owner: str, value: object, name: str = "threshold") -> float:

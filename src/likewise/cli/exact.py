@@ -101,7 +101,7 @@ def exact(
     if out is not None:
         check_target(out, [file.path for file in find(Files([*inputs, *others]))])
     if separator is not None:
-        shingler = parse_shingler(options["shingle"])
+        shingler = parse_shingler(options["shingle"], owner="exact")
         if not isinstance(shingler, Tokens):
             raise ParameterError("--separator goes with --shingle tokens")
         options["shingle"] = replace(shingler, separator=unescaped(separator))

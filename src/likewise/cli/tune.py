@@ -9,20 +9,43 @@ import click
 from likewise.cli.plot import curve
 from likewise.errors import ParameterError
 
+ITEMS = 1_000_000
+"""The default of `likewise.tune`: large enough for candidates to dominate the cost."""
+MAX_SLOTS = 2048
+"""DEFAULT_MAX_SLOTS of families/tuning.py, repeated here so that --help need not import NumPy."""
+
 
 @click.command(
     epilog="""\b
 Examples:
   likewise tune --threshold 0.8
   likewise tune --threshold 0.5 --recall 0.999 --items 10000000
-  likewise tune --threshold 0.8 --bands 20 --rows 5      # what does this banding find?"""
+  likewise tune --threshold 0.8 --bands 20 --rows 5      # the curve of a given banding"""
 )
-@click.option("--threshold", type=float, required=True, help="Least similarity of a pair that should be found.")
-@click.option("--recall", type=float, default=0.99, show_default=True, help="How surely it should be found.")
-@click.option("--bands", type=int, help="With --rows: show this banding.")
-@click.option("--rows", type=int, help="With --bands.")
-@click.option("--items", type=int, default=1_000_000, show_default=True, help="Size of the collection.")
-@click.option("--max-slots", type=int, default=2048, show_default=True, help="Longest signature to consider.")
+@click.option("--threshold", type=float, required=True, help="Similarity from which on pairs should be found.")
+@click.option(
+    "--recall",
+    type=float,
+    default=0.99,
+    show_default=True,
+    help="Probability with which a pair at the threshold should be found.",
+)
+@click.option("--bands", type=int, help="Number of bands: with --rows, show this banding instead.")
+@click.option("--rows", type=int, help="Rows per band: with --bands.")
+@click.option(
+    "--items",
+    type=int,
+    default=ITEMS,
+    show_default=True,
+    help="Number of items in the collection, for the predicted cost.",
+)
+@click.option(
+    "--max-slots",
+    type=int,
+    default=MAX_SLOTS,
+    show_default=True,
+    help="Longest signature to consider, bands times rows.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 def tune(
     threshold: float,
@@ -33,15 +56,17 @@ def tune(
     max_slots: int,
     as_json: bool,
 ) -> None:
-    """Show the S-curve of the bands and rows that reach a recall at a threshold, or of those given."""
+    """Show the S-curve of the bands and rows that reach a recall at a threshold, or of a given banding."""
+    from likewise.base import checks
     from likewise.families.banding import Banding
-    from likewise.families.tuning import check_recall, check_threshold
     from likewise.families.tuning import tune as find
 
-    threshold, recall = check_threshold("tune", threshold), check_recall("tune", recall)
+    threshold, recall = checks.threshold("tune", threshold), checks.recall("tune", recall)
     if (bands is None) != (rows is None):
         raise ParameterError("--bands and --rows go together: give both or neither.")
     if bands is not None and rows is not None:
+        given = {"items": (items, ITEMS), "max_slots": (max_slots, MAX_SLOTS)}
+        checks.unused("tune", given, "with --bands and --rows")
         banding = Banding(bands, rows)
     else:
         banding = find(threshold, recall, max_slots=max_slots, items=items)
@@ -68,10 +93,11 @@ def tune(
         )
         return
     click.echo(f"{banding} ({banding.slots} slots)")
-    verdict = "" if reached >= recall else f", below the recall of {recall:g} asked for"
+    verdict = "" if reached >= recall else f", below the requested recall of {recall:g}"
     click.echo(f"a pair at similarity {threshold:g} is found with probability {reached:.4f}{verdict}")
     click.echo(
-        f"half of the pairs are found at {banding.exact_threshold:.3f} (rule of thumb: {banding.threshold:.3f})\n"
+        f"half of the pairs at similarity {banding.exact_threshold:.3f} are found"
+        f" (rule of thumb (1/b)^(1/r): {banding.threshold:.3f})\n"
     )
     click.echo("  similarity   found with probability")
     for s in points:

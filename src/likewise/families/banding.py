@@ -1,4 +1,4 @@
-"""The S-curve of b bands of r rows: how likely a pair of some similarity is a candidate (Section 3.4.2)."""
+"""The S-curve of b bands of r rows: the probability that a pair becomes a candidate (MMDS §3.4.2)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.errors import ParameterError
+from likewise.base import checks
 
 __all__ = ["Banding"]
 
 
 @dataclass(frozen=True)
 class Banding:
-    """A signature cut into b bands of r rows; two items are candidates if they agree in a whole band.
+    """A signature divided into b bands of r rows; two items are candidates if they agree in all rows of some band.
 
     >>> banding = Banding(b=16, r=4)
     >>> print(banding, banding.slots)
@@ -33,9 +33,7 @@ class Banding:
 
     def __post_init__(self) -> None:
         for name, value in (("b", self.b), ("r", self.r)):
-            if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 1:
-                raise ParameterError.of("Banding", name, "a positive integer", value)
-            object.__setattr__(self, name, int(value))
+            object.__setattr__(self, name, checks.whole("Banding", name, value))
 
     def __str__(self) -> str:
         bands, rows = "band" if self.b == 1 else "bands", "row" if self.r == 1 else "rows"
@@ -48,10 +46,10 @@ class Banding:
 
     @property
     def threshold(self) -> float:
-        """The rule of thumb (1/b)^(1/r) for the similarity where the curve climbs.
+        """The rule of thumb (1/b)^(1/r) for the similarity at which the curve rises.
 
-        A pair there is found with probability 1 − (1 − 1/b)^b, which falls from 1 to 1 − 1/e as b grows:
-        always more than 1/2, so that the rule lies to the right of the exact threshold.
+        A pair at that similarity is found with probability 1 − (1 − 1/b)^b, which falls from 1 to 1 − 1/e as b grows:
+        always more than 1/2, so it lies to the right of the exact threshold.
         """
         return float((1 / self.b) ** (1 / self.r))
 
@@ -69,45 +67,43 @@ class Banding:
     def probability(self, s: float | Sequence[float] | NDArray[Any]) -> float | NDArray[np.float64]:
         """Return the probability 1 − (1 − s^r)^b that a pair of similarity s becomes a candidate.
 
-        A number gives a number, an array gives an array. Probabilities far below 1e-16 keep their digits.
+        A number gives a number, an array gives an array. Probabilities far below 1e-16 keep full precision.
 
         >>> Banding(20, 5).probability([0.0, 0.5, 1.0]).round(3)
         array([0.  , 0.47, 1.  ])
         """
-        similarity = np.asarray(s, dtype=np.float64)
-        if not ((similarity >= 0) & (similarity <= 1)).all():
-            raise ParameterError.of("Banding.probability", "s", "in [0, 1]", s)
-        with np.errstate(divide="ignore", under="ignore"):  # log1p(−1) is −inf, and rightly so
+        similarity = checks.numbers("Banding.probability", "s", s, 0, 1)
+        with np.errstate(divide="ignore", under="ignore"):  # log1p(−1) is −inf, as it should be
             result: NDArray[np.float64] = np.abs(np.expm1(self.b * np.log1p(-(similarity**self.r))))
         return result if result.ndim else float(result)
 
     def false_positive_area(self, threshold: float) -> float:
-        """Return the area under the curve left of the threshold: ∫₀ᵗ 1 − (1 − s^r)^b ds.
+        """Return the area under the curve to the left of the threshold: ∫₀ᵗ 1 − (1 − s^r)^b ds.
 
-        Were similarities uniform on [0, 1], it is the chance of a candidate pair below the threshold.
+        If similarities were uniform on [0, 1], this would be the probability of a candidate below the threshold.
 
         >>> Banding(1, 1).false_positive_area(0.5)  # the triangle under the diagonal
         0.125
         """
-        t = _fraction("false_positive_area", threshold)
+        t = checks.number("Banding.false_positive_area", "threshold", threshold, 0, 1)
         log_miss, area = _log_one_minus_power(t, self.r), 0.0
         for j in range(1, self.b + 1):
-            # By parts, the area A of j bands obeys (1 + jr)·A(j) = t·P(j) + jr·A(j − 1): no term is negative.
+            # Integration by parts: (1 + jr)·A(j) = t·P(j) + jr·A(j − 1) for the area A of j bands; all terms positive.
             area = (-t * math.expm1(j * log_miss) + j * self.r * area) / (1 + j * self.r)
         return area
 
     def false_negative_area(self, threshold: float) -> float:
-        """Return the area over the curve right of the threshold: ∫ₜ¹ (1 − s^r)^b ds.
+        """Return the area above the curve to the right of the threshold: ∫ₜ¹ (1 − s^r)^b ds.
 
-        Were similarities uniform on [0, 1], it is the chance of a missed pair above the threshold.
+        If similarities were uniform on [0, 1], this would be the probability of a missed pair above the threshold.
 
         >>> Banding(1, 1).false_negative_area(0.5)  # the triangle over the diagonal
         0.125
         """
-        t = _fraction("false_negative_area", threshold)
+        t = checks.number("Banding.false_negative_area", "threshold", threshold, 0, 1)
         log_miss = _log_one_minus_power(t, self.r)
-        # By parts, the area A of j bands obeys (1 + jr)·A(j) = jr·A(j − 1) − t·(1 − t^r)^j. Left of the
-        # curve's middle it is used as it stands; right of it, where it would cancel, backwards from A(∞) = 0.
+        # Integration by parts: the area A of j bands satisfies (1 + jr)·A(j) = jr·A(j − 1) − t·(1 − t^r)^j. It is used
+        # forwards left of the middle of the curve, and backwards from A(∞) = 0 right of it, where it would cancel.
         if self.b * log_miss > -math.log(2):
             area = 1 - t
             for j in range(1, self.b + 1):
@@ -122,14 +118,8 @@ class Banding:
         return area
 
 
-def _fraction(owner: str, threshold: float) -> float:
-    if not 0 <= threshold <= 1:
-        raise ParameterError.of(f"Banding.{owner}", "threshold", "in [0, 1]", threshold)
-    return float(threshold)
-
-
 def _log_one_minus_power(t: float, r: int) -> float:
-    """Return log(1 − t^r) with all its digits, whether t^r is near 0 or near 1."""
+    """Return log(1 − t^r) to full precision, whether t^r is near 0 or near 1."""
     if t in (0.0, 1.0):
         return 0.0 if t == 0 else -math.inf
     log_power = r * math.log(t)

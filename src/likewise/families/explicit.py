@@ -1,10 +1,9 @@
-"""Minhashing by the book, for teaching and for tests: nothing is random and every step can be looked at.
+"""Minhashing by the book (MMDS §3.3), for teaching and tests: nothing is random and every step can be inspected.
 
-Section 3.3 tells it twice, and so does this file. `from_permutations` is the definition: write the rows in
-another order, the minhash of a set is the first row that is in it. `from_functions` is the algorithm: go
-through the rows once, keep for each set and hash function the least value met. Sets are iterables of rows,
-rows are any hashable things, and the signature of an empty set is -1 everywhere (the "∞" that no row has
-lowered): two empty sets agree, an empty set and another never do.
+`from_permutations` is the definition: in a permuted order of the rows, the minhash of a set is the first row that is in
+it. `from_functions` is the one-pass algorithm: visit every row once and keep, for each set and hash function, the
+smallest value seen. Sets are iterables of rows, rows are any hashable objects, and the signature of an empty set is -1
+everywhere (the "∞" that no row has lowered): two empty sets agree, an empty set and a non-empty one never do.
 """
 
 from __future__ import annotations
@@ -25,14 +24,15 @@ from likewise.errors import ParameterError
 __all__ = ["EMPTY", "ExplicitMinHash", "RowTypes", "Step", "agreement", "first_row", "row_types"]
 
 EMPTY = -1
-"""The minhash of the empty set. No row and no hash function may have this number."""
+"""The minhash of the empty set. No row number and no hash value may be this number."""
 
 Row = Hashable
 MAX_PERMUTED_ROWS = 9
+"""The largest universe whose permutations are all enumerated: 9! = 362,880 take about a second."""
 
 
 def first_row(order: Iterable[Row], members: Collection[Row]) -> Row | None:
-    """Return the minhash by its definition: the first row in this order that is a member, or None.
+    """Return the minhash by definition: the first row in this order that is a member, or None.
 
     >>> first_row("beadc", {"a", "d"})
     'a'
@@ -41,7 +41,7 @@ def first_row(order: Iterable[Row], members: Collection[Row]) -> Row | None:
 
 
 class ExplicitMinHash(ABC):
-    """A list of minhash functions over a known universe of rows. Make one with a `from_…` constructor.
+    """A list of minhash functions over a known universe of rows. Create one with a `from_…` constructor.
 
     >>> minhash = ExplicitMinHash.from_permutations(["beadc"], universe="abcde")
     >>> minhash.signatures(["ad", "c", "bde", "acd"]).tolist()
@@ -58,24 +58,24 @@ class ExplicitMinHash(ABC):
 
     @staticmethod
     def from_permutations(permutations: Iterable[Sequence[Row]], universe: Iterable[Row]) -> ByPermutations:
-        """Return the minhash functions of these orders of the universe's rows (Section 3.3.2).
+        """Return the minhash functions of these orders of the universe's rows (MMDS §3.3.2).
 
-        Each permutation lists all rows in its order: `"beadc"` puts row b first. (Slides often give each row
-        its place in the order instead; such a list is a hash function, for `from_functions`.)
+        Each permutation lists all rows in order: `"beadc"` puts row b first. (Lecture notes often list the position of
+        each row instead; such a list is a hash function, for `from_functions`.)
         """
         return ByPermutations(permutations, universe)
 
     @staticmethod
     def from_functions(functions: Iterable[Callable[[Any], int]], rows: Iterable[Row] | int) -> ByFunctions:
-        """Return the minhash functions of these hash functions, each called with every row (Section 3.3.5).
+        """Return the minhash functions of these hash functions, each called with every row (MMDS §3.3.5).
 
-        `rows=5` stands for rows 0 to 4. The functions give integers from 0 up, and may collide.
+        `rows=5` means rows 0 to 4. The functions return non-negative integers and may collide.
         """
         return ByFunctions(functions, range(rows) if isinstance(rows, int) else rows)
 
     @abstractmethod
     def signatures(self, sets: Iterable[Iterable[Row]]) -> NDArray[np.int64]:
-        """Return the signature matrix: one line per set, one column per minhash function."""
+        """Return the signature matrix: one row per set, one column per minhash function."""
 
     def _members(self, sets: Iterable[Iterable[Row]]) -> list[frozenset[Row]]:
         members = [frozenset(rows) for rows in sets]
@@ -96,13 +96,13 @@ class ByPermutations(ExplicitMinHash):
                 raise ParameterError.of("from_permutations", "permutations", rule, order)
 
     def first_rows(self, sets: Iterable[Iterable[Row]]) -> list[tuple[Row | None, ...]]:
-        """Return for each set its minhashes as the rows themselves; None for an empty set."""
+        """Return the minhashes of each set as the rows themselves; None for an empty set."""
         return [tuple(first_row(order, rows) for order in self.orders) for rows in self._members(sets)]
 
     def signatures(self, sets: Iterable[Iterable[Row]]) -> NDArray[np.int64]:
         """Return for each set the number of the first row in each order.
 
-        Rows that are integers from 0 up are their own numbers; others are counted from 0 as in the universe.
+        Rows that are non-negative integers are their own numbers; other rows are numbered from 0 in universe order.
         """
         numbered = all(_is_number(row) for row in self.rows)
         number: dict[Row | None, Any] = {row: row if numbered else i for i, row in enumerate(self.rows)}
@@ -112,7 +112,7 @@ class ByPermutations(ExplicitMinHash):
 
 
 class ByFunctions(ExplicitMinHash):
-    """The one-pass algorithm: row after row, the least value so far of every hash function for every set."""
+    """The one-pass algorithm: row by row, the smallest value so far of every hash function for every set."""
 
     def __init__(self, functions: Iterable[Callable[[Any], int]], rows: Iterable[Row]) -> None:
         super().__init__(rows)
@@ -125,7 +125,7 @@ class ByFunctions(ExplicitMinHash):
                 raise ParameterError.of("from_functions", "functions", rule, value)
 
     def trace(self, sets: Iterable[Iterable[Row]]) -> Iterator[Step]:
-        """Yield the signature matrix before the first row and after each row, as in Example 3.8.
+        """Yield the signature matrix before the first row and after each row, as in MMDS Example 3.8.
 
         >>> minhash = ExplicitMinHash.from_functions([lambda x: (x + 1) % 3], rows=3)
         >>> *_, before, after = minhash.trace([{2}, {1, 2}])
@@ -147,18 +147,18 @@ class ByFunctions(ExplicitMinHash):
             yield Step(row, values, least.copy())
 
     def signatures(self, sets: Iterable[Iterable[Row]]) -> NDArray[np.int64]:
-        """Return for each set the least value of each hash function over its rows."""
+        """Return for each set the smallest value of each hash function over its rows."""
         *_, last = self.trace(sets)
         return last.signatures
 
     def permutes(self) -> list[bool]:
-        """Tell of each function whether it is a true permutation of the rows, that is, without collisions."""
+        """Tell for each function whether it is a true permutation of the rows, that is, free of collisions."""
         return [len({values[i] for values in self.values}) == len(self.rows) for i in range(self.n)]
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One moment of the one-pass algorithm: the row just handled, its hash values, the signatures so far."""
+    """One step of the one-pass algorithm: the row just processed, its hash values, the signatures so far."""
 
     row: Row | None
     values: tuple[int, ...]
@@ -174,7 +174,7 @@ class Step:
 
 
 class RowTypes(NamedTuple):
-    """How many rows have a 1 in both columns (x), in one of them (y), in neither (z). Section 3.3.3."""
+    """The number of rows with a 1 in both columns (x), in one of them (y), in neither (z); MMDS §3.3.3."""
 
     x: int
     y: int
@@ -206,8 +206,8 @@ def agreement(
 ) -> Fraction:
     """Return the exact fraction of orders of the universe in which two sets have the same first row.
 
-    The orders are all permutations, counted one by one, unless others are given (the cyclic ones, say). Over
-    all permutations the fraction is the Jaccard similarity: the theorem of Section 3.3.3, by counting.
+    The orders are all permutations, enumerated, unless others are given (such as the cyclic ones). Over all
+    permutations the fraction is the Jaccard similarity: the theorem of MMDS §3.3.3, by counting.
 
     >>> agreement("ad", "acd", universe="abcde")
     Fraction(2, 3)
@@ -219,10 +219,10 @@ def agreement(
             got = f"{len(rows)} rows, {math.factorial(len(rows)):,} permutations"
             raise ParameterError.of("agreement", "universe", f"at most {MAX_PERMUTED_ROWS} rows", got)
         orders = itertools.permutations(rows)
-    met = [first_row(order, a) == first_row(order, b) for order in orders]
-    if not met:
+    agree = [first_row(order, a) == first_row(order, b) for order in orders]
+    if not agree:
         raise ParameterError.of("agreement", "orders", "at least one order", orders)
-    return Fraction(sum(met), len(met))
+    return Fraction(sum(agree), len(agree))
 
 
 def _is_number(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""Records that agree in whole fields: the simplest hash functions there are, for entity resolution (Section 3.8.2)."""
+"""Records that agree in whole fields: the simplest hash functions of entity resolution (MMDS §3.8.2)."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.base import checks
 from likewise.base.arrays import Sets
 from likewise.base.random import Floats, Hashes, uniform
 from likewise.errors import InputError, ParameterError
-from likewise.families.algebra import Family, check_distance
-from likewise.families.minhash import check_functions, check_seed
+from likewise.families.algebra import Family
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class SameField(Family):
-    """The value of a field: function i is that of field i, and after the last come fields drawn at random.
+    """The value of a field: function i is the value of field i; functions after the last field use random fields.
 
-    Records are mappings and `fields` their keys, or they are tuples and lists and `fields` places in them. Text is
-    compared without regard to case and blanks, unless normalize=False. A value that is missing (None, nothing but
-    blanks, not a number) says nothing: it is `absent`, and agrees with no other, not even a missing one.
+    Records are mappings and `fields` their keys, or they are tuples or lists and `fields` positions in them. Text is
+    compared ignoring case and extra white space, unless normalize=False. A missing value (None, blank, NaN) is
+    `absent`: it agrees with no other value, not even a missing one.
 
-    The distance of two records is the part of the fields in which they do not agree, so a field chosen at random agrees
-    with probability 1 − d; a record with missing values is not at distance 0 from itself. To find the pairs that agree
-    in at least one of f fields, use `.any_of(f)`.
+    The distance between two records is the fraction of fields in which they do not agree, so a random field agrees with
+    probability 1 − d; a record with missing values is not at distance 0 from itself. To find pairs that agree in at
+    least one of f fields, use `.any_of(f)`.
 
     >>> same = SameField(["name", "phone"])
     >>> records = [{"name": "Ann  Lee", "phone": "1"}, {"name": "ann lee", "phone": "2"}, {"name": "Bo"}]
@@ -43,34 +43,34 @@ class SameField(Family):
     seed: int = 1
     normalize: bool = True
 
-    unit = "part of fields that differ"
+    unit = "fraction of fields that differ"
     absent = 0
 
     def __post_init__(self) -> None:
-        check_seed("SameField", self.seed)
+        object.__setattr__(self, "seed", checks.seed("SameField", self.seed))
         fields = () if isinstance(self.fields, str | bytes) or not isinstance(self.fields, Iterable) else self.fields
         object.__setattr__(self, "fields", tuple(fields))
         names = all(isinstance(field, str) for field in self.fields)
         places = all(isinstance(field, int) and not isinstance(field, bool) for field in self.fields)
         if not self.fields or len(set(self.fields)) < len(self.fields) or not (names or places):
-            raise ParameterError.of("SameField", "fields", "a list of different names, or of different places", fields)
+            raise ParameterError.of("SameField", "fields", "a list of distinct names, or of distinct positions", fields)
 
     def collision(self, d: Any) -> Any:
         """Return 1 − d."""
-        return 1 - check_distance("SameField", d, 1)
+        return 1 - checks.numbers("SameField.probability", "d", d, 0, 1)
 
     def choices(self, n: int) -> Ints:
-        """Return which field each of the first n functions looks at."""
+        """Return the number of the field that each of the first n functions looks at."""
         count = len(self.fields)
         drawn = (uniform(self.seed, 13, 1, n)[0] * count).astype(np.int64)
         return np.where(np.arange(n) < count, np.arange(n), drawn)
 
     def hashes(self, items: Any, n: int) -> Hashes:
         """Return a hash of the field's value for every record and function, 0 if it is missing."""
-        return self._values(items)[:, self.choices(check_functions("SameField", n))]
+        return self._values(items)[:, self.choices(checks.whole("SameField", "n", n))]
 
     def distances(self, items: Any, left: Ints, right: Ints) -> Floats:
-        """Return the part of the fields in which records do not agree."""
+        """Return the fraction of fields in which records do not agree."""
         values = self._values(items)
         mine, yours = values[left], values[right]
         return np.asarray(1 - ((mine == yours) & (mine != 0)).mean(axis=1), np.float64)
@@ -88,7 +88,7 @@ class SameField(Family):
         return out
 
     def _read(self, number: int, record: Any) -> list[Any]:
-        """Return the values of the fields of one record; None for one that is missing."""
+        """Return the field values of one record; None where a value is missing."""
         if isinstance(self.fields[0], str):
             if not isinstance(record, Mapping):
                 raise InputError(f"SameField: record {number} is {record!r}; it must be a mapping with field names")
@@ -101,7 +101,7 @@ class SameField(Family):
             raise InputError(f"SameField: record {number} has only {len(record)} values") from None
 
     def _plain(self, value: Any) -> Any:
-        """Return a value in the form in which it is compared; None if it is missing."""
+        """Return a value in the form used for comparison; None if it is missing."""
         if isinstance(value, str):
             text = " ".join(value.casefold().split()) if self.normalize else value
             return text if text.strip() else None
@@ -109,10 +109,10 @@ class SameField(Family):
 
 
 def _not_equal_to_itself(value: Any) -> bool:
-    """Tell whether a value is one of those that stand for none, such as NaN."""
+    """Tell whether a value is not equal to itself, as NaN is."""
     try:
         return bool(value != value)
-    except TypeError:  # pandas.NA does not say
+    except TypeError:  # pandas.NA has no truth value
         return True
-    except ValueError:  # arrays compare one by one
+    except ValueError:  # arrays compare element by element
         return False

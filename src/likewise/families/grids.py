@@ -1,4 +1,4 @@
-"""Fingerprints as sets of grid squares, and the family that looks at three squares at a time (Section 3.8.5)."""
+"""Fingerprints as sets of grid squares, and the family that looks at three squares at a time (MMDS §3.8.5)."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.base import checks
 from likewise.base.arrays import Sets
 from likewise.base.random import Floats, uniform
 from likewise.errors import InputError, ParameterError
-from likewise.families.algebra import Family, check_distance
-from likewise.families.minhash import check_functions, check_seed
+from likewise.families.algebra import Family
 
 Ints = NDArray[np.int64]
 BLOCK = 1 << 24
+"""Cells of the table of prints by squares, and by functions, filled at a time: 16 MB."""
 
 
 @dataclass(frozen=True)
 class GridTriples(Family):
     """Whether a fingerprint has minutiae in all three of three random grid squares.
 
-    An item is the squares that hold a minutia, as numbers from 0 to squares − 1. A function puts all prints with
-    minutiae in its three squares in one bucket, value 1; all others get the value 0, which is `absent`: they collide
-    with nothing, not even with themselves.
+    An item is the set of squares that contain a minutia, as numbers from 0 to squares − 1. A function puts all prints
+    with minutiae in its three squares into one bucket, value 1; all others get the value 0, which is `absent`: they
+    collide with nothing, not even with themselves.
 
-    The distance d is 1 − the probability that a square with a minutia in one print has one in the other too, and
-    2·|a ∩ b|/(|a| + |b|) measures that probability. If a square holds a minutia with probability `density`,
-    p(d) = (density·(1 − d))³. In the chapter two prints of one finger are 0.2 apart, those of two fingers 1 − density:
+    The distance d is 1 − the probability that a square with a minutia in one print also has one in the other, estimated
+    by 2·|a ∩ b|/(|a| + |b|). If a square contains a minutia with probability `density`, p(d) = (density·(1 − d))³. In
+    MMDS §3.8.5 two prints of the same finger are at distance 0.2, those of different fingers at 1 − density:
 
     >>> triples = GridTriples(squares=1000, density=0.2)
     >>> round(triples.probability(0.2), 6), round(triples.probability(0.8), 6)
@@ -43,22 +44,20 @@ class GridTriples(Family):
     density: float = 0.2
     seed: int = 1
 
-    unit = "part of minutiae not shared"
+    unit = "fraction of minutiae not shared"
     absent = 0
 
     def __post_init__(self) -> None:
-        check_seed("GridTriples", self.seed)
-        if isinstance(self.squares, bool) or not isinstance(self.squares, int | np.integer) or self.squares < 3:
-            raise ParameterError.of("GridTriples", "squares", "a whole number from 3 on", self.squares)
-        if isinstance(self.density, bool) or not isinstance(self.density, int | float) or not 0 < self.density <= 1:
-            raise ParameterError.of("GridTriples", "density", "in (0, 1]", self.density)
+        object.__setattr__(self, "seed", checks.seed("GridTriples", self.seed))
+        object.__setattr__(self, "squares", checks.whole("GridTriples", "squares", self.squares, 3))
+        checks.number("GridTriples", "density", self.density, 0, 1, open_left=True)
 
     def collision(self, d: Any) -> Any:
         """Return (density·(1 − d))³: the probability that both prints have all three minutiae."""
-        return (self.density * (1 - check_distance("GridTriples", d, 1))) ** 3
+        return (self.density * (1 - checks.numbers("GridTriples.probability", "d", d, 0, 1))) ** 3
 
     def triples(self, n: int) -> Ints:
-        """Return the three squares, all different, of the first n functions: one row a function."""
+        """Return the three distinct squares of each of the first n functions, one function per row."""
         drawn = (uniform(self.seed, 7, n, 3) * (self.squares - np.arange(3))).astype(np.int64)
         first, second, third = drawn.T
         second = second + (second >= first)
@@ -68,7 +67,7 @@ class GridTriples(Family):
 
     def hashes(self, items: Any, n: int) -> NDArray[np.uint8]:
         """Return 1 if the print has minutiae in all three squares, else 0."""
-        prints, triples = self._prints(items), self.triples(check_functions("GridTriples", n))
+        prints, triples = self._prints(items), self.triples(checks.whole("GridTriples", "n", n))
         out = np.empty((len(prints), n), np.uint8)
         step = max(1, BLOCK // (self.squares + n))
         for start in range(0, len(prints), step):
@@ -79,14 +78,14 @@ class GridTriples(Family):
         return out
 
     def distances(self, items: Any, left: Ints, right: Ints) -> Floats:
-        """Return 1 − 2·|a ∩ b|/(|a| + |b|), |a| and |b| being the numbers of squares with minutiae."""
+        """Return 1 − 2·|a ∩ b|/(|a| + |b|), where |a| and |b| count squares with minutiae."""
         from likewise.measures import batch
 
         prints = self._prints(items)
         return 1 - batch.dice(prints.take(left), prints.take(right))
 
     def _prints(self, items: Any) -> Sets:
-        """Return the squares of every print, each once."""
+        """Return the distinct squares of every print."""
         if isinstance(items, Sets):
             values, offsets = items.values, items.offsets
         elif isinstance(items, str | bytes) or not isinstance(items, Iterable):
@@ -98,7 +97,7 @@ class GridTriples(Family):
         if wrong.any():
             place = int(np.argmax(wrong))
             last = self.squares - 1
-            raise InputError(f"GridTriples: print {row[place]} has the square {values[place]}, not from 0 to {last}")
+            raise InputError(f"GridTriples: print {row[place]} has the square {values[place]}, outside 0 to {last}")
         cells = np.unique(row * self.squares + values.astype(np.int64))
         sizes = np.bincount(cells // self.squares, minlength=len(offsets) - 1)
         return Sets(cells % self.squares, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))

@@ -1,8 +1,9 @@
-"""Near neighbours with any family (F1): if an item lies within r of a query, return one that lies within c·r.
+"""(c, r)-near neighbours with any family: if an item lies within r of a query, return one that lies within c·r.
 
-With p1 = p(r), p2 = p(c·r) and n items, a key is made of k = ⌈ln n / ln(1/p2)⌉ functions, so that in a table no more
-than one far item is expected under the query's key; and there are L = ⌈n^ρ⌉ tables, ρ = ln(1/p1) / ln(1/p2) < 1, so
-that a near item is likely to be met in one of them. A query looks at no more than 2L entries, however full the buckets.
+With p1 = p(r), p2 = p(c·r) and n items, a key consists of k = ⌈ln n / ln(1/p2)⌉ functions, so that at most one far item
+per table is expected to share the query's key; and there are L = ⌈n^ρ⌉ tables, ρ = ln(1/p1) / ln(1/p2) < 1, so that a
+near item is likely to share the query's key in one of them. A query examines at most 2L entries, however full the
+buckets (Indyk and Motwani, 1998).
 
 >>> import numpy as np
 >>> from likewise.families.vectors import BitSampling
@@ -25,58 +26,61 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.base.arrays import Sets, concatenate
+from likewise.base import checks
+from likewise.base.arrays import Sets
 from likewise.base.memory import parse_size
 from likewise.errors import ParameterError
-from likewise.families.algebra import Family, Floats
-from likewise.families.minhash import MinHash
-from likewise.families.probing import check_probes, probed
-from likewise.families.running import (
+from likewise.families.buckets import (
     ABSENT,
     Ints,
     Keys,
     batch_of_one,
     batches,
-    check_width,
+    check_components,
+    components_of,
     folded,
     keyed,
     looked_up,
     ranges,
     sort_tables,
-    width_of,
 )
+from likewise.families.curves import Floats, transformed
+from likewise.families.functions import HashFunctions
+from likewise.families.probing import most_probes, probed
 
 Limit = int | None | Literal["2L"]
 BLOCK = 1 << 22
+"""Hash values of queries handled at a time, probes included: 32 MB at 8 bytes each."""
 
 
 class Near(NamedTuple):
-    """An item near a query: its number in the collection, and its distance."""
+    """An item near a query: its row number in the collection, and its distance."""
 
     row: int
     distance: float
 
 
 class NearIndex:
-    """L tables of keys of k functions; see `Family.near`, which makes one.
+    """L hash tables with keys of k functions each; see `Family.near`, which builds one.
 
-    A table is a sorted array of keys of 8 bytes and the items they belong to, 4 bytes each: 12 bytes for every item and
-    table. The items themselves are kept as they are, not copied, to measure distances.
+    A table is a sorted array of 8-byte keys and the 4-byte row numbers they belong to: 12 bytes per item and table.
+    The items themselves are referenced, not copied, to measure distances.
 
-    `predicted` is the probability 1 − (1 − p1^k)^L that a neighbour at distance r is in a bucket of the query.
-    `promise` is how surely something within c·r is returned if there is a neighbour within r, though no more than 2L
-    entries are looked at. By Markov's inequality, far items use these up with probability n·p2^k/2 at most, and the
-    promise is `predicted` less that. (If k need not be rounded up, it is at least 1 − 1/e − 1/2.) This is a bound for
-    the worst collection; mostly, far items are much farther than c·r, and `predicted` is what is seen.
+    `predicted` is the probability 1 − (1 − p1^k)^L that a neighbour at distance r shares a bucket with the query.
+    `promise` is a lower bound on the probability that something within c·r is returned if there is a neighbour within
+    r, although at most 2L entries are examined. By Markov's inequality, far items use these up with probability at most
+    n·p2^k/2, and the promise is `predicted` minus that. (Where k needs no rounding up, it is at least 1 − 1/e − 1/2.)
+    The bound covers the worst collection; usually far items are much farther away than c·r, and `predicted` is what
+    you observe.
 
-    With `probes` a query looks also into that many buckets of each table in which a near item is likely to have fallen
-    beside the query's own: those that differ in one or two functions, the most likely ones first (Lv, Josephson, Wang,
-    Charikar, Li, 2007). Fewer tables then find as much. Own buckets come first, so the promise holds as before.
+    With `probes`, a query also looks into that many further buckets of each table where a near item is likely to be:
+    those that differ in one or two functions, the most likely first (Lv, Josephson, Wang, Charikar, Li, 2007). Fewer
+    tables then find as much. A query's own buckets come first, so the promise still holds.
     """
 
     def __init__(
         self,
-        family: Family,
+        family: HashFunctions,
         items: Any,
         r: float,
         c: float,
@@ -92,16 +96,16 @@ class NearIndex:
             raise ParameterError.of("near", "items", "a table of numbers, Sets or a list", type(items).__name__)
         n = len(items)
         self.rho = math.log(self.p1) / math.log(self.p2) if self.p2 > 0 else 0.0
-        self.k = _whole("k", k) or _functions(n, self.p2)
-        self.L = _whole("L", L) or max(1, math.ceil(n**self.rho - 1e-9))
-        self.probes = check_probes(family, probes, self.k)
+        self.k = _functions(n, self.p2) if k is None else checks.whole("near", "k", k)
+        self.L = max(1, math.ceil(n**self.rho - 1e-9)) if L is None else checks.whole("near", "L", L)
+        self.probes = _check_probes(family, probes, self.k)
         self.nbytes = 12 * n * self.L
         if self.nbytes > parse_size("near", "memory", memory):
             raise ParameterError(
-                f"near: {self.L:,} tables of {n:,} items are {self.nbytes / 1e9:.3g} GB, more than memory = {memory}; "
-                "choose a larger c, or a smaller L with `probes`, or more memory"
+                f"near: {self.L:,} tables of {n:,} items need {self.nbytes / 1e9:.3g} GB, more than memory = {memory}; "
+                "choose a larger c, a smaller L with `probes`, or more memory"
             )
-        found = keyed(family.all_of(self.k).any_of(self.L), items, self.k)
+        found = keyed(family, items, self.k * self.L, self.k)
         self._keys, self._kind = found.keys, found.kind
         self._rows = np.empty(self._keys.shape, np.uint32)
         sort_tables(self._keys, self._rows)
@@ -110,56 +114,56 @@ class NearIndex:
         return int(self._keys.shape[1])
 
     def __str__(self) -> str:
-        more = f", {self.probes} more buckets a table" if self.probes else ""
+        more = f", {self.probes} more buckets per table" if self.probes else ""
         return (
             f"{len(self):,} items in {self.L:,} tables of {self.k} functions{more}, ρ = {self.rho:.3f}, "
-            f"{self.nbytes / 1e6:.3g} MB; a neighbour at {self.r:g} is met with probability {self.predicted:.3f}, "
-            f"and one within {self.c * self.r:g} returned with at least {self.promise:.3f}"
+            f"{self.nbytes / 1e6:.3g} MB; a neighbour at {self.r:g} is found with probability {self.predicted:.3f}, "
+            f"and one within {self.c * self.r:g} is returned with at least {self.promise:.3f}"
         )
 
     @property
     def predicted(self) -> float:
         """The probability 1 − (1 − p1^k)^L that a neighbour at distance r is in one of the query's own buckets."""
-        return self.family.all_of(self.k).any_of(self.L).probability(self.r)
+        return float(transformed((("all", self.k), ("any", self.L)), self.p1))
 
     @property
     def promise(self) -> float:
-        """A bound, from below, of the probability that a query with a neighbour within r gets one within c·r."""
+        """A lower bound on the probability that a query with a neighbour within r gets one within c·r."""
         return max(0.0, self.predicted - len(self) * self.p2**self.k / 2)
 
     @property
     def limit(self) -> int:
-        """How many entries a query looks at: two for every bucket, 2L without probes."""
+        """The number of entries a query examines: two per bucket, 2L without probes."""
         return 2 * self.L * (1 + self.probes)
 
     def query(self, item: Any, limit: Limit = "2L") -> Near | None:
-        """Return the nearest of the items looked at, if it is within c·r; else None.
+        """Return the nearest of the items examined if it is within c·r, else None.
 
-        The limit counts entries of buckets, an item that is met twice counting twice; None looks at all of them.
+        The limit counts bucket entries, so an item found twice counts twice; None examines all of them.
         """
         rows, distances = self.query_many(batch_of_one(item), limit)
         return None if rows[0] < 0 else Near(int(rows[0]), float(distances[0]))
 
     def query_many(self, items: Any, limit: Limit = "2L") -> tuple[Ints, Floats]:
-        """Return the same for many queries: rows, −1 where nothing is near, and distances, infinite there."""
-        check_width(items, width_of(self.items))
-        most = self.limit if limit == "2L" else np.iinfo(np.int64).max if limit is None else _whole("limit", limit)
+        """Return the same for many queries: row numbers, −1 where nothing is near, and distances, infinite there."""
+        check_components(items, components_of(self.items))
+        most = self.limit if limit == "2L" else np.iinfo(np.int64).max if limit is None else _check_limit(limit)
         rows, distances = np.full(len(items), -1, np.int64), np.full(len(items), np.inf)
         start = 0
         size = max(1, BLOCK // (self.k * self.L * max(self.k if self.probes else 1, 1 + self.probes)))
         for part in batches(items, size, lists=True):
-            found = self._nearest(part, int(most or 0))
+            found = self._nearest(part, int(most))
             rows[start : start + len(part)], distances[start : start + len(part)] = found
             start += len(part)
         return rows, distances
 
     def _nearest(self, queries: Any, most: int) -> tuple[Ints, Floats]:
         """Return the nearest item of each query and its distance, if within c·r."""
-        query, row = self._met(queries, most)
+        query, row = self._entries(queries, most)
         codes = np.unique(query * len(self) + row)
         query, row = np.divmod(codes, max(1, len(self)))
         there, place = np.unique(row, return_inverse=True)
-        together = _joined(self.family, self.items, there, queries)
+        together = self.family.gather(self.items, there, queries)
         distance = self.family.distances(together, place.astype(np.int64), len(there) + query)
         order = np.lexsort((row, distance, query))
         order = order[np.concatenate([[True], query[order][1:] != query[order][:-1]])[: len(order)]]
@@ -168,8 +172,8 @@ class NearIndex:
         rows[query[order]], distances[query[order]] = row[order], distance[order]
         return rows, distances
 
-    def _met(self, queries: Any, most: int) -> tuple[Ints, Ints]:
-        """Return the entries of the queries' buckets, own buckets first, at most so many for each: (query, item)."""
+    def _entries(self, queries: Any, most: int) -> tuple[Ints, Ints]:
+        """Return the entries of the queries' buckets, own buckets first, at most `most` per query: (query, item)."""
         values = self.family.hashes(queries, self.k * self.L)
         keys = self._asked(queries, values)
         low, high = np.empty(keys.shape, np.int64), np.empty(keys.shape, np.int64)
@@ -183,31 +187,29 @@ class NearIndex:
         return query, self._rows[place % self.L, at].astype(np.int64)
 
     def _asked(self, queries: Any, values: NDArray[Any]) -> Keys:
-        """Return the keys to look up: for every query its own, one a table, and then those of each probe."""
+        """Return the keys to look up: for every query its own, one per table, then those of each probe."""
         m = len(values)
         own = folded(values, self.k, self._kind, self.family.absent)
         if not self.probes:
             return own[:, None, :]
-        moved, usable = probed(self.family, queries, values, self.k, self.probes)
+        moved, usable = probed(self.family.moves(queries, values), values, self.k, self.probes)
         keys = folded(moved.reshape(-1, self.k), self.k, self._kind, self.family.absent).reshape(usable.shape)
         keys[~usable] = ABSENT
         return np.concatenate([own[:, None, :], keys.reshape(m, self.L, -1).swapaxes(1, 2)], axis=1)
 
 
-def _chances(family: Family, r: float, c: float) -> tuple[float, float]:
+def _chances(family: HashFunctions, r: float, c: float) -> tuple[float, float]:
     """Return the probabilities of a collision at r and at c·r."""
-    if isinstance(r, bool) or not isinstance(r, int | float | np.number) or not 0 < r < math.inf:
-        raise ParameterError.of("near", "r", "a positive number", r)
-    if isinstance(c, bool) or not isinstance(c, int | float | np.number) or not 1 < c < math.inf:
-        raise ParameterError.of("near", "c", "a number above 1", c)
+    r = checks.number("near", "r", r, 0, open_left=True)
+    c = checks.number("near", "c", c, 1, open_left=True)
     try:
         p1, p2 = float(family.collision(r)), float(family.collision(c * r))
     except ParameterError as error:
         raise ParameterError(f"near: {family} has no distance c·r = {c * r:g}; choose a smaller r or c") from error
     if not p1 > p2:
         raise ParameterError(
-            f"near: {family} does not tell distance {r:g} from {c * r:g}: items collide with probability {p1:g} at the "
-            f"first and {p2:g} at the second; choose another r, or a larger c"
+            f"near: {family} does not separate distance {r:g} from {c * r:g}: items collide with probability {p1:g} at "
+            f"the first and {p2:g} at the second; choose another r, or a larger c"
         )
     return p1, p2
 
@@ -217,20 +219,15 @@ def _functions(n: int, p2: float) -> int:
     return max(1, math.ceil(math.log(n) / -math.log(p2) - 1e-9)) if n > 1 and p2 > 0 else 1
 
 
-def _whole(name: str, value: object) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ParameterError.of("near", name, "a positive whole number or None", value)
-    return int(value)
+def _check_probes(family: HashFunctions, probes: object, k: int) -> int:
+    """Return the number of probes, or raise if the family has no moves or k functions have fewer probes."""
+    most = most_probes(k)
+    rule = f"a whole number from 0 to {most}, the number of sets of one or two of k = {k} functions"
+    count = checks.whole("near", "probes", probes, 0, most, rule=rule)
+    if count and not family.multiprobe:
+        raise ParameterError(f"near: {type(family).__name__} does not support multi-probe search; leave 'probes' at 0")
+    return count
 
 
-def _joined(family: Family, items: Any, rows: Ints, queries: Any) -> Any:
-    """Return these items and then the queries, as one collection."""
-    if isinstance(items, Sets) and isinstance(family, MinHash) and not isinstance(queries, Sets):
-        queries = Sets.from_lists(queries)
-    if isinstance(items, Sets) and isinstance(queries, Sets):
-        return concatenate([items.take(rows), queries])
-    if isinstance(items, np.ndarray):
-        return np.concatenate([items[rows], np.asarray(queries)])
-    return [items[row] for row in rows.tolist()] + list(queries)
+def _check_limit(limit: object) -> int:
+    return checks.whole("query", "limit", limit, rule="a positive whole number, '2L' or None")

@@ -1,6 +1,6 @@
-"""Pictures of composed families: how the probability of a collision is changed, or how it falls with distance.
+"""Plots of composed families: collision probability over that of one function, or over distance.
 
-Matplotlib draws them (`pip install 'likewise[plot]'`), without pyplot, so that nothing global is touched.
+They need Matplotlib (`pip install 'likewise[plot]'`), used without pyplot, so no global state is touched.
 """
 
 from __future__ import annotations
@@ -12,23 +12,25 @@ from typing import Any
 import numpy as np
 
 from likewise.errors import LikewiseError, OutputError, ParameterError
-from likewise.families.algebra import Composable, Floats
+from likewise.families.curves import Floats
+from likewise.families.functions import Cascade
 
 COLOURS = ("#0b6e4f", "#b0413e", "#3b6ea8", "#a0763a", "#6b4c9a", "#4a4e54")
 POINTS = 801
+"""Points per curve: about one per pixel of the figure."""
 
 
 def plot_many(
-    families: Sequence[Composable],
+    families: Sequence[Cascade],
     path: str | Path | None = None,
     distances: Sequence[float] | Floats | None = None,
     labels: Sequence[str] | None = None,
 ) -> Any:
-    """Draw the curves of families side by side and return the Matplotlib figure; write it to a file if there is a path.
+    """Plot the curves of several families and return the Matplotlib figure; save it if a path is given.
 
-    Without `distances`, a curve goes over the probability p of the base: a ring marks its fixed point, where it crosses
-    the diagonal, and a dot where it is steepest. With distances, which all families must measure in the same unit, it
-    goes over these. The suffix of the path decides the format: .png, .svg, .pdf.
+    Without `distances`, the x axis is the collision probability p of one function: a ring marks the fixed point, where
+    a curve crosses the diagonal, and a dot its steepest point. With `distances`, the x axis is distance, and all
+    families must use the same unit. The suffix of the path determines the format: .png, .svg, .pdf.
     """
     if not families:
         raise ParameterError.of("plot_many", "families", "one or more families", families)
@@ -59,7 +61,7 @@ def _figure() -> tuple[Any, Any]:
     return figure, figure.subplots()
 
 
-def _over_probability(axes: Any, families: Sequence[Composable], names: Sequence[str]) -> None:
+def _over_probability(axes: Any, families: Sequence[Cascade], names: Sequence[str]) -> None:
     p = np.linspace(0, 1, POINTS)
     axes.plot([0, 1], [0, 1], color="#9a9da1", linewidth=1, linestyle=(0, (4, 3)), label="p, one function")
     for place, (family, name) in enumerate(zip(families, names, strict=True)):
@@ -77,7 +79,7 @@ def _over_probability(axes: Any, families: Sequence[Composable], names: Sequence
     axes.set_xlabel("probability p that one function agrees")
 
 
-def _over_distance(axes: Any, families: Sequence[Composable], names: Sequence[str], distances: Floats) -> None:
+def _over_distance(axes: Any, families: Sequence[Cascade], names: Sequence[str], distances: Floats) -> None:
     if distances.ndim != 1 or len(distances) < 2:
         raise ParameterError.of("plot", "distances", "two or more distances", distances.tolist())
     units = {family.base.unit for family in families}
@@ -91,8 +93,8 @@ def _over_distance(axes: Any, families: Sequence[Composable], names: Sequence[st
     axes.set_xlabel(f"distance ({units.pop()})")
 
 
-def _label(family: Composable) -> str:
-    """Return the name of a family on one line, its steps on the next."""
+def _label(family: Cascade) -> str:
+    """Return the name of a family on one line and its steps on the next."""
     steps = ", ".join(f"{kind} of {k:,}" for kind, k in family.steps)
     return f"{family.base}\n{steps}" if steps else str(family.base)
 

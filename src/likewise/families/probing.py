@@ -1,37 +1,27 @@
-"""Where else a near item may be: the buckets beside a query's own (Lv, Josephson, Wang, Charikar, Li, 2007).
+"""Multi-probe search: the buckets next to a query's own (Lv, Josephson, Wang, Charikar, Li, 2007).
 
-An item near the query has mostly the same values, and differs where the query itself nearly did: where it is close to
-a hyperplane, or to the end of a segment. A move gives one function the value on the other side; its cost says how far
-away that is. Probes are the cheapest moves of a table's functions, alone or two at a time.
+An item near the query has mostly the same hash values, and differs where the query itself nearly did: where it is close
+to a hyperplane, or to the end of a segment. A move gives one function the value on the other side; its cost measures
+how far away that is. Every family that supports probing implements `moves`; probes are the cheapest moves of a table's
+functions, one or two at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.base.random import uniform
-from likewise.errors import InputError, ParameterError
-from likewise.families.algebra import Family, Floats
-from likewise.families.vectors import (
-    BitSampling,
-    CauchyLines,
-    Hyperplanes,
-    RandomLines,
-    SignSketch,
-    UnaryCode,
-)
-
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 class Moves(NamedTuple):
-    """For every item and function the other values it may nearly have had, and how far away each is.
+    """The other values that each item may nearly have had under each function, and how far away each of them is.
 
-    Functions that look at the same `component` move together: what goes past one of them goes past the nearer ones too.
+    `other` and `cost` have the shape (items, functions, choices). Functions that look at the same `component` move
+    together: whatever crosses one of them also crosses the nearer ones.
     """
 
     other: NDArray[Any]
@@ -39,14 +29,16 @@ class Moves(NamedTuple):
     component: Ints | None = None
 
 
-def probed(
-    family: Family, items: Any, values: NDArray[Any], k: int, probes: int
-) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return, for every item and k neighbouring values of it, the values of so many other buckets, the nearest first.
+def most_probes(k: int) -> int:
+    """Return how many probes a key of k functions has: the sets of one or two functions."""
+    return k + k * (k - 1) // 2
 
-    The shape is (items · tables, probes, k); the second array tells which exist.
+
+def probed(moves: Moves, values: NDArray[Any], k: int, probes: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return, for every item and every k adjacent values of it, the values of `probes` other buckets, nearest first.
+
+    The shape is (items · tables, probes, k); the second array tells which of them exist.
     """
-    moves = MOVES[type(family)](family, items, values)
     choices = moves.other.shape[2]
     own = values.reshape(-1, k)
     other, cost = moves.other.reshape(-1, k, choices), moves.cost.reshape(-1, k, choices)
@@ -72,23 +64,8 @@ def probed(
     return out, usable
 
 
-def check_probes(family: Family, probes: object, k: int) -> int:
-    """Return the number of probes; raise unless the family has moves and k functions have so many."""
-    if isinstance(probes, bool) or not isinstance(probes, (int, np.integer)) or probes < 0:
-        raise ParameterError.of("near", "probes", "a whole number from 0", probes)
-    if probes and type(family) not in MOVES:
-        names = ", ".join(kind.__name__ for kind in MOVES)
-        raise ParameterError(f"near: 'probes' works with {names}, not with {type(family).__name__}; leave it at 0")
-    most = k + k * (k - 1) // 2
-    if probes > most:
-        raise ParameterError.of(
-            "near", "probes", f"at most {most}, the sets of one or two of k = {k} functions", probes
-        )
-    return int(probes)
-
-
 def _cheapest(cost: Floats, probes: int) -> tuple[Ints, NDArray[np.bool_]]:
-    """Return the cheapest sets of one move, or of two of different functions: their moves, −1 for none; and if any."""
+    """Return the cheapest sets of one move, or of two by different functions, −1 for none; and which of them exist."""
     n, k, choices = cost.shape
     flat = cost.reshape(n, k * choices)
     few = min(probes, k * choices)
@@ -111,7 +88,7 @@ def _cheapest(cost: Floats, probes: int) -> tuple[Ints, NDArray[np.bool_]]:
 
 
 def _linked(own: NDArray[Any], cost: Floats, component: Ints) -> NDArray[np.bool_]:
-    """Tell which functions move when one does: [item, the one, the other]."""
+    """Tell which functions move along with another one: [item, the one that moves, the other]."""
     same = (component[:, :, None] == component[:, None, :]) & (own[:, :, None] == own[:, None, :])
     found: NDArray[np.bool_] = same & (cost[:, None, :] <= cost[:, :, None])
     return found
@@ -122,48 +99,3 @@ def _repeated(linked: NDArray[np.bool_]) -> NDArray[np.bool_]:
     both = linked & linked.swapaxes(1, 2)
     found: NDArray[np.bool_] = np.any(np.tril(both, -1), axis=2)
     return found
-
-
-def _along(family: Any, items: Any, n: int) -> Floats:
-    table = np.asarray(items, np.float64)
-    found: Floats = table @ family.directions(n, table.shape[1]).T
-    return found
-
-
-def _sides(family: Any, items: Any, values: NDArray[Any]) -> Moves:
-    """The other side of a hyperplane: as far as the vector reaches from it."""
-    return Moves((1 - values)[:, :, None], _along(family, items, values.shape[1])[:, :, None] ** 2)
-
-
-def _segments(family: Any, items: Any, values: NDArray[Any]) -> Moves:
-    """The segment before and the one after: as far as the border."""
-    n = values.shape[1]
-    place = _along(family, items, n) / family.a + uniform(family.seed, 5, 1, n)[0]
-    part = place - np.floor(place)
-    return Moves(np.stack([values - 1, values + 1], axis=2), np.stack([part, 1 - part], axis=2) ** 2)
-
-
-def _bits(family: Any, items: Any, values: NDArray[Any]) -> Moves:
-    """The other bit: all as far."""
-    if len(values) and not ((values == 0) | (values == 1)).all():
-        raise InputError("BitSampling: `probes` needs vectors of zeros and ones")
-    return Moves((1 - values)[:, :, None], np.ones((*values.shape, 1)), family.places(values.shape[1]))
-
-
-def _levels(family: Any, items: Any, values: NDArray[Any]) -> Moves:
-    """The component on the other side of the number: as far as that is."""
-    n = values.shape[1]
-    component = (uniform(family.seed, 3, 1, n)[0] * family.dimensions).astype(np.int64)
-    number = (uniform(family.seed, 4, 1, n)[0] * family.largest).astype(np.int64)
-    over = np.asarray(items, np.float64)[:, component] - number
-    return Moves((1 - values)[:, :, None], np.where(over > 0, over, 1 - over)[:, :, None], component)
-
-
-MOVES: dict[type, Callable[[Any, Any, NDArray[Any]], Moves]] = {
-    Hyperplanes: _sides,
-    SignSketch: _sides,
-    RandomLines: _segments,
-    CauchyLines: _segments,
-    BitSampling: _bits,
-    UnaryCode: _levels,
-}

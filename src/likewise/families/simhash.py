@@ -1,4 +1,4 @@
-"""Text as vectors: SimHash, hyperplanes over a space with one dimension for every term there may be (Section 3.7.2)."""
+"""Text as vectors: SimHash, random hyperplanes in a space with one dimension per term (MMDS §3.7.2)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.base import checks
 from likewise.base.random import Floats, bell, fraction, sign, token_bits
-from likewise.errors import InputError, ParameterError
-from likewise.families.algebra import Family, check_distance
-from likewise.families.minhash import check_functions, check_seed
+from likewise.errors import InputError
+from likewise.families.algebra import Family
 from likewise.families.weighted import BLOCK, Bags, Ints
 
 NORMALS = ("gaussian", "signs")
@@ -31,18 +31,18 @@ def words(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class SimHash(Family):
-    """The sign of a weighted sum over the terms of a text, each of which adds a random number (Charikar, 2002).
+    """The sign of a weighted sum over the terms of a text, with a random coefficient per term (Charikar, 2002).
 
-    An item is a mapping, term → weight, a list of terms, each of which weighs as often as it stands there, or a string,
-    of which `words` makes terms (in scripts without blanks give the terms yourself). The random numbers of the terms
-    are the normal of a hyperplane, so that texts at an angle of d degrees agree with probability 1 − d/180.
+    An item is a mapping from term to weight, a list of terms, where the weight is the number of occurrences, or a
+    string, which `words` splits into terms (for scripts without spaces supply the terms yourself). The coefficients
+    form the normal of a hyperplane, so texts at an angle of d degrees agree with probability 1 − d/180.
 
-    normals="gaussian", the default, makes that exact. normals="signs" is SimHash as it is mostly told: a term adds or
-    subtracts its weight. It is quicker, and near the same for texts of many terms of like weight; for a few terms it is
-    not (see `SignSketch`).
+    normals="gaussian", the default, makes that exact. normals="signs" is SimHash as usually described: a term adds or
+    subtracts its weight. It is faster, and nearly the same for texts of many terms of similar weight, but not for a few
+    terms (see `SignSketch`).
 
     >>> a, b = SimHash().fingerprints(["the quick brown fox jumps", "jumps the Quick Brown fox"])
-    >>> bool(a == b)  # the order of words is lost
+    >>> bool(a == b)  # word order does not matter
     True
     """
 
@@ -52,17 +52,16 @@ class SimHash(Family):
     unit = "degrees"
 
     def __post_init__(self) -> None:
-        check_seed("SimHash", self.seed)
-        if self.normals not in NORMALS:
-            raise ParameterError.of("SimHash", "normals", f"one of {', '.join(NORMALS)}", self.normals)
+        object.__setattr__(self, "seed", checks.seed("SimHash", self.seed))
+        checks.choice("SimHash", "normals", self.normals, NORMALS)
 
     def collision(self, d: Any) -> Any:
         """Return 1 − d/180."""
-        return 1 - check_distance("SimHash", d, 180) / 180
+        return 1 - checks.numbers("SimHash.probability", "d", d, 0, 180) / 180
 
     def hashes(self, items: Any, n: int) -> NDArray[np.uint8]:
         """Return 1 or 0 for every text and function; a sum of zero counts as positive."""
-        n, bags = check_functions("SimHash", n), self._bags(items)
+        n, bags = checks.whole("SimHash", "n", n), self._bags(items)
         out = np.empty((len(bags), n), np.uint8)
         distinct, which = np.unique(bags.tokens, return_inverse=True)
         step = max(1, min(n, BLOCK // max(1, len(distinct))))
@@ -76,13 +75,13 @@ class SimHash(Family):
         return out
 
     def _drawn(self, terms: NDArray[np.uint64], functions: range) -> Floats:
-        """Return the random number of each term under each function."""
+        """Return the random coefficient of each term under each function."""
         if self.normals == "signs":
             return sign(token_bits(self.seed, 2, terms, functions))
         return bell(*(fraction(token_bits(self.seed, stream, terms, functions)) for stream in (0, 1)))
 
     def fingerprints(self, items: Any) -> NDArray[np.uint64]:
-        """Return the first 64 functions as one number a text: function i is bit i, counted from the lowest."""
+        """Return the first 64 functions as one integer per text: function i is bit i, counted from the lowest."""
         packed = np.packbits(self.hashes(items, 64), axis=1, bitorder="little")
         return packed.view("<u8").astype(np.uint64)[:, 0]
 
@@ -106,5 +105,5 @@ class SimHash(Family):
         bags = Bags.of("SimHash", items, least=-math.inf, split=words)
         empty = np.diff(bags.offsets) == 0
         if empty.any():
-            raise InputError(f"SimHash: item {int(np.argmax(empty))} has no terms, and so no direction")
+            raise InputError(f"SimHash: item {int(np.argmax(empty))} has no terms, so it has no direction")
         return bags

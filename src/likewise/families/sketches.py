@@ -1,11 +1,11 @@
-"""The algebra of minhash signatures: those of unions from those of parts, and signatures of a few bits a slot.
+"""Operations on minhash signatures: merging the signatures of parts of a set, and b-bit signatures.
 
-A slot of a classic signature is a least value, and the least value of a union is the lesser of those of its parts. So a
-set whose elements are stored in several places can be sketched there, each part by itself, and merged (exercise 3.3.7).
+A slot of a classic signature is a minimum, and the minimum over a union is the smaller of the minima of its parts. So a
+set whose elements are stored in several places can be sketched part by part and merged (MMDS Exercise 3.3.7).
 
-A signature of b bits a slot (Li and König, 2010) keeps b bits of a hash of each slot's value. Slots that agree still
-do, and of the others one in 2^b does by chance, so they agree with probability P = C + (1 − C)·J, C = 2^−b, and the
-estimate of J is (P̂ − C)/(1 − C): unbiased, with the standard error √(P(1 − P)/n)/(1 − C).
+A b-bit signature (Li and König, 2010) keeps b bits of a hash of each slot's value. Slots that agree still do, and of
+the others one in 2^b agrees by chance, so slots agree with probability P = C + (1 − C)·J, C = 2^−b, and the estimate of
+J is (P̂ − C)/(1 − C): unbiased, with standard error √(P(1 − P)/n)/(1 − C).
 """
 
 from __future__ import annotations
@@ -17,19 +17,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.base import checks
 from likewise.base.random import mix
 from likewise.errors import IncompatibleError, ParameterError
 
 __all__ = ["BitSignatures", "bbit", "estimate_bbit", "fast_parts", "merge", "standard_error"]
 
 ROUND = np.uint64(32)
+"""A slot of a mergeable fast sketch has its value in the low 32 bits and the round it was filled in above them."""
 BLOCK = 1 << 23
+"""Bits packed or unpacked at a time, one byte each: 8 MB."""
 
 
 def merge(*signatures: NDArray[Any]) -> NDArray[Any]:
-    """Return the signatures of unions: row i is that of the union of the sets whose signatures are row i of each.
+    """Return the signatures of unions: row i is the signature of the union of the sets in row i of each argument.
 
-    Only for signatures that are made of least values: `MinHash(method="classic").signatures`, and `MinHash.parts`.
+    Only for signatures that consist of minima: `MinHash(method="classic").signatures`, and `MinHash.parts`.
 
     >>> merge(np.array([[3, 8, 1]]), np.array([[5, 2, 1]])).tolist()
     [[3, 2, 1]]
@@ -41,7 +44,7 @@ def merge(*signatures: NDArray[Any]) -> NDArray[Any]:
     for other in rest:
         if other.shape != first.shape or other.dtype != first.dtype:
             raise IncompatibleError(
-                f"signatures of {_size(other)} and of {_size(first)} were not made the same way and cannot be merged"
+                f"signatures of {_size(other)} and of {_size(first)} were not made in the same way and cannot be merged"
             )
         np.minimum(merged, other, out=merged)
     return merged
@@ -50,10 +53,10 @@ def merge(*signatures: NDArray[Any]) -> NDArray[Any]:
 def fast_parts(
     values: NDArray[Any], offsets: NDArray[np.int64], seeds: NDArray[np.uint64], n: int
 ) -> NDArray[np.uint64]:
-    """Return the fast sketch of each set with the round in which a slot was filled above the value of the slot.
+    """Return the fast sketch of each set, with the round in which a slot was filled above the value of the slot.
 
-    A slot keeps its least pair (round, value) over all rounds, and rounds that were left out could not have changed it;
-    so the least pair of a union is the lesser of those of its parts.
+    A slot keeps its smallest pair (round, value) over all rounds, and rounds that were skipped could not have changed
+    it; so the smallest pair of a union is the smaller of those of its parts.
     """
     from likewise.kernels.sketch import sketch_one
 
@@ -63,7 +66,7 @@ def fast_parts(
         members = values[offsets[row] : offsets[row + 1]]
         if len(members):
             sketch_one(members, len(members), 0, seeds, part, signature)
-    # A slot filled in one of the last n rounds is written without its round, and looks as if filled in the first.
+    # A slot filled in one of the last n rounds is stored without its round, and looks as if filled in the first.
     slot = (mix(values.astype(np.uint64) ^ seeds[0]) >> ROUND) * np.uint64(n) >> ROUND
     first = np.zeros(parts.shape, bool)
     first[np.repeat(np.arange(len(parts)), np.diff(offsets)), slot.astype(np.int64)] = True
@@ -73,7 +76,7 @@ def fast_parts(
 
 @dataclass(frozen=True)
 class BitSignatures:
-    """Signatures of a few bits a slot, packed, one row a set; they know how they were made."""
+    """b-bit signatures, packed, one row per set, with a record of how they were made."""
 
     packed: NDArray[np.uint8]
     slots: int
@@ -88,14 +91,14 @@ class BitSignatures:
         return replace(self, packed=self.packed[np.asarray(rows, np.int64)])
 
     def standard_error(self, similarity: float) -> float:
-        """Return the standard error of an estimate from these signatures for sets of this Jaccard similarity."""
+        """Return the standard error of an estimate from these signatures at this Jaccard similarity."""
         return standard_error(similarity, self.slots, self.bits)
 
 
 def bbit(signatures: NDArray[Any], b: int, made_by: str = "") -> BitSignatures:
     """Keep b bits of each slot: the lowest of a hash of its value, which are random however large the sets are.
 
-    `made_by` names what made the signatures, so that others are not compared with them.
+    `made_by` names the source of the signatures, so that those of different sources are not compared.
 
     >>> few = bbit(np.arange(256, dtype=np.uint32).reshape(2, 128), 2)
     >>> len(few), few.packed.nbytes
@@ -103,10 +106,8 @@ def bbit(signatures: NDArray[Any], b: int, made_by: str = "") -> BitSignatures:
     """
     table = np.asarray(signatures)
     if table.ndim != 2 or table.dtype.kind != "u":
-        raise ParameterError.of("bbit", "signatures", "a table of unsigned numbers, one row a set", table.dtype)
-    if isinstance(b, bool) or not isinstance(b, (int, np.integer)) or not 1 <= b <= 32:
-        raise ParameterError.of("bbit", "b", "a whole number from 1 to 32", b)
-    n, width = table.shape[1], int(b)
+        raise ParameterError.of("bbit", "signatures", "a table of unsigned integers, one row per set", table.dtype)
+    n, width = table.shape[1], checks.whole("bbit", "b", b, 1, 32)
     packed = np.empty((len(table), -(-n * width // 8)), np.uint8)
     step = max(1, BLOCK // max(1, n * width))
     for start in range(0, len(table), step):
@@ -119,7 +120,7 @@ def bbit(signatures: NDArray[Any], b: int, made_by: str = "") -> BitSignatures:
 def estimate_bbit(a: BitSignatures, b: BitSignatures) -> NDArray[np.float64]:
     """Return the estimated Jaccard similarity of row i of one with row i of the other.
 
-    It is unbiased, and for that may be a little below 0 where the similarity is near 0.
+    It is unbiased, and therefore may be slightly negative where the similarity is near 0.
 
     >>> few = bbit(np.arange(256, dtype=np.uint32).reshape(2, 128), 2)
     >>> estimate_bbit(few, few).tolist()
@@ -140,7 +141,7 @@ def estimate_bbit(a: BitSignatures, b: BitSignatures) -> NDArray[np.float64]:
 
 
 def standard_error(similarity: float, n: int, b: int | None = None) -> float:
-    """Return the standard error of a similarity estimated from n slots, whole or of b bits.
+    """Return the standard error of a similarity estimated from n slots, full or b-bit.
 
     >>> round(standard_error(0.5, 100), 3), round(standard_error(0.5, 100, b=1), 3)
     (0.05, 0.087)

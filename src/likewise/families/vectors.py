@@ -1,4 +1,4 @@
-"""Families for points and directions: hyperplanes, random lines, sampled bits (Section 3.7)."""
+"""Families for points and directions: hyperplanes, random lines, sampled bits (MMDS §3.7)."""
 
 from __future__ import annotations
 
@@ -11,36 +11,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.base import checks
 from likewise.base.random import cauchy, gaussian, signs, uniform
 from likewise.errors import InputError, ParameterError
-from likewise.families.algebra import Family, check_distance
-from likewise.families.minhash import check_functions, check_seed
+from likewise.families.algebra import Family
+from likewise.families.probing import Moves
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Draw = Callable[[int, int, int], Floats]
 TILE = 64
+"""Rows and columns of one matrix product: one fixed shape, so that results do not depend on the batch, and small enough
+for a block and a panel to stay in the cache."""
 PAIRS = 1 << 14
+"""Pairs of vectors compared at a time, to bound the memory for their copies."""
 
 
 def as_vectors(owner: str, items: Any, dimensions: int | None = None) -> NDArray[Any]:
-    """Return items as a table of finite numbers, one row an item."""
+    """Return items as a table of finite numbers, one row per item."""
     try:
         table = np.asarray(items)
     except ValueError as error:
         raise ParameterError(f"{owner}: vectors must all have the same number of components ({error})") from error
     if table.ndim != 2 or table.dtype.kind not in "fiub":
-        raise ParameterError.of(owner, "items", "a table of numbers, one row a vector", type(items).__name__)
+        raise ParameterError.of(owner, "items", "a table of numbers, one row per vector", type(items).__name__)
     if table.dtype.kind == "f" and not np.isfinite(table).all():
         row = int(np.argmin(np.isfinite(table).all(axis=1)))
-        raise InputError(f"{owner}: vector {row} holds a number that is not finite")
+        raise InputError(f"{owner}: vector {row} contains a number that is not finite")
     if dimensions is not None and table.shape[1] != dimensions:
         raise ParameterError(f"{owner}: vectors have {table.shape[1]} components, not {dimensions}")
     return table
 
 
 def pair_by_pair(measure: Callable[[Any, Any], Any], table: NDArray[Any], left: Ints, right: Ints) -> Floats:
-    """Return a measure of many pairs of rows, some thousands at a time."""
+    """Return a measure for many pairs of rows, PAIRS at a time."""
     out = np.empty(len(left), np.float64)
     for start in range(0, len(left), PAIRS):
         part = slice(start, start + PAIRS)
@@ -50,7 +54,7 @@ def pair_by_pair(measure: Callable[[Any, Any], Any], table: NDArray[Any], left: 
 
 @lru_cache(maxsize=2)
 def panels(draw: Draw, seed: int, n: int, dimensions: int, kind: type) -> NDArray[Any]:
-    """Return n random directions as columns, TILE to a panel; the last panel is filled up with zeros."""
+    """Return n random directions as columns, TILE per panel; the last panel is padded with zeros."""
     count = -(-n // TILE)
     out: NDArray[Any] = np.zeros((count * TILE, dimensions), kind)
     out[:n] = draw(seed, n, dimensions)
@@ -58,11 +62,11 @@ def panels(draw: Draw, seed: int, n: int, dimensions: int, kind: type) -> NDArra
 
 
 def tiles(table: NDArray[Any], across: NDArray[Any], n: int, directed: bool) -> Iterator[tuple[slice, slice, Any]]:
-    """Yield (rows, columns, how far these items reach along these directions).
+    """Yield (rows, columns, projections of these items on these directions).
 
-    All products are of the same shape and on one thread, so an item's numbers are the same to the last bit in whatever
-    company it comes. With `directed` only directions count, and a power of two brings each item near 1, so that nothing
-    overflows in single precision.
+    All products have the same shape and run on one thread, so an item's projections are the same to the last bit
+    whatever other items are in the batch. With `directed` only directions matter, and each item is scaled by a power of
+    two to about 1, so that nothing overflows in single precision.
     """
     block = np.zeros((TILE, across.shape[1]), across.dtype)
     product = np.empty((TILE, TILE), across.dtype)
@@ -81,7 +85,7 @@ def tiles(table: NDArray[Any], across: NDArray[Any], n: int, directed: bool) -> 
 
 @lru_cache(maxsize=1)
 def _libraries() -> Any:
-    """Return what limits the threads of linear algebra."""
+    """Return the controller of the threads of the linear algebra library."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -89,10 +93,10 @@ def _libraries() -> Any:
 
 @dataclass(frozen=True)
 class Hyperplanes(Family):
-    """On which side of a random hyperplane through the origin a vector lies (Section 3.7.2).
+    """Random hyperplanes: on which side of a hyperplane through the origin a vector lies (MMDS §3.7.2).
 
     Two vectors at an angle of d degrees are on the same side with probability 1 − d/180. The normal of a hyperplane is
-    a vector of Gaussian numbers, so that all directions are equally likely.
+    a vector of Gaussian numbers, so all directions are equally likely.
 
     >>> Hyperplanes().probability(60), Hyperplanes().all_of(3).probability(60)
     (0.6666666666666667, 0.2962962962962964)
@@ -101,23 +105,23 @@ class Hyperplanes(Family):
     seed: int = 1
 
     unit = "degrees"
+    multiprobe = True
     draw = staticmethod(gaussian)
 
     def __post_init__(self) -> None:
-        check_seed(type(self).__name__, self.seed)
+        object.__setattr__(self, "seed", checks.seed(type(self).__name__, self.seed))
 
     def collision(self, d: Any) -> Any:
         """Return 1 − d/180."""
-        return 1 - check_distance(type(self).__name__, d, 180) / 180
+        return 1 - checks.numbers(f"{type(self).__name__}.probability", "d", d, 0, 180) / 180
 
     def directions(self, n: int, dimensions: int) -> Floats:
-        """Return the normals of the first n hyperplanes, one a row."""
+        """Return the normals of the first n hyperplanes, one per row."""
         return self.draw(self.seed, n, dimensions)
 
     def hashes(self, items: Any, n: int) -> NDArray[np.uint8]:
         """Return 1 or 0 for every vector and hyperplane; a vector in the plane counts as on the positive side."""
-        name = type(self).__name__
-        table, n = self._directed(items), check_functions(name, n)
+        table, n = self._directed(items), checks.whole(type(self).__name__, "n", n)
         out = np.empty((len(table), n), np.uint8)
         across = panels(self.draw, self.seed, n, table.shape[1], np.float32)
         for rows, columns, along in tiles(table, across, n, directed=True):
@@ -130,22 +134,28 @@ class Hyperplanes(Family):
 
         return pair_by_pair(batch.angle, self._directed(items), left, right)
 
+    def moves(self, items: Any, values: NDArray[Any]) -> Moves:
+        """Return the other side of each hyperplane, at the squared distance of the vector from it."""
+        return Moves((1 - values)[:, :, None], _projections(self, items, values.shape[1])[:, :, None] ** 2)
+
     def _directed(self, items: Any) -> NDArray[Any]:
         """Return items as a table of vectors that have a direction."""
         table = as_vectors(type(self).__name__, items)
         something = table.any(axis=1)
         if not something.all():
-            raise InputError(f"{type(self).__name__}: vector {int(np.argmin(something))} is all zeros: no direction")
+            raise InputError(
+                f"{type(self).__name__}: vector {int(np.argmin(something))} is all zeros, so it has no direction"
+            )
         return table
 
 
 @dataclass(frozen=True)
 class SignSketch(Hyperplanes):
-    """Hyperplanes whose normals hold only +1 and −1: sums and differences in place of products (Section 3.7.3).
+    """Hyperplanes whose normals contain only +1 and −1: sums and differences instead of products (MMDS §3.7.3).
 
-    `collision` is that of `Hyperplanes`, and here it is an approximation: the error falls as one over the number of
-    components if they are of like size, and is large if few components outweigh the rest. Two vectors of a single large
-    component each, and the same, agree in all functions whatever the angle that the small ones make.
+    `collision` is that of `Hyperplanes` and only approximate here: the error falls as one over the number of components
+    if they are of similar size, and is large if few components outweigh the rest. Two vectors dominated by the same
+    single component agree in all functions, whatever angle the small components make.
 
     >>> SignSketch(seed=1).directions(2, 4).tolist()
     [[-1.0, 1.0, -1.0, 1.0], [-1.0, -1.0, -1.0, -1.0]]
@@ -156,10 +166,10 @@ class SignSketch(Hyperplanes):
 
 @dataclass(frozen=True)
 class RandomLines(Family):
-    """In which segment of width a the projection on a random line falls: for the usual distance, L2 (Section 3.7.4).
+    """Random lines cut into segments of width a: in which segment a point is projected, for Euclidean distance L2.
 
     The direction of the line is a vector of Gaussian numbers, so the projections of two points at distance d differ by
-    d times a Gaussian number, in any number of dimensions (Datar, Immorlica, Indyk, Mirrokni, 2004):
+    d times a Gaussian number, in any number of dimensions (MMDS §3.7.4; Datar, Immorlica, Indyk, Mirrokni, 2004):
     p(d) = 1 − 2Φ(−a/d) − 2d/(√(2π)·a)·(1 − e^(−a²/2d²)).
 
     >>> lines = RandomLines(a=1.0)
@@ -171,12 +181,14 @@ class RandomLines(Family):
     seed: int = 1
 
     unit = "L2"
+    multiprobe = True
     draw = staticmethod(gaussian)
     norm = 2
 
     def __post_init__(self) -> None:
-        check_seed(type(self).__name__, self.seed)
-        check_width(type(self).__name__, self.a)
+        name = type(self).__name__
+        object.__setattr__(self, "seed", checks.seed(name, self.seed))
+        checks.number(name, "a", self.a, 0, open_left=True)
 
     def collision(self, d: Any) -> Any:
         """Return the closed form above; 1 at distance 0."""
@@ -185,18 +197,18 @@ class RandomLines(Family):
         return (inside + 2 / (math.sqrt(2 * math.pi) * t) * np.expm1(-(t**2) / 2))[()]
 
     def _widths(self, d: Any) -> Floats:
-        """Return how many times the distance goes into a segment, from nearly nothing to nearly infinity."""
-        far = check_distance(type(self).__name__, d, math.inf)
+        """Return a/d, kept away from 0 and infinity."""
+        far = checks.numbers(f"{type(self).__name__}.probability", "d", d, 0)
         with np.errstate(divide="ignore", over="ignore"):
             return np.clip(self.a / far, 1e-150, 1e150)
 
     def directions(self, n: int, dimensions: int) -> Floats:
-        """Return the directions of the first n lines, one a row."""
+        """Return the directions of the first n lines, one per row."""
         return self.draw(self.seed, n, dimensions)
 
     def hashes(self, items: Any, n: int) -> Ints:
-        """Return the number of the segment for every point and line; where segments begin is random."""
-        table, n = as_vectors(type(self).__name__, items), check_functions(type(self).__name__, n)
+        """Return the number of the segment for every point and line; each line has a random offset."""
+        table, n = as_vectors(type(self).__name__, items), checks.whole(type(self).__name__, "n", n)
         out, begin = np.empty((len(table), n), np.int64), uniform(self.seed, 5, 1, n)[0]
         across = panels(self.draw, self.seed, n, table.shape[1], np.float64)
         for rows, columns, along in tiles(table, across, n, directed=False):
@@ -207,10 +219,17 @@ class RandomLines(Family):
         """Return the distances in the family's norm."""
         return lr_distances(as_vectors(type(self).__name__, items), left, right, self.norm)
 
+    def moves(self, items: Any, values: NDArray[Any]) -> Moves:
+        """Return the segments before and after, at the squared distance of the projection from the boundary."""
+        n = values.shape[1]
+        place = _projections(self, items, n) / self.a + uniform(self.seed, 5, 1, n)[0]
+        part = place - np.floor(place)
+        return Moves(np.stack([values - 1, values + 1], axis=2), np.stack([part, 1 - part], axis=2) ** 2)
+
 
 @dataclass(frozen=True)
 class CauchyLines(RandomLines):
-    """`RandomLines` for the Manhattan distance, L1: the directions hold Cauchy numbers (Datar et al., 2004).
+    """`RandomLines` for the Manhattan distance, L1, with Cauchy numbers as directions (Datar et al., 2004).
 
     p(d) = 2·arctan(a/d)/π − d/(π·a)·ln(1 + (a/d)²).
 
@@ -230,7 +249,9 @@ class CauchyLines(RandomLines):
 
 @dataclass(frozen=True)
 class BitSampling(Family):
-    """One component of a vector, chosen at random: for the Hamming distance of vectors of so many (Section 3.7.1).
+    """Bit sampling: one random component of a vector, for the Hamming distance of vectors of that many dimensions.
+
+    See MMDS §3.7.1.
 
     >>> BitSampling(dimensions=100).probability(10)
     0.9
@@ -240,23 +261,24 @@ class BitSampling(Family):
     seed: int = 1
 
     unit = "Hamming"
+    multiprobe = True
 
     def __post_init__(self) -> None:
-        check_seed("BitSampling", self.seed)
-        _check_whole("BitSampling", "dimensions", self.dimensions)
+        object.__setattr__(self, "seed", checks.seed("BitSampling", self.seed))
+        object.__setattr__(self, "dimensions", checks.whole("BitSampling", "dimensions", self.dimensions))
 
     def collision(self, d: Any) -> Any:
         """Return 1 − d/dimensions."""
-        return 1 - check_distance("BitSampling", d, self.dimensions) / self.dimensions
+        return 1 - checks.numbers("BitSampling.probability", "d", d, 0, self.dimensions) / self.dimensions
 
     def places(self, n: int) -> Ints:
         """Return the component that each of the first n functions looks at."""
         return np.asarray(uniform(self.seed, 3, 1, n)[0] * self.dimensions, np.float64).astype(np.int64)
 
     def hashes(self, items: Any, n: int) -> NDArray[Any]:
-        """Return the chosen components: whole numbers as they are, others as the bits they are made of."""
+        """Return the chosen components: integers as they are, other numbers as their bit patterns."""
         table = as_vectors("BitSampling", items, self.dimensions)
-        chosen = np.ascontiguousarray(table[:, self.places(check_functions("BitSampling", n))])
+        chosen = np.ascontiguousarray(table[:, self.places(checks.whole("BitSampling", "n", n))])
         if chosen.dtype.kind != "f":
             return chosen.view(np.uint8) if chosen.dtype.kind == "b" else chosen
         wide = chosen.astype(np.float64)
@@ -264,18 +286,24 @@ class BitSampling(Family):
         return np.where(whole, np.where(whole, wide, 0).astype(np.int64), wide.view(np.int64))
 
     def distances(self, items: Any, left: Ints, right: Ints) -> Floats:
-        """Return in how many components vectors differ."""
+        """Return the number of components in which vectors differ."""
         from likewise.measures import batch
 
         return pair_by_pair(batch.hamming, as_vectors("BitSampling", items, self.dimensions), left, right)
 
+    def moves(self, items: Any, values: NDArray[Any]) -> Moves:
+        """Return the other value of each bit, all at the same distance."""
+        if len(values) and not ((values == 0) | (values == 1)).all():
+            raise InputError("BitSampling: `probes` needs vectors of zeros and ones")
+        return Moves((1 - values)[:, :, None], np.ones((*values.shape, 1)), self.places(values.shape[1]))
+
 
 @dataclass(frozen=True)
 class UnaryCode(Family):
-    """Whether a component, chosen at random, exceeds a random number: for L1 of whole numbers from 0 to `largest`.
+    """Bit sampling of a unary code: whether a random component exceeds a random number, for the distance L1.
 
-    That is bit sampling of the unary code, in which x is x ones and then zeros: the Hamming distance of two codes is
-    the Manhattan distance of the points.
+    Components are whole numbers from 0 to `largest`. In the unary code x is written as x ones followed by zeros, so the
+    Hamming distance of two codes is the Manhattan distance of the points.
 
     >>> UnaryCode(dimensions=2, largest=5).probability(3)
     0.7
@@ -286,27 +314,38 @@ class UnaryCode(Family):
     seed: int = 1
 
     unit = "L1"
+    multiprobe = True
 
     def __post_init__(self) -> None:
-        check_seed("UnaryCode", self.seed)
-        _check_whole("UnaryCode", "dimensions", self.dimensions)
-        _check_whole("UnaryCode", "largest", self.largest)
+        object.__setattr__(self, "seed", checks.seed("UnaryCode", self.seed))
+        for name in ("dimensions", "largest"):
+            object.__setattr__(self, name, checks.whole("UnaryCode", name, getattr(self, name)))
 
     def collision(self, d: Any) -> Any:
         """Return 1 − d/(dimensions·largest)."""
         size = self.dimensions * self.largest
-        return 1 - check_distance("UnaryCode", d, size) / size
+        return 1 - checks.numbers("UnaryCode.probability", "d", d, 0, size) / size
 
     def hashes(self, items: Any, n: int) -> NDArray[np.uint8]:
         """Return 1 if the component exceeds the number, else 0."""
-        table, n = self._counts(items), check_functions("UnaryCode", n)
-        component = (uniform(self.seed, 3, 1, n)[0] * self.dimensions).astype(np.int64)
-        number = (uniform(self.seed, 4, 1, n)[0] * self.largest).astype(np.int64)
+        table = self._counts(items)
+        component, number = self._drawn(checks.whole("UnaryCode", "n", n))
         return np.asarray(table[:, component] > number).view(np.uint8)
 
     def distances(self, items: Any, left: Ints, right: Ints) -> Floats:
         """Return the Manhattan distances."""
         return lr_distances(self._counts(items), left, right, 1)
+
+    def moves(self, items: Any, values: NDArray[Any]) -> Moves:
+        """Return the other side of each number, at the distance of the component from it."""
+        component, number = self._drawn(values.shape[1])
+        over = np.asarray(items, np.float64)[:, component] - number
+        return Moves((1 - values)[:, :, None], np.where(over > 0, over, 1 - over)[:, :, None], component)
+
+    def _drawn(self, n: int) -> tuple[Ints, Ints]:
+        """Return the component and the number that each of the first n functions compares."""
+        component = (uniform(self.seed, 3, 1, n)[0] * self.dimensions).astype(np.int64)
+        return component, (uniform(self.seed, 4, 1, n)[0] * self.largest).astype(np.int64)
 
     def _counts(self, items: Any) -> NDArray[Any]:
         """Return items as a table of whole numbers in range."""
@@ -315,23 +354,18 @@ class UnaryCode(Family):
             raise ParameterError.of("UnaryCode", "items", "a table of whole numbers", f"numbers of type {table.dtype}")
         fits = ((table >= 0) & (table <= self.largest)).all(axis=1)
         if not fits.all():
-            raise InputError(f"UnaryCode: vector {int(np.argmin(fits))} holds a number not from 0 to {self.largest}")
+            raise InputError(f"UnaryCode: vector {int(np.argmin(fits))} contains a number outside 0 to {self.largest}")
         return table
 
 
 def lr_distances(table: NDArray[Any], left: Ints, right: Ints, norm: int) -> Floats:
-    """Return the distances of pairs of rows in the norm L1 or L2."""
+    """Return the distances of pairs of rows by the norm L1 or L2."""
     from likewise.measures import batch
 
     return pair_by_pair(lambda x, y: batch.lr(x, y, norm), table, left, right)
 
 
-def check_width(owner: str, a: object) -> None:
-    """Raise unless the width of a segment is a positive number."""
-    if isinstance(a, bool) or not isinstance(a, int | float | np.number) or not 0 < a < math.inf:
-        raise ParameterError.of(owner, "a", "a positive number", a)
-
-
-def _check_whole(owner: str, name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ParameterError.of(owner, name, "a positive whole number", value)
+def _projections(family: Hyperplanes | RandomLines, items: Any, n: int) -> Floats:
+    table = np.asarray(items, np.float64)
+    found: Floats = table @ family.directions(n, table.shape[1]).T
+    return found

@@ -1,7 +1,7 @@
-"""Minhashing of bags and of weighted sets (M6): ratings, term counts, anything that is there to some degree.
+"""Minhashing of bags and weighted sets: ratings, term counts, any elements with a weight.
 
-Bags come as mappings, token → weight, such as a `Counter`, or as lists of tokens, which count once for every time they
-stand there. Tokens are told apart by type and value, as in `Sets.from_lists`.
+Bags are mappings from token to weight, such as a `Counter`, or lists of tokens, where the weight is the number of
+occurrences. Tokens are distinguished by type and value, as in `Sets.from_lists`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.base import checks
 from likewise.base.arrays import Sets
 from likewise.base.random import Floats, Hashes, fraction, mix, token_bits
 from likewise.errors import IncompatibleError, InputError, ParameterError
-from likewise.families.algebra import Family, check_distance
-from likewise.families.minhash import check_functions, check_seed
+from likewise.families.algebra import Family
 
 Ints = NDArray[np.int64]
 Bag = Mapping[Any, float] | Iterable[Hashable]
 BLOCK = 1 << 18
+"""Random numbers drawn at a time, tokens times functions: 2 MB per array."""
 PAIRS = 1 << 14
+"""Pairs of bags compared at a time, to bound the memory for their tokens."""
 NOTHING = np.uint64(0xFFFFFFFFFFFFFFFF)
+"""The slot of an empty bag."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,9 @@ class Bags:
 
     @classmethod
     def of(cls, owner: str, items: Any, least: float = 0.0, split: Callable[[str], list[str]] | None = None) -> Bags:
-        """Take bags as they come; weights below `least` are an error, those of 0 are left out.
+        """Convert bags of any accepted form; weights below `least` are an error, zero weights are dropped.
 
-        With `split` an item may be a string, and its tokens are what that function makes of it.
+        With `split`, an item may be a string, which that function splits into tokens.
         """
         if isinstance(items, Bags):
             return items
@@ -71,7 +74,7 @@ class Bags:
         if wrong.any():
             place = int(np.argmax(wrong))
             rule = "finite" if least < 0 else "finite and 0 or more"
-            raise InputError(f"{owner}: bag {row[place]} holds the weight {weights[place]}; weights must be {rule}")
+            raise InputError(f"{owner}: bag {row[place]} has the weight {weights[place]}; weights must be {rule}")
         order = np.lexsort((tokens, row))
         order = order[weights[order] != 0]
         sizes = np.bincount(row[order], minlength=len(offsets) - 1)
@@ -83,7 +86,7 @@ class Bags:
         return Bags(self.tokens[places.values], self.weights[places.values], places.offsets)
 
     def portions(self, most: int) -> Iterator[tuple[slice, slice]]:
-        """Yield (bags, entries) for runs of whole bags that have at most so many entries together, or are one bag."""
+        """Yield (bags, entries) for runs of whole bags with at most `most` entries together, or of a single bag."""
         start = 0
         while start < len(self):
             stop = int(np.searchsorted(self.offsets, self.offsets[start] + most, side="right")) - 1
@@ -92,7 +95,7 @@ class Bags:
             start = stop
 
     def side_by_side(self, left: Ints, right: Ints) -> Iterator[tuple[slice, Ints, Floats, Floats]]:
-        """Yield (pairs, number of the pair, weight in the left bag, weight in the right) for every token of either."""
+        """Yield (pairs, number of the pair, weight in the left bag, weight in the right) for every token in either."""
         for start in range(0, len(left), PAIRS):
             pairs = slice(start, min(start + PAIRS, len(left)))
             sides = [self.take(np.asarray(side[pairs], np.int64)) for side in (left, right)]
@@ -111,12 +114,12 @@ class Bags:
 
 @dataclass(frozen=True)
 class WeightedMinHash(Family):
-    """Minhash signatures of bags: slots agree with the probability Σ min / Σ max of the weights (Section 3.1.3).
+    """Minhash signatures of bags: slots agree with probability Σ min / Σ max of the weights (MMDS §3.1.3).
 
-    That is the Jaccard similarity of bags whose union takes the larger weight of each token; weights are any numbers
-    from 0 on. It is consistent weighted sampling as improved by Ioffe (2010): under each function a token of weight w
-    is drawn with probability w/Σ w, together with a level that is near ln w, and bags of nearly the same weights draw
-    the same token and level as often as they can. A slot is a hash of both, 64 bits; for an empty bag it is 2**64 − 1.
+    This is the Jaccard similarity of bags whose union has the larger weight of each token; weights are non-negative
+    numbers. The method is consistent weighted sampling as improved by Ioffe (2010): each function draws a token of
+    weight w with probability w/Σ w, together with a level close to ln w, and bags of nearly equal weights draw the same
+    token and level as often as possible. A slot is a 64-bit hash of both; for an empty bag it is 2**64 − 1.
 
     >>> from collections import Counter
     >>> a, b = WeightedMinHash().signatures([Counter("aaab"), {"a": 2, "b": 2, "c": 1}], 2000)
@@ -129,15 +132,15 @@ class WeightedMinHash(Family):
     unit = "bag Jaccard distance"
 
     def __post_init__(self) -> None:
-        check_seed("WeightedMinHash", self.seed)
+        object.__setattr__(self, "seed", checks.seed("WeightedMinHash", self.seed))
 
     def collision(self, d: Any) -> Any:
         """Return 1 − d."""
-        return 1 - check_distance("WeightedMinHash", d, 1)
+        return 1 - checks.numbers("WeightedMinHash.probability", "d", d, 0, 1)
 
     def signatures(self, bags: Bags | Sequence[Bag], n: int) -> Hashes:
-        """Return one row of n slots for every bag."""
-        n, bags = check_functions("WeightedMinHash.signatures", n), Bags.of("WeightedMinHash", bags)
+        """Return the signatures, one row of n slots per bag."""
+        n, bags = checks.whole("WeightedMinHash.signatures", "n", n), Bags.of("WeightedMinHash", bags)
         out = np.full((len(bags), n), NOTHING)
         distinct, which = np.unique(bags.tokens, return_inverse=True)
         step = max(1, min(n, BLOCK // max(1, len(distinct))))
@@ -153,7 +156,7 @@ class WeightedMinHash(Family):
         return out
 
     def _drawn(self, tokens: Hashes, functions: range) -> tuple[Floats, Floats, Floats]:
-        """Return r, ln c and β for each token and function: r and c are sums of two exponential numbers, β is even."""
+        """Return r, ln c and β per token and function: r and c are sums of two exponential numbers, β is uniform."""
         u = [fraction(token_bits(self.seed, stream, tokens, functions)) for stream in range(8, 13)]
         return -np.log(u[0] * u[1]), np.log(-np.log(u[2] * u[3])), u[4]
 
@@ -162,7 +165,7 @@ class WeightedMinHash(Family):
         return self.signatures(items, n)
 
     def distances(self, items: Any, left: Ints, right: Ints) -> Floats:
-        """Return 1 − Σ min / Σ max of the weights; two empty bags are 0 apart."""
+        """Return 1 − Σ min / Σ max of the weights; two empty bags have distance 0."""
         out = np.zeros(len(left))
         for pairs, pair, mine, yours in Bags.of("WeightedMinHash", items).side_by_side(left, right):
             count = pairs.stop - pairs.start
@@ -183,7 +186,7 @@ def _lowest(
 ) -> Hashes:
     """Return the hash of the token and level that each function draws from each bag.
 
-    t = ⌊ln w/r + β⌋ is the level, y = e^(r(t − β)) a weight just below w that bags with like weights share, and the
+    t = ⌊ln w/r + β⌋ is the level, y = e^(r(t − β)) a weight just below w that bags of similar weights share, and the
     token with the lowest ln c − ln y − r wins.
     """
     r, log_c, beta = (table[which] for table in drawn)

@@ -46,7 +46,7 @@ class Settings:
         checks.seed(owner, self.seed)
         object.__setattr__(self, "ignore_common", check_fraction(owner, self.ignore_common))
         check_sample(owner, self.certify)
-        parse_shingler(self.shingle)
+        parse_shingler(self.shingle, owner=owner)
         checks.choice(owner, "method", self.method, METHODS)
         if self.method == "exact" and self.bands is not None:
             raise ParameterError(f"The 'bands' and 'rows' parameters of {owner} are not for method 'exact'.")

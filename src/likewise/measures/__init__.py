@@ -1,9 +1,9 @@
-"""How alike two things are, and how far apart: sets, bags, points, directions, strings (Sections 3.1 and 3.5).
+"""Similarity and distance measures for sets, bags, points, directions and strings (MMDS §3.1 and §3.5).
 
 Any iterable of hashable elements is a set here; a string is the set of its characters. Similarities: `jaccard`,
-`bag_jaccard`, `containment`, `dice`, `cosine`, `overlap`. Distances, which obey the four axioms of a metric:
-`jaccard_distance`, `lr`, `angle`, `edit`, `hamming`. For whole arrays of pairs there is `measures.batch`, with the same
-names.
+`bag_jaccard`, `containment`, `dice`, `cosine`, `overlap`. Distances, which satisfy the four axioms of a metric:
+`jaccard_distance`, `lr`, `angle`, `edit`, `hamming`. `measures.batch` has functions of the same names for whole arrays
+of pairs.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Element = TypeVar("Element", bound=Hashable)
 
 
 def jaccard(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
-    """Return the Jaccard similarity of two sets, |a ∩ b| / |a ∪ b| (Section 3.1.1).
+    """Return the Jaccard similarity of two sets, |a ∩ b| / |a ∪ b| (MMDS §3.1.1).
 
-    Two empty sets are identical, hence 1.0; an empty set and any other share nothing, hence 0.0.
+    Two empty sets are identical: 1.0. An empty set and a non-empty one share nothing: 0.0.
 
     >>> jaccard([1, 2, 3, 4], [2, 3, 5, 7]) == 2 / 6
     True
@@ -55,18 +55,18 @@ def bag_jaccard(
     b: Iterable[Element] | Mapping[Element, int],
     union: Literal["sum", "max"] = "sum",
 ) -> float:
-    """Return the Jaccard similarity of two bags, in which an element may occur several times (Section 3.1.3).
+    """Return the Jaccard similarity of two bags, in which an element may occur several times (MMDS §3.1.3).
 
-    The intersection counts an element as often as the poorer bag has it. The union counts it as often as
-    both bags together (`"sum"`) or as the richer bag (`"max"`). Equal bags score 1/2 by the first and 1 by
-    the second, empty ones too. A mapping, such as a `Counter`, is read as element → count.
+    The intersection has the smaller count of each element. The union has the sum of both counts (`"sum"`) or the larger
+    one (`"max"`). Equal bags score 1/2 by the first and 1 by the second, also if empty. A mapping, such as a `Counter`,
+    is read as element → count.
 
     >>> bag_jaccard("aaab", "aabbc") == 3 / 9
     True
     >>> bag_jaccard("aaab", "aabbc", union="max") == 3 / 6
     True
     """
-    if union not in ("sum", "max"):
+    if union not in ("sum", "max"):  # likewise.base.checks would import NumPy
         raise ParameterError.of("bag_jaccard", "union", "'sum' or 'max'", union)
     counts_a, counts_b = _counts("a", a), _counts("b", b)
     shared = (counts_a & counts_b).total()
@@ -79,7 +79,7 @@ def bag_jaccard(
 
 
 def containment(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
-    """Return the part of set a that is in set b, |a ∩ b| / |a|; the empty set is in every set, hence 1.0.
+    """Return the fraction of set a that is in set b, |a ∩ b| / |a|; 1.0 for an empty a.
 
     >>> containment("abcd", "bcdefg"), containment("bcdefg", "abcd")
     (0.75, 0.5)
@@ -89,7 +89,7 @@ def containment(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
 
 
 def dice(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
-    """Return the Dice coefficient of two sets, 2·|a ∩ b| / (|a| + |b|); two empty sets are identical, hence 1.0.
+    """Return the Dice coefficient of two sets, 2·|a ∩ b| / (|a| + |b|); 1.0 for two empty sets.
 
     >>> dice("abc", "bcd") == 4 / 6
     True
@@ -99,7 +99,7 @@ def dice(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
 
 
 def cosine(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
-    """Return the cosine similarity of two sets, |a ∩ b| / √(|a|·|b|); 1.0 for two empty sets, 0.0 for one.
+    """Return the cosine similarity of two sets, |a ∩ b| / √(|a|·|b|); 1.0 if both are empty, 0.0 if one is.
 
     >>> cosine("a", "abcd")
     0.5
@@ -109,7 +109,7 @@ def cosine(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
 
 
 def overlap(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
-    """Return the overlap coefficient of two sets, |a ∩ b| / min(|a|, |b|); 1.0 for two empty sets, 0.0 for one.
+    """Return the overlap coefficient of two sets, |a ∩ b| / min(|a|, |b|); 1.0 if both are empty, 0.0 if one is.
 
     >>> overlap("abc", "bcdefgh") == 2 / 3
     True
@@ -119,7 +119,7 @@ def overlap(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
 
 
 def jaccard_distance(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
-    """Return 1 − the Jaccard similarity: the chance that a minhash function tells two sets apart (Section 3.5.3).
+    """Return 1 − the Jaccard similarity: the probability that a minhash separates two sets (MMDS §3.5.3).
 
     >>> jaccard_distance("abcd", "bcde")
     0.4
@@ -131,9 +131,9 @@ def jaccard_distance(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
 
 
 def lr(x: Sequence[float] | Any, y: Sequence[float] | Any, r: float = 2) -> float:
-    """Return the distance of two points by the Lr norm, (Σ |xᵢ − yᵢ|^r)^(1/r), r ≥ 1; r may be inf (Section 3.5.2).
+    """Return the distance of two points by the Lr norm, (Σ |xᵢ − yᵢ|^r)^(1/r), r ≥ 1; r may be inf (MMDS §3.5.2).
 
-    r = 2 is the usual distance, r = 1 the Manhattan distance, r = inf the greatest difference in any dimension.
+    r = 2 is the Euclidean distance, r = 1 the Manhattan distance, r = inf the largest difference in any dimension.
 
     >>> lr((2, 7), (6, 4)), lr((2, 7), (6, 4), 1), lr((2, 7), (6, 4), inf)
     (5.0, 7.0, 4.0)
@@ -141,32 +141,32 @@ def lr(x: Sequence[float] | Any, y: Sequence[float] | Any, r: float = 2) -> floa
     power = check_norm(r)
     pairs = _numbers("lr", x, y)
     if not all(isfinite(a) and isfinite(b) for a, b in pairs):
-        raise ParameterError("lr: a component is not finite, so the point is nowhere")
+        raise ParameterError("lr: a component is not finite")
     gaps = [abs(a - b) for a, b in pairs]
     largest = max(gaps, default=0.0)
     if largest in (0, inf) or power == inf:
         return largest
     if power == 1:
         return sum(gaps)
-    parts = sum((gap / largest) ** power for gap in gaps)  # of the largest, so that no power overflows
+    parts = sum((gap / largest) ** power for gap in gaps)  # relative to the largest, so that no power overflows
     return float(largest * parts ** (1 / power))
 
 
 def check_norm(r: object) -> float:
-    """Return the r of an Lr norm, or raise: below 1 the way round a corner is shorter than the straight one.
+    """Return the r of an Lr norm, or raise: below 1 the triangle inequality fails.
 
     >>> check_norm(2)
     2.0
     """
     if isinstance(r, bool) or not isinstance(r, Real) or not float(r) >= 1:
-        raise ParameterError.of("lr", "r", "a number from 1 on, or inf (below 1 it is no distance)", r)
+        raise ParameterError.of("lr", "r", "a number of at least 1, or inf", r)
     return float(r)
 
 
 def angle(x: Sequence[float] | Any, y: Sequence[float] | Any) -> float:
-    """Return the angle between two vectors in degrees, from 0 to 180: the cosine distance (Section 3.5.4).
+    """Return the angle between two vectors in degrees, from 0 to 180: the cosine distance (MMDS §3.5.4).
 
-    The angle is a metric on directions. 1 − cos of it is not: going from 0° to 60° by way of 30° would be shorter.
+    The angle is a metric on directions. 1 − cos is not: going from 0° to 60° by way of 30° would be shorter.
 
     >>> round(angle((1, 2, -1), (2, 1, 1)), 9)
     60.0
@@ -174,24 +174,24 @@ def angle(x: Sequence[float] | Any, y: Sequence[float] | Any) -> float:
     pairs = _numbers("angle", x, y)
     lengths = [max((abs(pair[side]) for pair in pairs), default=0.0) for side in (0, 1)]
     if not all(lengths) or not all(isfinite(a) and isfinite(b) for a, b in pairs):
-        raise ParameterError("angle: a vector of zeros, or one that is not finite, has no direction")
+        raise ParameterError("angle: a vector of zeros or with a component that is not finite has no direction")
     scaled = [(a / lengths[0], b / lengths[1]) for a, b in pairs]
     norms = [sqrt(sum(pair[side] ** 2 for pair in scaled)) for side in (0, 1)]
     units = [(a / norms[0], b / norms[1]) for a, b in scaled]
-    # Half the angle, by the sides of the rhombus that the unit vectors span: exact near 0° and 180° too.
+    # Half the angle, from the diagonals of the rhombus that the unit vectors span: accurate near 0° and 180° too.
     apart, along = sqrt(sum((a - b) ** 2 for a, b in units)), sqrt(sum((a + b) ** 2 for a, b in units))
     return degrees(2 * atan2(apart, along))
 
 
 def edit(x: Sequence[Hashable], y: Sequence[Hashable], mutations: bool = False, transpositions: bool = False) -> int:
-    """Return how many edits turn one string into the other (Section 3.5.5; the four kinds are of Exercise 3.5.8).
+    """Return the edit distance of two strings (MMDS §3.5.5; the four kinds are from Exercise 3.5.8).
 
-    An edit inserts or deletes a character; with `mutations` it may also change one, with `transpositions` swap two
-    neighbours. Without either it is |x| + |y| − 2·|longest common subsequence|. Any edits may follow each other: "ca"
-    becomes "abc" by a swap and an insertion between the two, hence 2. (The "optimal string alignment" of other
-    libraries, which never edits a place twice, says 3, and breaks the triangle inequality.)
+    An edit inserts or deletes a character; with `mutations` it may also replace one, with `transpositions` swap two
+    adjacent ones. Without either, the distance is |x| + |y| − 2·|longest common subsequence|. Edits may be combined
+    freely: "ca" becomes "abc" by a swap and an insertion between the two, 2 edits. (The "optimal string alignment" of
+    other libraries, which never edits a position twice, needs 3, and violates the triangle inequality.)
 
-    Strings have characters; any other sequence has elements, which are equal or not.
+    Sequences other than strings are compared element by element.
 
     >>> edit("abcde", "acfdeg"), edit("abcde", "acfdeg", mutations=True)
     (3, 3)
@@ -207,7 +207,7 @@ def edit(x: Sequence[Hashable], y: Sequence[Hashable], mutations: bool = False, 
 
 
 def edit_scorer(mutations: bool, transpositions: bool) -> Any:
-    """Return rapidfuzz's function for these edits; None if it has none.
+    """Return the function of rapidfuzz for these edits; None if there is none.
 
     >>> edit_scorer(mutations=True, transpositions=False)("kitten", "sitting")
     3
@@ -220,7 +220,7 @@ def edit_scorer(mutations: bool, transpositions: bool) -> Any:
 
 
 def _numbered(x: Iterable[Hashable], y: Iterable[Hashable]) -> tuple[list[int], list[int]]:
-    """Give equal elements equal numbers: rapidfuzz would take 97 and "a" for the same."""
+    """Number the elements, equal ones alike: rapidfuzz would treat 97 and "a" as equal."""
     numbers: dict[Hashable, int] = {}
     return [numbers.setdefault(a, len(numbers)) for a in x], [numbers.setdefault(b, len(numbers)) for b in y]
 
@@ -228,9 +228,9 @@ def _numbered(x: Iterable[Hashable], y: Iterable[Hashable]) -> tuple[list[int], 
 def _swaps(x: Sequence[Hashable], y: Sequence[Hashable]) -> int:
     """Return the edit distance with transpositions and without mutations (Lowrance and Wagner, 1975).
 
-    A change is a deletion and an insertion, and costs two. What happens between two matches is at best this: delete
-    what stands between two characters of x, swap them, insert what stands between them in y. More swaps never pay, as
-    two of them cost no less than a deletion and an insertion.
+    A replacement is a deletion and an insertion, and costs two. Between two matches the best option is to delete the
+    characters between two characters of x, swap these, and insert the characters between them in y. More swaps never
+    pay, because two of them cost no less than a deletion and an insertion.
     """
     far = len(x) + len(y)
     last_row: dict[Hashable, int] = {}
@@ -250,7 +250,7 @@ def _swaps(x: Sequence[Hashable], y: Sequence[Hashable]) -> int:
 
 
 def hamming(x: Sequence[Any], y: Sequence[Any]) -> int:
-    """Return in how many places two vectors or strings of equal length differ (Section 3.5.6).
+    """Return the number of positions in which two vectors or strings of equal length differ (MMDS §3.5.6).
 
     >>> hamming("10101", "11110")
     3
@@ -259,21 +259,17 @@ def hamming(x: Sequence[Any], y: Sequence[Any]) -> int:
 
 
 def _paired(owner: str, x: Iterable[Any], y: Iterable[Any]) -> list[tuple[Any, Any]]:
-    """Return the components of two vectors side by side."""
+    """Return the components of two vectors in pairs."""
     if max(getattr(x, "ndim", 1), getattr(y, "ndim", 1)) > 1:
-        raise ParameterError(
-            f"{owner}: x and y must be one vector each; for the rows of tables there is measures.batch.{owner}"
-        )
+        raise ParameterError(f"{owner}: x and y must be one vector each; for rows of tables use measures.batch.{owner}")
     a, b = list(x), list(y)
     if len(a) != len(b):
-        raise ParameterError(
-            f"{owner}: the vectors have {len(a)} and {len(b)} components; they must be of equal length"
-        )
+        raise ParameterError(f"{owner}: the vectors have {len(a)} and {len(b)} components; they must have equally many")
     return list(zip(a, b, strict=True))
 
 
 def _numbers(owner: str, x: Iterable[Any], y: Iterable[Any]) -> list[tuple[float, float]]:
-    """Return the components as floats, before anything is subtracted: NumPy's small integers would wrap around."""
+    """Return the components as floats before anything is subtracted: NumPy's small integers would wrap around."""
     return [(float(a), float(b)) for a, b in _paired(owner, x, y)]
 
 
@@ -281,7 +277,7 @@ def _counts(name: str, bag: Iterable[Element] | Mapping[Element, int]) -> Counte
     counts = Counter(bag)
     negative = next((count for count in counts.values() if count < 0), 0)
     if negative:
-        raise ParameterError.of("bag_jaccard", name, "a bag whose counts are 0 or more", negative)
+        raise ParameterError.of("bag_jaccard", name, "a bag without negative counts", negative)
     return counts
 
 

@@ -1,8 +1,8 @@
-"""The measures over whole arrays of pairs: row i of one with row i of the other (Sections 3.1 and 3.5).
+"""The measures for whole arrays of pairs: row i of one with row i of the other (MMDS §3.1 and §3.5).
 
-The names and the values are those of `likewise.measures`. Vectors are the rows of a table; y may also be a single
-vector, which is compared with all rows of x. They are read in blocks, so a table may be a memory map. Sets come as
-`Sets`, or as lists of tokens, which are told apart by type and value, as in `Sets.from_lists`.
+Names and values are those of `likewise.measures`. Vectors are the rows of a table; y may also be a single vector, which
+is compared with all rows of x. Tables are read in blocks, so they may be memory maps. Sets are given as `Sets`, or as
+lists of tokens, which are distinguished by type and value, as in `Sets.from_lists`.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ __all__ = [
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 BLOCK = 1 << 18
-"""So many numbers of a table are worked on at a time."""
+"""Numbers of a table processed at a time: 2 MB in double precision."""
 
 
 class Overlap(NamedTuple):
-    """How many elements each pair of sets shares, and how many the first and the second have."""
+    """The number of elements that each pair of sets shares, and the sizes of both."""
 
     shared: Ints
     a: Ints
@@ -45,12 +45,12 @@ class Overlap(NamedTuple):
 
     @property
     def union(self) -> Ints:
-        """How many elements are in one set or the other."""
+        """The number of elements in either set."""
         return self.a + self.b - self.shared
 
 
 def jaccard(a: Any, b: Any) -> Floats:
-    """Return the Jaccard similarity of each pair of sets (Section 3.1.1).
+    """Return the Jaccard similarity of each pair of sets (MMDS §3.1.1).
 
     >>> jaccard([[1, 2, 3, 4], []], [[2, 3, 5, 7], []]).round(3).tolist()
     [0.333, 1.0]
@@ -60,7 +60,7 @@ def jaccard(a: Any, b: Any) -> Floats:
 
 
 def jaccard_distance(a: Any, b: Any) -> Floats:
-    """Return the Jaccard distance of each pair of sets (Section 3.5.3).
+    """Return the Jaccard distance of each pair of sets (MMDS §3.5.3).
 
     >>> jaccard_distance([[1, 2, 3, 4]], [[2, 3, 4, 5]]).tolist()
     [0.4]
@@ -70,7 +70,7 @@ def jaccard_distance(a: Any, b: Any) -> Floats:
 
 
 def containment(a: Any, b: Any) -> Floats:
-    """Return the part of each set of `a` that is in its partner.
+    """Return the fraction of each set of `a` that is in its counterpart.
 
     >>> containment([[1, 2, 3, 4]], [[2, 3, 4, 5, 6, 7]]).tolist()
     [0.75]
@@ -110,9 +110,9 @@ def overlap(a: Any, b: Any) -> Floats:
 
 
 def bag_jaccard(a: Any, b: Any, union: Literal["sum", "max"] = "sum") -> Floats:
-    """Return the Jaccard similarity of each pair of bags, one pair at a time in Python (Section 3.1.3).
+    """Return the Jaccard similarity of each pair of bags, one pair at a time in Python (MMDS §3.1.3).
 
-    For large numbers of bags, `jaccard` of `Sets.from_lists(bags, bag=True)` is that by the union "max", and fast.
+    For many bags, `jaccard` of `Sets.from_lists(bags, bag=True)` is the same as union "max", and fast.
 
     >>> bag_jaccard(["aaab"], ["aabbc"], union="max").tolist()
     [0.5]
@@ -123,7 +123,7 @@ def bag_jaccard(a: Any, b: Any, union: Literal["sum", "max"] = "sum") -> Floats:
 
 
 def lr(x: Any, y: Any, r: float = 2) -> Floats:
-    """Return the distance of each pair of points by the Lr norm, r ≥ 1 or inf (Section 3.5.2).
+    """Return the distance of each pair of points by the Lr norm, r ≥ 1 or inf (MMDS §3.5.2).
 
     >>> lr([[2, 7], [1, 1]], [[6, 4], [1, 1]]).tolist(), lr([[2, 7], [1, 1]], [6, 4], r=1).tolist()
     ([5.0, 0.0], [7.0, 8.0])
@@ -135,7 +135,7 @@ def lr(x: Any, y: Any, r: float = 2) -> Floats:
 
 
 def angle(x: Any, y: Any) -> Floats:
-    """Return the angle of each pair of vectors in degrees, from 0 to 180: the cosine distance (Section 3.5.4).
+    """Return the angle of each pair of vectors in degrees, from 0 to 180: the cosine distance (MMDS §3.5.4).
 
     >>> angle([[1, 2, -1], [0, 3, 0]], [[2, 1, 1], [0, -1, 0]]).round(9).tolist()
     [60.0, 180.0]
@@ -146,9 +146,9 @@ def angle(x: Any, y: Any) -> Floats:
 
 
 def hamming(x: Any, y: Any, packed: bool = False) -> Ints:
-    """Return in how many components each pair of vectors differs (Section 3.5.6).
+    """Return the number of components in which each pair of vectors differs (MMDS §3.5.6).
 
-    With packed=True the components are bits, eight in each uint8, as `np.packbits` makes them, or 64 in each uint64.
+    With packed=True the components are bits, eight per uint8, as `np.packbits` returns them, or 64 per uint64.
 
     >>> hamming([[1, 0, 1, 0, 1]], [[1, 1, 1, 1, 0]]).tolist()
     [3]
@@ -158,7 +158,7 @@ def hamming(x: Any, y: Any, packed: bool = False) -> Ints:
     a, b, step = _tables("hamming", x, y)
     if packed and not (a.dtype == b.dtype and a.dtype in (np.uint8, np.uint64)):
         raise ParameterError(
-            f"hamming: packed rows must both be of uint8 or both of uint64; they are of {a.dtype} and {b.dtype}"
+            f"hamming: packed rows must both be uint8 or both uint64; they are {a.dtype} and {b.dtype}"
         )
     out = np.empty(len(a), np.int64)
     for rows, others in _blocks(a, step):
@@ -170,24 +170,24 @@ def hamming(x: Any, y: Any, packed: bool = False) -> Ints:
 
 
 def edit(x: Any, y: Any, mutations: bool = False, transpositions: bool = False, threads: int | None = 1) -> Ints:
-    """Return how many edits turn each string into its partner (Section 3.5.5).
+    """Return the edit distance of each pair of strings (MMDS §3.5.5).
 
-    Transpositions without mutations are counted in Python, the other three kinds in compiled code.
+    Transpositions without mutations run in Python, the other three kinds in compiled code.
 
     >>> edit(["abcde", "ab"], ["acfdeg", "ba"]).tolist()
     [3, 2]
     """
     from rapidfuzz import process
 
-    from likewise.base.parallel import check_threads
+    from likewise.base import checks
 
-    workers = check_threads("edit", threads)
+    workers = checks.threads("edit", threads)
     first, second = _listed(x), _listed(y)
     pairs = list(_partners("edit", first, second))
     for row, pair in enumerate(pairs):
         if not all(isinstance(text, str) for text in pair):
             wrong = next(text for text in pair if not isinstance(text, str))
-            raise InputError(f"edit: row {row} holds {wrong!r}, which is not a string")
+            raise InputError(f"edit: row {row} is {wrong!r}, not a string")
     scorer = measures.edit_scorer(mutations, transpositions)
     if scorer is None:
         return np.array([measures.edit(p, q, mutations, transpositions) for p, q in pairs], np.int64)
@@ -196,14 +196,14 @@ def edit(x: Any, y: Any, mutations: bool = False, transpositions: bool = False, 
 
 
 def _overlap(owner: str, a: Any, b: Any) -> Overlap:
-    """Count what each pair of sets shares."""
+    """Count the elements that each pair of sets shares."""
     from likewise.kernels.distances import overlaps
 
     values_a, offsets_a = _ragged(owner, a)
     values_b, offsets_b = _ragged(owner, b)
     if len(offsets_a) != len(offsets_b):
         raise ParameterError(
-            f"{owner}: there are {len(offsets_a) - 1} sets on one side and {len(offsets_b) - 1} on the other"
+            f"{owner}: {len(offsets_a) - 1} sets cannot be paired with {len(offsets_b) - 1}; give equally many"
         )
     kind = np.uint32 if values_a.dtype == values_b.dtype == np.uint32 else np.uint64
     out = np.empty(len(offsets_a) - 1, np.int64)
@@ -212,7 +212,7 @@ def _overlap(owner: str, a: Any, b: Any) -> Overlap:
 
 
 def _ragged(owner: str, sets: Any) -> tuple[NDArray[Any], Ints]:
-    """Return sets as (values, offsets): those of `Sets`, or what its `from_lists` makes of lists."""
+    """Return sets as (values, offsets), from `Sets` or from lists as in `Sets.from_lists`."""
     if hasattr(sets, "values") and hasattr(sets, "offsets") and hasattr(sets, "sizes"):
         values, offsets = np.asarray(sets.values), np.asarray(sets.offsets)
         if values.dtype.kind not in "iu":
@@ -228,7 +228,7 @@ def _ragged(owner: str, sets: Any) -> tuple[NDArray[Any], Ints]:
 
 
 def _ratio(part: NDArray[Any], whole: NDArray[Any], otherwise: Any) -> Floats:
-    """Divide where there is something to divide by."""
+    """Divide where the denominator is not zero; elsewhere `otherwise`."""
     out = np.empty(len(part), np.float64)
     out[:] = otherwise
     np.divide(part, whole, out=out, where=whole > 0)
@@ -238,7 +238,7 @@ def _ratio(part: NDArray[Any], whole: NDArray[Any], otherwise: Any) -> Floats:
 def _distances(
     owner: str, x: Any, y: Any, kernel: Callable[..., Any], fault: Callable[[NDArray[Any]], NDArray[np.bool_]]
 ) -> Floats:
-    """Fill in the distances block by block; a result that is not finite is cause to look at the vectors for a fault."""
+    """Compute distances block by block; if a result is not finite, look for the faulty vector."""
     a, b, step = _tables(owner, x, y)
     for name, table in (("x", a), ("y", b)):
         if table.dtype.kind not in "fiub":
@@ -268,32 +268,32 @@ def _no_direction(block: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _fault(where: str, vector: NDArray[Any]) -> InputError:
-    """Return the error that says what is wrong with the vector."""
+    """Return the error that describes the fault of a vector."""
     if np.isfinite(vector).all():
         return InputError(f"{where} is a vector of zeros, which has no direction")
-    return InputError(f"{where} holds a number that is not finite")
+    return InputError(f"{where} contains a number that is not finite")
 
 
 def _tables(owner: str, x: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any], int]:
-    """Return both tables, and 1; or x, y as a table of one row, and 0."""
+    """Return both tables, and 1; or x and y as a table of one row, and 0."""
     try:
         a, b = np.asarray(x), np.asarray(y)
     except ValueError as error:
-        raise ParameterError(f"{owner}: the vectors are not all of equal length: {error}") from error
+        raise ParameterError(f"{owner}: the vectors do not all have the same length: {error}") from error
     if a.ndim != 2:
-        raise ParameterError(f"{owner}: x must be a table, one row a vector; it has {a.ndim} dimensions, not 2")
+        raise ParameterError(f"{owner}: x must be a table, one row per vector; it has {a.ndim} dimensions, not 2")
     if b.ndim == 1 and b.shape[0] == a.shape[1]:
         return a, b[np.newaxis], 0
     if a.shape != b.shape:
         raise ParameterError(
-            f"{owner}: x is of shape {a.shape} and y of {b.shape}; "
-            "they must be equal, or y a vector as long as the rows of x"
+            f"{owner}: x has shape {a.shape} and y {b.shape}; "
+            "they must have the same shape, or y must be a vector as long as the rows of x"
         )
     return a, b, 1
 
 
 def _blocks(table: NDArray[Any], step: int) -> Iterator[tuple[slice, slice]]:
-    """Yield the rows of one block after another, and those of the other table that belong to it."""
+    """Yield the rows of each block, and the rows of the other table that belong to them."""
     size = max(1, BLOCK // max(1, table.shape[1]))
     for start in range(0, len(table), size):
         rows = slice(start, min(start + size, len(table)))
@@ -301,7 +301,7 @@ def _blocks(table: NDArray[Any], step: int) -> Iterator[tuple[slice, slice]]:
 
 
 def _ready(array: NDArray[Any], kind: Any) -> NDArray[Any]:
-    """Return an array as kernels take it: contiguous, aligned, read-only; copied only if it must be."""
+    """Return an array in the form of the kernels: contiguous, aligned, read-only; copied only if necessary."""
     found = np.asarray(np.require(array, kind, ["C", "A"])).view()
     found.flags.writeable = False
     return found
@@ -314,7 +314,7 @@ def _count_bits(a: NDArray[Any], b: NDArray[Any], step: int, out: Ints) -> None:
 
 
 def _words(block: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return rows of bytes as rows of words, the last of them filled up with zeros."""
+    """Return rows of bytes as rows of 64-bit words, the last one padded with zeros."""
     if block.dtype == np.uint8:
         block = np.pad(np.ascontiguousarray(block), ((0, 0), (0, -block.shape[1] % 8))).view(np.uint64)
     return _ready(block, np.uint64)
@@ -322,12 +322,12 @@ def _words(block: NDArray[Any]) -> NDArray[np.uint64]:
 
 def _partners(owner: str, a: list[Any], b: list[Any]) -> Iterator[tuple[Any, Any]]:
     if len(a) != len(b):
-        raise ParameterError(f"{owner}: there are {len(a)} items on one side and {len(b)} on the other")
+        raise ParameterError(f"{owner}: {len(a)} items cannot be paired with {len(b)}; give equally many")
     return zip(a, b, strict=True)
 
 
 def _listed(strings: Any) -> list[Any]:
-    """Return a column of strings as a list: of Arrow, NumPy, pandas, or any iterable."""
+    """Return a column of strings as a list, from Arrow, NumPy, pandas, or any iterable."""
     for name in ("to_pylist", "tolist"):
         if hasattr(strings, name):
             return list(getattr(strings, name)())

@@ -1,4 +1,4 @@
-"""What all shinglers share: parameters, sets of whole collections, and the border to the kernels."""
+"""What all shinglers share: parameters, the sets of whole collections, and the interface to the kernels."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts, concatenate
 from likewise.errors import ParameterError
 
@@ -17,15 +18,17 @@ if TYPE_CHECKING:
 
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 FORMS = get_args(Form)
+MOST_UNITS = 1000
+"""The largest k: a shingle of that length is practically a whole document."""
 
 
 @dataclass(frozen=True)
 class Shingler:
-    """What all shinglers share: k, folding, the Unicode normal form, bits of a hash, set or bag.
+    """What all shinglers share: k, case folding, Unicode normal form, bits per hash, set or bag.
 
     bits: 64 or 32. Two different shingles get the same hash with probability 2**-bits: among a billion different
-    shingles one expects 0.03 collisions with 64 bits, 116 million with 32.
-    bag: repeated shingles count as often as they occur; similarity is then Σ min / Σ max of the counts.
+    shingles, expect 0.03 collisions with 64 bits and 116 million with 32.
+    bag: count repeated shingles as often as they occur; similarity is then Σ min / Σ max of the counts.
     """
 
     k: int
@@ -38,12 +41,10 @@ class Shingler:
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
-        if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= 1000:
-            raise ParameterError.of(owner, "k", "a whole number from 1 to 1000", self.k)
-        if self.normalize is not None and self.normalize not in FORMS:
-            raise ParameterError.of(owner, "normalize", f"None or one of {', '.join(FORMS)}", self.normalize)
-        if self.bits not in (32, 64):
-            raise ParameterError.of(owner, "bits", "32 or 64", self.bits)
+        object.__setattr__(self, "k", checks.whole(owner, "k", self.k, 1, MOST_UNITS))
+        if self.normalize is not None:
+            checks.choice(owner, "normalize", self.normalize, FORMS)
+        check_bits(owner, self.bits)
 
     def __str__(self) -> str:
         return f"{self.name}:{self.k}"
@@ -53,7 +54,7 @@ class Shingler:
         return {"shingle": str(self), **{key: value for key, value in asdict(self).items() if key != "k"}}
 
     def units(self, text: str) -> list[str]:
-        """Return the units of one document, folded: its characters or its words."""
+        """Return the units of one document, its characters or words, after folding."""
         raise NotImplementedError
 
     def shingles(self, text: str) -> list[str]:
@@ -64,18 +65,18 @@ class Shingler:
         return list(dict.fromkeys(glue.join(run) for run in runs))
 
     def sets(self, texts: Any) -> Sets:
-        """Shingle a list of strings or an Arrow string array; the sets keep the order of first appearance."""
+        """Return the shingle sets of a list of strings or an Arrow string array, in order of first appearance."""
         whole = Texts.of(texts)
         parts = [self.chunk_sets(chunk.load(), np.arange(len(chunk))) for chunk in whole.chunks]
         sets = concatenate(parts)
         return Sets(sets.values.astype(np.uint32), sets.offsets) if self.bits == 32 else sets
 
     def recipe(self) -> Recipe:
-        """Return what the kernels must know."""
+        """Return the parameters of the kernels."""
         raise NotImplementedError
 
     def prepare(self, chunk: TextChunk) -> TextChunk:
-        """Bring a chunk to the normal form asked for."""
+        """Return a chunk in the requested normal form."""
         if self.normalize is None or not (chunk.data >= 128).any():
             return chunk
         buffers = [None, pa.py_buffer(chunk.offsets), pa.py_buffer(chunk.data)]
@@ -83,7 +84,7 @@ class Shingler:
         return TextChunk.from_arrow(pc.utf8_normalize(array, form=self.normalize))
 
     def chunk_sets(self, chunk: TextChunk, rows: Ints, common: Hashes | None = None) -> Sets:
-        """Shingle these rows of a chunk; the shingles in the table `common` are left out."""
+        """Return the shingle sets of these rows of a chunk, without the shingles in the table `common`."""
         from likewise.kernels.documents import CharUnits, set_documents
 
         chunk = self.prepare(chunk)
@@ -103,3 +104,9 @@ class Shingler:
             parts.append(Sets(values[:written].copy(), offsets[: done + 1].copy()))
             rows = rows[done:]
         return concatenate(parts)
+
+
+def check_bits(owner: str, bits: object) -> None:
+    """Raise unless a hash has 32 or 64 bits."""
+    if bits not in (32, 64):
+        raise ParameterError.of(owner, "bits", "32 or 64", bits)

@@ -1,7 +1,7 @@
-"""Documents to sets: shingles of characters or of words, hashed to integers (§3.2 of the chapter).
+"""Documents to sets: shingles of characters or of words, hashed to integers (MMDS §3.2).
 
-A document with fewer than k units is its own single shingle. An empty document — no character, or no word — has the
-empty set; it is identical to other empty documents and similar to nothing else.
+A document with fewer than k units has a single shingle, itself. An empty document — without characters, or without
+words — has the empty set; it is identical to other empty documents and similar to nothing else.
 """
 
 from __future__ import annotations
@@ -14,16 +14,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from likewise.base import checks
 from likewise.base.arrays import END, TextChunk
 from likewise.errors import InputError, ParameterError
-from likewise.shingle.base import FORMS as FORMS
-from likewise.shingle.base import Form as Form
-from likewise.shingle.base import Shingler as Shingler
-from likewise.shingle.stopwords import StopWords as StopWords
-from likewise.shingle.unicode import SPACE, folding_tables
-from likewise.shingle.unicode import fold as fold
-from likewise.shingle.unicode import split_words as split_words
-from likewise.shingle.unicode import unicode_tables as unicode_tables
+from likewise.shingle.base import Shingler
+from likewise.shingle.unicode import SPACE, fold, folding_tables, split_words, unicode_tables
 
 if TYPE_CHECKING:
     from likewise.kernels.documents import Recipe
@@ -31,11 +26,13 @@ if TYPE_CHECKING:
 WHITESPACE = ("collapse", "keep", "remove")
 BLANKS = " \t\n\v\f\r"
 MOST_COUNTED = 100_000
+"""The largest count of a token such as "milk:3". Counted tokens are written out, so larger counts would need too much
+memory."""
 
 
 @dataclass(frozen=True)
 class Chars(Shingler):
-    """k-shingles of characters (S1): every run of k code points, white space collapsed, kept or removed.
+    """k-shingles of characters: every run of k code points, with white space collapsed, kept or removed.
 
     >>> Chars(2).shingles("abcdabd")
     ['ab', 'bc', 'cd', 'da', 'bd']
@@ -49,11 +46,10 @@ class Chars(Shingler):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.whitespace not in WHITESPACE:
-            raise ParameterError.of("Chars", "whitespace", f"one of {', '.join(WHITESPACE)}", self.whitespace)
+        checks.choice("Chars", "whitespace", self.whitespace, WHITESPACE)
 
     def units(self, text: str) -> list[str]:
-        """Return the characters, folded, with white space treated as asked."""
+        """Return the characters after folding, with white space collapsed, kept or removed."""
         kinds, _, _ = unicode_tables()
         if self.normalize:
             text = unicodedata.normalize(self.normalize, text)
@@ -70,7 +66,7 @@ class Chars(Shingler):
         return out
 
     def recipe(self) -> Recipe:
-        """Return what the kernels must know."""
+        """Return the parameters of the kernels."""
         from likewise.kernels.documents import CharUnits, Recipe
         from likewise.kernels.hashing import WORD_SEED, mix_all
 
@@ -83,10 +79,10 @@ class Chars(Shingler):
 
 @dataclass(frozen=True)
 class Words(Shingler):
-    """k-shingles of words (S2): every run of k words.
+    """k-shingles of words: every run of k words.
 
     A word is a run of letters, digits and underscores of any script, with their combining marks. In scripts written
-    without blanks (Chinese, Japanese, Thai, Lao, Khmer, Burmese …) every letter is a word of its own.
+    without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese …) every letter is a separate word.
 
     >>> Words(2).shingles("A rose is a rose.")
     ['a rose', 'rose is', 'is a']
@@ -97,13 +93,13 @@ class Words(Shingler):
     name: ClassVar[str] = "words"
 
     def units(self, text: str) -> list[str]:
-        """Return the words, folded."""
+        """Return the words after folding."""
         if self.normalize:
             text = unicodedata.normalize(self.normalize, text)
         return [fold(word) if self.casefold else word for word in split_words(text)]
 
     def recipe(self) -> Recipe:
-        """Return what the kernels must know."""
+        """Return the parameters of the kernels."""
         from likewise.kernels.documents import Recipe, WordUnits
 
         return Recipe(self.k, self.bits == 32, self.bag, WordUnits(self.casefold, *folding_tables(self.casefold)))
@@ -111,14 +107,15 @@ class Words(Shingler):
 
 @dataclass(frozen=True)
 class Tokens(Shingler):
-    """The text is a set of tokens, told apart by blanks or by a separator: baskets, tags, lists of ids (S7).
+    """Text that is a set of tokens separated by white space or by a separator: baskets, tags, lists of ids.
 
-    Tokens are taken as they are, but for blanks around them. A list column of a file becomes such text.
+    Tokens are used unchanged, except that surrounding white space is removed. A list column of a file is read as such
+    text.
 
     >>> Tokens().shingles("milk bread  milk"), Tokens(separator=";").shingles("whole milk; bread;")
     (['milk', 'bread'], ['whole milk', 'bread'])
 
-    counts: a number behind the last colon of a token says how often it is in the bag; "milk:2" is "milk milk".
+    counts: a number after the last colon of a token is its count in the bag; "milk:2" is "milk milk".
 
     >>> Tokens(counts=True).units("milk:2 bread 12:30:1 eggs:0")
     ['milk', 'milk', 'bread', '12:30']
@@ -133,7 +130,9 @@ class Tokens(Shingler):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.casefold:
-            raise ParameterError("Tokens are taken as they are: leave out 'casefold'")
+            raise ParameterError(
+                "The 'casefold' parameter has no effect on Tokens, which are used unchanged. Leave it out."
+            )
         if self.separator is not None and (len(self.separator.encode()) != 1 or self.separator in "\0" + END):
             raise ParameterError.of("Tokens", "separator", "one ASCII character", self.separator)
         if self.counts:
@@ -154,7 +153,7 @@ class Tokens(Shingler):
         return [one for token in tokens for one in repeated(token)] if self.counts else tokens
 
     def prepare(self, chunk: TextChunk) -> TextChunk:
-        """Bring a chunk to the normal form asked for, and write counted tokens out."""
+        """Return a chunk in the requested normal form, with counted tokens repeated."""
         if not self.counts:
             return super().prepare(chunk)
         lists = [self.units(chunk.text(row)) for row in range(len(chunk))]
@@ -162,17 +161,17 @@ class Tokens(Shingler):
         return TextChunk.from_arrow(pa.array(texts, pa.large_string()))
 
     def recipe(self) -> Recipe:
-        """Return what the kernels must know."""
+        """Return the parameters of the kernels."""
         from likewise.kernels.documents import Recipe, TokenUnits
 
         return Recipe(self.k, self.bits == 32, self.bag, TokenUnits(ord(self.separator) if self.separator else 0))
 
 
 def repeated(token: str) -> list[str]:
-    """Return a token as often as the number behind its last colon says; once if there is none."""
+    """Return a token as many times as the number after its last colon; once if there is none."""
     name, _, number = token.rpartition(":")
     if not name or not (number.isascii() and number.isdecimal()):
         return [token]
     if len(number) > len(str(MOST_COUNTED)) or int(number) > MOST_COUNTED:
-        raise InputError(f"the token {token[:60]!r} counts more than {MOST_COUNTED:,} times; count in larger units")
+        raise InputError(f"the token {token[:60]!r} has a count above {MOST_COUNTED:,}; count in larger units")
     return [name] * int(number)

@@ -1,4 +1,4 @@
-"""Stop-word shingles: of a page with an article, they are mostly the article's (§3.2.4, §3.8.6 of the chapter)."""
+"""Stop-word shingles: on a web page with an article, most of them come from the article (MMDS §3.2.4, §3.8.6)."""
 
 from __future__ import annotations
 
@@ -8,39 +8,44 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib import resources
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, TextChunk
 from likewise.base.tokens import hash_column
-from likewise.errors import ParameterError
+from likewise.errors import InputError, MissingInput, ParameterError
 from likewise.kernels.hashtable import fill_table, slot_of
 from likewise.shingle.base import Form, Shingler
 from likewise.shingle.unicode import MARK, fold, folding_tables, split_words, unicode_tables
 
 if TYPE_CHECKING:
     from likewise.kernels.documents import Recipe
-from importlib import resources
 
-from likewise.errors import InputError, MissingInput
-
+AUTO = "auto"
+"""In place of a language: detect the language of each document."""
 UNKNOWN, EMPTY = -1, -2
+"""The language of a document without stop-word shingles, and of one without words."""
+MOST_LETTERS = 100
+"""The largest `letters`: with 100, practically every word is a stop word already."""
 
 
 @dataclass(frozen=True, init=False)
 class StopWords(Shingler):
-    """Stop-word shingles (S3; §3.2.4, §3.8.6): every stop word with the two words that follow it.
+    """Stop-word shingles: every stop word with the two words that follow it (MMDS §3.2.4, §3.8.6).
 
     Prose is full of stop words; menus, advertisements and lists of headlines have few. So the article counts for more
-    than what stands around it on the page.
+    than what surrounds it on the page.
 
-    languages: one ("de", "german"), several ("en+fr" or a list; a word of any of them is a stop word), or "auto": for
-    each document the language it has most stop words of. By default English, unless there are words or letters.
-    words: your own. letters: every word of at most so many letters is a stop word. k: the stop word and k - 1 more.
-    A document in which no k words begin with a stop word is one single shingle, as one of fewer than k words is: it is
-    similar to documents of the same words only.
+    languages: one ("de", "german"), several ("en+fr" or a list; a stop word of any of them counts), or "auto": for each
+    document the language of which it has the most stop words. The default is English, unless words or letters are
+    given. words: your own stop words. letters: every word of at most this many letters is a stop word. k: the stop word
+    and k - 1 more words.
+    A document without any run of k words that starts with a stop word has a single shingle, as has one of fewer than k
+    words: it is similar only to documents of the same words.
 
     >>> StopWords("en").shingles("Buy Sudzo. I recommend that you buy Sudzo for your laundry.")
     ['i recommend that', 'that you buy', 'you buy sudzo', 'for your laundry']
@@ -87,8 +92,7 @@ class StopWords(Shingler):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.letters, bool) or not isinstance(self.letters, int) or not 0 <= self.letters <= 100:
-            raise ParameterError.of("StopWords", "letters", "a whole number from 0 to 100", self.letters)
+        checks.whole("StopWords", "letters", self.letters, 0, MOST_LETTERS)
         if AUTO in self.languages and len(self.languages) > 1:
             raise ParameterError.of("StopWords", "languages", f"{AUTO} alone, or languages", self.languages)
         if not self.letters and not self._masks():
@@ -106,13 +110,12 @@ class StopWords(Shingler):
 
     @classmethod
     def frequent(cls, texts: Iterable[str], count: int = 200, **options: Any) -> StopWords:
-        """Return stop words that are the most frequent words of a collection, or of a sample of it.
+        """Return a shingler whose stop words are the most frequent words of a collection, or of a sample of it.
 
         >>> StopWords.frequent(["the cat and the dog", "the end"], 1).words
         ('the',)
         """
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ParameterError.of("StopWords.frequent", "count", "a positive whole number", count)
+        count = checks.whole("StopWords.frequent", "count", count)
         plain = cls(**options)
         counts = Counter(word for text in texts for word in plain.units(text))
         best = sorted(counts, key=lambda word: (-counts[word], word))[:count]
@@ -120,11 +123,11 @@ class StopWords(Shingler):
 
     @property
     def tongues(self) -> tuple[str, ...]:
-        """The languages that a document may be found to be written in; several with "auto" only."""
+        """The languages that can be detected; more than one only with "auto"."""
         return tuple(stop_lists()) if self.languages == (AUTO,) else ("+".join(self.languages) or "own",)
 
     def units(self, text: str) -> list[str]:
-        """Return the words, folded."""
+        """Return the words after folding."""
         return [fold(word) for word in self._bare(text)] if self.casefold else self._bare(text)
 
     def shingles(self, text: str) -> list[str]:
@@ -138,7 +141,7 @@ class StopWords(Shingler):
         return list(dict.fromkeys(" ".join(run) for run in runs))
 
     def _bare(self, text: str) -> list[str]:
-        """Return the words as they stand there."""
+        """Return the words without folding."""
         return list(split_words(unicodedata.normalize(self.normalize, text) if self.normalize else text))
 
     def _short(self, word: str) -> bool:
@@ -146,22 +149,22 @@ class StopWords(Shingler):
         return bool(self.letters) and sum(kinds[ord(char)] != MARK for char in word) <= self.letters
 
     def _masks(self) -> dict[str, int]:
-        """Return every stop word as it may stand in a document, folded, and in which of `tongues` it is one."""
+        """Return every stop word in the forms it may have in a document, with the bits of its `tongues`."""
         return _masks(self.languages, self.words, self.casefold, self.normalize)
 
     def recipe(self) -> Recipe:
-        """Return what the kernels must know."""
+        """Return the parameters of the kernels."""
         from likewise.kernels.documents import Recipe, StopTable, WordUnits
 
         words = WordUnits(self.casefold, *folding_tables(self.casefold))
-        return Recipe(
-            self.k, self.bits == 32, self.bag, words, StopTable(*_stop_table(self), len(self.tongues), self.letters)
-        )
+        table, masks = _stop_table(self.languages, self.words, self.casefold, self.normalize)
+        stops = StopTable(table, masks, len(self.tongues), self.letters)
+        return Recipe(self.k, self.bits == 32, self.bag, words, stops)
 
     def survey(self, chunk: TextChunk) -> Ints:
-        """Return for every document which of `tongues` it is written in; UNKNOWN if no shingle begins with a stop word.
+        """Return for every document its language, as a position in `tongues`.
 
-        EMPTY: it has no word at all.
+        UNKNOWN if no shingle starts with a stop word, EMPTY if there are no words.
         """
         from likewise.kernels.documents import survey_documents
 
@@ -173,7 +176,7 @@ class StopWords(Shingler):
 
 @functools.lru_cache(16)
 def _masks(languages: tuple[str, ...], words: tuple[str, ...], casefold: bool, form: Form | None) -> dict[str, int]:
-    """Return every stop word as it may stand in a document, folded, and in which languages it is one, as bits."""
+    """Return every stop word in the forms it may have in a document, with a bit for each language that has it."""
     auto = languages == (AUTO,)
     every = (1 << len(stop_lists())) - 1 if auto else 1
     lists = [(words, every)]
@@ -189,10 +192,12 @@ def _masks(languages: tuple[str, ...], words: tuple[str, ...], casefold: bool, f
     return masks
 
 
-@functools.lru_cache(8)
-def _stop_table(shingler: StopWords) -> tuple[Hashes, Hashes]:
-    """Return a hash table of the stop words (see kernels/common.py), and their languages as bits at the same places."""
-    masks = shingler._masks()
+@functools.lru_cache(16)
+def _stop_table(
+    languages: tuple[str, ...], words: tuple[str, ...], casefold: bool, form: Form | None
+) -> tuple[Hashes, Hashes]:
+    """Return a hash table of stop words (see kernels/hashtable.py) and their language bits in the same slots."""
+    masks = _masks(languages, words, casefold, form)
     hashes = hash_column(pa.array(list(masks), pa.large_string()))
     table = np.zeros(1 << max(1, (2 * len(masks)).bit_length()), np.uint64)
     fill_table(hashes[hashes != 0], table)
@@ -203,7 +208,7 @@ def _stop_table(shingler: StopWords) -> tuple[Hashes, Hashes]:
 
 
 def parse_list(spec: str) -> dict[str, Any]:
-    """Read what stands behind "stopwords:": languages, files of words, letters=N, with + between them.
+    """Return the parameters after "stopwords:": languages, files of words, letters=N, joined by +.
 
     >>> parse_list("en+de"), parse_list("letters=3")
     ({'languages': ['en', 'de']}, {'letters': 3})
@@ -222,12 +227,9 @@ def parse_list(spec: str) -> dict[str, Any]:
     return found
 
 
-AUTO = "auto"
-
-
 @functools.cache
 def stop_lists() -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return name and words of every language that has a list, by its code; stopwords.txt says where they are from."""
+    """Return name and stop words of every language by its code; stopwords.txt names the source."""
     lists = {}
     text = resources.files("likewise.shingle").joinpath("stopwords.txt").read_text(encoding="utf-8")
     for line in text.splitlines():
@@ -238,7 +240,7 @@ def stop_lists() -> dict[str, tuple[str, tuple[str, ...]]]:
 
 
 def language_code(language: str) -> str:
-    """Return the code of a language that is named by its code or in English, or "auto".
+    """Return the code of a language, given its code or its English name; or "auto".
 
     >>> language_code("en"), language_code("German")
     ('en', 'de')
@@ -251,24 +253,24 @@ def language_code(language: str) -> str:
         return AUTO
     known = ", ".join(stop_lists())
     raise ParameterError(
-        f"There are no stop words for {language!r}. Known are {known} and {AUTO}; "
-        "or name a file with words of your own: stopwords:FILE"
+        f"There are no stop words for {language!r}. The languages are {known}, and {AUTO}; "
+        "for your own words give a file: stopwords:FILE"
     )
 
 
 def read_words(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Return the words in a UTF-8 file, one or more a line; what follows a # is a remark."""
+    """Return the words in a UTF-8 file, one or more per line; # starts a comment."""
     try:
         with open(path, encoding="utf-8-sig") as file:
             words = [word for line in file for word in line.partition("#")[0].split()]
     except FileNotFoundError as error:
         raise MissingInput(f"{path}: there is no such file of stop words; check the name") from error
     except IsADirectoryError as error:
-        raise InputError(f"{path}: this is a folder; name a file with stop words, one a line") from error
+        raise InputError(f"{path}: this is a folder; give a file with stop words, one per line") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: the list of stop words is not valid UTF-8; save it as UTF-8") from error
     except OSError as error:
         raise InputError(f"{path}: the list of stop words cannot be read: {error.strerror or error}") from error
     if not words:
-        raise InputError(f"{path}: there are no stop words in this file; write one a line")
+        raise InputError(f"{path}: there are no stop words in this file; write one per line")
     return tuple(dict.fromkeys(words))

@@ -1,6 +1,6 @@
-"""Characters and words: what every code point is, case folding, and how text is told apart into words.
+"""Characters and words: the class of every code point, case folding, and splitting text into words.
 
-The tables are shipped with likewise, so that the same text gives the same words under every Python.
+The tables are shipped with likewise, so that the same text gives the same words under every version of Python.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 OTHER, WORD, SOLO, MARK, SPACE = range(5)
+"""Classes of code points: neither, part of a word, a word by itself (in scripts without spaces), combining mark, white
+space."""
 
 
 @functools.cache
@@ -31,7 +33,7 @@ def unicode_tables() -> tuple[Any, Any, Any]:
 
 
 def fold(text: str) -> str:
-    """Fold case by the table shipped with likewise, whatever Unicode the Python that runs it knows.
+    """Fold case by the table shipped with likewise, independently of the Unicode version of Python.
 
     >>> fold("Straße")
     'strasse'
@@ -45,7 +47,7 @@ def fold(text: str) -> str:
 
 
 def split_words(text: str) -> Iterator[str]:
-    """Yield the words of a text as they stand there."""
+    """Yield the words of a text without folding."""
     kinds, _, _ = unicode_tables()
     word = ""
     solo = False
@@ -64,7 +66,7 @@ def split_words(text: str) -> Iterator[str]:
 
 @functools.cache
 def folding_tables(casefold: bool) -> tuple[Any, Any, Any]:
-    """Return the Unicode tables, with folding or without."""
+    """Return the Unicode tables, with case folding or without."""
     kinds, folds, expansions = unicode_tables()
     if not casefold:
         folds, expansions = np.arange(0x110000, dtype=np.int32), np.zeros((1, 3), np.int32)

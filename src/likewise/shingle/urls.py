@@ -1,4 +1,4 @@
-"""URLs to sets: positional bigrams of their tokens (S4), by which hosts with the same pages are found."""
+"""URLs to sets: positional bigrams of their tokens, used to find hosts with the same pages."""
 
 from __future__ import annotations
 
@@ -13,28 +13,32 @@ import pyarrow as pa
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts, concatenate
 from likewise.base.tokens import hash_column
 from likewise.errors import ParameterError
+from likewise.shingle.base import check_bits
 
 STOP = ("htm", "html", "txt", "main", "index", "home", "bin", "cgi")
+"""Frequent components that say nothing about a page (Bharat and Broder, 1999)."""
 WAYS = {None: 0, "start": 1, "end": 2}
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:)?//")
 ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 LETTERS = re.compile(rb"[A-Za-z\x80-\xff]+")
 MOST_TOKENS = 256
+"""Tokens of a URL that count: far more than real URLs have, and a bound on the work for degenerate ones."""
 BATCH = 1 << 16
+"""URLs shingled at a time."""
 
 
 @dataclass(frozen=True)
 class Urls:
-    """Positional bigrams of the tokens of URLs (S4): each two neighbouring tokens, and where they stand.
+    """Positional bigrams of URL tokens: every two adjacent tokens with their position.
 
-    Capitals become small letters; punctuation and digits separate tokens; frequent components (`stop`) are dropped.
-    What stands before the host (scheme, user) and behind a # is left out. A URL of one token has one shingle, the token
-    and nothing; a URL of none has none. Only the first 256 tokens count.
+    ASCII capitals become lower case; punctuation and digits separate tokens; frequent components (`stop`) are dropped.
+    Whatever precedes the host (scheme, user) and follows a # is ignored. A URL of one token has one shingle, the token
+    with an empty partner; a URL without tokens has none. Only the first 256 tokens count.
 
-    host: tokens of the host, too; False: of path and query only.
+    host: include the tokens of the host; False: only those of path and query.
     position: "start", counted from the first token; "end", from the last, so that /pub/debian/pool/main and
-    /debian/pool/main have most of their shingles in common; None, not at all.
-    bits, bag: as with other shinglers.
+    /debian/pool/main share most of their shingles; None, no position.
+    bits, bag: as for other shinglers.
 
     >>> Urls().tokens("www6.infoseek.com")
     ['www', 'infoseek', 'com']
@@ -58,8 +62,7 @@ class Urls:
                 raise ParameterError.of("Urls", "stop", "components of letters only", word)
         if self.position not in WAYS:
             raise ParameterError.of("Urls", "position", "'start', 'end' or None", self.position)
-        if self.bits not in (32, 64):
-            raise ParameterError.of("Urls", "bits", "32 or 64", self.bits)
+        check_bits("Urls", self.bits)
 
     def __str__(self) -> str:
         return "urls"
@@ -81,7 +84,7 @@ class Urls:
         return [word for word in words if word not in self.stop][:MOST_TOKENS]
 
     def shingles(self, url: str) -> list[tuple[str, str, int]]:
-        """Return the different shingles of a URL: two tokens and their place."""
+        """Return the different shingles of a URL: two tokens and their position."""
         tokens = self.tokens(url)
         if len(tokens) == 1:
             return [(tokens[0], "", 0)]
@@ -90,7 +93,7 @@ class Urls:
         return list(dict.fromkeys(zip(tokens, tokens[1:], places, strict=False)))
 
     def sets(self, urls: Any) -> Sets:
-        """Return the set of hashed shingles of each URL of a list or an Arrow column."""
+        """Return the set of hashed shingles of each URL in a list or an Arrow column."""
         parts = []
         for chunk in Texts.of(urls).chunks:
             loaded = chunk.load()
@@ -101,7 +104,7 @@ class Urls:
         return concatenate(parts)
 
     def united(self, chunk: TextChunk, rows: Ints, ends: Ints | None = None) -> Sets:
-        """Return the set of each of these URLs, or that of each run of them which ends before one of `ends`."""
+        """Return the set of each of these URLs, or the union over each run of URLs that ends before one of `ends`."""
         from likewise.kernels.sets import sets_of_hashes
 
         hashes = self._hashes(chunk, rows)
@@ -112,7 +115,7 @@ class Urls:
         return Sets(made.values.astype(np.uint32), made.offsets) if self.bits == 32 else made
 
     def stop_table(self) -> Hashes:
-        """Return the hashes of the stop components as a table for kernels."""
+        """Return the hash table of the stop components for the kernels."""
         from likewise.kernels.hashtable import fill_table
 
         hashes = hash_column(pa.array(list(self.stop), pa.large_string()))
@@ -136,5 +139,5 @@ class Urls:
 
 
 def _small(word: str) -> str:
-    """Return a component as tokens are: capitals of ASCII made small."""
+    """Return a component with ASCII capitals in lower case, as in tokens."""
     return str(word).encode().lower().decode()

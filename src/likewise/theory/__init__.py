@@ -1,11 +1,12 @@
-"""The theory behind minhashing and hashing: small functions for reading, each claim checked by counting.
+"""The theory behind minhashing and hashing: small, readable functions, every claim checked by counting.
 
 universal     families of hash functions: weakly universal, pairwise independent
-minwise       families of permutations: exactly min-wise independent, nearly, and why linear and cyclic ones fall short
+minwise       families of permutations: exactly and approximately min-wise independent, and why linear and cyclic ones
+              fall short
 directions    Gaussian numbers and random directions: the right way and a wrong one
-perfect       two-level perfect hashing of keys that do not change
+perfect       two-level perfect hashing of a static key set
 
-Nothing that runs on data imports this package.
+No code that processes data imports this package.
 """
 
 from likewise.theory.directions import (

@@ -1,9 +1,9 @@
-"""Random directions, for random hyperplanes and lines: the right way, and one that looks right (Section 3.7.2).
+"""Random directions, for random hyperplanes and lines: the right way, and one that only looks right (MMDS §3.7.2).
 
 The normal of a random hyperplane must have no preferred direction. On a globe, a uniform latitude with a uniform
-longitude will not do: the circles of latitude near the poles are short, yet get as many points as the equator. A
-vector of independent Gaussian numbers will, in any number of dimensions: its density, a product of exp(−x²/2),
-depends on the vector's length alone. And Gaussian numbers come from uniform ones by the method of Box and Muller.
+longitude does not work: the circles of latitude near the poles are short, yet get as many points as the equator. A
+vector of independent Gaussian numbers works, in any number of dimensions: its density, a product of exp(−x²/2), depends
+only on the length of the vector. Gaussian numbers are obtained from uniform ones by the Box–Muller method.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from likewise.base import checks
 from likewise.base.checks import whole
 from likewise.errors import ParameterError
 
@@ -20,10 +21,10 @@ Floats = NDArray[np.float64]
 
 
 def box_muller(u: ArrayLike, v: ArrayLike) -> tuple[Floats, Floats]:
-    """Return two independent standard Gaussian numbers for every two uniform ones from [0, 1).
+    """Return two independent standard Gaussian numbers for every two uniform numbers from [0, 1).
 
     A pair of Gaussian numbers is a point of the plane. Its direction is uniform, 2π·v; its distance from the origin is
-    at most r with probability 1 − exp(−r²/2), so that √(−2·ln(1 − u)) has the distribution of the distance.
+    at most r with probability 1 − exp(−r²/2), so √(−2·ln(1 − u)) has the distribution of that distance.
 
     >>> x, y = box_muller([1 - math.exp(-2), 1 - math.exp(-8)], [0.0, 0.25])
     >>> abs(x.round(6)).tolist(), abs(y.round(6)).tolist()
@@ -38,14 +39,14 @@ def box_muller(u: ArrayLike, v: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def gaussians(count: int, seed: int = 1) -> Floats:
-    """Return so many independent standard Gaussian numbers, made two by two by `box_muller`."""
+    """Return `count` independent standard Gaussian numbers, two at a time by `box_muller`."""
     count = whole("gaussians", "count", count, 0)
     u, v = _uniform("gaussians", seed, (2, (count + 1) // 2))
     return np.stack(box_muller(u, v), axis=1).ravel()[:count]
 
 
 def random_directions(count: int, dimensions: int = 3, seed: int = 1) -> Floats:
-    """Return unit vectors whose directions are all equally likely: vectors of Gaussian numbers, made one long.
+    """Return unit vectors of uniformly random direction: vectors of Gaussian numbers, scaled to length 1.
 
     >>> points = random_directions(20_000, seed=1)
     >>> bool(abs(polar_share(points, 30) - cap_share(30)) < 0.011)      # 4.4 standard errors
@@ -59,7 +60,7 @@ def random_directions(count: int, dimensions: int = 3, seed: int = 1) -> Floats:
 
 
 def latitude_longitude(count: int, seed: int = 1) -> Floats:
-    """Return unit vectors of three dimensions by uniform latitude and longitude: wrong, for they crowd at the poles.
+    """Return three-dimensional unit vectors of uniform latitude and longitude: wrong, because they crowd at the poles.
 
     >>> points = latitude_longitude(20_000, seed=1)
     >>> bool(abs(polar_share(points, 30) - 1 / 3) < 0.015)              # not 0.134
@@ -73,7 +74,7 @@ def latitude_longitude(count: int, seed: int = 1) -> Floats:
 
 
 def polar_share(points: ArrayLike, degrees: float) -> float:
-    """Return the share of points of the unit sphere that lie within so many degrees of either pole, (0, 0, ±1)."""
+    """Return the share of points on the unit sphere within this many degrees of either pole, (0, 0, ±1)."""
     table = np.asarray(points, np.float64)
     if table.ndim != 2 or table.shape[1] != 3 or len(table) == 0:
         raise ParameterError.of("polar_share", "points", "a table of one or more rows of three numbers", table.shape)
@@ -81,9 +82,9 @@ def polar_share(points: ArrayLike, degrees: float) -> float:
 
 
 def cap_share(degrees: float) -> float:
-    """Return the share of the sphere's area that lies within so many degrees of either pole: 1 − cos.
+    """Return the share of the sphere's area within this many degrees of either pole: 1 − cos.
 
-    By uniform latitude it would be degrees/90.
+    With uniform latitude it would be degrees/90.
 
     >>> round(cap_share(30), 4), round(cap_share(60), 4)
     (0.134, 0.5)
@@ -94,8 +95,8 @@ def cap_share(degrees: float) -> float:
 def same_side(normals: ArrayLike, x: ArrayLike, y: ArrayLike) -> float:
     """Return the share of hyperplanes, given by their normals, that have x and y on the same side.
 
-    It should be 1 − d/180 for vectors d degrees apart. Normals that crowd at the poles cut too often between north
-    and south:
+    It should be 1 − d/180 for vectors at an angle of d degrees. Normals that crowd at the poles separate north from
+    south too often:
 
     >>> north, south = [1, 0, 1], [1, 0, -1]            # 90 degrees apart
     >>> bool(abs(same_side(random_directions(20_000), north, south) - 0.5) < 0.016)
@@ -113,10 +114,8 @@ def same_side(normals: ArrayLike, x: ArrayLike, y: ArrayLike) -> float:
 
 
 def _uniform(owner: str, seed: object, shape: tuple[int, int]) -> Floats:
-    return np.random.default_rng(whole(owner, "seed", seed, 0, 2**64 - 1)).random(shape)
+    return np.random.default_rng(checks.seed(owner, seed)).random(shape)
 
 
 def _angle(owner: str, degrees: float) -> float:
-    if not 0 <= degrees <= 90:
-        raise ParameterError.of(owner, "degrees", "from 0 to 90", degrees)
-    return math.radians(degrees)
+    return math.radians(checks.number(owner, "degrees", degrees, 0, 90))

@@ -1,20 +1,20 @@
-"""Families of permutations that are min-wise independent: exactly, nearly, and not (Section 3.3; exercise 3.3.6).
+"""Families of permutations that are min-wise independent: exactly, approximately, and not (MMDS §3.3, Exercise 3.3.6).
 
-Minhashing is right because under a random permutation π every x of a set X is equally likely to come first. A family
-has that property, and is *exactly min-wise independent*, if for every X and every x in X
+Minhashing works because under a random permutation π every x of a set X is equally likely to come first. A family has
+this property, and is *exactly min-wise independent*, if for every X and every x in X
 
     Pr(min π(X) = π(x)) = 1/|X|,    π drawn from the family.
 
-All n! permutations do, but naming one of them takes log₂ n! ≈ n·log₂ n bits. The question is how few will do:
+The family of all n! permutations is, but naming one of them takes log₂ n! ≈ n·log₂ n bits. How few are enough?
 
 - at least lcm(1, …, n) = e^(n − o(n)): every element of X comes first equally often, so |X| divides the family's size;
-- at most 4^n, by halving again and again (`halving_family`);
+- at most 4^n, by repeated halving (`halving_family`);
 - about n²/ε², if an error of ε is allowed: |Pr − 1/|X|| ≤ ε/|X| (`random_family`, `enough_permutations`);
 - p·(p − 1), if elements need only come first with probability at least 1/(2·(|X| − 1)) (`linear_family`);
 - n are too few (`cyclic_family`).
 
-Permutations are rows of numbers: the row [2, 0, 1] sends 0 to 2, 1 to 0 and 2 to 1, so that element 1 comes first.
-Families of up to 18 elements are checked by going through all sets and all permutations.
+Permutations are rows of numbers: the row [2, 0, 1] maps 0 to 2, 1 to 0 and 2 to 1, so element 1 comes first. Families
+on up to 18 elements are checked by enumerating all sets and all permutations.
 """
 
 from __future__ import annotations
@@ -29,17 +29,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.base import checks
 from likewise.base.checks import prime, seeded, whole
 from likewise.errors import ParameterError
 
 Permutations = NDArray[np.int64]
 LARGEST_UNIVERSE = 18
+"""The largest universe whose subsets are all enumerated: 2^18 subsets of 18 counts each take 38 MB."""
 LARGEST_WRITTEN = 200
+"""The largest p or n of a family that is listed: 200 · 199 rows of 200 numbers take 64 MB."""
 LARGEST_HALVED = 8
+"""The largest n for which the halving family is listed: 840 permutations; for n = 16 there are 10,810,800."""
 
 
 class WorstCase(NamedTuple):
-    """The set X and element whose chance of coming first is farthest from 1/|X|, and ε = |X|·|chance − 1/|X||."""
+    """The set X and the element whose chance of coming first is farthest from 1/|X|, and ε = |X|·|chance − 1/|X||."""
 
     subset: tuple[int, ...]
     element: int
@@ -48,14 +52,14 @@ class WorstCase(NamedTuple):
 
 
 class Chances(NamedTuple):
-    """The smallest and the greatest chance of coming first that any element of any set of one size has."""
+    """The smallest and largest chance of coming first over all elements of all sets of one size."""
 
     least: Fraction
     greatest: Fraction
 
 
 def chance(family: Iterable[Sequence[int]], subset: Collection[int], element: int) -> Fraction:
-    """Return the fraction of the permutations under which an element comes first in a set.
+    """Return the fraction of permutations under which an element comes first in a set.
 
     >>> chance([[0, 1, 2], [1, 2, 0], [2, 0, 1]], {0, 1}, 0)
     Fraction(2, 3)
@@ -69,9 +73,9 @@ def chance(family: Iterable[Sequence[int]], subset: Collection[int], element: in
 
 
 def agreement(family: Iterable[Sequence[int]], a: Collection[int], b: Collection[int]) -> Fraction:
-    """Return the fraction of the permutations under which the same element comes first in two sets.
+    """Return the fraction of permutations under which the same element comes first in two sets.
 
-    For an exactly min-wise independent family it is the Jaccard similarity; for an ε-approximate one it is off by at
+    For an exactly min-wise independent family this is the Jaccard similarity; for an ε-approximate one it is off by at
     most ε times that.
     """
     permutations = _as_family("agreement", family)
@@ -82,7 +86,7 @@ def agreement(family: Iterable[Sequence[int]], a: Collection[int], b: Collection
 
 
 def worst_case(family: Iterable[Sequence[int]], largest: int | None = None) -> WorstCase:
-    """Return the set, of up to `largest` elements, and the element whose chance of coming first is farthest off.
+    """Return the set of up to `largest` elements, and the element, whose chance of coming first is farthest off.
 
     >>> worst_case(cyclic_family(5))
     WorstCase(subset=(0, 1, 2), element=0, chance=Fraction(3, 5), epsilon=Fraction(4, 5))
@@ -100,7 +104,7 @@ def worst_case(family: Iterable[Sequence[int]], largest: int | None = None) -> W
 
 
 def epsilon(family: Iterable[Sequence[int]], largest: int | None = None) -> Fraction:
-    """Return the smallest ε for which the family is ε-approximately min-wise independent, as in `worst_case`."""
+    """Return the smallest ε for which the family is ε-approximately min-wise independent; see `worst_case`."""
     return worst_case(family, largest).epsilon
 
 
@@ -114,7 +118,7 @@ def is_minwise(family: Iterable[Sequence[int]], largest: int | None = None) -> b
 
 
 def extremes(family: Iterable[Sequence[int]]) -> dict[int, Chances]:
-    """Return, for every size of set, the smallest and the greatest chance of coming first.
+    """Return, for every set size, the smallest and the largest chance of coming first.
 
     >>> extremes(linear_family(5))[3]
     Chances(least=Fraction(3, 10), greatest=Fraction(7, 20))
@@ -141,9 +145,9 @@ def lcm_bound(n: int) -> int:
 
 
 def halving_size(n: int) -> int:
-    """Return the size of the family made by halving: the product of C(n, n/2), C(n/2, n/4), … C(2, 1), at most 4^n.
+    """Return the size of the halving family: the product of C(n, n/2), C(n/2, n/4), … C(2, 1), at most 4^n.
 
-    It meets the lower bound up to n = 8; for n = 16 it is 15 times as large.
+    It equals the lower bound up to n = 8; for n = 16 it is 15 times as large.
 
     >>> [halving_size(n) // lcm_bound(n) for n in (2, 4, 8, 16)]
     [1, 1, 1, 15]
@@ -158,9 +162,9 @@ def halving_size(n: int) -> int:
 def halving_family(n: int) -> Permutations:
     """Return an exactly min-wise independent family on n elements, n a power of two up to 8.
 
-    Choose which half of the elements comes first; then, *by one and the same choice for both halves*, which half of
-    each half; and so on. That a choice serves both halves is what makes the family small: the minimum of a set lies in
-    one of them, and what happens in the other does not matter.
+    Choose which half of the elements comes first; then, *with one choice for both halves*, which half of each half; and
+    so on. Sharing the choice between both halves is what makes the family small: the minimum of a set lies in one of
+    them, and what happens in the other does not matter.
 
     >>> halving_family(2).tolist(), len(halving_family(4)), len(halving_family(8))
     ([[0, 1], [1, 0]], 12, 840)
@@ -178,9 +182,9 @@ def halving_family(n: int) -> Permutations:
 
 
 def halving_permutation(n: int, source: random.Random) -> list[int]:
-    """Return one permutation drawn from the family made by halving, n any power of two.
+    """Return a random permutation from the halving family, for any power of two n.
 
-    It takes about 2n random bits, where a permutation among all n! takes n·log₂ n.
+    It takes about 2n random bits, compared to n·log₂ n for one of all n! permutations.
     """
     order, size = [0], 1
     for _ in range(_power_of_two("halving_permutation", n).bit_length() - 1):
@@ -190,28 +194,26 @@ def halving_permutation(n: int, source: random.Random) -> list[int]:
 
 
 def random_family(n: int, size: int, seed: int = 1) -> Permutations:
-    """Return so many permutations drawn from all n!, the same ones for the same seed."""
+    """Return `size` permutations drawn from all n!, the same ones for the same seed."""
     n, size = whole("random_family", "n", n, 1), whole("random_family", "size", size, 1)
     stream = seeded("random_family", seed)
     return np.array([stream.sample(range(n), n) for _ in range(size)])
 
 
 def enough_permutations(n: int, epsilon: float, failure: float = 0.5) -> int:
-    """Return how many random permutations are ε-approximately min-wise independent, but for a probability of failure.
+    """Return how many random permutations are ε-approximately min-wise independent, except with probability `failure`.
 
-    An element of a set of k ≤ n comes first under m/k of m random permutations, give or take a factor 1 ± ε, but for a
-    probability of 2·exp(−ε²·m/(3k)), by Chernoff's bound. There are n·2^(n − 1) ways to choose a set and an element of
-    it, so that m = 3n/ε²·ln(n·2^n/failure) is enough. This is O(n²/ε²), and any failure below 1 shows that families of
-    that size exist.
+    An element of a set of k ≤ n comes first under m/k of m random permutations, up to a factor 1 ± ε, except with
+    probability 2·exp(−ε²·m/(3k)), by the Chernoff bound. There are n·2^(n − 1) ways to choose a set and an element of
+    it, so m = 3n/ε²·ln(n·2^n/failure) is enough. This is O(n²/ε²), and any failure below 1 proves that families of that
+    size exist.
 
     >>> enough_permutations(8, 0.5), enough_permutations(16, 0.5), enough_permutations(8, 0.25)
     (799, 2795, 3195)
     """
     n = whole("enough_permutations", "n", n, 1)
-    if not 0 < epsilon <= 1:
-        raise ParameterError.of("enough_permutations", "epsilon", "in (0, 1]", epsilon)
-    if not 0 < failure < 1:
-        raise ParameterError.of("enough_permutations", "failure", "in (0, 1)", failure)
+    checks.number("enough_permutations", "epsilon", epsilon, 0, 1, open_left=True)
+    checks.number("enough_permutations", "failure", failure, 0, 1, open_left=True, open_right=True)
     return math.ceil(3 * n / epsilon**2 * (math.log(n / failure) + n * math.log(2)))
 
 
@@ -225,8 +227,8 @@ def linear_family(p: int) -> Permutations:
 def linear_bound(k: int) -> Fraction:
     """Return 1/(2·(k − 1)): no element of a set of k comes first less often under linear permutations.
 
-    Half of what it should be, or a little more. The bound is nearly met: in {0, 1, 2}, element 1 comes first with
-    probability (p + 1)/(4p), which is 1/4 for large p.
+    That is half of what it should be, or slightly more. The bound is almost tight: in {0, 1, 2}, element 1 comes first
+    with probability (p + 1)/(4p), which tends to 1/4 for large p.
 
     >>> linear_bound(3), extremes(linear_family(17))[3].least
     (Fraction(1, 4), Fraction(9, 34))
@@ -238,8 +240,8 @@ def linear_bound(k: int) -> Fraction:
 def linear_chance(p: int, subset: Collection[int], element: int) -> Fraction:
     """Return the fraction of linear permutations mod p under which an element comes first, for p up to a million.
 
-    For a given a the values a·x lie on a circle of p points which b turns. The element comes first if the turn puts
-    the beginning of the circle between it and the value before it: for as many b as that gap is wide.
+    For a given a, the values a·x lie on a circle of p points, which b rotates. The element comes first if the rotation
+    puts the start of the circle between it and the value before it: for as many b as the width of that gap.
 
     In {0, 1, …, k − 1} element 0 comes first too often, by a factor that grows like ln k:
 
@@ -258,10 +260,10 @@ def linear_chance(p: int, subset: Collection[int], element: int) -> Fraction:
 
 
 def cyclic_family(n: int) -> Permutations:
-    """Return the n permutations that begin at a row r and go round: r, r + 1, … n − 1, 0, … r − 1 (exercise 3.3.6).
+    """Return the n cyclic permutations, which start at row r: r, r + 1, … n − 1, 0, … r − 1 (MMDS Exercise 3.3.6).
 
-    They are not enough. An element comes first in X if r lies in the gap between it and the one before, and gaps can
-    be anything: with X = {0, 1}, element 1 comes first only if r = 1.
+    They are not enough. An element comes first in X if r lies in the gap between it and the previous one, and gaps can
+    have any width: with X = {0, 1}, element 1 comes first only if r = 1.
 
     >>> agreement(cyclic_family(3), {0, 1}, {0})        # columns of Jaccard similarity 1/2
     Fraction(2, 3)
@@ -271,13 +273,13 @@ def cyclic_family(n: int) -> Permutations:
 
 
 def _halved(top: Collection[int], order: Sequence[int]) -> list[int]:
-    """Return the permutation of 2·len(order) elements that puts those of `top` first, and orders both halves alike."""
+    """Return the permutation of 2·len(order) elements that puts those in `top` first and orders both halves alike."""
     places, chosen = {True: iter(order), False: iter(order)}, set(top)
     return [next(places[x in chosen]) + (0 if x in chosen else len(order)) for x in range(2 * len(order))]
 
 
 def _first_counts(owner: str, permutations: Permutations) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how often each element comes first in each set, and the sizes of the sets; set s holds the bits of s."""
+    """Return how often each element comes first in each set, and the set sizes; set s contains the bits of s."""
     n = permutations.shape[1]
     if n > LARGEST_UNIVERSE:
         raise ParameterError.of(owner, "family", f"permutations of at most {LARGEST_UNIVERSE} elements", n)

@@ -1,16 +1,17 @@
-"""Two-level perfect hashing of keys that do not change: linear space, and no look-up takes more than two probes.
+"""Two-level perfect hashing of a static key set: linear space, and at most two probes per lookup.
 
-One level is not enough. With n slots for n keys some slot gets about log n/log log n of them, and for no two keys to
-share one by chance takes some n² slots. Fredman, Komlós and Szemerédi (1984) spend squares where they are small:
+One level is not enough. With n slots for n keys, some slot gets about log n/log log n of them, and avoiding all
+collisions by chance takes about n² slots. Fredman, Komlós and Szemerédi (1984) use quadratic space only for small
+buckets:
 
-1. A function drawn from a weakly universal family throws the n keys into n buckets, of sizes bᵢ. It is drawn again
+1. A function drawn from a weakly universal family distributes the n keys over n buckets, of sizes bᵢ. It is redrawn
    until Σ bᵢ² ≤ β·n. The expected sum is below 2n, so by Markov's inequality a draw fails with probability below
-   2/β; at β = 4 at most two draws are expected.
-2. Bucket i gets α·bᵢ² slots and a function of its own, drawn again until no two of its keys share a slot. Each of
-   its bᵢ·(bᵢ − 1)/2 pairs collides with probability at most 1/(α·bᵢ²), so a draw fails with probability below 1/(2α);
-   at α = 2 at most four thirds of a draw are expected.
+   2/β; at β = 4 the expected number of draws is at most two.
+2. Bucket i gets α·bᵢ² slots and its own function, redrawn until no two of its keys share a slot. Each of its
+   bᵢ·(bᵢ − 1)/2 pairs collides with probability at most 1/(α·bᵢ²), so a draw fails with probability below 1/(2α);
+   at α = 2 the expected number of draws is at most 4/3.
 
-The slots of all buckets together are at most α·β·n, always, and below 2α·n on average.
+The slots of all buckets together number at most α·β·n, always, and fewer than 2α·n on average.
 """
 
 from __future__ import annotations
@@ -23,16 +24,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from likewise.base.checks import seeded, whole
+from likewise.base.checks import number, seeded, whole
 from likewise.errors import ParameterError
 
 Key = int | str
 PRIME = 2**89 - 1
+"""A Mersenne prime above every key number (below 2^66), as the universal family requires."""
 LEAST, MOST = -(2**63), 2**64 - 1
+"""The range of integer keys: signed and unsigned 64-bit integers."""
 
 
 class Tries(NamedTuple):
-    """How many functions were drawn: for the first level, and for each bucket that holds a key."""
+    """The number of functions drawn: for the first level, and for each non-empty bucket."""
 
     first: int
     second: tuple[int, ...]
@@ -51,10 +54,10 @@ class Function(NamedTuple):
 
 
 class PerfectHash(Mapping[Key, int]):
-    """A dictionary of fixed keys, whole numbers of 64 bits or strings, each with its position in the list it came from.
+    """An immutable dictionary that maps fixed keys, 64-bit integers or strings, to their positions in the given list.
 
-    `h[key]` is that position, `h.slot(key)` the slot where it stands; a key that is not there is a KeyError. It is
-    a Mapping: `in`, `len`, `get`, `items` and the rest work as in a dictionary that cannot be changed.
+    `h[key]` is that position, `h.slot(key)` the slot of the key; a missing key raises KeyError. It is a Mapping: `in`,
+    `len`, `get`, `items` and the rest work as in a dict.
 
     >>> months = PerfectHash("jan feb mar apr may jun jul aug sep oct nov dec".split())
     >>> months["mar"], "mar" in months, "smarch" in months, len(months)
@@ -65,9 +68,7 @@ class PerfectHash(Mapping[Key, int]):
 
     def __init__(self, keys: Iterable[Key], seed: int = 1, *, alpha: int = 2, beta: float = 4) -> None:
         self._alpha = whole("PerfectHash", "alpha", alpha, 1)
-        if not 2 < beta < math.inf:
-            raise ParameterError.of("PerfectHash", "beta", "a number above 2", beta)
-        self._beta = beta
+        self._beta = number("PerfectHash", "beta", beta, 2, open_left=True)
         if isinstance(keys, str | bytes):
             raise ParameterError.of("PerfectHash", "keys", "a list of whole numbers or strings", keys)
         stream = seeded("PerfectHash", seed)
@@ -93,7 +94,7 @@ class PerfectHash(Mapping[Key, int]):
         self._tries = Tries(tries, tuple(second))
 
     def _first_level(self, numbers: list[int], stream: random.Random) -> tuple[Function, list[list[int]], int]:
-        """Draw a function until the squares of the sizes of its buckets sum to at most β·n."""
+        """Draw functions until the squared bucket sizes sum to at most β·n."""
         n, tries = len(numbers), 0
         while True:
             tries += 1
@@ -105,7 +106,7 @@ class PerfectHash(Mapping[Key, int]):
                 return function, buckets, tries
 
     def _second_level(self, numbers: list[int], stream: random.Random) -> tuple[Function | None, int]:
-        """Draw a function until it sends the keys of a bucket to different slots; an empty bucket needs none."""
+        """Draw functions until one maps the keys of a bucket to different slots; an empty bucket needs none."""
         if not numbers:
             return None, 0
         tries = 0
@@ -116,9 +117,9 @@ class PerfectHash(Mapping[Key, int]):
                 return function, tries
 
     def slot(self, key: Key) -> int:
-        """Return the slot where a key stands, from 0 to below α·β·n; no two keys stand in the same one.
+        """Return the slot of a key, at least 0 and below α·β·n; no two keys share a slot.
 
-        Two functions are computed and one key is compared, whatever the number of keys.
+        Two functions are evaluated and one key is compared, however many keys there are.
         """
         found = self._find(key)
         if found is None:
@@ -155,32 +156,32 @@ class PerfectHash(Mapping[Key, int]):
 
     @property
     def buckets(self) -> tuple[int, ...]:
-        """The number of keys in each bucket of the first level: what a table of one level would have to search."""
+        """The number of keys in each bucket of the first level, which a one-level table would have to search."""
         return self._buckets
 
     @property
     def space(self) -> int:
-        """How many cells there are: one for each bucket, and the slots of them all."""
+        """The number of cells: one per bucket, plus all slots."""
         return len(self) + len(self._slots)
 
     @property
     def most_space(self) -> int:
-        """What `space` cannot exceed: (1 + α·β)·n."""
+        """The upper bound of `space`: (1 + α·β)·n."""
         return len(self) + math.floor(self._alpha * self._beta * len(self))
 
     @property
     def expected_space(self) -> int:
-        """What `space` does not exceed on average over seeds: n + α·(2n − 1)."""
+        """The upper bound of the mean of `space` over seeds: n + α·(2n − 1)."""
         return len(self) + self._alpha * (2 * len(self) - 1) if self._keys else 0
 
     @property
     def tries(self) -> Tries:
-        """How many functions were drawn, on the first level and for each bucket that holds a key."""
+        """The number of functions drawn, for the first level and for each non-empty bucket."""
         return self._tries
 
     @property
     def expected_tries(self) -> tuple[float, float]:
-        """What tries do not exceed on average: β/(β − 2) on the first level, 2α/(2α − 1) for a bucket."""
+        """The upper bounds of the mean number of draws: β/(β − 2) for the first level, 2α/(2α − 1) for a bucket."""
         return self._beta / (self._beta - 2), 2 * self._alpha / (2 * self._alpha - 1)
 
 
@@ -189,7 +190,7 @@ def _drawn(m: int, stream: random.Random) -> Function:
 
 
 def _plain(key: object) -> Key | None:
-    """Return a key as Python's own number or string; None if it is neither, or out of range."""
+    """Return a key as a Python int or str; None if it is neither, or out of range."""
     if isinstance(key, str):
         return str(key)
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool) and LEAST <= key <= MOST:
@@ -223,7 +224,7 @@ def _numbered(keys: tuple[Key, ...]) -> tuple[int, list[int]]:
 
 
 def _number(key: Key, salt: int) -> int:
-    """Return a number below 2^66 for a key: whole numbers come first, then strings by a digest of 64 bits."""
+    """Return a number below 2^66 for a key: integers come first, then strings by a 64-bit digest."""
     return key - LEAST if isinstance(key, int) else 2**65 + _digest(key, salt)
 
 

@@ -1,13 +1,14 @@
-"""Universal and pairwise-independent families of hash functions, small enough to be counted through.
+"""Universal and pairwise-independent families of hash functions, small enough to enumerate.
 
-A family is a list of functions from which one is drawn at random *after* the keys are given: against a single function,
-known beforehand, keys can be chosen that all collide. How good a family is shows in two probabilities over the draw:
+A family is a list of functions from which one is drawn at random *after* the keys are given: for a single function
+known in advance, an adversary can choose keys that all collide. The quality of a family is described by probabilities
+over the draw:
 
 - **weakly universal**: two different keys collide with probability at most 1/m, where m is the number of hash values;
 - **pairwise independent** (strongly universal): two different keys have any two values with probability exactly 1/m².
 
-Pairwise independence is the stronger one: of the m² pairs of values m are collisions, so these have probability 1/m.
-A family here writes its functions out as a table, one row a function, one column a key, and the claims are counted:
+Pairwise independence is stronger: m of the m² pairs of values are collisions, so a collision has probability 1/m.
+A family here lists its functions as a table, one row per function and one column per key, and the claims are counted:
 
 >>> worst_collision(CarterWegman(p=11, m=4).table())
 Fraction(2, 11)
@@ -35,7 +36,9 @@ from likewise.errors import ParameterError
 Table = NDArray[np.int64]
 Ranges = tuple[range, ...]
 LARGEST_TABLE = 1 << 24
+"""The largest table that is written out: 128 MB."""
 LARGEST_PRIME = (1 << 31) - 1
+"""The largest p: a·x + b then fits into 63 bits."""
 
 
 class HashFamily(ABC):
@@ -44,12 +47,12 @@ class HashFamily(ABC):
     @property
     @abstractmethod
     def keys(self) -> int:
-        """How many keys there are: 0, 1, … keys − 1."""
+        """The number of keys: 0, 1, … keys − 1."""
 
     @property
     @abstractmethod
     def values(self) -> int:
-        """How many hash values there are, m: 0, 1, … m − 1."""
+        """The number of hash values m: 0, 1, … m − 1."""
 
     @property
     @abstractmethod
@@ -62,16 +65,16 @@ class HashFamily(ABC):
 
     @property
     def size(self) -> int:
-        """How many functions the family has."""
+        """The number of functions in the family."""
         return math.prod(len(choices) for choices in self.coefficients)
 
     def draw(self, source: random.Random) -> Callable[[int], int]:
-        """Return a function of the family, all of them being equally likely."""
+        """Return a function drawn uniformly from the family."""
         chosen = tuple(source.choice(choices) for choices in self.coefficients)
         return lambda x: int(self.value(chosen, x))
 
     def table(self) -> Table:
-        """Return all functions: one row a function, one column a key."""
+        """Return all functions: one row per function, one column per key."""
         if self.size * self.keys > LARGEST_TABLE:
             got = f"{self.size:,} functions of {self.keys:,} keys"
             raise ParameterError(f"{type(self).__name__}.table holds at most {LARGEST_TABLE:,} values, not {got}")
@@ -84,7 +87,7 @@ class Affine(HashFamily):
     """h(x) = (a·x + b) mod p for a prime p, with a and b from 0 to p − 1, on keys and values from 0 to p − 1.
 
     Pairwise independent, because two equations a·x + b = y determine a and b: for two keys, each pair of values belongs
-    to one function of the p². With `zero=False` the constant functions, a = 0, are left out. What remains are
+    to exactly one of the p² functions. With `zero=False` the constant functions, a = 0, are excluded. The rest are
     permutations: no two keys ever collide, and each pair of *different* values has probability 1/(p·(p − 1)).
 
     >>> worst_collision(Affine(5).table()), worst_collision(Affine(5, zero=False).table())
@@ -122,13 +125,13 @@ class Affine(HashFamily):
 class CarterWegman(HashFamily):
     """h(x) = ((a·x + b) mod p) mod m, with a from 1 to p − 1 and b from 0 to p − 1: the usual universal family.
 
-    Two keys collide with probability at most 1/m. It takes a prime p above every *key*, not only above m: x and x + p
-    always collide. And a must not be 0: with `zero=True` the constant functions are let in, and the bound breaks.
+    Two keys collide with probability at most 1/m. The prime p must exceed every *key*, not only m: x and x + p always
+    collide. And a must not be 0: with `zero=True` the constant functions are included, and the bound is violated.
 
     >>> worst_collision(CarterWegman(5, 2).table()), worst_collision(CarterWegman(5, 2, zero=True).table())
     (Fraction(2, 5), Fraction(13, 25))
 
-    It is not pairwise independent: p is no multiple of m, so some values are likelier than others.
+    It is not pairwise independent: p is not a multiple of m, so some values are more likely than others.
     """
 
     p: int
@@ -164,7 +167,7 @@ class CarterWegman(HashFamily):
 class MultiplyShift(HashFamily):
     """The top `out` bits of the low `bits` bits of a·x, for odd a: one multiplication and one shift.
 
-    No prime and no division, at the price of a factor: two keys collide with probability at most 2/m, where m = 2^out
+    No prime and no division, at the cost of a factor 2: two keys collide with probability at most 2/m, where m = 2^out
     (Dietzfelbinger, Hagerup, Katajainen, Penttonen, 1997).
 
     >>> worst_collision(MultiplyShift(bits=6, out=2).table())
@@ -203,7 +206,7 @@ class MultiplyShift(HashFamily):
 class MultiplyAddShift(HashFamily):
     """The top `out` bits of the low bits + out − 1 bits of a·x + b: pairwise independent without a prime.
 
-    The price is wider arithmetic: keys of `bits` bits need products of bits + out − 1.
+    The cost is wider arithmetic: keys of `bits` bits need products of bits + out − 1 bits.
 
     >>> is_pairwise_independent(MultiplyAddShift(bits=3, out=2).table(), m=4)
     True
@@ -238,7 +241,7 @@ class MultiplyAddShift(HashFamily):
 
 
 def worst_collision(table: Table | Iterable[Iterable[int]]) -> Fraction:
-    """Return the greatest probability with which two different keys collide, over all pairs of columns of the table.
+    """Return the largest collision probability of two different keys, over all pairs of columns of the table.
 
     >>> worst_collision([[0, 1, 0], [0, 1, 1]])
     Fraction(1, 2)
@@ -251,7 +254,7 @@ def worst_collision(table: Table | Iterable[Iterable[int]]) -> Fraction:
 
 
 def is_weakly_universal(table: Table | Iterable[Iterable[int]], m: int) -> bool:
-    """Return whether no two different keys collide with a probability above 1/m."""
+    """Return whether no two different keys collide with probability above 1/m."""
     m = whole("is_weakly_universal", "m", m, 1)
     return worst_collision(_as_table("is_weakly_universal", table, m)) <= Fraction(1, m)
 

@@ -76,7 +76,7 @@ def articles(
     [{'id': 0, 'cluster': 0, 'size': 2}, {'id': 1, 'cluster': 0, 'size': 2}, {'id': 2, 'cluster': 2, 'size': 1}]
     """
     policy = Keep.parse(keep)
-    if isinstance(parse_shingler(shingle), Tokens):
+    if isinstance(parse_shingler(shingle, owner=OWNER), Tokens):
         raise ParameterError.of(OWNER, "shingle", "stopwords:LANGUAGE, words:K or chars:K", str(shingle))
     chosen = Settings(
         OWNER,
@@ -147,7 +147,9 @@ def _pair_table(here: Collection, matches: VerifiedPairs, empty: Any, log: RunLo
     return pair_table(here.name(left), here.name(right), similarity)
 
 
-def _article_table(here: Collection, matches: VerifiedPairs, removal: Removal, empty: Any, titles: Any, log: RunLog) -> Any:
+def _article_table(
+    here: Collection, matches: VerifiedPairs, removal: Removal, empty: Any, titles: Any, log: RunLog
+) -> Any:
     """Return one row per page, the pages of a cluster adjacent; a cluster is named after its first page."""
     rows = np.arange(here.rows)
     labels = components(matches.groups, matches.left, matches.right)

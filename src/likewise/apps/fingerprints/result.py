@@ -19,7 +19,8 @@ class Fingerprints(Result):
     matches: pairs of prints of one finger, best first: id_a, id_b, score; minutiae, the number that agree; overlap_a,
     overlap_b, the minutiae of each print in the overlap; rotation (degrees, from the x axis towards the y axis),
     shift_x, shift_y (pixels at 500 dpi), which move print a onto print b; triples, the number that led to the pair.
-    fingers: id, cluster (its first print), size, keeper (the print with the most minutiae); None unless all prints were compared with each other.
+    fingers: id, cluster (its first print), size, keeper (the print with the most minutiae); None unless all prints were
+    compared with each other.
     scored: id_a, id_b, score of all pairs that were compared; all others share too little. It is not saved.
     """
 
@@ -58,7 +59,7 @@ def score_table(found: ComparedPrints, names: list[str]) -> Any:
 
 
 def finger_table(found: ComparedPrints, names: list[str], minutiae: Ints) -> Any:
-    """Return the cluster of every print; its keeper is the print with the most minutiae, the first of them if several."""
+    """Return the cluster of every print; its keeper is the print with the most minutiae, the first if several."""
     first = groups(len(names), found.left, found.right, found.score)
     sizes = np.bincount(first, minlength=len(names))[first]
     order = np.lexsort((np.arange(len(names)), first))

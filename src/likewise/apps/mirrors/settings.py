@@ -67,7 +67,7 @@ class MirrorSettings:
     @property
     def texts(self) -> Shingler:
         """The shingler that turns the text of a page into a set."""
-        return parse_shingler(self.shingle)
+        return parse_shingler(self.shingle, owner="mirrors")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters, for run.json."""

@@ -78,7 +78,7 @@ class PassageSettings:
     @property
     def shingler(self) -> Shingler:
         """The shingler by which two documents are compared as a whole."""
-        return parse_shingler(self.shingle)
+        return parse_shingler(self.shingle, owner="passages")
 
     def rules(self) -> Rules:
         """Return the settings in the form the kernels use."""
