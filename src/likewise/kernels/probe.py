@@ -21,7 +21,7 @@ U6 = np.uint64(6)
 U63 = np.uint64(63)
 
 
-class Sample(NamedTuple):
+class SampleIndex(NamedTuple):
     """The sets of a sample and the index of their rarest elements; an `entries` of size 1 means no sample.
 
     The filter has 2**(64 - down) words. Element entries[s] is in the sets owners[starts[s]:starts[s + 1]]; set i is met

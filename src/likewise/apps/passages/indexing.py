@@ -19,7 +19,7 @@ from likewise.base.arrays import Hashes, Ints, TextChunk, Texts
 from likewise.base.parallel import in_order
 
 if TYPE_CHECKING:
-    from likewise.kernels.passages import Index
+    from likewise.kernels.passages import SourceIndex
 
 MOST_WORDS = 1 << 31
 BYTES_A_WORD, BYTES_A_PRINT = 9, 30
@@ -51,7 +51,7 @@ class Block:
 
     first: int
     texts: Texts
-    index: Index
+    index: SourceIndex
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -69,7 +69,7 @@ class Block:
 
 def make_piece(chunk: TextChunk, settings: Settings) -> Piece:
     """Split documents into words, and choose the fingerprints."""
-    from likewise.kernels.passages import fingerprint_documents
+    from likewise.kernels.winnowing import fingerprint_documents
 
     room = int(chunk.offsets[-1] - chunk.offsets[0]) // 2 + len(chunk) + 1
     words, values = np.empty(room, np.uint64), np.empty(room, np.uint64)
@@ -81,7 +81,7 @@ def make_piece(chunk: TextChunk, settings: Settings) -> Piece:
 
 def make_block(first: int, pieces: list[Piece]) -> Block:
     """Join pieces and sort their fingerprints; the pieces are used up."""
-    from likewise.kernels.passages import Index
+    from likewise.kernels.passages import SourceIndex
 
     texts = Texts([piece.chunk for piece in pieces])
     words = np.empty(sum(len(piece.words) for piece in pieces), np.uint64)
@@ -102,7 +102,7 @@ def make_block(first: int, pieces: list[Piece]) -> Block:
     order = np.argsort(values, kind="stable")
     values = values[order]
     places = places[order]
-    return Block(first, texts, Index(words, offsets, values, places))
+    return Block(first, texts, SourceIndex(words, offsets, values, places))
 
 
 def blocks(

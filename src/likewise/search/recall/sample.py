@@ -19,7 +19,7 @@ from likewise.base.arrays import Hashes, Ints, Sets
 from likewise.base.parallel import in_order
 from likewise.errors import ParameterError
 from likewise.kernels.hashtable import slots_of
-from likewise.kernels.probe import Hits, Sample, enter, meetings, probe_sets
+from likewise.kernels.probe import Hits, SampleIndex, enter, meetings, probe_sets
 from likewise.search.exact.bounds import least_fraction
 
 MOST_ENTRIES = 50_000
@@ -32,7 +32,7 @@ ROOM = 1 << 16
 BATCH = 20_000
 CONFIDENCE = 0.95
 
-NO_SAMPLE = Sample(
+NO_SAMPLE = SampleIndex(
     np.zeros(1, np.uint64),
     np.uint64(63),
     np.zeros(1, np.uint64),
@@ -96,7 +96,7 @@ def sample_size(items: int, mean_size: float, threshold: float) -> int:
 class Probe:
     """Collects the neighbours of a sample while documents pass by, in any order and from several threads."""
 
-    def __init__(self, sample: Sample, start: int = 0, found: list[tuple[Ints, Ints]] | None = None) -> None:
+    def __init__(self, sample: SampleIndex, start: int = 0, found: list[tuple[Ints, Ints]] | None = None) -> None:
         self.sample = sample
         self._start = start
         self._found: list[tuple[Ints, Ints]] = [] if found is None else found
@@ -140,7 +140,7 @@ def least_overlap(sizes: Ints, threshold: float) -> Ints:
     return least
 
 
-def make_sample(sets: Sets, threshold: float) -> Sample:
+def make_sample(sets: Sets, threshold: float) -> SampleIndex:
     """Index the rarest elements of each set: as many as any similar set must have several of."""
     values = np.ascontiguousarray(sets.values, np.uint64)
     sizes = sets.sizes
@@ -163,10 +163,10 @@ def make_sample(sets: Sets, threshold: float) -> Sample:
     by_slot = np.argsort(slots, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(slots, minlength=size))]).astype(np.int64)
     owners = owner[entered][by_slot].astype(np.int32)
-    return Sample(bits, down, entries, starts, owners, needs.astype(np.int32), values, sets.offsets, threshold)
+    return SampleIndex(bits, down, entries, starts, owners, needs.astype(np.int32), values, sets.offsets, threshold)
 
 
-def quick_sample(sets: Sets, threshold: float) -> tuple[Sample, int]:
+def quick_sample(sets: Sets, threshold: float) -> tuple[SampleIndex, int]:
     """Index as many of these sets, from the first on, as can be met quickly; return how many that are.
 
     Where all sets are alike each document meets many of the sample, and each meeting is a comparison.
