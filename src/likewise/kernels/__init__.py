@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import event
 
 config: Any = numba.config
 
@@ -45,10 +46,25 @@ def cache_directory() -> Path | None:
     return None
 
 
-def is_compiled() -> bool:
-    """Tell whether an earlier run on this machine has left compiled kernels of this version."""
+def is_compiled(*names: str) -> bool:
+    """Tell whether machine code of each of these kernels ("module.function") was kept by an earlier run."""
     folder = cache_directory()
-    return folder is not None and any(folder.glob("**/*.nbi"))
+    return folder is not None and all(any(folder.glob(f"*/{name}-*.nbi")) for name in names)
+
+
+def before_first_compilation(call: Callable[[], None]) -> None:
+    """Make this call when a kernel has to be compiled for the first time in this process, if that ever happens."""
+
+    class Once(event.Listener):  # type: ignore[misc]
+        def on_start(self, happening: Any) -> None:
+            if happening.data["dispatcher"].py_func.__module__.startswith(__name__):
+                event.unregister("numba:compile", self)
+                call()
+
+        def on_end(self, happening: Any) -> None:
+            pass
+
+    event.register("numba:compile", Once())
 
 
 def kernel(function: Callable[..., Any]) -> Any:

@@ -132,7 +132,7 @@ def probe_sets(values, offsets, sample, hits):
     Stops before the set whose hits may not fit.
     """
     sets = sample.offsets.size - 1
-    largest = 0
+    largest = np.int64(0)
     for i in range(offsets.size - 1):
         largest = max(largest, offsets[i + 1] - offsets[i])
     seen = np.full(sets, NOBODY)
