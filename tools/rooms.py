@@ -102,7 +102,8 @@ def main() -> None:
     for room in sorted(rooms, key=lambda one: (floor[one], one)):
         lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files[room])
         below = ", ".join(sorted(b for a, b in edges if a == room))
-        print(f"{floor[room]:>2}  {room:<{width}}  {len(files[room]):>3} files {lines:>6,} lines  imports {below or '-'}")
+        size = f"{len(files[room]):>3} files {lines:>6,} lines"
+        print(f"{floor[room]:>2}  {room:<{width}}  {size}  imports {below or '-'}")
     circles = {one for one in number.values() if list(number.values()).count(one) > 1}
     print(
         f"{len(rooms)} rooms on {max(floor.values()) + 1} floors; {len(edges)} imports between rooms "

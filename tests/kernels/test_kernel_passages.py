@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
-from likewise.kernels import passages
+from likewise.kernels import passages, winnowing
 from likewise.kernels.documents import document_units
 from likewise.shingle import Words
 from likewise.shingle.unicode import split_words, unicode_tables
 
 passages = Opened(passages)
+winnowing = Opened(winnowing)
 
 TEXTS = st.text(st.sampled_from("aAbc \n中文\u0301ßΐé.😀"), max_size=30)
 FEW_WORDS = st.lists(st.integers(1, 3), max_size=14)
@@ -37,7 +38,7 @@ def test_words_and_their_places(text, before):
     data, offsets = utf8([text], before)
     room = len(data) + 1
     values, starts, ends = np.zeros(room, np.uint64), np.zeros(room, np.int64), np.zeros(room, np.int64)
-    n = passages.placed_words(data, offsets[0], offsets[1], *unicode_tables(), values, starts, ends)
+    n = winnowing.placed_words(data, offsets[0], offsets[1], *unicode_tables(), values, starts, ends)
     assert list(zip(numbers(starts[:n]), numbers(ends[:n]), strict=True)) == places_of(text)
     assert numbers(values[:n]) == [oracles.hash_unit(Words(1), unit) for unit in Words(1).units(text)]
     same, space = np.zeros(room, np.uint64), np.zeros(4 * room + 40, np.uint64)
@@ -53,7 +54,7 @@ def winnowed(words, k, window):
     """The fingerprints that the kernel chooses: (hash, place)."""
     room = len(words) + 1
     values, places = np.zeros(room, np.uint64), np.zeros(room, np.int64)
-    n = passages.winnow(hashes(words), len(words), k, window, np.zeros(room, np.uint64), values, places)
+    n = winnowing.winnow(hashes(words), len(words), k, window, np.zeros(room, np.uint64), values, places)
     return list(zip(numbers(values[:n]), numbers(places[:n]), strict=True))
 
 
@@ -90,7 +91,7 @@ def test_fingerprints_of_documents(texts, k, window):
     words, values = np.zeros(room, np.uint64), np.zeros(room, np.uint64)
     places, starts = np.zeros(room, np.int64), np.zeros(len(texts) + 1, np.int64)
     recipe = Words(k).recipe()
-    n = passages.fingerprint_documents(data, offsets, recipe, window, words, starts, values, places)
+    n = winnowing.fingerprint_documents(data, offsets, recipe, window, words, starts, values, places)
     expected, at = [], 0
     for row, text in enumerate(texts):
         units = [oracles.hash_unit(Words(1), unit) for unit in Words(1).units(text)]
@@ -195,7 +196,7 @@ def test_runs_are_put_together(a, b, gap, expected):
 
 
 def test_common_fingerprints_lead_to_the_first_sources_only():
-    index = passages.Index(
+    index = passages.SourceIndex(
         hashes([]), ints([0, 10, 20, 30]), hashes([5, 5, 5, 5, 9]), np.array([1, 3, 12, 25, 14], "u4")
     )
     used, seen, out = np.zeros(2, np.int32), np.full(3, -1), np.zeros(3, np.int64)
@@ -216,10 +217,10 @@ def test_passages_of_documents_come_in_parts(every):
     room = len(data)
     units, values = np.zeros(room, np.uint64), np.zeros(room, np.uint64)
     places, starts = np.zeros(room, np.int64), np.zeros(4, np.int64)
-    n = passages.fingerprint_documents(data, offsets, recipe, 2, units, starts, values, places)
+    n = winnowing.fingerprint_documents(data, offsets, recipe, 2, units, starts, values, places)
     order = np.argsort(values[:n], kind="stable")
-    index = passages.Index(units[: starts[-1]].copy(), starts, values[order], places[order].astype(np.uint32))
-    rules = passages.Rules(3, 2, 4, 1, 3, 10, every)
+    index = passages.SourceIndex(units[: starts[-1]].copy(), starts, values[order], places[order].astype(np.uint32))
+    rules = passages.PassageRules(3, 2, 4, 1, 3, 10, every)
     data, offsets = utf8(["too short", " ".join(words), "", " ".join(words[5:])])
     used, counts = np.zeros(room, np.int32), np.zeros(3, np.int64)
     row = cursor = 0

@@ -62,7 +62,6 @@ def test_least_overlaps_and_partners(measure, threshold):
             assert overlap.similarity_of(code[0], min(a, b), a, b) == similarity(min(a, b), a, b)
         able = [b for b in range(1, 41) if similarity(min(a, b), a, b) >= threshold]
         assert overlap.shortest_partner(*code, a) == able[0]
-        assert overlap.longest_partner(*code, a, 40) == able[-1]
         out = ints([-7] * 12)
         exact.needs(*code, a, ints(range(1, 13)), 2, 9, out)
         assert numbers(out) == [-7] * 2 + [overlap.least_overlap(*code, a, b) for b in range(3, 10)] + [-7] * 3
@@ -103,20 +102,6 @@ def test_counts_are_added_up_to_the_most_that_fits(both):
     counts = np.array([a for a, _ in both], np.uint16)
     writing.add_counts(counts, np.array([b for _, b in both], np.uint16))
     assert numbers(counts) == [min(65535, a + b) for a, b in both]
-
-
-@pytest.mark.parametrize("most", [writing.FEW, 60])
-@given(data=st.data())
-def test_sort_symbols(most, data):
-    symbols = data.draw(st.lists(st.tuples(st.sampled_from([0, 1, 2**63, 2**64 - 1]), WORDS_64), max_size=most))
-    n = data.draw(st.integers(0, len(symbols)))
-    keys, tokens = hashes([key for key, _ in symbols]), hashes([token for _, token in symbols])
-    writing.sort_symbols(keys, tokens, n)
-    expected = sorted(symbols[:n]) + symbols[n:]
-    assert list(zip(numbers(keys), numbers(tokens), strict=True)) == expected
-    for (key_a, a), (key_b, b) in itertools.pairwise(symbols):
-        given = np.uint64(key_a), np.uint64(a), np.uint64(key_b), np.uint64(b)
-        assert writing.comes_before(*given) == ((key_a, a) < (key_b, b))
 
 
 def naive_string(tokens, counts, prefix, least):

@@ -163,12 +163,29 @@ def short(number: float) -> str:
     return f"{number:.3g}T"
 
 
-def announce_compilation() -> None:
-    """Say so when the kernels must be compiled, which happens once on a machine."""
-    from likewise.kernels import is_compiled
+FIRST_RUN = {"dedup": 10, "pairs": 10, "demo": 10}
+"""Seconds that the first run of a command typically takes longer than the next ones, on two cores of a laptop."""
 
-    if not is_compiled():
-        click.echo("compiling (first run only, some 30 seconds) …", err=True)
+OTHER = 15
+
+
+def announce_compilation() -> None:
+    """Say so as soon as a kernel that the command needs has to be compiled, which happens once on a machine.
+
+    What the command needs last is then compiled in a second process.
+    """
+    from likewise.cli.warmup import compile_beside
+    from likewise.kernels import before_first_compilation
+
+    context = click.get_current_context()
+    command = context.info_name or ""
+    message = f"compiling what {command} needs (first run only, about {FIRST_RUN.get(command, OTHER)} seconds) …"
+    before_first_compilation(lambda: click.echo(message, err=True))
+    if command in FIRST_RUN:
+        if context.params.get("method") == "lsh":
+            compile_beside("pairs.scan_band", "bands")
+        else:
+            compile_beside("strings.strings", "join")
 
 
 def size(amount: float) -> str:

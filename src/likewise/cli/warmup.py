@@ -1,10 +1,30 @@
-"""`likewise warmup`."""
+"""`likewise warmup`: all kernels compiled beforehand; and the first run of a command, which two processes compile for.
+
+Numba compiles one kernel at a time in a process, so the work is divided among processes. They share their results
+through the cache on disk: the process that needs a kernel first compiles it, and one that needs it later loads it. A
+kernel that two processes need at the same moment is compiled twice, to the same machine code.
+"""
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import multiprocessing
+import os
+import subprocess
+import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
 
 import click
+
+PROCESSES = 4
+"""More processes than this do not finish sooner: each takes a second to start, and the longest part takes ten."""
+
+WORDS = [f"word{i}" for i in range(60)]
+TEXTS = [" ".join(WORDS), " ".join(WORDS[1:]), " ".join(WORDS) + " naïve 中文", "", ""]
 
 
 @click.command()
@@ -19,7 +39,150 @@ def warmup() -> None:
     click.echo(f"compiled in {time.perf_counter() - begun:.1f} s, {kept}")
 
 
-def link_some() -> None:
+def compile_all() -> None:
+    """Run every kernel once on a few small items: in several processes, if the machine code is kept for this one."""
+    from likewise.kernels import cache_directory
+
+    processes = min(PROCESSES, cores())
+    if cache_directory() is not None and processes > 1 and sys.executable:
+        # Where processes cannot be started, this one does it all.
+        with (
+            contextlib.suppress(OSError, RuntimeError),
+            ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool,
+        ):
+            list(pool.map(run_part, PARTS))
+            return
+    for part in PARTS:
+        run_part(part)
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def compile_beside(kernel: str, part: str) -> None:
+    """Compile a part in a second process while this one does other work, unless its main kernel was compiled before.
+
+    The process ends with this one at the latest. Results do not depend on it.
+    """
+    from likewise.kernels import cache_directory, config, is_compiled
+
+    if config.DISABLE_JIT or cache_directory() is None or is_compiled(kernel) or cores() < 2 or not sys.executable:
+        return
+    command = [sys.executable, "-P", "-m", "likewise.cli.warmup", part]
+    with contextlib.suppress(OSError):
+        nothing = subprocess.DEVNULL
+        beside = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)
+        atexit.register(beside.kill)
+
+
+def small_sets() -> Any:
+    """Return a few sets without compiling what makes sets."""
+    import numpy as np
+
+    from likewise import Sets
+
+    return Sets(
+        np.concatenate([np.arange(1, 41), np.arange(2, 41), np.arange(90, 99)]).astype(np.uint64),
+        np.array([0, 40, 79, 88, 88, 88]),
+    )
+
+
+def join() -> None:
+    """Join sets exactly, and cluster the pairs: what `dedup` does with few documents once they are sets."""
+    import likewise
+
+    likewise.dedup(small_sets(), method="exact")
+
+
+def bands() -> None:
+    """Search sets by bands, certify the result, and cluster the pairs."""
+    import likewise
+
+    likewise.dedup(small_sets(), method="lsh")
+
+
+def words() -> None:
+    """Search texts by their words."""
+    import likewise
+
+    likewise.dedup(TEXTS, method="exact")
+    likewise.dedup(TEXTS, keep="longest", method="lsh", ignore_common=0.9)
+    likewise.pairs(TEXTS, TEXTS[:2], k=1, method="lsh")
+
+
+def chars() -> None:
+    """Search texts by their characters."""
+    import likewise
+
+    likewise.dedup(TEXTS, shingle=likewise.Chars(4, bag=True), sketch="classic", method="lsh")
+
+
+def tokens() -> None:
+    """Search texts and lists by their tokens."""
+    import likewise
+
+    for method in ("lsh", "exact"):
+        likewise.pairs(["a b c", "a b"], shingle="tokens", threshold=0.5, method=method)
+    sets = likewise.Sets.from_lists([WORDS, WORDS[1:], [1, 2], []])
+    likewise.MinHash().signatures(likewise.Sets.from_lists([WORDS, WORDS], bag=True), 8)
+    likewise.Sets.from_lists([[1, 2], [2]])
+    from likewise.measures import batch
+
+    batch.jaccard(sets, sets)
+
+
+def stop_words() -> None:
+    """Search texts by stop words and what follows them."""
+    import likewise
+
+    likewise.dedup(TEXTS, shingle="stopwords:auto", method="lsh")
+
+
+def crowd() -> None:
+    """Search so many similar sets that they are compared as a crowd."""
+    import numpy as np
+
+    import likewise
+
+    rows = [np.concatenate([np.arange(1, 91), np.arange(100 + 8 * i, 108 + 8 * i)]) for i in range(5000)]
+    offsets = np.cumsum([0, *(len(row) for row in rows)])
+    likewise.dedup(likewise.Sets(np.concatenate(rows).astype(np.uint64), offsets), method="lsh")
+
+
+def indexes() -> None:
+    """Join sets by each kind of index, and query sets one by one."""
+    import likewise
+
+    for index in ("auto", "prefix"):
+        likewise.exact.pairs([WORDS, WORDS[2:], WORDS], 0.5, index, other=[WORDS])
+    likewise.exact.Index([WORDS], 0.5).query_and_add([WORDS[1:]])
+
+
+def vectors() -> None:
+    """Search vectors by every distance."""
+    import numpy as np
+
+    import likewise
+
+    for kind in (np.float32, np.float64):
+        table = np.arange(24, dtype=kind).reshape(8, 3) + 1
+        for measure in ("angle", "l2", "l1"):
+            likewise.pairs(table, measure=measure, within=1, method="lsh")
+            likewise.nearest(table, 1, measure=measure)
+    for method in ("lsh", "exact"):
+        likewise.pairs(np.arange(8, dtype=np.uint64), measure="hamming", within=1, method=method)
+
+
+def passages() -> None:
+    """Find copied passages."""
+    from likewise.apps.passages import passages as found
+
+    found(TEXTS, TEXTS)
+
+
+def link() -> None:
     """Link a few records, and block them as many are blocked."""
     from likewise.apps.link import link
     from likewise.apps.link.blocking import block
@@ -33,48 +196,60 @@ def link_some() -> None:
     block(records_of(few, None, None, None).fields, 0, most=0)
 
 
-def compile_all() -> None:
-    """Run every kernel once on a few small items."""
-    import numpy as np
+def fingerprints() -> None:
+    """Match fingerprints."""
+    from likewise.apps.fingerprints import fingerprints as match
+
+    spots = {"x": [0, 30, 60, 5], "y": [0, 40, 10, 70], "angle": [10, 100, 200, 300]}
+    match({"print": ["a"] * 4 + ["b"] * 4, **{name: values * 2 for name, values in spots.items()}})
+
+
+def mirrors() -> None:
+    """Find mirrored hosts."""
     import pyarrow as pa
 
-    import likewise
-    from likewise.apps.fingerprints import fingerprints
-    from likewise.apps.mirrors import mirrors
-    from likewise.apps.passages import passages
-    from likewise.apps.recommend import recommend
-    from likewise.measures import batch
+    from likewise.apps.mirrors import mirrors as find
 
-    words = [f"word{i}" for i in range(60)]
-    texts = [" ".join(words), " ".join(words[1:]), " ".join(words) + " naïve 中文", "", ""]
-    likewise.dedup(texts, keep="longest", method="lsh", ignore_common=0.9)
-    likewise.dedup(texts, shingle=likewise.Chars(4, bag=True), sketch="classic", method="lsh")
-    likewise.dedup(texts, shingle="stopwords:auto", method="lsh")
-    likewise.pairs(texts, texts[:2], k=1, method="lsh")
-    sets = likewise.Sets.from_lists([words, words[1:], [1, 2], []])
-    likewise.dedup(sets, method="lsh")
-    alike = likewise.Sets.from_lists([[*range(90), *range(100 + 8 * i, 108 + 8 * i)] for i in range(5000)])
-    likewise.dedup(alike, method="lsh")  # so many that are alike are compared as a crowd
-    likewise.dedup(texts, method="exact")
-    likewise.pairs(["a b c", "a b"], shingle="tokens", threshold=0.5, method="exact")
-    for index in ("auto", "prefix"):
-        likewise.exact.pairs([words, words[2:], words], 0.5, index, other=[words])
-    likewise.exact.Index([words], 0.5).query_and_add([words[1:]])
-    likewise.MinHash().signatures(likewise.Sets.from_lists([words, words], bag=True), 8)
-    for kind in (np.float32, np.float64):
-        table = np.arange(24, dtype=kind).reshape(8, 3) + 1
-        for measure in ("angle", "l2", "l1"):
-            likewise.pairs(table, measure=measure, within=1, method="lsh")
-            likewise.nearest(table, 1, measure=measure)
-    for method in ("lsh", "exact"):
-        likewise.pairs(np.arange(8, dtype=np.uint64), measure="hamming", within=1, method=method)
-    batch.jaccard(sets, sets)
-    passages(texts, texts)
-    link_some()
-    spots = {"x": [0, 30, 60, 5], "y": [0, 40, 10, 70], "angle": [10, 100, 200, 300]}
-    fingerprints({"print": ["a"] * 4 + ["b"] * 4, **{name: values * 2 for name, values in spots.items()}})
-    urls = [f"http://{host}/docs/{word}.html" for host in ("a.org/x", "b.net") for word in words[:9]]
+    urls = [f"http://{host}/docs/{word}.html" for host in ("a.org/x", "b.net") for word in WORDS[:9]]
     ends = pa.table({"source": urls, "target": urls[::-1], "url": urls, "text": urls})
-    mirrors(urls, links=ends, pages=ends, least_links=1, similar_links=0.5)
+    find(urls, links=ends, pages=ends, least_links=1, similar_links=0.5)
+
+
+def recommend() -> None:
+    """Find customers with similar tastes."""
+    from likewise.apps.recommend import recommend as recommended
+
     for k in (None, 1):
-        recommend({"a": words, "b": words[1:], "c": words[:3]}, k=k)
+        recommended({"a": WORDS, "b": WORDS[1:], "c": WORDS[:3]}, k=k)
+
+
+PARTS: dict[str, Callable[[], None]] = {
+    part.__name__: part
+    for part in (
+        words,
+        bands,
+        link,
+        join,
+        mirrors,
+        crowd,
+        passages,
+        fingerprints,
+        chars,
+        vectors,
+        stop_words,
+        recommend,
+        tokens,
+        indexes,
+    )
+}
+"""What is compiled, in the order in which processes begin with it: long parts first, few of their kernels in common."""
+
+
+def run_part(name: str) -> None:
+    """Run one of the parts."""
+    PARTS[name]()
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        run_part(name)

@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import event
 
 config: Any = numba.config
+njit: Any = numba.njit
 
 
 @functools.cache
@@ -45,10 +47,25 @@ def cache_directory() -> Path | None:
     return None
 
 
-def is_compiled() -> bool:
-    """Tell whether an earlier run on this machine has left compiled kernels of this version."""
+def is_compiled(*names: str) -> bool:
+    """Tell whether machine code of each of these kernels ("module.function") was kept by an earlier run."""
     folder = cache_directory()
-    return folder is not None and any(folder.glob("**/*.nbi"))
+    return folder is not None and all(any(folder.glob(f"*/{name}-*.nbi")) for name in names)
+
+
+def before_first_compilation(call: Callable[[], None]) -> None:
+    """Make this call when a kernel has to be compiled for the first time in this process, if that ever happens."""
+
+    class Once(event.Listener):
+        def on_start(self, happening: Any) -> None:
+            if happening.data["dispatcher"].py_func.__module__.startswith(__name__):
+                event.unregister("numba:compile", self)
+                call()
+
+        def on_end(self, happening: Any) -> None:
+            pass
+
+    event.register("numba:compile", Once())
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -67,6 +84,6 @@ def _compiled(function: Callable[..., Any], **options: bool) -> Any:
     try:
         if folder is not None:
             config.CACHE_DIR = str(folder)
-        return numba.njit(nogil=True, cache=folder is not None, no_cfunc_wrapper=True, **options)(function)
+        return njit(nogil=True, cache=folder is not None, no_cfunc_wrapper=True, **options)(function)
     finally:
         config.CACHE_DIR = before

@@ -14,11 +14,11 @@ import numpy as np
 from likewise.kernels import inner, kernel
 from likewise.kernels.bits import ones
 from likewise.kernels.hashing import U0, U1, mix
+from likewise.kernels.hashtable import TABLE_ODD
+from likewise.kernels.sorting import sort_values
 
-ODD = np.uint64(0x9E3779B97F4A7C15)
 U20 = np.uint64(20)
 U58 = np.uint64(58)
-FEW = 24
 
 
 class Graph(NamedTuple):
@@ -37,7 +37,7 @@ class Graph(NamedTuple):
     mark: Any
 
 
-class Index(NamedTuple):
+class PrefixLists(NamedTuple):
     """For every label, a list of the classes that have it among their first outlinks: its head, then entry by entry."""
 
     head: Any
@@ -124,21 +124,6 @@ def without_common(start, sources, host, limit, counts, last):
     return at
 
 
-@inner
-def ascend(values, start, stop):
-    """Sort values[start:stop] in place."""
-    if stop - start > FEW:
-        values[start:stop].sort()
-        return
-    for i in range(start + 1, stop):
-        value = values[i]
-        j = i
-        while j > start and values[j - 1] > value:
-            values[j] = values[j - 1]
-            j -= 1
-        values[j] = value
-
-
 @kernel
 def refresh(graph, arena, classes, fresh):
     """Relabel the outlinks of these classes; write those whose set is another than it was, and return how many."""
@@ -150,7 +135,7 @@ def refresh(graph, arena, classes, fresh):
         stop = start + graph.size[c]
         for i in range(start, stop):
             arena[i] = graph.label[arena[i]]
-        ascend(arena, start, stop)
+        sort_values(arena[start:stop], stop - start)
         at = start
         last = -1
         digest = U0
@@ -160,7 +145,7 @@ def refresh(graph, arena, classes, fresh):
             if value != last and value != c:
                 arena[at] = value
                 at += 1
-                h = mix(np.uint64(value) ^ ODD)
+                h = mix(np.uint64(value) ^ TABLE_ODD)
                 digest += h
                 bits |= U1 << (h >> U58)
             last = value
@@ -199,7 +184,7 @@ def find_equal(graph, arena, classes, least, table, left, right):
     for c in classes:
         if graph.label[c] != c or graph.size[c] < least:
             continue
-        slot = (graph.digest[c] * ODD) >> U20 & mask
+        slot = (graph.digest[c] * TABLE_ODD) >> U20 & mask
         there = False
         while True:
             other = np.int64(table[slot]) - 1
@@ -227,7 +212,7 @@ def refill(graph, least, wanted, table):
     added = 0
     for c in range(graph.label.size):
         if wanted[c] and graph.label[c] == c and graph.size[c] >= least:
-            slot = (graph.digest[c] * ODD) >> U20 & mask
+            slot = (graph.digest[c] * TABLE_ODD) >> U20 & mask
             while table[slot] != 0:
                 slot = (slot + U1) & mask
             table[slot] = c + 1

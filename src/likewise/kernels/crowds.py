@@ -282,7 +282,7 @@ def lead(
     they take over.
     """
     n = offsets.size - 1
-    largest = 0
+    largest = np.int64(0)
     for i in range(n):
         largest = max(largest, offsets[i + 1] - offsets[i])
     size = 1 << table_bits(largest)

@@ -144,7 +144,7 @@ def overlaps(values_a, offsets_a, values_b, offsets_b, out):
 
     The first set is put in a hash table, in which an entry counts only if its owner is i: it needs no clearing.
     """
-    largest = 0
+    largest = np.int64(0)
     for i in range(out.size):
         largest = max(largest, offsets_a[i + 1] - offsets_a[i])
     size = 1 << table_bits(largest)

@@ -134,7 +134,7 @@ def _choose_shingles(data, start, stop, units, n, recipe, room, out):
 @inner
 def longest_of(offsets, rows):
     """Return the number of bytes of the longest of these documents."""
-    longest = 0
+    longest = np.int64(0)
     for row in rows:
         longest = max(longest, offsets[row + 1] - offsets[row])
     return longest

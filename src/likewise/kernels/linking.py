@@ -1,4 +1,4 @@
-"""Record linkage: the terms of field values, nearest records by shared terms, blocks, and the best assignment."""
+"""Record linkage: the terms of field values, nearest records by shared terms, and blocks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from likewise.kernels import inner, kernel
 from likewise.kernels.hashing import mix
+from likewise.kernels.sorting import sort_values
 
 FNV = np.uint64(0xCBF29CE484222325)
 FNV_PRIME = np.uint64(0x100000001B3)
@@ -95,7 +96,7 @@ def bag(offsets, terms_, out_terms, out_counts, out_offsets):
     out_offsets[0] = 0
     for i in range(offsets.size - 1):
         row = terms_[offsets[i] : offsets[i + 1]]
-        row.sort()
+        sort_values(row, row.size)
         for t in range(row.size):
             if t and row[t] == row[t - 1]:
                 out_counts[n - 1] += 1
@@ -134,6 +135,15 @@ def cut_of(scores, touched, n, k, cap, enough):
     return heap[0]
 
 
+@inner
+def enlarged(values, size):
+    """Return an array of this size that begins with these values."""
+    out = np.empty(size, np.int64)
+    for i in range(values.size):
+        out[i] = values[i]
+    return out
+
+
 @kernel
 def nearest(
     rows, row_offsets, row_terms, row_weights, starts, posted, posted_weights, size, first, k, cap, enough, visits
@@ -150,7 +160,7 @@ def nearest(
     count = 0
     for r in range(rows.size):
         row = rows[r]
-        n = 0
+        n = np.int64(0)
         seen = 0
         for t in range(row_offsets[row], row_offsets[row + 1]):
             term = row_terms[t]
@@ -169,8 +179,8 @@ def nearest(
         if n:
             cut = cut_of(scores, touched, n, k, cap, enough)
             if count + n > left.size:
-                left = np.concatenate((left, np.empty(left.size + n, np.int64)))
-                right = np.concatenate((right, np.empty(right.size + n, np.int64)))
+                left = enlarged(left, 2 * left.size + n)
+                right = enlarged(right, 2 * right.size + n)
             taken = 0
             for t in range(n):
                 if scores[touched[t]] >= cut and taken < cap + k:
@@ -357,43 +367,3 @@ def block_pairs(order, keys, border, limit, left, right, write):
                             count += 1
         start = stop
     return count, crowded
-
-
-@kernel
-def auction(starts, columns, values, wide, step):
-    """Return for each row the place of its pair in the best assignment, or -1: rows bid for columns (Bertsekas 1979).
-
-    A row may stay alone at value 0. The total is within `step` times the number of rows of the greatest possible.
-    """
-    n = starts.size - 1
-    price = np.zeros(wide, np.float64)
-    owner = np.full(wide, -1, np.int64)
-    chosen = np.full(n, -1, np.int64)
-    queue = np.arange(n)
-    waiting = n
-    while waiting:
-        waiting -= 1
-        row = queue[waiting]
-        best = 0.0
-        second = 0.0
-        place = -1
-        for t in range(starts[row], starts[row + 1]):
-            gain = values[t] - price[columns[t]]
-            if gain > best:
-                second = best
-                best = gain
-                place = t
-            elif gain > second:
-                second = gain
-        if place < 0:
-            continue
-        column = columns[place]
-        price[column] += best - second + step
-        previous = owner[column]
-        if previous >= 0:
-            chosen[previous] = -1
-            queue[waiting] = previous
-            waiting += 1
-        owner[column] = row
-        chosen[row] = place
-    return chosen

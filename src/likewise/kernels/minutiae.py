@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from likewise.kernels import inner, kernel
+from likewise.kernels.sorting import sort_pairs
 
 ODD = np.uint64(0x9E3779B1)
 LOW = np.uint64(2**32 - 1)
@@ -68,7 +69,9 @@ def propose(first, last, maybe, counts, width, slots, keys, minutiae, owner, aft
                             if total == room:
                                 room *= 2
                                 larger = np.empty((room, 2), np.int32)
-                                larger[:total] = hits
+                                for h in range(total):
+                                    larger[h, 0] = hits[h, 0]
+                                    larger[h, 1] = hits[h, 1]
                                 hits = larger
                             hits[total, 0] = f
                             hits[total, 1] = minutiae[e]
@@ -80,7 +83,8 @@ def propose(first, last, maybe, counts, width, slots, keys, minutiae, owner, aft
     sorted_hits = np.empty((total, 2), np.int32)
     for h in range(total):
         p = owner[hits[h, 1]]
-        sorted_hits[place[p]] = hits[h]
+        sorted_hits[place[p], 0] = hits[h, 0]
+        sorted_hits[place[p], 1] = hits[h, 1]
         place[p] += 1
     votes = np.zeros((8, TURNS, SHIFTS, SHIFTS), np.int32)
     written = 0
@@ -214,7 +218,7 @@ def partners(moved, b, near, turned, partner):
     partner[:] = -1
     far = np.empty(moved.shape[0] * b.shape[0])
     which = np.empty(far.size, np.int64)
-    some = 0
+    some = np.int64(0)
     for m in range(moved.shape[0]):
         for o in range(b.shape[0]):
             dx, dy = moved[m, 0] - b[o, 0], moved[m, 1] - b[o, 1]
@@ -229,7 +233,8 @@ def partners(moved, b, near, turned, partner):
             some += 1
     taken = np.zeros(b.shape[0], np.bool_)
     count = 0
-    for place in np.argsort(far[:some], kind="mergesort"):
+    sort_pairs(far, which, some, some)
+    for place in range(some):
         m, o = which[place] // b.shape[0], which[place] % b.shape[0]
         if partner[m] < 0 and not taken[o]:
             partner[m] = o

@@ -7,7 +7,7 @@ import numpy as np
 from likewise.kernels import kernel
 from likewise.kernels.hashtable import NOBODY, enter_set, spared, table_bits
 
-JACCARD, DICE, COSINE, OVERLAP, CONTAINMENT, SUM = 0, 1, 2, 3, 4, 5
+JACCARD, DICE, COSINE, OVERLAP, CONTAINMENT, SUM = (np.int64(code) for code in range(6))
 """Measures of similarity. SUM is the Jaccard similarity of bags whose union is the sum of the counts, at most 1/2."""
 
 
@@ -74,7 +74,7 @@ def verify_overlap(
     Pairs come grouped by `left`: its set is put in a hash table once, and each partner is looked up in it until the
     misses rule the threshold out.
     """
-    largest = 0
+    largest = np.int64(0)
     for k in range(left.size):
         row = rows_a[left[k]]
         largest = max(largest, offsets_a[row + 1] - offsets_a[row])

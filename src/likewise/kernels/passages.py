@@ -11,16 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.documents import document_units
-from likewise.kernels.hashing import U1, mix
+from likewise.kernels.documents import document_units, working_space
+from likewise.kernels.hashing import U1
 from likewise.kernels.hashtable import TABLE_ODD, table_bits
-from likewise.kernels.text import shingles, word_from
+from likewise.kernels.sorting import first_from, sort_pairs, sort_values
+from likewise.kernels.text import shingles
+from likewise.kernels.winnowing import longest_text, winnow
 
 WORK = 1 << 26
-CONTINUES, TOP_TWO = np.uint8(0x80), np.uint8(0xC0)
 
 
-class Index(NamedTuple):
+class SourceIndex(NamedTuple):
     """The sources: their words end to end, where each source begins, and fingerprints, sorted, with their places."""
 
     words: Any
@@ -29,7 +30,7 @@ class Index(NamedTuple):
     places: Any
 
 
-class Rules(NamedTuple):
+class PassageRules(NamedTuple):
     """What a passage is. `every`: compare each suspect with each source, not only with those it shares a print with.
 
     k and window choose the fingerprints; a run has `least` words or more; runs at most `gap` words apart in both
@@ -44,90 +45,6 @@ class Rules(NamedTuple):
     least: int
     common: int
     every: bool
-
-
-@kernel
-def placed_words(data, start, stop, kinds, folds, expansions, hashes, starts, ends):
-    """Write every word's hash, and the characters at which it starts and ends; return how many words there are."""
-    i = np.uint64(start)
-    stop = np.uint64(stop)
-    n = 0
-    place = 0
-    while i < stop:
-        value, found, after = word_from(data, i, stop, kinds, folds, expansions)
-        size = 0
-        while i < after:
-            if (data[i] & TOP_TWO) != CONTINUES:
-                size += 1
-            i += U1
-        if found:
-            hashes[n] = value
-            starts[n] = place
-            ends[n] = place + size
-            n += 1
-        place += size
-    return n
-
-
-@inner
-def winnow(units, n, k, window, grams, values, places):
-    """Choose the least of each `window` hashes of k words in a row; return how many different ones that makes.
-
-    Two documents that share a run of k + window - 1 words have a whole window in common, and so its least hash. Of
-    equal ones the last is taken, but one that was taken stays while it is in the window.
-    """
-    count = n - k + 1
-    if count < window:
-        return 0
-    shingles(units, n, k, grams)
-    for i in range(count):
-        grams[i] = mix(grams[i])
-    chosen = 0
-    best = -1
-    for last in range(window - 1, count):
-        first = last - window + 1
-        if best < first:
-            best = first
-            for i in range(first + 1, last + 1):
-                if grams[i] <= grams[best]:
-                    best = i
-        elif grams[last] < grams[best]:
-            best = last
-        else:
-            continue
-        values[chosen] = grams[best]
-        places[chosen] = best
-        chosen += 1
-    return chosen
-
-
-@inner
-def longest_text(offsets):
-    """Return the largest number of words that any of these documents can have."""
-    largest = 0
-    for i in range(offsets.size - 1):
-        largest = max(largest, offsets[i + 1] - offsets[i])
-    return largest // 2 + 1
-
-
-@kernel
-def fingerprint_documents(data, offsets, recipe, window, words, word_offsets, values, places):
-    """Write the words of documents, and their fingerprints with their places among all these words; count them."""
-    largest = longest_text(offsets)
-    room = np.empty(2 * largest + largest // 4 + 32, np.uint64)
-    grams = np.empty(largest, np.uint64)
-    at = 0
-    count = 0
-    word_offsets[0] = 0
-    for row in range(offsets.size - 1):
-        n = document_units(data, offsets[row], offsets[row + 1], recipe.units, room, words[at:])
-        more = winnow(words[at:], n, recipe.k, window, grams, values[count:], places[count:])
-        for i in range(count, count + more):
-            places[i] += at
-        count += more
-        at += n
-        word_offsets[row + 1] = at
-    return count
 
 
 @inner
@@ -222,15 +139,29 @@ def join_runs(runs, n, m, length, gap, passages):
     starts = runs[:, 0].copy()
     others = runs[:, 1].copy()
     sizes = runs[:, 2].copy()
-    by_start = np.argsort(starts * (m + 1) + others)
-    by_end = np.argsort((starts + sizes) * (m + 1) + others + sizes)
-    ranks = np.empty(count, np.int64)
-    for place in range(count):
-        ranks[by_start[place]] = place
-    by_size = np.argsort((n - sizes) * count + ranks)
-    ordered_starts = starts[by_start]
-    ordered_ends = (starts + sizes)[by_end]
+    keys = np.empty(count, np.int64)
+    by_start = np.empty(count, np.int64)
+    by_end = np.empty(count, np.int64)
+    by_size = np.empty(count, np.int64)
+    ordered_starts = np.empty(count, np.int64)
+    ordered_ends = np.empty(count, np.int64)
     used = np.zeros(count, np.bool_)
+    for run in range(count):
+        by_start[run] = run
+        keys[run] = starts[run] * (m + 1) + others[run]
+    sort_pairs(keys, by_start, count, count)
+    for place in range(count):
+        run = by_start[place]
+        ordered_starts[place] = starts[run]
+        by_end[place] = place
+        keys[place] = (starts[place] + sizes[place]) * (m + 1) + others[place] + sizes[place]
+    sort_pairs(keys, by_end, count, count)
+    for place in range(count):
+        run = by_end[place]
+        ordered_ends[place] = starts[run] + sizes[run]
+        by_size[place] = by_start[place]
+        keys[place] = (n - sizes[by_start[place]]) * count + place
+    sort_pairs(keys, by_size, count, count)
     now = np.empty(4, np.int64)
     made = 0
     for seed in by_size:
@@ -254,8 +185,8 @@ def join_runs(runs, n, m, length, gap, passages):
             now[1] = found[3]
             now[2] = starts[run]
             now[3] = others[run]
-            low = np.searchsorted(ordered_starts, found[1] - gap)
-            high = np.searchsorted(ordered_starts, found[1] + gap + 1)
+            low = first_from(ordered_starts, found[1] - gap)
+            high = first_from(ordered_starts, found[1] + gap + 1)
             run = nearest_run(low, high, by_start, starts, others, sizes, used, now, gap, True)
             if run >= 0:
                 used[run] = True
@@ -268,8 +199,8 @@ def join_runs(runs, n, m, length, gap, passages):
             now[1] = -found[2]
             now[2] = -(starts[run] + sizes[run])
             now[3] = -(others[run] + sizes[run])
-            low = np.searchsorted(ordered_ends, found[0] - gap)
-            high = np.searchsorted(ordered_ends, found[0] + gap + 1)
+            low = first_from(ordered_ends, found[0] - gap)
+            high = first_from(ordered_ends, found[0] + gap + 1)
             run = nearest_run(low, high, by_end, starts, others, sizes, used, now, gap, False)
             if run >= 0:
                 used[run] = True
@@ -289,7 +220,8 @@ def join_runs(runs, n, m, length, gap, passages):
         used[p] = covered
     for p in range(made):
         if not used[p]:
-            passages[kept] = passages[p]
+            for part in range(5):
+                passages[kept, part] = passages[p, part]
             kept += 1
     return kept
 
@@ -300,13 +232,13 @@ def sources_with(prints, index, common, used, seen, stamp, candidates):
 
     used[f] counts the sources with fingerprint f that were looked at so far; common + 1 stands for: there are more.
     """
-    count = 0
+    count = np.int64(0)
     capped = 0
     for f in range(prints.size):
-        at = np.searchsorted(index.values, prints[f])
+        at = first_from(index.values, prints[f])
         last = np.int64(-1)
         while at < index.values.size and index.values[at] == prints[f] and used[f] <= common:
-            source = np.searchsorted(index.offsets, np.int64(index.places[at]), side="right") - 1
+            source = first_from(index.offsets, np.int64(index.places[at]) + 1) - 1
             at += 1
             if source == last:
                 continue
@@ -318,7 +250,7 @@ def sources_with(prints, index, common, used, seen, stamp, candidates):
                 seen[source] = stamp
                 candidates[count] = source
                 count += 1
-    candidates[:count].sort()
+    sort_values(candidates, count)
     return count, capped
 
 
@@ -335,7 +267,7 @@ def find_passages(data, offsets, first, recipe, index, rules, used, cursor, out,
     longest = 0
     for source in range(sources):
         longest = max(longest, index.offsets[source + 1] - index.offsets[source])
-    room = np.empty(max(2 * largest + largest // 4 + 32, longest), np.uint64)
+    room = np.empty(max(working_space(largest), longest), np.uint64)
     units = np.empty(largest, np.uint64)
     grams = np.empty(largest, np.uint64)
     values = np.empty(largest, np.uint64)
@@ -343,7 +275,9 @@ def find_passages(data, offsets, first, recipe, index, rules, used, cursor, out,
     nexts = np.empty(largest, np.int64)
     heads = np.empty(1 << table_bits(largest), np.int64)
     seen = np.full(sources, -1, np.int64)
-    candidates = np.arange(sources)
+    candidates = np.empty(sources, np.int64)
+    for source in range(sources):
+        candidates[source] = source
     runs = np.empty((256, 3), np.int64)
     passages = np.empty((256, 5), np.int64)
     written = 0
@@ -358,7 +292,7 @@ def find_passages(data, offsets, first, recipe, index, rules, used, cursor, out,
             count = sources
         else:
             chosen = winnow(units, n, rules.k, rules.window, grams, values, places)
-            values[:chosen].sort()
+            sort_values(values, chosen)
             different = 0
             for f in range(chosen):
                 if f == 0 or values[f] != values[f - 1]:
@@ -392,9 +326,11 @@ def find_passages(data, offsets, first, recipe, index, rules, used, cursor, out,
             for p in range(made):
                 out[written, 0] = row
                 out[written, 1] = source
-                out[written, 2:] = passages[p]
+                for part in range(5):
+                    out[written, 2 + part] = passages[p, part]
                 written += 1
-        used[cursor : cursor + tally.size] = tally
+        for f in range(tally.size):
+            used[cursor + f] = tally[f]
         cursor += tally.size
         counts[0] += count
         counts[1] += capped

@@ -21,7 +21,7 @@ U6 = np.uint64(6)
 U63 = np.uint64(63)
 
 
-class Sample(NamedTuple):
+class SampleIndex(NamedTuple):
     """The sets of a sample and the index of their rarest elements; an `entries` of size 1 means no sample.
 
     The filter has 2**(64 - down) words. Element entries[s] is in the sets owners[starts[s]:starts[s + 1]]; set i is met
@@ -132,7 +132,7 @@ def probe_sets(values, offsets, sample, hits):
     Stops before the set whose hits may not fit.
     """
     sets = sample.offsets.size - 1
-    largest = 0
+    largest = np.int64(0)
     for i in range(offsets.size - 1):
         largest = max(largest, offsets[i + 1] - offsets[i])
     seen = np.full(sets, NOBODY)

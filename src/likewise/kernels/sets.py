@@ -69,7 +69,7 @@ def numbered(values, n, table, owner, counts, stamp, out):
 @inner
 def distinct_sets(values, offsets, out, out_offsets):
     """Drop the repeated values of every set of a ragged array; return how many values are left in all."""
-    largest = 0
+    largest = np.int64(0)
     for i in range(offsets.size - 1):
         largest = max(largest, offsets[i + 1] - offsets[i])
     size = 1 << table_bits(min(largest, HUGE))
@@ -112,7 +112,7 @@ def verify(left, right, values, offsets, maps, p, q, out):
     Pairs come grouped by `left`: its set is put in a hash table once, and each partner is looked up in it until the
     misses rule the threshold out.
     """
-    largest = 0
+    largest = np.int64(0)
     for k in range(left.size):
         largest = max(largest, offsets[left[k] + 1] - offsets[left[k]])
     size = 1 << table_bits(largest)
@@ -160,7 +160,7 @@ def digest_sets(values, offsets, out):
 @inner
 def numbered_sets(values, offsets, out, out_offsets):
     """Number the repeated values of every bag of a ragged array; return how many values there are in all."""
-    largest = 0
+    largest = np.int64(0)
     for i in range(offsets.size - 1):
         largest = max(largest, offsets[i + 1] - offsets[i])
     size = 1 << table_bits(largest)

@@ -70,6 +70,20 @@ def sort_values(values, n):
 
 
 @inner
+def first_from(values, least):
+    """Return the place of the first of these ascending values that is not below `least`, or how many there are."""
+    low = 0
+    high = values.size
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner
 def is_before(key_a, other_a, key_b, other_b):
     """Tell whether the pair (key_a, other_a) sorts before (key_b, other_b)."""
     return key_a < key_b or (key_a == key_b and other_a < other_b)

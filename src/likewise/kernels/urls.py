@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.hashing import U0, WORD_SEED, absorb, finish, hash_bytes, mix
+from likewise.kernels.hashing import U0, U1, WORD_SEED, absorb, finish, hash_bytes, mix
 from likewise.kernels.hashtable import slot_of
 
 BIGRAM_SEED = np.uint64(0xA0761D6478BD642F)
@@ -98,7 +98,7 @@ def token_hashes(data, start, stop, words, out):
                     byte = high * 16 + low
                     step = 3
         if is_letter(byte):
-            h, block, length = absorb(h, block, length, lower(byte))
+            h, block, length = absorb(h, block, length, np.uint64(lower(byte)), U1)
         elif length != U0:
             value = finish(h, block, length)
             if words[slot_of(words, value)] == U0 or value == U0:

@@ -10,8 +10,8 @@ import numpy as np
 
 from likewise.kernels import inner, kernel
 from likewise.kernels.bits import ones
+from likewise.kernels.hashtable import TABLE_ODD
 
-ODD = np.uint64(0x9E3779B97F4A7C15)
 MIX = np.uint64(0xBF58476D1CE4E5B9)
 U0 = np.uint64(0)
 U1 = np.uint64(1)
@@ -83,14 +83,14 @@ def fill_buckets(keys, shift, ends, rows, ordered):
     move = np.uint64(shift)
     ends[:] = 0
     for i in range(keys.size):
-        ends[((keys[i] * ODD) >> move) + U1] += 1
+        ends[((keys[i] * TABLE_ODD) >> move) + U1] += 1
     pairs = np.int64(0)
     for bucket in range(1, ends.size):
         size = np.int64(ends[bucket])
         pairs += size * (size - 1) // 2
         ends[bucket] += ends[bucket - 1]
     for i in range(keys.size):
-        bucket = (keys[i] * ODD) >> move
+        bucket = (keys[i] * TABLE_ODD) >> move
         rows[ends[bucket]] = i
         ordered[ends[bucket]] = keys[i]
         ends[bucket] += 1
@@ -214,12 +214,12 @@ def sums_apart(a, b, out):
 def digest_rows(data, digests):
     """Write a fingerprint of 128 bits for every row of words."""
     for i in range(data.shape[0]):
-        a = ODD
+        a = TABLE_ODD
         b = MIX
         for j in range(data.shape[1]):
             a = (a ^ data[i, j]) * MIX
             a ^= a >> np.uint64(29)
-            b = (b + data[i, j]) * ODD
+            b = (b + data[i, j]) * TABLE_ODD
             b ^= b >> np.uint64(31)
         digests[i, 0] = a ^ (a >> np.uint64(32))
         digests[i, 1] = b ^ (b >> np.uint64(32))

@@ -91,12 +91,11 @@ class Shingler:
         recipe = self.recipe()
         if common is not None:
             recipe = recipe._replace(common=common)
+        chars = isinstance(recipe.units, CharUnits)
         parts: list[Sets] = []
         while len(rows):
             lengths = chunk.offsets[rows + 1] - chunk.offsets[rows]
-            room = max(
-                int(lengths.sum()) // (1 if isinstance(recipe.units, CharUnits) else 4), int(lengths[0]) * 3 // 2
-            ) + len(rows)
+            room = max(int(lengths.sum()) // (1 if chars else 4), int(lengths[0]) * 3 // 2) + len(rows)
             values = np.empty(room, np.uint64)
             offsets = np.empty(len(rows) + 1, np.int64)
             written = set_documents(chunk.data, chunk.offsets, rows, recipe, values, offsets)

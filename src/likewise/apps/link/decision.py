@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from likewise.apps.link.fields import Floats
 from likewise.apps.link.model import chance, rising
 from likewise.base.arrays import Ints
-from likewise.kernels import linking as kernels
+from likewise.kernels.assignment import auction
 
 STEP = 1e-3
 """Step of the auction: the total gain of an assignment is within this much per record of the best one."""
@@ -64,7 +64,7 @@ def assign(left: Ints, right: Ints, gain: Floats, one_left: bool = True, one_rig
     columns, column = np.unique(right[places], return_inverse=True)
     order = np.argsort(row, kind="stable")
     starts = np.searchsorted(row[order], np.arange(len(rows) + 1)).astype(np.int64)
-    won = kernels.auction(starts, column[order].astype(np.int64), gain[places][order], len(columns), STEP)
+    won = auction(starts, column[order].astype(np.int64), gain[places][order], len(columns), STEP)
     return np.sort(places[order[won[won >= 0]]])
 
 

@@ -151,7 +151,7 @@ class GraphState:
     template_links: int
     rounds: list[Round] = field(default_factory=list)
     counters: Ints = field(default_factory=lambda: np.zeros(3, np.int64))
-    index: kernels.Index | None = None
+    index: kernels.PrefixLists | None = None
     entries: int = 0
     table: Numbers = field(default_factory=lambda: np.zeros(0, np.int32))
     filled: int = 0
@@ -198,7 +198,7 @@ class GraphState:
             room = max(16, 2 * len(classes))
             empty = np.full(n, -1, np.int32)
             lists = [np.empty(room, np.int32) for _ in range(2)]
-            self.index = kernels.Index(empty, lists[0], lists[1], np.zeros(n, np.int64))
+            self.index = kernels.PrefixLists(empty, lists[0], lists[1], np.zeros(n, np.int64))
         parts, begin, room = [], 0, ROOM
         while begin < len(classes):
             left, right = np.empty(room, np.int32), np.empty(room, np.int32)

@@ -20,7 +20,7 @@ from likewise.base.arrays import Hashes, Ints, TextChunk, Texts
 from likewise.base.parallel import in_order
 
 if TYPE_CHECKING:
-    from likewise.kernels.passages import Index
+    from likewise.kernels.passages import SourceIndex
 
 MOST_WORDS = 1 << 31
 """Most words in a block: their positions must fit in 32-bit integers."""
@@ -54,7 +54,7 @@ class SourceBlock:
 
     first: int
     texts: Texts
-    index: Index
+    index: SourceIndex
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -72,7 +72,7 @@ class SourceBlock:
 
 def make_source_batch(chunk: TextChunk, settings: PassageSettings) -> SourceBatch:
     """Split documents into words and choose their fingerprints."""
-    from likewise.kernels.passages import fingerprint_documents
+    from likewise.kernels.winnowing import fingerprint_documents
 
     room = int(chunk.offsets[-1] - chunk.offsets[0]) // 2 + len(chunk) + 1
     words, values = np.empty(room, np.uint64), np.empty(room, np.uint64)
@@ -86,7 +86,7 @@ def make_source_batch(chunk: TextChunk, settings: PassageSettings) -> SourceBatc
 
 def make_block(first: int, batches: list[SourceBatch]) -> SourceBlock:
     """Join batches and sort their fingerprints. The list is emptied, which frees each batch once it is copied."""
-    from likewise.kernels.passages import Index
+    from likewise.kernels.passages import SourceIndex
 
     texts = Texts([batch.chunk for batch in batches])
     words = np.empty(sum(len(batch.words) for batch in batches), np.uint64)
@@ -107,7 +107,7 @@ def make_block(first: int, batches: list[SourceBatch]) -> SourceBlock:
     order = np.argsort(values, kind="stable")
     values = values[order]
     places = places[order]
-    return SourceBlock(first, texts, Index(words, offsets, values, places))
+    return SourceBlock(first, texts, SourceIndex(words, offsets, values, places))
 
 
 def make_blocks(

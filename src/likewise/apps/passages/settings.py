@@ -9,7 +9,7 @@ from likewise.base import checks
 from likewise.shingle import Shingler, Words, parse_shingler
 
 if TYPE_CHECKING:
-    from likewise.kernels.passages import Rules
+    from likewise.kernels.passages import PassageRules
 
 OWNER = "passages"
 SHINGLE = "chars:7,whitespace=remove,casefold=true"
@@ -80,11 +80,11 @@ class PassageSettings:
         """The shingler by which two documents are compared as a whole."""
         return parse_shingler(self.shingle, owner="passages")
 
-    def rules(self) -> Rules:
+    def rules(self) -> PassageRules:
         """Return the settings in the form the kernels use."""
-        from likewise.kernels.passages import Rules
+        from likewise.kernels.passages import PassageRules
 
-        return Rules(self.k, self.window, self.length, self.gap, self.least, self.common, self.every)
+        return PassageRules(self.k, self.window, self.length, self.gap, self.least, self.common, self.every)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters, for run.json."""

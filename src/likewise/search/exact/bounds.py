@@ -91,7 +91,7 @@ class Bounds:
     @cached_property
     def code(self) -> tuple[int, int, int, float]:
         """The arguments of the kernels: the number of the measure, p, q, the threshold."""
-        return MEASURES[self.measure], *self.fraction, self.threshold
+        return int(MEASURES[self.measure]), *self.fraction, self.threshold
 
     @property
     def symmetric(self) -> bool:

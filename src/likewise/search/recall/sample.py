@@ -12,7 +12,7 @@ from likewise.base import checks
 from likewise.base.arrays import Ints, Sets
 from likewise.base.parallel import in_order
 from likewise.kernels.hashtable import slots_of
-from likewise.kernels.probe import Hits, Sample, enter, meetings, probe_sets
+from likewise.kernels.probe import Hits, SampleIndex, enter, meetings, probe_sets
 from likewise.search.exact.bounds import least_fraction
 
 MOST_ENTRIES = 50_000
@@ -32,7 +32,7 @@ ROOM = 1 << 16
 BATCH = 20_000
 """Sets that a thread shows to the sample in one call."""
 
-NO_SAMPLE = Sample(
+NO_SAMPLE = SampleIndex(
     np.zeros(1, np.uint64),
     np.uint64(63),
     np.zeros(1, np.uint64),
@@ -66,7 +66,7 @@ def sample_size(items: int, mean_size: float, threshold: float) -> int:
 class Probe:
     """Collects the neighbours of a sample while documents pass, in any order and from several threads."""
 
-    def __init__(self, sample: Sample, start: int = 0, found: list[tuple[Ints, Ints]] | None = None) -> None:
+    def __init__(self, sample: SampleIndex, start: int = 0, found: list[tuple[Ints, Ints]] | None = None) -> None:
         self.sample = sample
         self._start = start
         self._found: list[tuple[Ints, Ints]] = [] if found is None else found
@@ -110,7 +110,7 @@ def least_overlap(sizes: Ints, threshold: float) -> Ints:
     return least
 
 
-def make_sample(sets: Sets, threshold: float) -> Sample:
+def make_sample(sets: Sets, threshold: float) -> SampleIndex:
     """Index the rarest elements of each set, enough of them that every similar set shares several."""
     values = np.ascontiguousarray(sets.values, np.uint64)
     sizes = sets.sizes
@@ -133,10 +133,10 @@ def make_sample(sets: Sets, threshold: float) -> Sample:
     by_slot = np.argsort(slots, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(slots, minlength=size))]).astype(np.int64)
     owners = owner[entered][by_slot].astype(np.int32)
-    return Sample(bits, down, entries, starts, owners, needs.astype(np.int32), values, sets.offsets, threshold)
+    return SampleIndex(bits, down, entries, starts, owners, needs.astype(np.int32), values, sets.offsets, threshold)
 
 
-def quick_sample(sets: Sets, threshold: float) -> tuple[Sample, int]:
+def quick_sample(sets: Sets, threshold: float) -> tuple[SampleIndex, int]:
     """Index as many of these sets, from the first, as passing documents can be compared with quickly; return how many.
 
     Where all sets are alike, each document is compared with many of the sample.
