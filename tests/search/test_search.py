@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
+from likewise.base import checks
 from likewise.base.arrays import Sets, Texts
 from likewise.base.copies import Groups
 from likewise.base.memory import UNLIMITED
-from likewise.base.parallel import check_threads, in_order
+from likewise.base.parallel import in_order
 from likewise.base.runlog import Record
 from likewise.errors import OutputError, ParameterError
 from likewise.families.banding import Banding
@@ -233,12 +234,12 @@ def test_an_error_in_a_batch_is_raised_and_stops_the_rest(threads):
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
 def test_threads_must_be_a_positive_number(threads):
     with pytest.raises(ParameterError, match="'threads' parameter of dedup must be a positive whole number"):
-        check_threads("dedup", threads)
+        checks.threads("dedup", threads)
 
 
 def test_threads_by_default_are_the_cores():
-    assert check_threads("dedup", None) >= 1
-    assert check_threads("dedup", 3) == 3
+    assert checks.threads("dedup", None) >= 1
+    assert checks.threads("dedup", 3) == 3
 
 
 # pairs of groups to pairs of rows

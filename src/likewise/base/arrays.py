@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.base.parallel import check_threads, in_order
+from likewise.base import checks
+from likewise.base.parallel import in_order
 from likewise.errors import ParameterError
 
 Bytes = NDArray[np.uint8]
@@ -181,7 +182,7 @@ class Sets:
         """
         from likewise.base.tokens import set_parts
 
-        count = check_threads("Sets.from_lists", threads)
+        count = checks.threads("Sets.from_lists", threads)
         parts = in_order(lambda work: cls(*work()), set_parts(lists, bag, count), count)
         return concatenate(list(parts))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,19 +9,8 @@ from functools import partial
 from queue import SimpleQueue
 from typing import TypeVar
 
-from likewise.errors import ParameterError
-
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-def check_threads(owner: str, threads: object) -> int:
-    """Return the number of threads: what the user said, or the number of cores this process may use."""
-    if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise ParameterError.of(owner, "threads", "a positive whole number", threads)
-    return threads
 
 
 def in_order(function: Callable[[T], R], tasks: Iterable[T], threads: int) -> Iterator[R]:

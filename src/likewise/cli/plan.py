@@ -94,10 +94,10 @@ def plan(context: click.Context, /, inputs: tuple[str, ...], as_json: bool, **op
 
 def _announce_measuring(options: dict[str, Any]) -> None:
     """Say so when the machine must be measured."""
-    from likewise.base.parallel import check_threads
+    from likewise.base import checks
     from likewise.jobs.plan import Machine
 
-    if options["calibrate"] or not Machine.is_known(check_threads("plan", options["threads"])):
+    if options["calibrate"] or not Machine.is_known(checks.threads("plan", options["threads"])):
         click.echo("measuring this machine (once, some three seconds) …", err=True)
 
 
@@ -135,11 +135,11 @@ def _closing(found: Forecast) -> str:
 
 
 def _cluster(as_json: bool, options: dict[str, Any]) -> None:
-    from likewise.base.parallel import check_threads
+    from likewise.base import checks
     from likewise.jobs.plan import Machine, cluster
 
     again = options.pop("calibrate")
-    machine = Machine.measured(check_threads("plan", None), again=again)
+    machine = Machine.measured(checks.threads("plan", None), again=again)
     documents, mean_bytes, machines = (options.pop(name) for name in ("documents", "mean_bytes", "machines"))
     found: Cluster = cluster(documents, mean_bytes, machines, machine=machine, **options)
     if as_json:

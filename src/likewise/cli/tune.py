@@ -34,11 +34,11 @@ def tune(
     as_json: bool,
 ) -> None:
     """Show the S-curve of the bands and rows that reach a recall at a threshold, or of those given."""
+    from likewise.base import checks
     from likewise.families.banding import Banding
-    from likewise.families.tuning import check_recall, check_threshold
     from likewise.families.tuning import tune as find
 
-    threshold, recall = check_threshold("tune", threshold), check_recall("tune", recall)
+    threshold, recall = checks.threshold("tune", threshold), checks.recall("tune", recall)
     if (bands is None) != (rows is None):
         raise ParameterError("--bands and --rows go together: give both or neither.")
     if bands is not None and rows is not None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from likewise.base import checks
 from likewise.base.arrays import Sets
 from likewise.base.memory import Budget
-from likewise.base.parallel import check_threads
 from likewise.base.runlog import Progress, RunLog
 from likewise.errors import IncompatibleError, InputError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
@@ -120,7 +120,7 @@ def dedup(
     )
     budget = Budget.of("dedup", memory)
     options = read_options(shingle, text, id, policy.column, on_error, encoding_errors, lines, html, batch_rows, budget)
-    count = check_threads("dedup", threads)
+    count = checks.threads("dedup", threads)
     log = RunLog.of(progress)
     opened = source if isinstance(source, Sets) else open_source(source, options)
     parameters = {

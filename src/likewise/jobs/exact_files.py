@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from likewise.base import checks
 from likewise.base.arrays import Sets
 from likewise.base.memory import free_memory, parse_size, peak_memory
-from likewise.base.parallel import check_threads
 from likewise.base.runlog import RunLog
 from likewise.errors import InputError
 from likewise.io.read import ReadOptions
@@ -50,7 +50,7 @@ def exact_files(
     """Read sets from files or tables, find all similar pairs, and name them by their ids."""
     bounds = Bounds(measure, threshold, "exact")
     shingler = parse_shingler(shingle)
-    count = check_threads("exact", threads)
+    count = checks.threads("exact", threads)
     budget = free_memory() // 2 if memory is None else parse_size("exact", "memory", memory)
     sets = isinstance(shingler, Tokens)
     options = ReadOptions(text=text, id=id, on_error=on_error, encoding_errors=encoding_errors, lines=True, sets=sets)

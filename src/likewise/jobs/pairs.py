@@ -9,7 +9,6 @@ import numpy as np
 
 from likewise.base import checks
 from likewise.base.memory import Budget
-from likewise.base.parallel import check_threads
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import ParameterError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
@@ -95,7 +94,7 @@ def pairs(
     )
     budget = Budget.of("pairs", memory)
     options = read_options(shingle, text, id, None, on_error, encoding_errors, lines, html, batch_rows, budget)
-    count = check_threads("pairs", threads)
+    count = checks.threads("pairs", threads)
     search = chosen.search(count, budget)
     log = RunLog.of(progress)
     space = Workspace.temporary(Path(spill) if spill is not None else None)

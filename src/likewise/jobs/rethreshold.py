@@ -9,12 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.base.memory import Budget
-from likewise.base.parallel import check_threads
 from likewise.base.runlog import Progress, RunLog
 from likewise.errors import IncompatibleError, InputError, ParameterError
-from likewise.families.tuning import check_threshold
 from likewise.io.read import Files, ReadOptions, Source, open_source
 from likewise.io.workspace import Workspace, changed_files
 from likewise.io.write import check_directory
@@ -51,7 +50,7 @@ def rethreshold(
             f"{directory}: the run met crowds of alike documents and did not list all of their pairs;"
             " for another threshold run it again"
         )
-    wanted = parameters["threshold"] if threshold is None else check_threshold("rethreshold", threshold)
+    wanted = parameters["threshold"] if threshold is None else checks.threshold("rethreshold", threshold)
     if wanted < lowest:
         raise ParameterError(
             f"The 'threshold' parameter of rethreshold must be at least {lowest:g}, that of the run in {directory}:"
@@ -88,7 +87,7 @@ def rethreshold(
         log.counts["verified"] = len(left)
         lengths, scores = np.zeros(len(ids), np.int64), None
         if policy.rule not in ("first", "last"):
-            lengths, scores = _read_again(state, policy, options, check_threads("rethreshold", threads))
+            lengths, scores = _read_again(state, policy, options, checks.threads("rethreshold", threads))
         removal = removals(groups, left, right, matches.similarity, policy.ranks(lengths, scores), copies)
     changed = {**parameters, "threshold": wanted, "keep": str(policy), "first_threshold": lowest}
     about = {"state": str(state.directory / FOLDER)}

@@ -179,9 +179,9 @@ def edit(x: Any, y: Any, mutations: bool = False, transpositions: bool = False, 
     """
     from rapidfuzz import process
 
-    from likewise.base.parallel import check_threads
+    from likewise.base import checks
 
-    workers = check_threads("edit", threads)
+    workers = checks.threads("edit", threads)
     first, second = _listed(x), _listed(y)
     pairs = list(_partners("edit", first, second))
     for row, pair in enumerate(pairs):

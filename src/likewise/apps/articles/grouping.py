@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.apps.articles.answer import COMMAND, Stories
+from likewise.base import checks
 from likewise.base.arrays import Ints, Texts, to_arrow
 from likewise.base.memory import Budget
-from likewise.base.parallel import check_threads
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import ParameterError
 from likewise.io.read import ReadOptions, open_source
@@ -77,7 +77,7 @@ def stories(
         COMMAND,
         shingle, threshold, recall, seed, ignore_common=ignore_common, certify=certify, method=method
     )  # fmt: skip
-    count = check_threads(COMMAND, threads)
+    count = checks.threads(COMMAND, threads)
     budget = Budget.of(COMMAND, memory)
     reading: dict[str, Any] = {"text": text, "id": id, "score": policy.column, "on_error": on_error, "lines": lines}
     reading |= {"encoding_errors": encoding_errors, "batch_rows": batch_rows, "batch_bytes": budget.batch}

@@ -16,9 +16,9 @@ from likewise.apps.fingerprints.prints import DPI, OWNER, Prints, read, tables_o
 from likewise.apps.fingerprints.rates import Rate, curve
 from likewise.apps.fingerprints.settings import Settings
 from likewise.apps.fingerprints.threshold import Threshold, check_numbers, choose
+from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.base.memory import peak_memory
-from likewise.base.parallel import check_threads
 from likewise.base.runlog import Progress, RunLog
 from likewise.errors import InputError, ParameterError
 
@@ -80,7 +80,7 @@ def match(
     """
     settings = Settings(near, turned, votes, as_they_lie, functions, groups, side, border, seed)
     check_numbers(threshold, false)
-    count = check_threads(OWNER, threads)
+    count = checks.threads(OWNER, threads)
     log = RunLog.of(progress)
     reading = {"id": id, "x": x, "y": y, "finger": finger, "angles": angles, "flip": flip, "dpi": dpi}
     with log.stage("read"):

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from likewise.apps.fingerprints.prints import OWNER
+from likewise.base import checks
 from likewise.errors import ParameterError
-from likewise.families.minhash import check_seed
 
 DOUBT = 20.0
 """Minutiae without a partner that are added to every comparison: a large part of a small overlap proves little."""
@@ -49,7 +49,7 @@ class Settings:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1 << 20:
                 raise ParameterError.of(OWNER, name, "a whole number from 1", value)
-        check_seed(OWNER, self.seed)
+        checks.seed(OWNER, self.seed)
 
     def _check(self, name: str, above: float, most: float, rule: str) -> None:
         value = getattr(self, name)

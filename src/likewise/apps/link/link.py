@@ -21,8 +21,8 @@ from likewise.apps.link.points import Tables
 from likewise.apps.link.records import NOT_COMPARED, Records, labelled_pairs, records_of
 from likewise.apps.link.scoring import POINTS, Learning, Scored, Scorer, Weighing
 from likewise.apps.link.validation import Validation, validate
+from likewise.base import checks
 from likewise.base.arrays import to_arrow
-from likewise.base.parallel import check_threads
 from likewise.errors import ParameterError
 from likewise.io.write import write_answer
 
@@ -132,7 +132,7 @@ def link(
     [(0, 1), (1, 0)]
     """
     _check(threshold, one_to_one, b, weights, training)
-    threads = check_threads("link", threads)
+    threads = checks.threads("link", threads)
     tell = progress or (lambda stage: None)
     clock = _Clock()
 

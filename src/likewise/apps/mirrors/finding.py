@@ -18,9 +18,9 @@ from likewise.apps.mirrors.grouping import HostGroups, mirror_table, pair_table
 from likewise.apps.mirrors.hosts import Paths, host_pairs
 from likewise.apps.mirrors.reading import Reader
 from likewise.apps.mirrors.settings import CONFIRMED, LEAST, RECALL, SHINGLE, SIMILAR_TEXT, THRESHOLD, Settings
+from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.base.memory import Budget
-from likewise.base.parallel import check_threads
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.jobs.pairs import pairs as similar_pairs
 from likewise.kernels import graph
@@ -75,7 +75,7 @@ def find(
     """
     rules = Rules(similar_links, least_links, template, COMMON)
     settings = Settings(threshold, recall, least, position, stop, shingle, similar_text, confirmed, rules)
-    count = check_threads(OWNER, threads)
+    count = checks.threads(OWNER, threads)
     budget = Budget.of(OWNER, memory)
     log = RunLog.of(progress)
     known = Pages()

@@ -14,9 +14,10 @@ from likewise.apps.passages.answer import Passages, make_tables
 from likewise.apps.passages.indexing import Block, blocks
 from likewise.apps.passages.searching import Batch, Counts, Part, search
 from likewise.apps.passages.settings import COMMON, GAP, LENGTH, OWNER, SHINGLE, Settings
+from likewise.base import checks
 from likewise.base.arrays import TextChunk, to_arrow
 from likewise.base.memory import MIB, Budget
-from likewise.base.parallel import check_threads, in_order
+from likewise.base.parallel import in_order
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import ColumnError
 from likewise.io.read import ReadOptions, Source, open_source
@@ -75,7 +76,7 @@ def find(
     [{'suspect_start': 10, 'suspect_end': 80, 'source_start': 0, 'source_end': 71, 'equal': 15}]
     """
     settings = Settings(length, gap, shingle, common, every)
-    count = check_threads(OWNER, threads)
+    count = checks.threads(OWNER, threads)
     budget = Budget.of(OWNER, memory)
     options = ReadOptions(
         text=text, id=id, on_error=on_error, encoding_errors=encoding_errors, lines=lines,

@@ -13,8 +13,8 @@ from likewise.apps.recommend.collecting import SIDES, Ratings, View, read
 from likewise.apps.recommend.counting import Found
 from likewise.apps.recommend.joining import Aim, similar
 from likewise.apps.recommend.recommending import Recommender, Way, customer_numbers
+from likewise.base import checks
 from likewise.base.memory import peak_memory
-from likewise.base.parallel import check_threads
 from likewise.base.runlog import Progress, RunLog
 from likewise.errors import ParameterError
 
@@ -65,7 +65,7 @@ def tastes(
     >>> found.items.to_pydict()["id_b"]
     ['milk']
     """
-    aim = Aim(threshold, union, top, method, recall, seed, check_threads("tastes", threads), memory)
+    aim = Aim(threshold, union, top, method, recall, seed, checks.threads("tastes", threads), memory)
     way = Way(count, by, neighbours, union)
     if only is not None and only not in SIDES:
         raise ParameterError.of("tastes", "only", "'customers' or 'items'", only)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from likewise.apps.recommend.collecting import Ratings, View, read
 from likewise.apps.recommend.counting import Lists
 from likewise.apps.recommend.joining import UNIONS
+from likewise.base import checks
 from likewise.base.arrays import Ints, to_arrow
-from likewise.base.parallel import check_threads
 from likewise.base.runlog import Progress, RunLog
 from likewise.errors import InputError, ParameterError
 from likewise.kernels.pairs import radix_argsort
@@ -213,5 +213,5 @@ def recommend(
     if users is not None:
         listed = [users] if isinstance(users, str) or not isinstance(users, Iterable) else users
         asked = customer_numbers(ratings, listed)
-    recommender = Recommender(ratings, chosen, way, check_threads(OWNER, threads))
+    recommender = Recommender(ratings, chosen, way, checks.threads(OWNER, threads))
     return recommender.recommend(asked, RunLog.of(progress))

@@ -8,12 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from likewise.base import checks
 from likewise.base.memory import Budget
-from likewise.base.parallel import check_threads
 from likewise.errors import ParameterError
 from likewise.families.banding import Banding
-from likewise.families.minhash import MinHash, check_seed
-from likewise.families.tuning import DEFAULT_MAX_SLOTS, check_recall, check_threshold
+from likewise.families.minhash import MinHash
+from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.io.read import ReadOptions, Source, open_source
 from likewise.io.read.glimpse import SIZE
 from likewise.jobs.plan.fleet import Cluster, cluster
@@ -65,12 +65,12 @@ def plan(
     """
     if (bands is None) != (rows is None):
         raise ParameterError("The 'bands' and 'rows' parameters of plan go together: give both or neither.")
-    check_seed("plan", seed)
+    checks.seed("plan", seed)
     parse_shingler(shingle)
-    count = check_threads("plan", threads)
+    count = checks.threads("plan", threads)
     search = Search(
-        check_threshold("plan", threshold),
-        check_recall("plan", recall),
+        checks.threshold("plan", threshold),
+        checks.recall("plan", recall),
         MinHash(seed, sketch),
         Banding(bands, rows) if bands is not None and rows is not None else None,
         max_slots,

@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from likewise.base import checks
 from likewise.base.arrays import TextChunk, Texts
 from likewise.base.memory import parse_size
-from likewise.base.parallel import check_threads
 from likewise.errors import ParameterError
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
-from likewise.families.tuning import DEFAULT_MAX_SLOTS, HASH, Similarities, check_recall, check_threshold, tune_for
+from likewise.families.tuning import DEFAULT_MAX_SLOTS, HASH, Similarities, tune_for
 from likewise.jobs.plan.machine import Machine, made_up, seconds
 from likewise.search.band_keys import HeldKeys
 from likewise.search.items import TextItems
@@ -145,7 +145,7 @@ def cluster(
         raise ParameterError.of("plan", "mean_bytes", "a positive number", mean_bytes)
     if (bands is None) != (rows is None):
         raise ParameterError("The 'bands' and 'rows' parameters of plan go together: give both or neither.")
-    threshold, recall = check_threshold("plan", threshold), check_recall("plan", recall)
+    threshold, recall = checks.threshold("plan", threshold), checks.recall("plan", recall)
     given = None if memory_per_machine is None else parse_size("plan", "memory_per_machine", memory_per_machine)
     shingler = parse_shingler(shingle)
     size = max(1.0, mean_bytes / (BYTES_A_WORD if shingler.name in ("words", "stopwords") else 1) - shingler.k + 1)
@@ -154,7 +154,7 @@ def cluster(
         choice = [Banding(bands, rows)]
     else:
         choice = tune_for(threshold, recall, corpus, max_slots).considered
-    here = machine or Machine.measured(check_threads("plan", None))
+    here = machine or Machine.measured(checks.threads("plan", None))
     speed = _Speed.measured(shingler, mean_bytes)
     work = [_Work(n, mean_bytes, machines, cores, threshold, corpus, banding, here, speed) for banding in choice]
     return min((one.cluster(given) for one in work), key=lambda one: one.total)

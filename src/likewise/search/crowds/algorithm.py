@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, Sets
 from likewise.base.parallel import in_order
 from likewise.families.minhash import seed_sequence
-from likewise.families.tuning import LEAST_BANDS, LEAST_RECALL, check_recall, check_threshold, fewest_bands
+from likewise.families.tuning import LEAST_BANDS, LEAST_RECALL, fewest_bands
 from likewise.kernels import crowds as kernels
 from likewise.kernels.pairs import radix_argsort
 from likewise.kernels.sets import TABLE_ODD
@@ -84,7 +85,7 @@ def crowd_pairs(
     >>> len(crowd.common), crowd.carried[:3].tolist(), crowd.complete
     (9, [3, 3, 3], True)
     """
-    threshold, recall = check_threshold("crowd_pairs", threshold), check_recall("crowd_pairs", recall)
+    threshold, recall = checks.threshold("crowd_pairs", threshold), checks.recall("crowd_pairs", recall)
     sets = Sets(np.ascontiguousarray(sets.values, np.uint64), sets.offsets)
     n = len(sets)
     if budget is None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from likewise.base import checks
 from likewise.base.copies import Groups
 from likewise.base.memory import free_memory, parse_size
-from likewise.base.parallel import check_threads
 from likewise.errors import ParameterError
 from likewise.search.exact.bounds import Bounds
 from likewise.search.exact.join import FILTERS, Join
@@ -41,7 +41,7 @@ def explain(
     {'none': 3, 'length': 1, 'prefix': 1, 'position': 1, 'suffix': 1, 'bitmap': 1, 'similar': 1}
     """
     bounds = Bounds(measure, threshold, OWNER)
-    count = check_threads(OWNER, threads)
+    count = checks.threads(OWNER, threads)
     budget = free_memory() // 2 if memory is None else parse_size(OWNER, "memory", memory)
     collections = [as_sets(sets, count, bag)] + ([] if other is None else [as_sets(other, count, bag, "other")])
     if any(len(collection) == 0 for collection in collections):

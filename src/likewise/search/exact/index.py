@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, Sets, concatenate, to_arrow
-from likewise.base.parallel import check_threads, in_order
+from likewise.base.parallel import in_order
 from likewise.errors import ParameterError
 from likewise.kernels import growing, overlap
 from likewise.kernels.sets import table_bits
@@ -53,7 +54,7 @@ class Index:
         threads: int | None = None,
     ) -> None:
         self.bounds = Bounds(measure, threshold, OWNER)
-        self.threads = check_threads(OWNER, threads)
+        self.threads = checks.threads(OWNER, threads)
         self._bag = bag
         self._sets = Sets(np.zeros(0, np.uint64), np.zeros(1, np.int64))
         self._maps: Hashes = np.zeros((0, WORDS), np.uint64)

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from likewise.base import checks
 from likewise.base.arrays import Ints, Sets, to_arrow
 from likewise.base.copies import Groups
 from likewise.base.memory import free_memory, parse_size
-from likewise.base.parallel import check_threads
 from likewise.errors import InputError, ParameterError
 from likewise.kernels.pairs import radix_argsort, spell_all
 from likewise.search.exact.bounds import LARGEST, Bounds
@@ -58,7 +58,7 @@ def pairs(
     bounds = Bounds(measure, threshold, OWNER)
     if index != "auto" and index not in FILTERS:
         raise ParameterError.of(OWNER, "index", "'auto', 'length', 'prefix', 'position' or 'suffix'", index)
-    count = check_threads(OWNER, threads)
+    count = checks.threads(OWNER, threads)
     budget = free_memory() // 2 if memory is None else parse_size(OWNER, "memory", memory)
     here = as_sets(sets, count, bag)
     there = None if other is None else as_sets(other, count, bag, "other")
