@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from likewise.errors import ColumnError, FormatError, ParameterError
+from likewise.errors import ColumnError, FormatError
+from likewise.io.objects import kind_of, table_of
 from likewise.io.read.find import Found, files_of, find
 from likewise.io.read.open import BOM, read_all
 
@@ -23,11 +24,7 @@ def read_tables(source: Any, owner: str, parameter: str, what: str) -> list[tupl
     files = files_of(source)
     if files is not None:
         return [(_of_table_file(file, what), file.name) for file in find(files)]
-    table, name = of_object(source), type(source).__name__
-    if table is None:
-        rule = "a path, a table of pyarrow, pandas or polars, a dict of columns, or a list of dicts"
-        raise ParameterError.of(owner, parameter, rule, name)
-    return [(table, name)]
+    return [(table_of(source, owner, parameter, or_else="a path, a list of paths"), kind_of(source))]
 
 
 def check_once(where: str, names: Sequence[str], wanted: Sequence[str] | None = None) -> None:
@@ -35,28 +32,6 @@ def check_once(where: str, names: Sequence[str], wanted: Sequence[str] | None = 
     twice = next((name for name in wanted or names if names.count(name) > 1), None)
     if twice is not None:
         raise ColumnError(f"{where}: two columns are called '{twice}'; rename one of them")
-
-
-def of_object(source: Any) -> pa.Table | None:
-    """Return a table of pyarrow, pandas or polars, a dict of columns or a list of dicts; None for anything else."""
-    if isinstance(source, pa.Table):
-        return source
-    if isinstance(source, pa.RecordBatch):
-        return pa.Table.from_batches([source])
-    try:
-        if type(source).__module__.partition(".")[0] == "pandas":
-            return pa.Table.from_pandas(source, preserve_index=False)
-        if isinstance(source, list) and source and all(isinstance(row, dict) for row in source):
-            return pa.Table.from_pylist(source)
-        if isinstance(source, dict):
-            return pa.table(source)
-        if hasattr(source, "to_arrow"):
-            return source.to_arrow()
-        if hasattr(source, "__arrow_c_stream__"):
-            return pa.table(source)
-    except (pa.ArrowException, ValueError, TypeError, AttributeError) as error:
-        raise FormatError(f"{type(source).__name__}: cannot be put in an Arrow table: {error}") from error
-    return None
 
 
 def of_file(file: Found) -> pa.Table:

@@ -101,7 +101,7 @@ def read_options(
 ) -> ReadOptions:
     """Return how the input is read."""
     sets = isinstance(parse_shingler(shingle), Tokens)
-    more = {"batch_bytes": budget.batch, **({} if batch_rows is None else {"batch_rows": batch_rows})}
+    more: dict[str, Any] = {"batch_bytes": budget.batch, **({} if batch_rows is None else {"batch_rows": batch_rows})}
     return ReadOptions(
         text=text,
         id=id,

@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 from likewise.apps.recommend.shapes import Columns, Shape, choose_columns, positions, shape_of
 from likewise.base.arrays import to_arrow
 from likewise.errors import ColumnError, FormatError, InputError, ParameterError
+from likewise.io.objects import table_of
 from likewise.io.read.base import Aside
 from likewise.io.read.columns import as_integers, decoded, is_list
 from likewise.io.read.find import Found, files_of, find
 from likewise.io.read.open import BOM, read_all
-from likewise.io.tables import as_floats, check_once, of_delimited, of_file, of_object
+from likewise.io.tables import as_floats, check_once, of_delimited, of_file
 
 OWNER = "tastes"
 TWICE = ("last", "first", "error")
@@ -194,11 +195,8 @@ def _of_object(source: Any, options: Options) -> Part:
             )
         columns = [_array([row[place] for row in source], name) for place in range(width)]
         return Part(name, columns[0], columns[1], columns[2] if width > 2 else None, "rows of customer, item")
-    table = of_object(source)
-    if table is None:
-        rule = "a path, a table, rows of customer and item, or a mapping from customers to items"
-        raise ParameterError.of(OWNER, "source", rule, source)
-    return _of_table(table, name, options)
+    more = "a path, rows of customer and item, a mapping from customers to items"
+    return _of_table(table_of(source, OWNER, "source", or_else=more), name, options)
 
 
 def _of_mapping(source: Mapping[Any, Any], name: str) -> Part:

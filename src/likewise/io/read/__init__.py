@@ -11,7 +11,7 @@ from likewise.io.read.delimited import Delimited
 from likewise.io.read.find import Files, Found, files_of, find, looks_like_files
 from likewise.io.read.ipc import Ipc
 from likewise.io.read.jsonl import JsonLines
-from likewise.io.read.objects import from_object
+from likewise.io.read.memory import from_object
 from likewise.io.read.pages import check_parser
 from likewise.io.read.parquet import Parquet
 from likewise.io.read.plain import Lines, TextFiles

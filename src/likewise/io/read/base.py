@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.errors import InputError, ParameterError
+from likewise.base import checks
+from likewise.errors import InputError
 from likewise.io.ids import identity
 
 MIB = 1 << 20
@@ -28,7 +29,10 @@ Tick = Callable[[int], None]
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read: which columns, what to do with broken rows, how large a batch may be."""
+    """How to read: which columns, what to do with broken rows, how large a batch may be.
+
+    `owner` is the function the user called, for error messages.
+    """
 
     text: str = "text"
     id: str | None = None
@@ -40,15 +44,15 @@ class ReadOptions:
     html: bool = False
     batch_rows: int = 10_000
     batch_bytes: int = 16 * MIB
+    owner: str = "open_source"
 
     def __post_init__(self) -> None:
-        if self.on_error not in ("stop", "skip"):
-            raise ParameterError.of("ReadOptions", "on_error", "'stop' or 'skip'", self.on_error)
-        if self.encoding_errors not in ("strict", "replace"):
-            raise ParameterError.of("ReadOptions", "encoding_errors", "'strict' or 'replace'", self.encoding_errors)
+        checks.choice(self.owner, "on_error", self.on_error, ("stop", "skip"))
+        checks.choice(self.owner, "encoding_errors", self.encoding_errors, ("strict", "replace"))
+        for name in ("lines", "sets", "html"):
+            checks.flag(self.owner, name, getattr(self, name))
         for name in ("batch_rows", "batch_bytes"):
-            if getattr(self, name) < 1:
-                raise ParameterError.of("ReadOptions", name, "at least 1", getattr(self, name))
+            checks.whole(self.owner, name, getattr(self, name))
 
     @property
     def skip(self) -> bool:

@@ -29,7 +29,7 @@ from likewise.io.read.look import (
     row_groups,
     text_bytes,
 )
-from likewise.io.read.objects import InMemory
+from likewise.io.read.memory import InMemory
 from likewise.io.read.open import BLOCK, created, told
 from likewise.io.read.parquet import WRITTEN, Parquet
 from likewise.io.read.plain import TextFiles

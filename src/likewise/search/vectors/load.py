@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints, to_arrow
 from likewise.errors import ColumnError, FormatError, InputError, ParameterError
+from likewise.io.objects import kind_of, table_of
 from likewise.io.read.find import Files, Found, find
 from likewise.search.load import check_unique
 from likewise.search.vectors.spaces import SPACES, Bits, Space, empty_table
 
-KINDS = (
-    "an array of numbers with one row a vector, a path of a .npy, Parquet, Arrow or JSON lines file, a list of paths, "
-    "or a pyarrow, pandas or polars table with a column of lists"
-)
+OR_ELSE = "a two-dimensional array of numbers, a .npy, Parquet, Arrow or JSON lines file, a list of paths"
 BATCH = 1 << 14
 
 
@@ -59,15 +57,11 @@ def vectors(source: Any, column: str, id: str | None, room: int, spill: Path | N
     if isinstance(source, np.ndarray):
         _no_columns(id, "an array")
         return Vectors(_checked(source, "the array"), None)
-    if isinstance(source, list | tuple):
+    if isinstance(source, list | tuple) and not (source and isinstance(source[0], dict)):
         _no_columns(id, "a list")
         return Vectors(_listed(source), None)
-    if isinstance(source, pa.Array | pa.ChunkedArray):
-        source = pa.table({column: source})
-    table = _as_table(source, column)
-    if table is None:
-        raise ParameterError.of(owner, "source", KINDS, type(source).__name__)
-    where = type(source).__name__
+    table = table_of(source, owner, "source", column=column, index=True, or_else=OR_ELSE)
+    where = kind_of(source)
     parts = [_Part(where, table.schema, table.num_rows, lambda: iter(table.to_batches(BATCH)))]
     return _gathered(parts, column, id, room, spill)
 
@@ -241,26 +235,6 @@ def _json_lines(one: Found, wanted: list[str]) -> pa.Table:
         return pa.table(columns)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise FormatError(f"{one.name}: the columns {', '.join(wanted)} do not hold one type each: {error}") from error
-
-
-def _as_table(source: Any, column: str) -> pa.Table | None:
-    """Return a table object as an Arrow table."""
-    if isinstance(source, pa.Table):
-        return source
-    if isinstance(source, pa.RecordBatch):
-        return pa.Table.from_batches([source])
-    if hasattr(source, "with_format") and hasattr(source, "features"):
-        return source.with_format("arrow")[:]
-    try:
-        if hasattr(source, "to_frame"):  # a series of pandas or polars
-            source = source.to_frame(column)
-        if type(source).__module__.startswith("pandas."):
-            return pa.Table.from_pandas(source)
-        if hasattr(source, "__arrow_c_stream__"):
-            return pa.table(source)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise FormatError(f"{type(source).__name__}: cannot be put in an Arrow table: {error}") from error
-    return None
 
 
 def _gathered(parts: list[_Part], column: str, id: str | None, room: int, spill: Path | None) -> Vectors:

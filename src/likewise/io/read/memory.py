@@ -1,4 +1,4 @@
-"""Objects in memory: lists of strings, Arrow, pandas, polars and Hugging Face tables."""
+"""Documents in memory: lists of strings, and tables and columns of any library that speaks Arrow."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from likewise.base.parallel import run_ahead
-from likewise.errors import FormatError, ParameterError, TextError
+from likewise.errors import TextError
+from likewise.io.objects import kind_of, view_of
 from likewise.io.read.base import Flags, ReadOptions, Source, Tick, check_flags, quiet
 from likewise.io.read.columns import Piece, choose, clean, cut, declared
 from likewise.io.read.open import created
 
-KINDS = (
-    "a path, a glob, a folder, a list of them, a list of strings, a pyarrow, pandas or polars table or column,"
-    " or a Hugging Face dataset"
-)
+OR_ELSE = "a path, a glob, a folder, a list of them, a list of strings, an Arrow array or a Series of text"
+"""What a collection of documents may be besides a table, for error messages."""
 
 
 class InMemory(Source):
@@ -111,63 +110,19 @@ class InMemory(Source):
 
 
 def from_object(source: Any, options: ReadOptions) -> InMemory:
-    """Return the source for an object that holds documents; raise ParameterError if it is no such thing."""
-    kind = _name(source)
-    package = type(source).__module__.partition(".")[0]
-    if isinstance(source, list | tuple):
-        return InMemory(_column(_documents(source, kind, options), options), f"{kind} of str", options)
-    if isinstance(source, pa.Table):
-        return InMemory(source, "pyarrow.Table", options)
-    if isinstance(source, pa.RecordBatch):
-        return InMemory(pa.Table.from_batches([source]), "pyarrow.RecordBatch", options)
-    if isinstance(source, pa.RecordBatchReader):
-        return InMemory(source.read_all(), "pyarrow.RecordBatchReader", options)
-    if isinstance(source, pa.Array | pa.ChunkedArray):
-        return InMemory(_column(source, options), f"pyarrow.{type(source).__name__}", options)
-    if hasattr(source, "_indices") and isinstance(getattr(getattr(source, "data", None), "table", None), pa.Table):
-        return InMemory(source.data.table, kind, options, _order(source))
-    if package == "pandas":
-        return InMemory(_from_pandas(source, options), kind, options)
-    if package == "polars" and hasattr(source, "to_arrow"):
-        arrow = source.to_arrow()
-        return InMemory(arrow if isinstance(arrow, pa.Table) else _column(arrow, options), kind, options)
-    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
-        return InMemory(_from_arrow(source, kind, options), kind, options)
-    if hasattr(source, "__dataframe__"):
-        from pyarrow.interchange import from_dataframe
-
-        return InMemory(from_dataframe(source), kind, options)
-    advice = ""
-    if hasattr(source, "collect"):
-        advice = " Call its collect() first."
-    elif isinstance(source, dict):
-        advice = f" Choose one of its values, such as source[{next(iter(source), 'train')!r}]."
-    raise ParameterError(f"The 'source' parameter must be {KINDS}. Got {kind} instead.{advice}")
-
-
-def _name(source: object) -> str:
-    kind = type(source)
-    package = kind.__module__.partition(".")[0]
-    return kind.__qualname__ if package == "builtins" else f"{package}.{kind.__qualname__}"
-
-
-def _column(values: pa.Array | pa.ChunkedArray, options: ReadOptions) -> pa.Table:
-    return pa.table({options.text: values})
-
-
-def _order(source: Any) -> pa.Array | None:
-    """Return the row numbers through which a Hugging Face dataset sees its table."""
-    if source._indices is None:
-        return None
-    column = source._indices.column(0)
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    """Return the source for an object that holds documents; raise ParameterError for any other object."""
+    kind = kind_of(source)
+    if isinstance(source, list | tuple) and not (source and all(isinstance(row, dict) for row in source)):
+        return InMemory(pa.table({options.text: _documents(source, kind, options)}), f"{kind} of str", options)
+    view = view_of(source, options.owner, "source", column=options.text, index=True, or_else=OR_ELSE)
+    return InMemory(view.table, kind, options, view.order)
 
 
 def _documents(values: Sequence[Any], kind: str, options: ReadOptions) -> pa.Array | pa.ChunkedArray:
     """Return a list of strings as an array; None becomes null, to be reported with its row."""
     strange = next((i for i, value in enumerate(values) if not isinstance(value, str | None)), None)
     if strange is not None:
-        raise TextError(f"{kind} of str: row {strange}: {_name(values[strange])} is not a string; convert it first")
+        raise TextError(f"{kind} of str: row {strange}: {kind_of(values[strange])} is not a string; convert it first")
     try:
         return _chunked(values)
     except UnicodeEncodeError:
@@ -182,31 +137,3 @@ def _documents(values: Sequence[Any], kind: str, options: ReadOptions) -> pa.Arr
 def _chunked(values: Sequence[Any], step: int = 1 << 14) -> pa.ChunkedArray:
     pieces = (pa.array(values[start : start + step], pa.large_string()) for start in range(0, len(values), step))
     return pa.chunked_array(list(pieces), pa.large_string())
-
-
-def _from_pandas(source: Any, options: ReadOptions) -> pa.Table:
-    frame = source.to_frame(name=options.text) if hasattr(source, "to_frame") else source
-    if not hasattr(frame, "columns"):
-        raise ParameterError(f"The 'source' parameter must be {KINDS}. Got {_name(source)} instead.")
-    try:
-        return pa.Table.from_pandas(frame)
-    except (pa.ArrowException, UnicodeEncodeError, ValueError, TypeError) as error:
-        words = " ".join(str(part) for part in error.args)
-        raise FormatError(
-            f"{_name(source)}: cannot be put in an Arrow table: {words}; drop or convert that column"
-        ) from error
-
-
-def _from_arrow(source: Any, kind: str, options: ReadOptions) -> pa.Table:
-    try:
-        if hasattr(source, "__arrow_c_stream__"):
-            try:
-                return pa.RecordBatchReader.from_stream(source).read_all()
-            except pa.ArrowInvalid:
-                return _column(pa.chunked_array(source), options)
-        array = pa.array(source)
-    except (pa.ArrowException, TypeError) as error:
-        raise FormatError(f"{kind}: cannot be read as Arrow data: {error}") from error
-    if pa.types.is_struct(array.type):
-        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(array)])
-    return _column(array, options)
