@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 import runs
 from likewise.errors import IncompatibleError, OutputError
 from likewise.io import workspace as store
-from likewise.io.workspace import STEPS, WORK, Workspace, changed_files, checksum, write_whole
+from likewise.io.disk import atomic
+from likewise.io.workspace import STEPS, WORK, Workspace, changed_files, checksum
 
 IDENTITY = {"parameters": {"threshold": 0.8, "seed": 1}, "inputs": {"/data/a.csv": [10, 20, 30]}}
 NAMES = ["read", "sketch", "verify"]
@@ -680,13 +681,14 @@ def test_a_temporary_workspace_makes_its_folder(tmp_path):
 def test_files_are_replaced_as_a_whole(content):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.json"
-        write_whole(path, b"old")
+        path.write_bytes(b"old")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(os, "replace", full)
-            with pytest.raises(OSError, match="No space"):
-                write_whole(path, content)
+            with pytest.raises(OutputError, match="the disk is full"), atomic(path) as out:
+                out.write(content)
         assert path.read_bytes() == b"old"
-        write_whole(path, content)
+        with atomic(path) as out:
+            out.write(content)
         assert path.read_bytes() == content
         assert [one.name for one in Path(folder).iterdir()] == ["a.json"]
 

@@ -94,11 +94,11 @@ def stories(pages: tuple[str, ...], out: Path, as_json: bool, **options: Any) ->
     """
     from likewise.apps.articles import stories as find_stories
     from likewise.apps.articles.answer import COMMAND, TABLES
+    from likewise.io.publish import check_output
     from likewise.io.read import Files
     from likewise.io.read.find import find
-    from likewise.io.write import check_answer
 
-    check_answer(out, COMMAND, TABLES, [file.path for file in find(Files(list(pages)))])
+    check_output(out, COMMAND, TABLES, [file.path for file in find(Files(list(pages)))])
     show.announce_compilation()
     with show.progress(as_json) as observer:
         answer = find_stories(Files(list(pages)), progress=observer, **options)

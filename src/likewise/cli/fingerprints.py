@@ -98,12 +98,12 @@ def fingerprints(
     """
     from likewise.apps.fingerprints import match
     from likewise.apps.fingerprints.answer import COMMAND, TABLES
+    from likewise.io.publish import check_output
     from likewise.io.read import Files
     from likewise.io.read.find import find
-    from likewise.io.write import check_answer
 
     given = [Files([one]) for one in (prints, others) if one is not None]
-    check_answer(out, COMMAND, TABLES, [file.path for one in given for file in find(one)])
+    check_output(out, COMMAND, TABLES, [file.path for one in given for file in find(one)])
     show.announce_compilation()
     with show.progress(as_json) as observer:
         answer = match(*given, only=list(only) or None, progress=observer, **options)

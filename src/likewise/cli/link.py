@@ -107,9 +107,10 @@ def link(
     """
     from likewise.apps.link import link as linked_by
     from likewise.errors import ParameterError
-    from likewise.io.write import check_answer, write_table
+    from likewise.io.publish import check_output
+    from likewise.io.write import write_table
 
-    check_answer(out, "link", OUTPUTS, [a] if b is None else [a, b])
+    check_output(out, "link", OUTPUTS, [a] if b is None else [a, b])
     if fraction is not None and (validate is None or options["threshold"] is not None):
         rule = "used with --validate, and without --threshold"
         raise ParameterError.of("link", "true", rule, fraction)

@@ -97,12 +97,12 @@ def mirrors(
     """
     from likewise.apps.mirrors import find as find_mirrors
     from likewise.apps.mirrors.answer import COMMAND, TABLES
+    from likewise.io.publish import check_output
     from likewise.io.read import Files
     from likewise.io.read.find import find
-    from likewise.io.write import check_answer
 
     inputs = [file.path for given in (urls, links, pages) if given for file in find(Files(list(given)))]
-    check_answer(out, COMMAND, TABLES, inputs)
+    check_output(out, COMMAND, TABLES, inputs)
     if options["position"] == "none":
         options["position"] = None
     words = options.pop("stop")

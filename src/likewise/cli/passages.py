@@ -85,12 +85,12 @@ def passages(suspects: tuple[str, ...], sources: tuple[str, ...], out: Path, as_
     """
     from likewise.apps.passages import find as find_passages
     from likewise.apps.passages.answer import TABLES
+    from likewise.io.publish import check_output
     from likewise.io.read import Files
     from likewise.io.read.find import find
-    from likewise.io.write import check_answer
 
     inputs = [file.path for given in (suspects, sources) for file in find(Files(list(given)))]
-    check_answer(out, "passages", TABLES, inputs)
+    check_output(out, "passages", TABLES, inputs)
     show.announce_compilation()
     with show.progress(as_json) as observer:
         answer = find_passages(Files(list(suspects)), Files(list(sources)), progress=observer, **options)

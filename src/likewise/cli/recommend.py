@@ -113,11 +113,11 @@ def tastes(inputs: tuple[str, ...], out: Path, users: tuple[str, ...], as_json: 
     from likewise.apps.recommend import tastes as find_tastes
     from likewise.apps.recommend.answer import COMMAND, TABLES
     from likewise.cli.exact import unescaped
+    from likewise.io.publish import check_output
     from likewise.io.read import Files
     from likewise.io.read.find import find
-    from likewise.io.write import check_answer
 
-    check_answer(out, COMMAND, TABLES, [file.path for file in find(Files(list(inputs)))])
+    check_output(out, COMMAND, TABLES, [file.path for file in find(Files(list(inputs)))])
     options["separator"] = unescaped(options["separator"])
     show.announce_compilation()
     with show.progress(as_json) as observer:

@@ -7,7 +7,6 @@ leftover and is removed at the next start.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import IncompatibleError, OutputError
+from likewise.io.disk import atomic, disk_errors, sync
 
 FORMAT = 1
 WORK = ".likewise"
@@ -65,7 +65,7 @@ class Workspace:
         space = cls(folder, spill.absolute() / f"likewise-{_tag(folder)}" if spill else None)
         space._new = not Path(directory).exists()
         try:
-            with told(folder):
+            with disk_errors(folder):
                 folder.mkdir(parents=True, exist_ok=True)
                 space._take_lock()
                 space._take_up(identity, fresh)
@@ -126,7 +126,7 @@ class Workspace:
         if self.folder is not None:
             return self._spill or self.folder
         if self._temporary is None:
-            with told(self._spill or Path(tempfile.gettempdir())):
+            with disk_errors(self._spill or Path(tempfile.gettempdir())):
                 if self._spill is not None:
                     self._spill.mkdir(parents=True, exist_ok=True)
                 self._temporary = Path(tempfile.mkdtemp(prefix="likewise-", dir=self._spill))
@@ -166,7 +166,7 @@ class Workspace:
     def making(self, step: str) -> Iterator[Draft]:
         """Make the files of a step in a draft; call its commit() last. Without it nothing remains of the draft."""
         place = self.large / f"{step}.draft"
-        with told(place):
+        with disk_errors(place):
             place.parent.mkdir(parents=True, exist_ok=True)
             if place.exists():
                 shutil.rmtree(place)
@@ -290,7 +290,9 @@ class Workspace:
             "spill": str(self._spill.absolute()) if self._spill else None,
             "steps": self._steps,
         }
-        write_whole(self.folder / STEPS, json.dumps(content).encode())
+        with atomic(self.folder / STEPS) as out:
+            out.write(json.dumps(content).encode())
+        sync(self.folder)
 
 
 class Draft:
@@ -330,36 +332,6 @@ class Draft:
         self._open.clear()
 
 
-@contextmanager
-def told(place: Path) -> Iterator[None]:
-    """Turn what the system says about the disk into an error of our own."""
-    try:
-        yield
-    except OSError as error:
-        raise disk_error(place, error) from error
-
-
-def disk_error(place: Path, error: OSError) -> OutputError:
-    """Say in words why something cannot be written, and what to do."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return OutputError(
-            f"{place}: the disk is full; the steps that are done are kept: make room, or name another disk with"
-            " --spill, and run the same command again"
-        )
-    return OutputError(f"{place}: cannot be written: {error.strerror or error}")
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file, all or nothing."""
-    hidden = path.with_name(f".{path.name}.part")
-    with open(hidden, "wb") as out:
-        out.write(content)
-        out.flush()
-        os.fsync(out.fileno())
-    os.replace(hidden, path)
-    sync(path.parent)
-
-
 def write_array(out: IO[bytes], array: Array) -> None:
     """Write the numbers of an array. (ndarray.tofile does not tell why it failed, and sometimes not that it did.)"""
     data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
@@ -378,18 +350,6 @@ def checksum(path: Path) -> int:
 
 def _facts(path: Path, known: int | None = None) -> list[int]:
     return [path.stat().st_size, checksum(path) if known is None else known]
-
-
-def sync(path: Path) -> None:
-    """Bring a file or a folder to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:  # folders cannot be synced everywhere
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
-            raise
-    finally:
-        os.close(handle)
 
 
 def _remove(path: Path) -> None:

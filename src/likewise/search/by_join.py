@@ -15,7 +15,8 @@ from likewise.base.arrays import Hashes, Ints, Sets
 from likewise.base.copies import Groups, labels
 from likewise.base.runlog import RunLog
 from likewise.errors import InputError
-from likewise.io.workspace import Workspace, told
+from likewise.io.disk import disk_errors
+from likewise.io.workspace import Workspace
 from likewise.search.band_keys import HeldKeys
 from likewise.search.candidates import pair_order
 from likewise.search.exact.bounds import Bounds
@@ -216,7 +217,7 @@ class _Streamed(_Known):
         def folder() -> Path:
             return space.large / "scratch"
 
-        with told(space.folder or Path()):
+        with disk_errors(space.folder or Path()):
             return compare(
                 self.items,
                 self.first,

@@ -15,7 +15,8 @@ from likewise.base.arrays import Hashes, Ints
 from likewise.base.copies import Groups, labels
 from likewise.base.runlog import RunLog
 from likewise.families.banding import Banding
-from likewise.io.workspace import Draft, Workspace, told
+from likewise.io.disk import disk_errors
+from likewise.io.workspace import Draft, Workspace
 from likewise.search.band_keys import HeldKeys, Keys, StoredKeys
 from likewise.search.by_join import EXACT, find_exactly, restored
 from likewise.search.candidates import Candidates, Wanted, candidates, few_candidates, merged
@@ -213,7 +214,7 @@ class Search(Aim):
         def folder() -> Path:
             return space.large / "scratch"
 
-        with told(space.folder or Path()):
+        with disk_errors(space.folder or Path()):
             a, b, similarity = compare(
                 items, rows, left, right, self.threshold, self.threads, self.budget.sets, folder, tick
             )

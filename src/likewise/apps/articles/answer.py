@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from likewise.io.write import write_answer
+from likewise.io.publish import publish
 
 COMMAND = "stories"
 TABLES = ("stories.parquet", "pairs.parquet")
@@ -28,4 +28,4 @@ class Stories:
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write stories.parquet, pairs.parquet and run.json; a folder without run.json is not finished."""
-        write_answer(directory, dict(zip(TABLES, (self.stories, self.pairs), strict=True)), self.stats)
+        publish(directory, dict(zip(TABLES, (self.stories, self.pairs), strict=True)), self.stats)

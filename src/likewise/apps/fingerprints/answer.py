@@ -12,7 +12,7 @@ import pyarrow as pa
 from likewise.apps.fingerprints.comparing import Compared
 from likewise.apps.fingerprints.grouping import groups
 from likewise.base.arrays import Ints, strings, to_arrow
-from likewise.io.write import write_answer
+from likewise.io.publish import publish
 
 COMMAND = "fingerprints"
 TABLES = ("matches.parquet", "fingers.parquet")
@@ -36,7 +36,7 @@ class Matches:
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write matches.parquet, fingers.parquet and run.json; a folder without run.json is not finished."""
-        write_answer(directory, dict(zip(TABLES, (self.matches, self.fingers), strict=True)), self.stats)
+        publish(directory, dict(zip(TABLES, (self.matches, self.fingers), strict=True)), self.stats)
 
 
 def make_matches(found: Compared, names: list[str]) -> Any:

@@ -24,7 +24,7 @@ from likewise.apps.link.validation import Validation, validate
 from likewise.base import checks
 from likewise.base.arrays import to_arrow
 from likewise.errors import ParameterError
-from likewise.io.write import write_answer
+from likewise.io.publish import publish
 
 GOOD = 0.6
 """Part of the points of identical records from which on two are a match, if nothing else is said."""
@@ -88,7 +88,9 @@ class Linked:
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write matches.parquet, clusters.parquet (for one table) and run.json, all or nothing."""
-        write_answer(directory, {"matches.parquet": self.matches, "clusters.parquet": self.clusters}, self.stats)
+        validation = dict.fromkeys(("validation.parquet", "validation.png"))
+        tables = {"matches.parquet": self.matches, "clusters.parquet": self.clusters}
+        publish(directory, {**tables, **validation}, self.stats)
 
 
 def link(

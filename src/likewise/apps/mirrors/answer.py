@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from likewise.io.write import write_answer
+from likewise.io.publish import publish
 
 COMMAND = "mirrors"
 TABLES = ("hosts.parquet", "mirrors.parquet", "pages.parquet")
@@ -33,4 +33,4 @@ class Mirrors:
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write hosts.parquet, mirrors.parquet, pages.parquet (with links) and run.json, the last when all is there."""
         tables = dict(zip(TABLES, (self.hosts, self.mirrors, self.pages), strict=True))
-        write_answer(directory, tables, self.stats)
+        publish(directory, tables, self.stats)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from likewise.apps.passages.searching import Part
 from likewise.base.arrays import Ints, to_arrow
-from likewise.io.write import write_answer
+from likewise.io.publish import publish
 
 PLACES = ("suspect_start", "suspect_end", "source_start", "source_end", "length", "equal")
 MEASURES = ("containment", "source_containment", "jaccard")
@@ -36,7 +36,7 @@ class Passages:
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write passages.parquet, documents.parquet and run.json; a folder without run.json is not finished."""
-        write_answer(directory, dict(zip(TABLES, (self.passages, self.documents), strict=True)), self.stats)
+        publish(directory, dict(zip(TABLES, (self.passages, self.documents), strict=True)), self.stats)
 
 
 def make_tables(parts: list[Part], names: Any, other_names: Any) -> tuple[Any, Any]:

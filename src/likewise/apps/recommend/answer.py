@@ -11,7 +11,7 @@ import numpy as np
 
 from likewise.apps.recommend.counting import Found
 from likewise.base.arrays import to_arrow
-from likewise.io.write import write_answer
+from likewise.io.publish import publish
 from likewise.jobs.result import Rows
 
 COMMAND = "tastes"
@@ -55,4 +55,4 @@ class Tastes:
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write customers.parquet, items.parquet, recommendations.parquet, or what there is of them, and run.json."""
         written = [self.rows[side].write if side in self.rows else None for side in ("customers", "items")]
-        write_answer(directory, dict(zip(TABLES, (*written, self.recommendations), strict=True)), self.stats)
+        publish(directory, dict(zip(TABLES, (*written, self.recommendations), strict=True)), self.stats)

@@ -30,7 +30,7 @@ from likewise.io.read.look import (
     text_bytes,
 )
 from likewise.io.read.memory import InMemory
-from likewise.io.read.open import BLOCK, created, told
+from likewise.io.read.open import BLOCK, copied, input_errors
 from likewise.io.read.parquet import WRITTEN, Parquet
 from likewise.io.read.plain import TextFiles
 from likewise.io.read.records import Records
@@ -228,8 +228,8 @@ def _copying(files: list[Found]) -> float:
     with tempfile.TemporaryDirectory(prefix="likewise-") as place:
         begun = process_time()
         for number, file in enumerate(files):
-            with told(file), open(file.path, "rb") as content, created(Path(place) / f"{number}", sync=False) as out:
-                out.write(content.read())
+            with input_errors(file):
+                copied(file.path, Path(place) / f"{number}")
         return (process_time() - begun) / max(1, len(files))
 
 

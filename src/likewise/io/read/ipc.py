@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.errors import FormatError, InputError
+from likewise.io.disk import atomic
 from likewise.io.read.base import Aside, Flags, Tick, quiet
 from likewise.io.read.columns import Piece, Types, choose, clean, declared
-from likewise.io.read.open import created, told, unpacked
+from likewise.io.read.open import input_errors, unpacked
 from likewise.io.read.tables import Part, Task
 
 
@@ -26,12 +27,12 @@ class Ipc(Part):
 
     @cached_property
     def _path(self) -> Path:
-        with told(self.file):
+        with input_errors(self.file):
             return unpacked(self.file, self)
 
     @cached_property
     def _is_file(self) -> bool:
-        with told(self.file), open(self._path, "rb") as raw:
+        with input_errors(self.file), open(self._path, "rb") as raw:
             start = raw.read(6)
         if not start:
             raise FormatError(f"{self.file.name}: the file is empty, not Arrow; make or fetch it again")
@@ -41,7 +42,7 @@ class Ipc(Part):
 
     def peek(self) -> Types:
         """Read the schema only."""
-        with told(self.file), closing(self._mapped()) as mapped:
+        with input_errors(self.file), closing(self._mapped()) as mapped:
             self._schema = self._reader(mapped, None).schema
             return declared(self.file.name, self._schema, self.options)
 
@@ -56,7 +57,7 @@ class Ipc(Part):
 
     def _batches(self, fields: list[int] | None) -> Iterator[pa.RecordBatch | InputError]:
         """Yield the batches; in a file, one that is damaged comes as the error it causes."""
-        with told(self.file):
+        with input_errors(self.file):
             reader = self._reader(self._mapped(), fields)
             if not self._is_file:
                 yield from reader
@@ -64,7 +65,7 @@ class Ipc(Part):
             count = reader.num_record_batches
         for number in range(count):
             try:
-                with told(self.file):
+                with input_errors(self.file):
                     batch = reader.get_batch(number)
             except InputError as error:
                 yield error
@@ -127,14 +128,14 @@ class Ipc(Part):
         options = pa.ipc.IpcWriteOptions(compression=self._codec())
         new = pa.ipc.new_file if self._is_file else pa.ipc.new_stream
         with (
-            created(target, self.file.compression) as out,
+            atomic(target, self.file.compression, parents=True) as out,
             new(out, self._schema, options=options) as writer,
         ):
             for table in self._kept(keep):
                 writer.write_table(table)
 
     def _codec(self) -> str | None:
-        with told(self.file), closing(self._mapped()) as mapped:
+        with input_errors(self.file), closing(self._mapped()) as mapped:
             mapped.seek(8 if self._is_file else 0)
             for message in pa.ipc.MessageReader.open_stream(mapped):
                 if message.type == "record batch":

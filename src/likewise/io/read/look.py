@@ -20,11 +20,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from likewise.io.disk import atomic
 from likewise.io.read.base import MIB
 from likewise.io.read.columns import Piece, clean, text_offsets
 from likewise.io.read.delimited import Delimited, regular_ends
 from likewise.io.read.ipc import Ipc, _offset, _slot
-from likewise.io.read.open import _decompressed, created, told
+from likewise.io.read.open import _decompressed, input_errors
 from likewise.io.read.parquet import Parquet
 from likewise.io.read.records import Block, Records
 from likewise.io.read.tables import Part
@@ -95,7 +96,7 @@ def row_groups(part: Part) -> list[int] | None:
     if isinstance(part, Parquet):
         return [part._metadata.row_group(group).num_rows for group in range(part._metadata.num_row_groups)]
     if isinstance(part, Ipc):
-        with told(part.file), closing(part._mapped()) as mapped:
+        with input_errors(part.file), closing(part._mapped()) as mapped:
             mapped.seek(8 if part._is_file else 0)
             messages = pa.ipc.MessageReader.open_stream(mapped)
             return [_message_rows(message) for message in messages if message.type == "record batch"]
@@ -201,7 +202,7 @@ def encoded(table: pa.Table, codecs: Any) -> tuple[float, float]:
 @look.register
 def _(part: Ipc, shares: Sequence[float], size: int) -> Iterator[Stretch]:
     fields = [part._schema.get_field_index(name) for name in part.options.columns]
-    with told(part.file):
+    with input_errors(part.file):
         reader = part._reader(part._mapped(), fields)
         batches = reader.num_record_batches if part._is_file else 0
     chosen = sorted({int(share * batches) for share in shares}) if batches else []
@@ -214,7 +215,7 @@ def _(part: Ipc, shares: Sequence[float], size: int) -> Iterator[Stretch]:
     unpacked = 0
     while unpacked < UNPACKED * wanted:
         begun = process_time()
-        with told(part.file):
+        with input_errors(part.file):
             batch = next(found, None)
         if batch is None:
             return
@@ -286,7 +287,7 @@ def _(part: Records) -> tuple[float, float]:
     unpacking = process_time() - begun if packed else 0.0
     with tempfile.TemporaryDirectory(prefix="likewise-") as place:
         target = Path(place) / "rows"
-        with created(target, packed, sync=False) as out:
+        with atomic(target, packed, durable=False) as out:
             begun = process_time()
             part.split(block.data, False)
             out.write(memoryview(block.data))
@@ -298,7 +299,7 @@ def _windows(part: Records, shares: Sequence[float], size: int) -> Iterator[tupl
     """Yield the rows that start in a window at each of these places, and the size of the window."""
     total, head = part.file.bytes, len(part.head)
     starts = [int(share * total) for share in shares]
-    with told(part.file), open(part.file.path, "rb") as raw:
+    with input_errors(part.file), open(part.file.path, "rb") as raw:
         for start, after in zip(starts, [*starts[1:], total], strict=True):
             end = min(start + size, after)
             begin = max(start, head)
@@ -351,7 +352,7 @@ def _row_start(part: Records, data: bytes) -> int | None:
 
 def _beginning(part: Records, size: int) -> Iterator[tuple[Block, float]]:
     """Yield the rows in the first `size` bytes of a compressed file, and the packed bytes these took."""
-    with told(part.file), open(part.file.path, "rb") as raw:
+    with input_errors(part.file), open(part.file.path, "rb") as raw:
         parts: list[bytes] = []
         held = packed = 0
         stream = _decompressed(raw, part.file)

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from likewise.base.parallel import run_ahead
 from likewise.errors import TextError
+from likewise.io.disk import atomic
 from likewise.io.objects import kind_of, view_of
 from likewise.io.read.base import Flags, ReadOptions, Source, Tick, check_flags, quiet
 from likewise.io.read.columns import Piece, choose, clean, cut, declared
-from likewise.io.read.open import created
 
 OR_ELSE = "a path, a glob, a folder, a list of them, a list of strings, an Arrow array or a Series of text"
 """What a collection of documents may be besides a table, for error messages."""
@@ -99,7 +99,7 @@ class InMemory(Source):
         """Write the kept rows to one Parquet file."""
         target = Path(directory) / "part-0.parquet"
         table = self.kept(keep)
-        with created(target) as out, pq.ParquetWriter(out, table.schema) as writer:
+        with atomic(target, parents=True) as out, pq.ParquetWriter(out, table.schema) as writer:
             for start in range(0, table.num_rows, 1 << 16):
                 writer.write_table(table.slice(start, 1 << 16).combine_chunks())
         return [target]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import gzip
 import lzma
 import os
 import shutil
@@ -11,16 +10,16 @@ import tempfile
 import weakref
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
 
 from likewise.errors import FormatError, InputError, MissingInput
+from likewise.io.disk import atomic
 from likewise.io.read.base import MIB
 from likewise.io.read.find import Found, reason
-from likewise.io.workspace import disk_error
 
 BOM = b"\xef\xbb\xbf"
 BLOCK = 8 * MIB
@@ -28,8 +27,8 @@ _STEP = 1 << 16
 
 
 @contextmanager
-def told(file: Found) -> Iterator[None]:
-    """Turn what the system or Arrow says about a file into an error that names the file."""
+def input_errors(file: Found) -> Iterator[None]:
+    """Turn the errors of the system and of Arrow into an InputError that names the file."""
     try:
         yield
     except InputError:
@@ -49,7 +48,7 @@ def chunks(file: Found, size: int = BLOCK) -> Iterator[bytes]:
 
     When a compressed file breaks off, all that could be decompressed comes first, then the error.
     """
-    with told(file), open(file.path, "rb") as raw:
+    with input_errors(file), open(file.path, "rb") as raw:
         if file.compression is None:
             while chunk := raw.read(size):
                 yield chunk
@@ -118,7 +117,7 @@ def read_all(file: Found) -> bytes:
     """Return the whole decompressed content of a file."""
     if file.compression is not None:
         return b"".join(chunks(file))
-    with told(file), open(file.path, "rb") as raw:
+    with input_errors(file), open(file.path, "rb") as raw:
         return raw.read()
 
 
@@ -139,46 +138,7 @@ def _remove(name: str) -> None:
         os.unlink(name)
 
 
-@contextmanager
-def created(target: Path, compression: str | None = None, sync: bool = True) -> Iterator[IO[bytes]]:
-    """Open a file for writing; it gets its name only when all is written, and nothing is left otherwise."""
-    hidden = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with open(hidden, "wb") as out:
-            with _compressed(out, compression) as packer:
-                yield packer
-            if sync:
-                out.flush()
-                os.fsync(out.fileno())
-        os.replace(hidden, target)
-    except OSError as error:
-        raise disk_error(target, error) from error
-    finally:
-        with suppress(OSError):
-            hidden.unlink()
-
-
-@contextmanager
-def _compressed(out: IO[bytes], compression: str | None) -> Iterator[Any]:
-    if compression == "gzip":
-        with gzip.GzipFile("", "wb", 6, out, mtime=0) as packer:
-            yield packer
-    elif compression == "bz2":
-        with bz2.BZ2File(out, "wb") as packed:
-            yield packed
-    elif compression == "xz":
-        with lzma.LZMAFile(out, "wb") as packed_xz:
-            yield packed_xz
-    elif compression == "zstd":
-        twin = os.fdopen(os.dup(out.fileno()), "wb")  # Arrow closes what it writes to
-        with pa.CompressedOutputStream(pa.PythonFile(twin, mode="w"), "zstd") as stream:
-            yield stream
-    else:
-        yield out
-
-
 def copied(source: Path, target: Path) -> None:
     """Copy a file byte for byte, all or nothing."""
-    with open(source, "rb") as content, created(target, sync=False) as out:
+    with open(source, "rb") as content, atomic(target, durable=False, parents=True) as out:
         shutil.copyfileobj(content, out, MIB)

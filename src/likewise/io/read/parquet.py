@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 
 from likewise.base.parallel import run_ahead
 from likewise.errors import InputError
+from likewise.io.disk import atomic
 from likewise.io.read.base import MIB, Aside, Flags, Tick, quiet
 from likewise.io.read.columns import Piece, Types, choose, clean, declared
-from likewise.io.read.open import created, told, unpacked
+from likewise.io.read.open import input_errors, unpacked
 from likewise.io.read.tables import Part, Task
 
 WHOLE = 256 * MIB
@@ -41,17 +42,17 @@ class Parquet(Part):
 
     @cached_property
     def _path(self) -> Path:
-        with told(self.file):
+        with input_errors(self.file):
             return unpacked(self.file, self)
 
     def _opened(self) -> Any:
-        with told(self.file):
+        with input_errors(self.file):
             # a small read buffer keeps the compressed column chunk out of memory
             return pq.ParquetFile(self._path, metadata=self._metadata, pre_buffer=False, buffer_size=MIB)
 
     def peek(self) -> Types:
         """Read the footer only."""
-        with self._opened() as opened, told(self.file):
+        with self._opened() as opened, input_errors(self.file):
             self._metadata = opened.metadata
             self._schema = opened.schema_arrow
             return declared(self.file.name, self._schema, self.options)
@@ -114,14 +115,14 @@ class Parquet(Part):
     def _batches(self, group: int, first: int, step: int, whole: bool = False) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield batches of a row group, each with the number of its first row."""
         columns = None if whole else self.options.columns
-        with self._opened() as opened, told(self.file):
+        with self._opened() as opened, input_errors(self.file):
             for batch in opened.iter_batches(step, [group], columns, use_threads=False):
                 yield first, batch
                 first += batch.num_rows
 
     def _kept(self, keep: Flags) -> Iterator[tuple[pa.Table, bool]]:
         """Yield the kept rows, a few at a time, and whether they end a row group."""
-        with told(self.file):
+        with input_errors(self.file):
             self.check_rows(pq.read_metadata(self._path).num_rows, keep)
         for tables in run_ahead(self._groups_kept(keep), 2):
             yield from tables
@@ -156,7 +157,7 @@ class Parquet(Part):
     def write(self, keep: Flags, target: Path, tick: Tick = quiet) -> None:
         """Write the kept rows with the schema, metadata and codecs of the file, row group by row group."""
         with (
-            created(target, self.file.compression) as out,
+            atomic(target, self.file.compression, parents=True) as out,
             pq.ParquetWriter(out, self._schema, compression=self._codecs()) as writer,
         ):
             held: list[pa.Table] = []

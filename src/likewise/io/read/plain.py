@@ -17,7 +17,7 @@ from likewise.errors import InputError, TextError
 from likewise.io.read.base import Aside, Flags, ReadOptions, Source, Tick, check_flags, quiet
 from likewise.io.read.columns import REPLACE, Piece, Trouble, Types, check_columns, cut, sift, text_of
 from likewise.io.read.find import Found
-from likewise.io.read.open import BOM, copied, read_all, told
+from likewise.io.read.open import BOM, copied, input_errors, read_all
 from likewise.io.read.pages import page_text
 from likewise.io.read.records import Block, Records, Split, line_split
 
@@ -200,7 +200,7 @@ class TextFiles(Source):
     def _still(use: Callable[[Found], Any], file: Found) -> Any:
         """Use a file once more, which was there when it was read."""
         try:
-            with told(file):
+            with input_errors(file):
                 return use(file)
         except InputError as error:
             raise InputError(f"{file.name}: the file changed while likewise worked ({error}); run again") from error

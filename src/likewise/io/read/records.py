@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from likewise.errors import FormatError
+from likewise.io.disk import atomic
 from likewise.io.read.base import Flags, Rows, Tick, quiet
 from likewise.io.read.columns import Piece, runs, texts_of_pages
-from likewise.io.read.open import BLOCK, BOM, chunks, created
+from likewise.io.read.open import BLOCK, BOM, chunks
 from likewise.io.read.tables import Part, Task
 
 
@@ -170,7 +171,7 @@ class Records(Part):
 
     def write(self, keep: Flags, target: Path, tick: Tick = quiet) -> None:
         """Write head and kept rows with the bytes they had."""
-        with created(target, self.file.compression) as out:
+        with atomic(target, self.file.compression, parents=True) as out:
             rows = self.kept_bytes(keep)
             first = next(rows, memoryview(b""))
             out.write(self.head)
