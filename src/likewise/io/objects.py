@@ -16,7 +16,7 @@ TABLES = (
 """The objects that `table_of` accepts, for error messages."""
 
 
-class View(NamedTuple):
+class TableView(NamedTuple):
     """A table, and the row numbers through which it is seen (None: all rows in order)."""
 
     table: pa.Table
@@ -49,18 +49,18 @@ def table_of(
 
 def view_of(
     source: Any, owner: str, parameter: str, *, column: str | None = None, index: bool = False, or_else: str = ""
-) -> View:
+) -> TableView:
     """Return what `table_of` returns, with the rows that a Hugging Face dataset selects not yet taken."""
     try:
         found = _view(source, column, index)
         if isinstance(found, pa.Array | pa.ChunkedArray) and column is not None:
-            found = View(pa.table({column: found}))
+            found = TableView(pa.table({column: found}))
     except (pa.ArrowException, UnicodeEncodeError, ValueError, TypeError, AttributeError) as error:
         words = " ".join(str(part) for part in error.args)
         raise FormatError(
             f"{kind_of(source)}: cannot be put in an Arrow table: {words}; drop or convert that column"
         ) from error
-    if isinstance(found, View):
+    if isinstance(found, TableView):
         return found
     rule = f"{or_else}, {TABLES}" if or_else else TABLES
     raise ParameterError(
@@ -68,50 +68,50 @@ def view_of(
     )
 
 
-def _view(source: Any, column: str | None, index: bool) -> View | pa.Array | pa.ChunkedArray | None:
+def _view(source: Any, column: str | None, index: bool) -> TableView | pa.Array | pa.ChunkedArray | None:
     """Return a table, a column, or None for an object that is neither."""
     if isinstance(source, pa.Table):
-        return View(source)
+        return TableView(source)
     if isinstance(source, pa.RecordBatch):
-        return View(pa.Table.from_batches([source]))
+        return TableView(pa.Table.from_batches([source]))
     if isinstance(source, pa.RecordBatchReader):
-        return View(source.read_all())
+        return TableView(source.read_all())
     if isinstance(source, pa.Array | pa.ChunkedArray):
         return source
     if hasattr(source, "_indices") and isinstance(getattr(getattr(source, "data", None), "table", None), pa.Table):
-        return View(source.data.table, _selected(source._indices))
+        return TableView(source.data.table, _selected(source._indices))
     if isinstance(source, dict):
-        return None if any(_is_table(value) for value in source.values()) else View(pa.table(source))
+        return None if any(_is_table(value) for value in source.values()) else TableView(pa.table(source))
     if isinstance(source, list | tuple):
         rows = bool(source) and all(isinstance(row, dict) for row in source)
-        return View(_of_rows(source)) if rows else None
+        return TableView(_of_rows(source)) if rows else None
     if type(source).__module__.partition(".")[0] == "pandas":
         return _of_pandas(source, column, index)
     if hasattr(source, "to_arrow"):
         return _view(source.to_arrow(), column, index)
     if hasattr(source, "__arrow_c_stream__"):
         try:
-            return View(pa.RecordBatchReader.from_stream(source).read_all())
+            return TableView(pa.RecordBatchReader.from_stream(source).read_all())
         except pa.ArrowInvalid:
             return pa.chunked_array(source)
     if hasattr(source, "__arrow_c_array__"):
         array = pa.array(source)
         if pa.types.is_struct(array.type):
-            return View(pa.Table.from_batches([pa.RecordBatch.from_struct_array(array)]))
+            return TableView(pa.Table.from_batches([pa.RecordBatch.from_struct_array(array)]))
         return array
     if hasattr(source, "__dataframe__"):
         from pyarrow.interchange import from_dataframe
 
-        return View(from_dataframe(source))
+        return TableView(from_dataframe(source))
     return None
 
 
-def _of_pandas(source: Any, column: str | None, index: bool) -> View | None:
+def _of_pandas(source: Any, column: str | None, index: bool) -> TableView | None:
     if hasattr(source, "to_frame") and column is not None:  # a Series or an Index
         source = source.to_frame(name=column)
     if not hasattr(source, "columns"):
         return None
-    return View(pa.Table.from_pandas(source, preserve_index=None if index else False))
+    return TableView(pa.Table.from_pandas(source, preserve_index=None if index else False))
 
 
 def _of_rows(rows: Sequence[dict[Any, Any]]) -> pa.Table:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from likewise.errors import ColumnError, FormatError
 from likewise.io.objects import kind_of, table_of
-from likewise.io.read.find import Found, files_of, find
+from likewise.io.read.find import InputFile, files_of, find
 from likewise.io.read.open import BOM, read_all
 
 BLOCK = 1 << 24
@@ -34,7 +34,7 @@ def check_once(where: str, names: Sequence[str], wanted: Sequence[str] | None = 
         raise ColumnError(f"{where}: two columns are called '{twice}'; rename one of them")
 
 
-def of_file(file: Found) -> pa.Table:
+def of_file(file: InputFile) -> pa.Table:
     """Return the table in a Parquet, Arrow or JSON lines file, or in a CSV or TSV file whose first line names columns.
 
     Every column of a CSV or TSV file is text. A row with too few or too many fields is an error that names the row.
@@ -56,7 +56,7 @@ def of_file(file: Found) -> pa.Table:
         raise FormatError(f"{file.name}: the file cannot be read: {error}") from error
 
 
-def _of_table_file(file: Found, what: str) -> pa.Table:
+def _of_table_file(file: InputFile, what: str) -> pa.Table:
     if not file.is_table:
         raise FormatError(f"{file.name}: {what} are read from CSV, TSV, Parquet, JSON lines or Arrow files")
     table = of_file(file)

@@ -16,7 +16,7 @@ from likewise.errors import ColumnError, FormatError, InputError, ParameterError
 from likewise.io.objects import table_of
 from likewise.io.read.base import Aside
 from likewise.io.read.columns import as_integers, decoded, is_list
-from likewise.io.read.find import Found, files_of, find
+from likewise.io.read.find import InputFile, files_of, find
 from likewise.io.read.open import BOM, read_all
 from likewise.io.tables import as_floats, check_once, of_delimited, of_file
 
@@ -86,7 +86,7 @@ def read_parts(source: Any, options: Options) -> list[Part]:
     return [_checked(part, options) for part in parts]
 
 
-def _of_file(file: Found, options: Options) -> Part:
+def _of_file(file: InputFile, options: Options) -> Part:
     if file.format in ("parquet", "arrow", "jsonl"):
         if file.bytes == 0:
             raise FormatError(f"{file.name}: the file is empty; make or fetch it again")

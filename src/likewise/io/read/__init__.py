@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from likewise.io.read.base import Aside, ReadOptions, Source
 from likewise.io.read.delimited import Delimited
-from likewise.io.read.find import Files, Found, files_of, find, looks_like_files
+from likewise.io.read.find import Files, InputFile, files_of, find, looks_like_files
 from likewise.io.read.ipc import Ipc
 from likewise.io.read.jsonl import JsonLines
 from likewise.io.read.memory import from_object
 from likewise.io.read.pages import check_parser
 from likewise.io.read.parquet import Parquet
 from likewise.io.read.plain import Lines, TextFiles
-from likewise.io.read.tables import Part, TableFiles
+from likewise.io.read.tables import TableFiles, TablePart
 
 __all__ = ["Aside", "Files", "ReadOptions", "Source", "open_source"]
 
-PARTS: dict[str, type[Part]] = {
+PARTS: dict[str, type[TablePart]] = {
     "parquet": Parquet,
     "arrow": Ipc,
     "jsonl": JsonLines,
@@ -48,7 +48,7 @@ def open_source(source: object, options: ReadOptions | None = None) -> Source:
     return TextFiles(found, options)
 
 
-def _part(file: Found, options: ReadOptions) -> Part:
+def _part(file: InputFile, options: ReadOptions) -> TablePart:
     return PARTS[file.format](file, options)
 
 

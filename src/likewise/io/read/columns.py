@@ -6,7 +6,7 @@ The types of `id` and `score` are decided once for the whole input, before the f
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,7 +34,7 @@ class Types:
 
 
 @dataclass
-class Piece:
+class CleanBatch:
     """Some rows of one file, cleaned: what is delivered and what had to be set aside.
 
     `rows` counts all of them; `dropped` are the positions among them that are not delivered.
@@ -249,14 +249,20 @@ def utf8(value: bytes, options: ReadOptions) -> tuple[str | None, Trouble | None
         return None, Trouble(TextError, reason, f"{REPLACE}, {SKIP}")
 
 
-def sift(file: str, columns: dict[str, pa.Array], trouble: dict[int, Trouble], options: ReadOptions, at: Any) -> Piece:
-    """Make a piece of the columns; stop at the first troubled row, or set all of them aside.
+def sift(
+    file: str,
+    columns: dict[str, pa.Array],
+    trouble: dict[int, Trouble],
+    options: ReadOptions,
+    at: Callable[[int], tuple[int, str]],
+) -> CleanBatch:
+    """Make a batch of the columns; stop at the first row in trouble, or set all of them aside.
 
-    `at` turns a position into (the number told to the user, the words for where it is).
+    `at` returns, for a position, the row or line number that the user sees and the words for where it is.
     """
     batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
     if not trouble:
-        return Piece(batch, batch.num_rows)
+        return CleanBatch(batch, batch.num_rows)
     rows = sorted(trouble)
     if not options.skip:
         raise trouble[rows[0]].error(at(rows[0])[1])
@@ -264,10 +270,10 @@ def sift(file: str, columns: dict[str, pa.Array], trouble: dict[int, Trouble], o
     good = np.ones(batch.num_rows, bool)
     good[dropped] = False
     aside = [Aside(file, at(row)[0], trouble[row].reason) for row in rows]
-    return Piece(batch.filter(pa.array(good)), batch.num_rows, dropped, aside)
+    return CleanBatch(batch.filter(pa.array(good)), batch.num_rows, dropped, aside)
 
 
-def clean(batch: pa.RecordBatch, file: str, first: int, options: ReadOptions, types: Types) -> Piece:
+def clean(batch: pa.RecordBatch, file: str, first: int, options: ReadOptions, types: Types) -> CleanBatch:
     """Make a piece of a batch that has the original columns; `first` is its first row within the file."""
 
     def at(row: int) -> tuple[int, str]:

@@ -40,7 +40,7 @@ class Files:
 
 
 @dataclass(frozen=True)
-class Found:
+class InputFile:
     """One file: where it is, how it is called in messages, where its kept rows go, and what is in it."""
 
     path: Path
@@ -84,11 +84,11 @@ def format_of(name: str) -> tuple[str, str | None]:
     return FORMATS.get(suffixes[-1], "text") if suffixes else "text", compression
 
 
-def find(files: Files) -> list[Found]:
+def find(files: Files) -> list[InputFile]:
     """Return the files in the order given, folders and globs sorted; the same path twice counts once."""
     if not files.paths:
         raise MissingInput("there is no input; name a file, a folder or a glob")
-    found: list[Found] = []
+    found: list[InputFile] = []
     seen: set[str] = set()
     for given in files.paths:
         for one in _expand(given):
@@ -135,7 +135,7 @@ def _looks_like_table(value: str) -> bool:
     return len(value) < 4096 and "\n" not in value and " " not in value and format_of(value)[0] != "text"
 
 
-def _expand(given: str | os.PathLike[str]) -> Iterator[Found]:
+def _expand(given: str | os.PathLike[str]) -> Iterator[InputFile]:
     written = os.fspath(given)
     if not isinstance(written, str):
         raise ParameterError(f"A path must be a string or a Path object. Got {written!r} instead.")
@@ -149,7 +149,7 @@ def _expand(given: str | os.PathLike[str]) -> Iterator[Found]:
         raise MissingInput(f"{_shown(written)}: there is no such file or folder; check the name")
 
 
-def _glob(pattern: str) -> Iterator[Found]:
+def _glob(pattern: str) -> Iterator[InputFile]:
     root = pattern
     while glob.has_magic(root):
         root = os.path.dirname(root)
@@ -166,7 +166,7 @@ def _glob(pattern: str) -> Iterator[Found]:
         raise MissingInput(f"{_shown(pattern)}: no file matches this glob; check the pattern")
 
 
-def _folder(folder: str) -> Iterator[Found]:
+def _folder(folder: str) -> Iterator[InputFile]:
     relatives = sorted(_walk(folder, ""))
     tables = [name for name in relatives if format_of(name)[0] != "text"]
     if tables:
@@ -202,7 +202,7 @@ def _underscored(name: str) -> bool:
     return any(part.startswith("_") for part in name.split("/"))
 
 
-def _file(path: str, relative: str, given: str) -> Found:
+def _file(path: str, relative: str, given: str) -> InputFile:
     name = _shown(path)
     try:
         status = os.stat(path)
@@ -214,7 +214,7 @@ def _file(path: str, relative: str, given: str) -> Found:
         raise InputError(f"{name}: this is not a regular file; save its content to a file first")
     relative = "/".join(part for part in _posix(relative).split("/") if part not in ("", ".", ".."))
     kind, compression = format_of(_posix(path))
-    return Found(Path(path), name, relative, _shown(given), kind, compression, status.st_size)
+    return InputFile(Path(path), name, relative, _shown(given), kind, compression, status.st_size)
 
 
 def reason(error: OSError) -> str:
@@ -226,7 +226,7 @@ def reason(error: OSError) -> str:
     return f"cannot be read: {error.strerror or error}"
 
 
-def _under_common_folder(found: list[Found]) -> list[Found]:
+def _under_common_folder(found: list[InputFile]) -> list[InputFile]:
     """Place files that were named one by one as they stand below the deepest folder they share."""
     single = [one for one in found if one.given == one.name and one.relative == os.path.basename(one.name)]
     if len({one.relative for one in single}) == len(single):
@@ -238,7 +238,7 @@ def _under_common_folder(found: list[Found]) -> list[Found]:
     ]
 
 
-def _apart(found: list[Found]) -> list[Found]:
+def _apart(found: list[InputFile]) -> list[InputFile]:
     """Give each file its own place below `kept/`, also when two inputs have the same relative name."""
     files: set[str] = set()
     folders: set[str] = set()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import cached_property, partial
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,13 @@ import pyarrow as pa
 from likewise.errors import FormatError, InputError
 from likewise.io.disk import atomic
 from likewise.io.read.base import Aside, Flags, Tick, quiet
-from likewise.io.read.columns import Piece, Types, choose, clean, declared
+from likewise.io.read.columns import CleanBatch, Types, choose, clean, declared
+from likewise.io.read.look import GROUPS, REWRITTEN, UNPACKED, Stretch
 from likewise.io.read.open import input_errors, unpacked
-from likewise.io.read.tables import Part, Task
+from likewise.io.read.tables import TablePart, Task
 
 
-class Ipc(Part):
+class Ipc(TablePart):
     """One Arrow file or stream."""
 
     _schema: Any = None
@@ -72,7 +74,7 @@ class Ipc(Part):
             else:
                 yield batch
 
-    def pieces(self) -> Iterator[Task]:
+    def tasks(self) -> Iterator[Task]:
         """Yield one task for each batch, or for each part of a large one."""
         # choosing columns saves decompression, but makes Arrow copy what it could map
         compressed = self._codec() is not None
@@ -83,14 +85,14 @@ class Ipc(Part):
                 if not self.options.skip:
                     raise batch
                 aside = Aside(self.file.name, first, str(batch).removeprefix(f"{self.file.name}: "))
-                yield partial(list, [Piece(None, 0, aside=[aside])])
+                yield partial(list, [CleanBatch(None, 0, aside=[aside])])
                 continue
             step = batch.num_rows if self.options.skip else self.options.batch_rows
             for start in range(0, batch.num_rows, max(1, step)):
-                yield partial(self._piece, batch.slice(start, step), first + start)
+                yield partial(self._clean, batch.slice(start, step), first + start)
             first += batch.num_rows
 
-    def _piece(self, batch: pa.RecordBatch, first: int) -> list[Piece]:
+    def _clean(self, batch: pa.RecordBatch, first: int) -> list[CleanBatch]:
         try:
             return [clean(batch, self.file.name, first, self.options, self.types)]
         except InputError as error:
@@ -98,7 +100,7 @@ class Ipc(Part):
                 raise
             rows = batch.num_rows
             reason = f"rows {first} to {first + rows - 1}: {str(error).removeprefix(f'{self.file.name}: ')}"
-            return [Piece(None, rows, np.arange(rows), [Aside(self.file.name, first, reason)])]
+            return [CleanBatch(None, rows, np.arange(rows), [Aside(self.file.name, first, reason)])]
 
     def _kept(self, keep: Flags) -> Iterator[pa.Table]:
         first = 0
@@ -134,6 +136,54 @@ class Ipc(Part):
             for table in self._kept(keep):
                 writer.write_table(table)
 
+    def row_groups(self) -> list[int]:
+        """Return the number of rows of every batch, from their metadata."""
+        with input_errors(self.file), closing(self._mapped()) as mapped:
+            mapped.seek(8 if self._is_file else 0)
+            messages = pa.ipc.MessageReader.open_stream(mapped)
+            return [_message_rows(message) for message in messages if message.type == "record batch"]
+
+    def look(self, shares: Sequence[float], size: int) -> Iterator[Stretch]:
+        """Read the first rows of some batches, spread over a file; of a stream, of the first ones."""
+        fields = [self._schema.get_field_index(name) for name in self.options.columns]
+        with input_errors(self.file):
+            reader = self._reader(self._mapped(), fields)
+            batches = reader.num_record_batches if self._is_file else 0
+        chosen = sorted({int(share * batches) for share in shares}) if batches else []
+        if self._is_file:
+            found: Iterator[Any] = map(reader.get_batch, chosen[:: max(1, -(-len(chosen) // GROUPS))])
+        else:
+            found = iter(reader)
+        wanted = size * len(shares)
+        room = wanted // min(GROUPS, len(chosen) or GROUPS)
+        decompressed = 0
+        while decompressed < UNPACKED * wanted:
+            begun = process_time()
+            with input_errors(self.file):
+                batch = next(found, None)
+            if batch is None:
+                return
+            decompressed += batch.nbytes
+            mean = max(1, batch.nbytes // max(1, batch.num_rows))
+            some = batch.slice(0, max(1, room // mean))
+            rows = max(1, some.num_rows)
+            seconds = (process_time() - begun) * rows / max(1, batch.num_rows)  # all of it was decompressed
+            begun = process_time()
+            cleaned = clean(some, self.file.name, 0, self.options, self.types)
+            yield Stretch.of(cleaned, rows * mean, seconds + process_time() - begun)
+
+    def rewrite_cost(self) -> tuple[float, float]:
+        """Encode some rows of the first batch."""
+        batch = next((batch for batch in self._batches(None) if isinstance(batch, pa.RecordBatch)), None)
+        if batch is None or not batch.num_rows:
+            return 0.0, 0.0
+        table = pa.Table.from_batches([batch.slice(0, max(1, REWRITTEN * batch.num_rows // max(1, batch.nbytes)))])
+        begun = process_time()
+        out = pa.BufferOutputStream()
+        with pa.ipc.new_file(out, table.schema, options=pa.ipc.IpcWriteOptions(compression=self._codec())) as writer:
+            writer.write_table(table)
+        return (process_time() - begun) / table.num_rows, out.getvalue().size / table.num_rows
+
     def _codec(self) -> str | None:
         with input_errors(self.file), closing(self._mapped()) as mapped:
             mapped.seek(8 if self._is_file else 0)
@@ -157,6 +207,14 @@ def body_compression(message: bytes) -> str | None:
     compression = body + _offset(message, body)
     codec = _slot(message, compression, 0)
     return "zstd" if codec and message[codec] == 1 else "lz4"
+
+
+def _message_rows(message: Any) -> int:
+    """Return the rows of a record batch from its metadata: slot 0 of the header, which is slot 2 of the message."""
+    raw = message.metadata.to_pybytes()
+    header = _slot(raw, int.from_bytes(raw[:4], "little"), 2)
+    rows = _slot(raw, header + _offset(raw, header), 0)
+    return int.from_bytes(raw[rows : rows + 8], "little") if rows else 0
 
 
 def _offset(message: bytes, place: int) -> int:

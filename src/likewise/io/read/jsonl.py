@@ -22,14 +22,14 @@ from likewise.io.read.columns import (
     NULL_TEXT,
     REPLACE,
     SKIP,
-    Piece,
+    CleanBatch,
     Trouble,
     Types,
     as_strings,
     sift,
     stack,
 )
-from likewise.io.read.records import Block, Records, Split, line_split
+from likewise.io.read.records import RecordBlock, RecordPart, Split, line_split
 
 LARGEST = (1 << 31) - 2
 SAFE = float(1 << 53)
@@ -45,7 +45,7 @@ class Row(NamedTuple):
     id_string: bool = False
 
 
-class JsonLines(Records):
+class JsonLines(RecordPart):
     """One file of JSON lines."""
 
     _kinds: dict[str, pa.DataType]
@@ -82,10 +82,10 @@ class JsonLines(Records):
                 self._kinds.setdefault(column, pa.string() if isinstance(value, str) else number)
         return Types()
 
-    def parse(self, block: Block) -> Piece:
+    def parse(self, block: RecordBlock) -> CleanBatch:
         """Read a block with Arrow, or line by line if Arrow will not."""
         if not block.rows:
-            return Piece(None, 0)
+            return CleanBatch(None, 0)
         ends = block.content_ends()
         view = np.frombuffer(block.data, np.uint8)
         # a `}` is never followed by a `{` inside JSON, so with these ends no object spans two lines
@@ -95,7 +95,7 @@ class JsonLines(Records):
                 return piece
         return self._slow(block)
 
-    def _fast(self, data: bytes | memoryview, rows: int) -> Piece | None:
+    def _fast(self, data: bytes | memoryview, rows: int) -> CleanBatch | None:
         """Return the rows as Arrow reads them; None if anything about them is unusual."""
         try:
             table = _arrow_json(data, pa.schema(list(self._kinds.items())), "ignore")
@@ -122,9 +122,9 @@ class JsonLines(Records):
             except pa.ArrowInvalid:
                 return None
         batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
-        return Piece(batch, rows, id_strings=id_strings)
+        return CleanBatch(batch, rows, id_strings=id_strings)
 
-    def _slow(self, block: Block) -> Piece:
+    def _slow(self, block: RecordBlock) -> CleanBatch:
         rows: list[Row | None] = []
         trouble: dict[int, Trouble] = {}
         for position, (start, end) in enumerate(_spans(block)):
@@ -303,7 +303,7 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _spans(block: Block) -> list[tuple[int, int]]:
+def _spans(block: RecordBlock) -> list[tuple[int, int]]:
     return list(zip(block.split.starts.tolist(), block.split.ends.tolist(), strict=True))
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,8 @@ from likewise.errors import TextError
 from likewise.io.disk import atomic
 from likewise.io.objects import kind_of, view_of
 from likewise.io.read.base import Flags, ReadOptions, Source, Tick, check_flags, quiet
-from likewise.io.read.columns import Piece, choose, clean, cut, declared
+from likewise.io.read.columns import CleanBatch, choose, clean, cut, declared
+from likewise.io.read.look import REWRITTEN, Stretch, parquet_cost
 
 OR_ELSE = "a path, a glob, a folder, a list of them, a list of strings, an Arrow array or a Series of text"
 """What a collection of documents may be besides a table, for error messages."""
@@ -55,7 +58,7 @@ class InMemory(Source):
                 yield first, batch
                 first += batch.num_rows
 
-    def _piece(self, first: int, batch: pa.RecordBatch) -> Piece:
+    def _clean(self, first: int, batch: pa.RecordBatch) -> CleanBatch:
         return clean(batch, self._kind, first, self.options, self._types)
 
     def batches(self, threads: int = 1) -> Iterator[pa.RecordBatch]:
@@ -64,13 +67,13 @@ class InMemory(Source):
         self._good = None
         good = np.ones(self._rows, bool)
         start = 0
-        tasks = (partial(self._piece, first, batch) for first, batch in self._slices())
-        for piece in run_ahead(tasks, threads):
-            good[piece.dropped + start] = False
-            start += piece.rows
-            self.aside.extend(piece.aside)
-            if piece.batch is not None:
-                yield from cut(piece.batch, self.options)
+        tasks = (partial(self._clean, first, batch) for first, batch in self._slices())
+        for cleaned in run_ahead(tasks, threads):
+            good[cleaned.dropped + start] = False
+            start += cleaned.rows
+            self.aside.extend(cleaned.aside)
+            if cleaned.batch is not None:
+                yield from cut(cleaned.batch, self.options)
         self._good = good
 
     def positions(self) -> NDArray[np.int64] | None:
@@ -94,6 +97,30 @@ class InMemory(Source):
     def total_rows(self) -> int:
         """The number of rows."""
         return self._rows
+
+    def look(self, places: int, size: int) -> Iterator[Stretch]:
+        """Read rows from `places` places on, `size` bytes in all; broken ones are no error."""
+        rows, options = self._rows, replace(self.options, on_error="skip")
+        needed = self._table.select(options.columns)
+        mean = max(1, needed.nbytes // max(1, needed.num_rows))
+        step = max(1, size // places // mean)
+        firsts = sorted({place * rows // places for place in range(places)}) if rows else []
+        for first, after in zip(firsts, [*firsts[1:], rows], strict=False):
+            begun = process_time()
+            for batch in self._some(needed, first, min(step, after - first)).to_batches():
+                cleaned = clean(batch, self._kind, first, options, self._types)
+                yield Stretch.of(cleaned, batch.num_rows * mean, process_time() - begun)
+
+    def rewrite_cost(self) -> tuple[float, float]:
+        """Return the seconds one core takes to write one row as Parquet, and the bytes the row takes."""
+        needed = self._table.select(self.options.columns)
+        mean = max(1, needed.nbytes // max(1, needed.num_rows))
+        table = self._some(self._table, self._rows // 2, max(1, REWRITTEN // mean))
+        return parquet_cost(table, "snappy") if table.num_rows else (0.0, 0.0)
+
+    def _some(self, table: pa.Table, first: int, rows: int) -> pa.Table:
+        order = self._order
+        return (table.slice(first, rows) if order is None else table.take(order.slice(first, rows))).combine_chunks()
 
     def write_kept(self, keep: Flags, directory: Path, threads: int = 1, tick: Tick = quiet) -> list[Path]:
         """Write the kept rows to one Parquet file."""

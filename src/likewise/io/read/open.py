@@ -19,7 +19,7 @@ import pyarrow as pa
 from likewise.errors import FormatError, InputError, MissingInput
 from likewise.io.disk import atomic
 from likewise.io.read.base import MIB
-from likewise.io.read.find import Found, reason
+from likewise.io.read.find import InputFile, reason
 
 BOM = b"\xef\xbb\xbf"
 BLOCK = 8 * MIB
@@ -27,7 +27,7 @@ _STEP = 1 << 16
 
 
 @contextmanager
-def input_errors(file: Found) -> Iterator[None]:
+def input_errors(file: InputFile) -> Iterator[None]:
     """Turn the errors of the system and of Arrow into an InputError that names the file."""
     try:
         yield
@@ -43,7 +43,7 @@ def input_errors(file: Found) -> Iterator[None]:
         raise FormatError(f"{file.name}: cannot be read as {kind}: {words}; make or fetch the file again") from error
 
 
-def chunks(file: Found, size: int = BLOCK) -> Iterator[bytes]:
+def chunks(file: InputFile, size: int = BLOCK) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file, `size` or a little more at a time.
 
     When a compressed file breaks off, all that could be decompressed comes first, then the error.
@@ -56,7 +56,7 @@ def chunks(file: Found, size: int = BLOCK) -> Iterator[bytes]:
         parts: list[bytes] = []
         held = 0
         try:
-            for part in _decompressed(raw, file):
+            for part in decompressed(raw, file):
                 parts.append(part)
                 held += len(part)
                 if held >= size:
@@ -74,7 +74,8 @@ def chunks(file: Found, size: int = BLOCK) -> Iterator[bytes]:
             yield b"".join(parts)
 
 
-def _decompressed(raw: IO[bytes], file: Found) -> Iterator[bytes]:
+def decompressed(raw: IO[bytes], file: InputFile) -> Iterator[bytes]:
+    """Yield the decompressed content of an open file, a little at a time."""
     if file.bytes == 0:
         raise FormatError(f"{file.name}: the file is empty, not {file.compression}; make or fetch it again")
     broken_off = FormatError(
@@ -113,7 +114,7 @@ def _decompressed(raw: IO[bytes], file: Found) -> Iterator[bytes]:
         raise broken_off
 
 
-def read_all(file: Found) -> bytes:
+def read_all(file: InputFile) -> bytes:
     """Return the whole decompressed content of a file."""
     if file.compression is not None:
         return b"".join(chunks(file))
@@ -121,7 +122,7 @@ def read_all(file: Found) -> bytes:
         return raw.read()
 
 
-def unpacked(file: Found, owner: object) -> Path:
+def unpacked(file: InputFile, owner: object) -> Path:
     """Return a path at which the decompressed content lies; a temporary file goes when its owner goes."""
     if file.compression is None:
         return file.path

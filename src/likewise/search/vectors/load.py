@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Ints, to_arrow
 from likewise.errors import ColumnError, FormatError, InputError, ParameterError
 from likewise.io.objects import kind_of, table_of
-from likewise.io.read.find import Files, Found, find
+from likewise.io.read.find import Files, InputFile, find
 from likewise.search.load import check_unique
 from likewise.search.vectors.spaces import SPACES, Bits, Space, empty_table
 
@@ -170,7 +170,7 @@ class _Part:
     batches: Any
 
 
-def _from_files(files: list[Found], column: str, id: str | None, room: int, spill: Path | None) -> Vectors:
+def _from_files(files: list[InputFile], column: str, id: str | None, room: int, spill: Path | None) -> Vectors:
     arrays = [one for one in files if one.path.suffix.lower() == ".npy"]
     if arrays and len(arrays) < len(files):
         raise InputError(f"the input mixes arrays ({arrays[0].name}) and tables; run them apart")
@@ -192,7 +192,7 @@ def _from_files(files: list[Found], column: str, id: str | None, room: int, spil
     return Vectors(_joined(tables, room, spill), None)
 
 
-def _opened(one: Found, column: str, id: str | None) -> _Part:
+def _opened(one: InputFile, column: str, id: str | None) -> _Part:
     """Open a file of rows."""
     wanted = [column] if id is None else [column, id]
     try:
@@ -216,7 +216,7 @@ def _opened(one: Found, column: str, id: str | None) -> _Part:
     raise FormatError(f"{one.name}: vectors are read from .npy, Parquet, Arrow and JSON lines files")
 
 
-def _json_lines(one: Found, wanted: list[str]) -> pa.Table:
+def _json_lines(one: InputFile, wanted: list[str]) -> pa.Table:
     """Read lines of JSON objects; numbers become double precision."""
     columns: dict[str, list[Any]] = {name: [] for name in wanted}
     with pa.input_stream(str(one.path), compression=one.compression or "detect") as stream:
