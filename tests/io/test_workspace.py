@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 import runs
 from likewise.errors import IncompatibleError, OutputError
 from likewise.io import workspace as store
+from likewise.io.changes import changed_files
 from likewise.io.disk import atomic
-from likewise.io.workspace import STEPS, WORK, Workspace, changed_files, checksum
+from likewise.io.workspace import STEPS, WORK, Workspace, checksum
 
 IDENTITY = {"parameters": {"threshold": 0.8, "seed": 1}, "inputs": {"/data/a.csv": [10, 20, 30]}}
 NAMES = ["read", "sketch", "verify"]
@@ -396,9 +397,9 @@ DIFFERENCES = [
     (other({"seed": None}), "seed was 1 and is now None"),
     (other(inputs={"/data/b.csv": [1, 2, 3]}), "the input /data/b.csv is new"),
     (other(inputs={"/data/a.csv": None}), "the input /data/a.csv is no longer given"),
-    (other(inputs={"/data/a.csv": [11, 20, 30]}), "the input /data/a.csv has changed since (its size is another)"),
-    (other(inputs={"/data/a.csv": [10, 21, 30]}), "/data/a.csv has changed since (its time of change is another)"),
-    (other(inputs={"/data/a.csv": [10, 20, 31]}), "/data/a.csv has changed since (its content is another)"),
+    (other(inputs={"/data/a.csv": [11, 20, 30]}), "the input /data/a.csv has changed since (its size differs)"),
+    (other(inputs={"/data/a.csv": [10, 21, 30]}), "/data/a.csv has changed since (its modification time differs)"),
+    (other(inputs={"/data/a.csv": [10, 20, 31]}), "/data/a.csv has changed since (its content differs)"),
     (other({"seed": 2, "threshold": 0.5}), "threshold was 0.8 and is now 0.5; seed was 1 and is now 2;"),
     (other(dict.fromkeys("abcdef", 1)), "a was None and is now 1; b was None and is now 1; c was None and is now 1"
      "; and 3 more;"),

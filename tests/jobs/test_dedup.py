@@ -202,7 +202,7 @@ def test_ids_name_the_documents() -> None:
 
 def test_duplicate_ids_are_an_error() -> None:
     table = pa.table({"text": ["a", "b", "c"], "key": [7, 8, 7]})
-    with pytest.raises(likewise.InputError, match="id 7 of column 'key' stands in rows 0 and 2"):
+    with pytest.raises(likewise.InputError, match="id 7 of column 'key' is in rows 0 and 2"):
         likewise.dedup(table, id="key")
 
 

@@ -161,7 +161,7 @@ def test_ids_that_are_there_twice_are_found_each_time(tmp_path):
     options = ids_twice(source)
     for _ in range(2):
         space = Workspace.open(tmp_path / "out", IDENTITY)
-        with pytest.raises(InputError, match="id 1 of column 'key' stands in rows 0 and 2"):
+        with pytest.raises(InputError, match="id 1 of column 'key' is in rows 0 and 2"):
             read(source, options, space, 0)
         space.close()
 

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import weakref
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import IncompatibleError, OutputError
+from likewise.io.changes import changed_files
 from likewise.io.disk import atomic, disk_errors, sync
 
 FORMAT = 1
@@ -382,21 +383,6 @@ def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
     if not parts and old != new:
         parts.append("it was made by another version of likewise")
     return "; ".join(parts[:3]) + (f"; and {len(parts) - 3} more" if len(parts) > 3 else "")
-
-
-FACTS = ("size", "time of change", "content")
-
-
-def changed_files(old: dict[str, list[Any]], new: dict[str, list[Any]]) -> Iterable[str]:
-    """Say which input files came, went or changed."""
-    for name in {**old, **new}:
-        if name not in new:
-            yield f"the input {name} is no longer given"
-        elif name not in old:
-            yield f"the input {name} is new"
-        elif old[name] != new[name]:
-            which = next((what for what, a, b in zip(FACTS, old[name], new[name], strict=False) if a != b), "content")
-            yield f"the input {name} has changed since (its {which} is another)"
 
 
 def _size(amount: float) -> str:

@@ -17,9 +17,10 @@ from likewise.base.memory import Budget
 from likewise.base.runlog import Progress, RunLog
 from likewise.errors import IncompatibleError, InputError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
+from likewise.io.changes import changed_files
 from likewise.io.publish import MANIFEST
 from likewise.io.read import Source, open_source
-from likewise.io.workspace import Workspace, changed_files, checksum
+from likewise.io.workspace import Workspace, checksum
 from likewise.jobs.against import Against, Joined
 from likewise.jobs.result import Dedup
 from likewise.jobs.settings import Settings, read_options

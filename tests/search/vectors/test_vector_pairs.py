@@ -253,7 +253,7 @@ def test_broken_files(tmp_path):
     pq.write_table(pa.table({"vector": [[1.0], [None]]}), tmp_path / "m.parquet")
     refused("m.parquet", "row 1 .*component of the vector is null")
     pq.write_table(pa.table({"vector": [[1.0], [2.0]], "n": [1, 1]}), tmp_path / "d.parquet")
-    refused("d.parquet", "id 1 of column 'n' stands in rows 0 and 1", id="n")
+    refused("d.parquet", "id 1 of column 'n' is in rows 0 and 1", id="n")
     (tmp_path / "x.parquet").write_bytes(b"PAR1 no")
     refused("x.parquet", "x.parquet: cannot be read")
     (tmp_path / "x.csv").write_text("vector\n1\n")

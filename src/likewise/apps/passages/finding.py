@@ -20,10 +20,10 @@ from likewise.base.memory import MIB, Budget
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import ColumnError
+from likewise.io.ids import unique_ids
 from likewise.io.read import ReadOptions, Source, open_source
 from likewise.io.read.find import files_of
 from likewise.io.read.find import find as find_files
-from likewise.search.load import check_unique
 from likewise.shingle import Shingler
 
 SUSPECTS = 64
@@ -134,8 +134,7 @@ class Reader:
                 ids = ids.cast(ids.type.value_type)
             whole = ids.combine_chunks()
             whole = whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
-            check_unique(whole, self.options.id)
-            return whole
+            return unique_ids(whole, self.options.id, self.source.locate)
         positions = self.source.positions()
         return to_arrow(np.arange(self.rows) if positions is None else positions)
 

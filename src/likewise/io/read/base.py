@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from likewise.base import checks
 from likewise.errors import InputError
-from likewise.io.ids import identity
+from likewise.io.changes import identity
 
 MIB = 1 << 20
 
@@ -143,6 +143,11 @@ class Source(ABC):
         Ask after reading. Rows of a file that could not be read at all do not count.
         """
         return None
+
+    def locate(self, row: int) -> tuple[str, int]:
+        """Return the file or object that has a delivered row, and the row's number there. Ask after reading."""
+        positions = self.positions()
+        return self.describe()[0].get("object", "the input"), row if positions is None else int(positions[row])
 
     def finish_ids(self, ids: pa.ChunkedArray) -> pa.ChunkedArray:
         """Give the ids of the whole input their final type.

@@ -196,6 +196,10 @@ class TextFiles(Source):
         self._delivered = [self._files[place] for place in state["delivered"]]
         self.aside = [Aside(**entry) for entry in state["aside"]]
 
+    def locate(self, row: int) -> tuple[str, int]:
+        """Return the name of the file that is a delivered document; it has one row."""
+        return (self._files if self._delivered is None else self._delivered)[row].name, 0
+
     def _kept(self, keep: Flags) -> list[InputFile]:
         if self._delivered is None:
             for _ in self.batches():

@@ -182,6 +182,14 @@ class TableFiles(Source):
             return None
         return np.flatnonzero(np.concatenate([part.spread(np.ones(part.delivered, bool)) for part in taken]))
 
+    def locate(self, row: int) -> tuple[str, int]:
+        """Return the name of the file that has a delivered row, and the row's number there."""
+        for part, read in zip(self.usable, self._taken or [], strict=False):
+            if row < read.delivered:
+                return part.file.name, read.position(row)
+            row -= read.delivered
+        raise IndexError(row)
+
     def finish_ids(self, ids: pa.ChunkedArray) -> pa.ChunkedArray:
         """Turn the ids into int64 if no file declares their type and every one is an integer."""
         self._id_type = ids.type
@@ -293,6 +301,10 @@ class _RowsRead:
             self._dropped.append(batch.dropped + self.rows)
         self.rows += batch.rows
         self.delivered += batch.rows - len(batch.dropped)
+
+    def position(self, row: int) -> int:
+        """Return the number of a delivered row among all rows of the file."""
+        return row if not self._dropped else int(np.flatnonzero(self.spread(np.ones(self.delivered, bool)))[row])
 
     def spread(self, keep: Flags) -> Flags:
         if not self._dropped:

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.base.arrays import Ints, to_arrow
+from likewise.base.arrays import Ints
 from likewise.errors import ColumnError, FormatError, InputError, ParameterError
+from likewise.io.ids import names, unique_ids
 from likewise.io.objects import kind_of, table_of
 from likewise.io.read.find import Files, InputFile, find
-from likewise.search.load import check_unique
 from likewise.search.vectors.spaces import SPACES, Bits, Space, empty_table
 
 OR_ELSE = "a two-dimensional array of numbers, a .npy, Parquet, Arrow or JSON lines file, a list of paths"
@@ -42,7 +42,7 @@ class Vectors:
 
     def name(self, rows: Ints) -> Any:
         """Return the ids of these rows as an Arrow array."""
-        return to_arrow(rows) if self.ids is None else self.ids.take(to_arrow(rows))
+        return names(self.ids, rows)
 
 
 def vectors(source: Any, column: str, id: str | None, room: int, spill: Path | None, owner: str = "pairs") -> Vectors:
@@ -285,8 +285,7 @@ def _names(ids: list[Any], column: str, where: str) -> Any:
     if named.null_count:
         row = int(np.argmax(np.asarray(named.is_null())))
         raise InputError(f"{where}: row {row} (counted from 0): the id of column '{column}' is null")
-    check_unique(named, column)
-    return named
+    return unique_ids(named, column)
 
 
 def _numbers(array: Any, where: str, first: int, column: str) -> NDArray[Any]:
