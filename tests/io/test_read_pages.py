@@ -38,6 +38,7 @@ def parser():
         ),
         (b'<?xml version="1.0" encoding="iso-8859-7"?>\xe1', '<?xml version="1.0" encoding="iso-8859-7"?>α'),
         (b"<meta charset=gb2312>\xd6\xd0", "<meta charset=gb2312>中"),
+        (b"<meta charset=gbk>\x81\x30\x81\x30", "<meta charset=gbk>\x80"),
         (b"<meta charset=shift_jis>\x93\xfa", "<meta charset=shift_jis>日"),
         (b"<meta charset=utf-16>\xc3\xa9", "<meta charset=utf-16>é"),
         (b"<meta charset=nonsense>\xc3\xa9", "<meta charset=nonsense>é"),

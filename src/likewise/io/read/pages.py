@@ -20,8 +20,8 @@ DECLARED = re.compile(rb"""<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*["']?
 HEAD = 4096
 """Bytes at the beginning in which a declaration of the charset is looked for; browsers look at 1024."""
 WESTERN = "windows-1252"
-DECODED_AS = {"utf-16le": "utf-8", "utf-16be": "utf-8", "x-user-defined": WESTERN}
-"""What the HTML standard reads instead of an encoding that a page declares: no page declares UTF-16 in UTF-16."""
+DECODED_AS = {"utf-16le": "utf-8", "utf-16be": "utf-8", "x-user-defined": WESTERN, "gbk": "gb18030"}
+"""What the standards decode with instead of the declared encoding: no UTF-16 page can declare that in ASCII."""
 UNSEEN = ["script", "style", "template", "noscript", "iframe", "svg", "object"]
 INLINE = (
     "a|abbr|acronym|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|ins|kbd|mark|nobr|q|ruby|rb|s|samp|small|span|"
