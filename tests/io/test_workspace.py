@@ -403,7 +403,7 @@ DIFFERENCES = [
     (other({"seed": 2, "threshold": 0.5}), "threshold was 0.8 and is now 0.5; seed was 1 and is now 2;"),
     (other(dict.fromkeys("abcdef", 1)), "a was None and is now 1; b was None and is now 1; c was None and is now 1"
      "; and 3 more;"),
-    ({**IDENTITY, "command": "pairs"}, "it was made by another version of likewise"),
+    ({**IDENTITY, "command": "pairs"}, "it was started by another version of likewise"),
 ]  # fmt: skip
 
 
@@ -413,7 +413,7 @@ def test_a_run_that_differs_is_refused_and_told_why(run, identity, says):
     with pytest.raises(IncompatibleError) as caught:
         Workspace.open(run, identity)
     message = str(caught.value)
-    assert message.startswith(f"{run} holds an unfinished run that differs: ")
+    assert message.startswith(f"{run} has an unfinished run that differs: ")
     assert says in message
     assert "--fresh" in message
     assert "\n" not in message
@@ -436,7 +436,7 @@ def test_fresh_throws_the_old_run_away(run):
 def test_a_run_of_another_version_is_refused(run):
     content = json.loads((run / WORK / STEPS).read_text())
     (run / WORK / STEPS).write_text(json.dumps({**content, "format": 999}))
-    with pytest.raises(IncompatibleError, match="made by another version of likewise; start over with --fresh"):
+    with pytest.raises(IncompatibleError, match="started by another version of likewise; start over with --fresh"):
         Workspace.open(run, IDENTITY)
     gc.collect()
     with opened(run, fresh=True) as space:

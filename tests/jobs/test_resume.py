@@ -210,7 +210,7 @@ def test_a_refusal_is_one_line_and_fresh_helps(small, tmp_path):
     code, output, errors = runs.dedup(source, out, "--threshold", "0.95")
     assert (code, output) == (1, "")
     [line] = errors.splitlines()
-    assert line.startswith(f"likewise: {out} holds an unfinished run that differs: threshold was 0.8 and is now 0.95; ")
+    assert line.startswith(f"likewise: {out} has an unfinished run that differs: threshold was 0.8 and is now 0.95; ")
     assert "--fresh" in line
     code, _, errors = runs.dedup(source, out, "--threshold", "0.95", "--fresh")
     assert code == 0, errors
@@ -261,7 +261,7 @@ def refused(source, out, **options):
         dedup(source, out=out, **options)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     message = str(caught.value)
-    assert message.startswith(f"{out} holds an unfinished run that differs: ")
+    assert message.startswith(f"{out} has an unfinished run that differs: ")
     return message
 
 

@@ -1,4 +1,4 @@
-"""Results out: tables and manifests to files, all or nothing, the same bytes for the same table."""
+"""Tables and JSON to files: atomically, and the same bytes for the same table."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
 
 
 def write_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path) -> None:
-    """Write a Parquet file from batches of at most `ROWS` rows, each a row group: the bytes of `write_table`."""
+    """Write a Parquet file from batches of at most `ROWS` rows, each a row group: the same bytes as `write_table`."""
     import pyarrow.parquet as pq
 
     with atomic(path) as out, pq.ParquetWriter(out, schema, compression="zstd") as writer:
@@ -42,7 +42,7 @@ def write_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Pa
 
 
 def write_json(value: object, path: str | os.PathLike[str]) -> None:
-    """Write a value as readable JSON, all or nothing; numbers that are not finite become null."""
+    """Write a value as indented JSON, atomically; numbers that are not finite become null."""
     text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False, default=str)
     with atomic(Path(path)) as out:
         out.write(text.encode() + b"\n")
@@ -51,7 +51,7 @@ def write_json(value: object, path: str | os.PathLike[str]) -> None:
 def check_target(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
     """Raise now what `write_table` would raise later: an unknown extension, a folder that is not there.
 
-    A file that is an input must not be replaced, by whatever name it goes.
+    A file that is an input must not be replaced, under whatever name.
     """
     path = Path(path)
     _writer(path)

@@ -1,7 +1,7 @@
 """CSV and TSV: the first record names the columns, every value is a string.
 
-RecordPart end at line feeds outside quotes. Where all quotes stand as they should, they are found by counting
-quotes, and Arrow reads the values; elsewhere a small scanner goes field by field, as Python's csv module would.
+Records end at line feeds outside quotes. Where all quotes are regular, these are found by counting quotes, and Arrow
+reads the values; elsewhere a small scanner goes field by field, as Python's csv module does.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from likewise.io.read.open import BOM
 from likewise.io.read.records import RecordBlock, RecordPart, Split
 
 LARGEST = (1 << 31) - 2
+"""Bytes that fit in an Arrow array with 32-bit offsets."""
 QUOTE, FEED, RETURN = b'"\n\r'
 STEP = 1 << 22
+"""Bytes searched for quotes and line ends at a time, which bounds the memory of the masks."""
 
 Bytes = NDArray[np.uint8]
 
@@ -124,7 +126,7 @@ class Delimited(RecordPart):
         return None
 
     def parse(self, block: RecordBlock) -> CleanBatch:
-        """Read a block with Arrow, or field by field if Arrow will not."""
+        """Read a block with Arrow, or field by field if Arrow cannot."""
         if not block.rows:
             return CleanBatch(None, 0)
         options = self.options
@@ -243,7 +245,7 @@ class Delimited(RecordPart):
 
 
 def regular_ends(view: Bytes, delimiter: int, last: bool) -> Rows | None:
-    """Return where the records end, or None if a quote or carriage return stands where it should not.
+    """Return where the records end, or None if a quote or carriage return is out of place.
 
     Quotes are regular if each opening one follows a delimiter or a line end, and each closing one is followed
     by one; then a line feed ends a record if the number of quotes before it is even.

@@ -76,7 +76,7 @@ class Ipc(TablePart):
 
     def tasks(self) -> Iterator[Task]:
         """Yield one task for each batch, or for each part of a large one."""
-        # choosing columns saves decompression, but makes Arrow copy what it could map
+        # selecting columns saves decompression, but makes Arrow copy what it could map
         compressed = self._codec() is not None
         fields = [self._schema.get_field_index(name) for name in self.options.columns] if compressed else None
         first = 0
@@ -194,7 +194,7 @@ class Ipc(TablePart):
 
 
 def body_compression(message: bytes) -> str | None:
-    """Return the codec of a record batch from its metadata, which Arrow reads but does not show.
+    """Return the codec of a record batch from its metadata, which Arrow reads but does not expose.
 
     The metadata are a flatbuffer: Message.header (slot 2) is a RecordBatch, its slot 3 a BodyCompression,
     whose slot 0 is the codec: 0 (or absent) is LZ4, 1 is ZSTD.
@@ -222,7 +222,7 @@ def _offset(message: bytes, place: int) -> int:
 
 
 def _slot(message: bytes, table: int, slot: int) -> int:
-    """Return where a field of a flatbuffer table lies; 0 if it is absent."""
+    """Return the offset of a field of a flatbuffer table; 0 if it is absent."""
     fields = table - struct.unpack_from("<i", message, table)[0]
     size = struct.unpack_from("<H", message, fields)[0]
     place = 4 + 2 * slot

@@ -1,4 +1,4 @@
-"""Documents in memory: lists of strings, and tables and columns of any library that speaks Arrow."""
+"""Documents in memory: lists of strings, and tables and columns of any library that exports Arrow data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OR_ELSE = "a path, a glob, a folder, a list of them, a list of strings, an Arrow
 
 
 class InMemory(Source):
-    """A table in memory, perhaps seen through a list of row numbers."""
+    """A table in memory, or the rows of it that a list of row numbers selects."""
 
     def __init__(self, table: pa.Table, kind: str, options: ReadOptions, order: Any = None) -> None:
         self.ids = "row" if options.id is None else "column"
@@ -44,7 +44,7 @@ class InMemory(Source):
         return self._table.num_rows if self._order is None else len(self._order)
 
     def _slices(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield batches of the columns asked for, each with its first row."""
+        """Yield batches of the requested columns, each with its first row."""
         needed = self._table.select(self.options.columns)
         first = 0
         if self._order is None:
@@ -62,7 +62,7 @@ class InMemory(Source):
         return clean(batch, self._kind, first, self.options, self._types)
 
     def batches(self, threads: int = 1) -> Iterator[pa.RecordBatch]:
-        """Yield the rows without copying, where their type allows."""
+        """Yield the rows, without copying if their type allows it."""
         self.aside = []
         self._good = None
         good = np.ones(self._rows, bool)

@@ -1,4 +1,4 @@
-"""Bytes out of files and into files: decompression, whole lines, and writing that is all or nothing."""
+"""The bytes of input files: decompression, whole files, and errors that name the file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def input_errors(file: InputFile) -> Iterator[None]:
 def chunks(file: InputFile, size: int = BLOCK) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file, `size` or a little more at a time.
 
-    When a compressed file breaks off, all that could be decompressed comes first, then the error.
+    If a compressed file is truncated, everything that could be decompressed comes first, then the error.
     """
     with input_errors(file), open(file.path, "rb") as raw:
         if file.compression is None:
@@ -123,7 +123,7 @@ def read_all(file: InputFile) -> bytes:
 
 
 def unpacked(file: InputFile, owner: object) -> Path:
-    """Return a path at which the decompressed content lies; a temporary file goes when its owner goes."""
+    """Return a path with the decompressed content; a temporary file is removed with its owner."""
     if file.compression is None:
         return file.path
     handle, name = tempfile.mkstemp(prefix="likewise-")

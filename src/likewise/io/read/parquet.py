@@ -1,4 +1,4 @@
-"""Parquet: row groups in parallel, only the columns asked for, and large row groups batch by batch."""
+"""Parquet: row groups in parallel, only the requested columns, and large row groups batch by batch."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Parquet(TablePart):
             yield from tables
 
     def _groups_kept(self, keep: Flags) -> Iterator[Callable[[], Iterable[tuple[pa.Table, bool]]]]:
-        """Yield a task for each row group with kept rows; a small group is read ahead, a large one bit by bit."""
+        """Yield a task for each row group with kept rows; a small group is read ahead, a large one batch by batch."""
         first = 0
         for group in range(self._metadata.num_row_groups):
             rows = self._metadata.row_group(group).num_rows

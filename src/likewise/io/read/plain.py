@@ -1,4 +1,4 @@
-"""Text files: each is one document, or holds one document a line."""
+"""Text files: one document per file, or one per line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Lines(RecordPart):
     """One text file with a document on each line; an empty line is an empty document."""
 
     def peek(self) -> Types:
-        """Check that only the text is asked for."""
+        """Check that only the text is requested."""
         check_columns(self.file.name, ["text"], self.options)
         next(self.blocks(1 << 16), None)
         return Types()
@@ -43,7 +43,7 @@ class Lines(RecordPart):
         return line_split(data, last)
 
     def parse(self, block: RecordBlock) -> CleanBatch:
-        """Take the line ends out and tell Arrow where each line was."""
+        """Remove the line ends and pass the offsets of the lines to Arrow."""
         if not block.rows:
             return CleanBatch(None, 0)
         texts = self._texts(block.data, block)
@@ -192,7 +192,7 @@ class TextFiles(Source):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what another process learnt by reading the same files."""
+        """Restore the state that another process had after reading the same files."""
         self._delivered = [self._files[place] for place in state["delivered"]]
         self.aside = [Aside(**entry) for entry in state["aside"]]
 
@@ -232,12 +232,14 @@ class TextFiles(Source):
 
     @staticmethod
     def _still(use: Callable[[InputFile], Any], file: InputFile) -> Any:
-        """Use a file once more, which was there when it was read."""
+        """Use a file again that was there when it was read."""
         try:
             with input_errors(file):
                 return use(file)
         except InputError as error:
-            raise InputError(f"{file.name}: the file changed while likewise worked ({error}); run again") from error
+            raise InputError(
+                f"{file.name}: the file changed while likewise was running ({error}); run again"
+            ) from error
 
     def describe(self) -> list[dict[str, Any]]:
         """Return, for each path, folder or glob given, the number and size of its files."""
@@ -255,7 +257,7 @@ class TextFiles(Source):
 
     @property
     def given(self) -> list[str]:
-        """The paths, folders and globs that were asked for."""
+        """The paths, folders and globs that the user gave."""
         return list(dict.fromkeys(file.given for file in self._files))
 
     @property

@@ -1,6 +1,6 @@
-"""Formats whose rows are stretches of bytes: lines of JSON, records of CSV, plain lines.
+"""Formats whose rows are ranges of bytes: JSON lines, CSV records, plain lines.
 
-Such a file is read in blocks of whole rows. Each row that is kept is written again with the bytes it had.
+They are read in blocks of whole rows. A kept row is written again with exactly its bytes.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ GLANCE = 1 << 14
 
 @dataclass(frozen=True)
 class Split:
-    """Where the rows of some bytes start and end (with their line end), and how many bytes they take up.
+    """Where the rows of some bytes start and end (with their line end), and how many bytes they use.
 
-    `plain` means that the fast parser may be trusted with them.
+    `plain` means that the fast parser can read them.
     """
 
     starts: Rows
@@ -43,7 +43,7 @@ class Split:
 
 @dataclass(frozen=True)
 class RecordBlock:
-    """Bytes that hold whole rows; `line` is the number of their first line in the file, from 1."""
+    """Bytes of whole rows; `line` is the number of their first line in the file, from 1."""
 
     data: bytes
     line: int
@@ -51,7 +51,7 @@ class RecordBlock:
 
     @property
     def rows(self) -> int:
-        """How many rows the block holds."""
+        """The number of rows in the block."""
         return len(self.split.starts)
 
     def line_of(self, row: int) -> int:
@@ -82,10 +82,10 @@ def line_split(data: bytes, last: bool) -> Split:
 
 
 class RecordPart(TablePart):
-    """One file whose rows are stretches of bytes."""
+    """One file whose rows are ranges of bytes."""
 
     head = b""
-    """What stands before the first row: a byte order mark, the line of column names."""
+    """The bytes before the first row: a byte order mark, the line of column names."""
 
     @abstractmethod
     def split(self, data: bytes, last: bool) -> Split:
@@ -96,7 +96,7 @@ class RecordPart(TablePart):
         """Read the rows of a block."""
 
     def head_size(self, data: bytes) -> int:
-        """Return how many bytes stand before the first row; `data` holds at least the first row or all."""
+        """Return the number of bytes before the first row; `data` has at least the first row, or everything."""
         return len(BOM) if data.startswith(BOM) else 0
 
     def blocks(self, size: int = BLOCK) -> Iterator[RecordBlock]:
@@ -145,7 +145,7 @@ class RecordPart(TablePart):
         return [self.read_block(block)]
 
     def read_block(self, block: RecordBlock) -> CleanBatch:
-        """Read the rows of a block; of pages, the text."""
+        """Read the rows of a block; of HTML pages, their text."""
         batch = self.parse(block)
         if self.options.html and batch.batch is not None:
             texts, _ = texts_of_pages(batch.batch.column("text"))
