@@ -163,7 +163,9 @@ class Dedup(Result):
         "clusters.parquet": "clusters",
     }
     outputs: ClassVar[tuple[str, ...]] = (*files, "aside.parquet", "kept", FOLDER, "report.html")
+    """Everything a run can leave in its folder, besides run.json."""
     commands: ClassVar[tuple[str, ...]] = ("dedup", "rethreshold")
+    """The commands whose results replace each other."""
 
     def __init__(
         self,

@@ -98,6 +98,7 @@ def read_options(
     html: bool,
     batch_rows: int | None,
     budget: Budget,
+    owner: str = "dedup",
 ) -> ReadOptions:
     """Return how the input is read."""
     sets = isinstance(parse_shingler(shingle), Tokens)
@@ -111,5 +112,6 @@ def read_options(
         lines=lines or sets,
         sets=sets,
         html=html,
+        owner=owner,
         **more,
     )

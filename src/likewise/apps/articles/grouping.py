@@ -80,7 +80,12 @@ def stories(
     count = checks.threads(COMMAND, threads)
     budget = Budget.of(COMMAND, memory)
     reading: dict[str, Any] = {"text": text, "id": id, "score": policy.column, "on_error": on_error, "lines": lines}
-    reading |= {"encoding_errors": encoding_errors, "batch_rows": batch_rows, "batch_bytes": budget.batch}
+    reading |= {
+        "encoding_errors": encoding_errors,
+        "batch_rows": batch_rows,
+        "batch_bytes": budget.batch,
+        "owner": COMMAND,
+    }
     source = open_source(pages, ReadOptions(**reading, html=bool(html)))
     if html is None and any(_is_page(path) for path in source.files):
         html = True

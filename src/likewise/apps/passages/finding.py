@@ -80,7 +80,7 @@ def find(
     budget = Budget.of(OWNER, memory)
     options = ReadOptions(
         text=text, id=id, on_error=on_error, encoding_errors=encoding_errors, lines=lines,
-        batch_rows=batch_rows, batch_bytes=min(BATCH, budget.batch),
+        batch_rows=batch_rows, batch_bytes=min(BATCH, budget.batch), owner=OWNER,
     )  # fmt: skip
     log = RunLog.of(progress)
     theirs = replace(
