@@ -1,13 +1,13 @@
-"""Everything likewise raises on purpose.
+"""The exceptions that likewise raises on purpose.
 
 LikewiseError
 ├── ParameterError      a parameter is out of range or two of them contradict each other (also a ValueError)
 ├── InputError          the data cannot be used; names the file and, where there is one, the row
 │   ├── MissingInput    no such file, empty glob, empty folder
-│   ├── ColumnError     a column that was asked for is not there; names those that are
+│   ├── ColumnError     a requested column is missing; names the columns there are
 │   ├── FormatError     a file or row is broken: truncated, not what its name says, wrong number of fields
 │   └── TextError       a document is null, is not text, or is not valid UTF-8
-├── OutputError         the result cannot be written where the user wants it
+├── OutputError         the result cannot be written to the requested place
 └── IncompatibleError   two sketches, indexes or runs that were not made the same way
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 
 class LikewiseError(Exception):
-    """The root of all errors that likewise raises on purpose."""
+    """The base class of all errors that likewise raises on purpose."""
 
 
 class ParameterError(LikewiseError, ValueError):
@@ -40,11 +40,11 @@ class MissingInput(InputError):
 
 
 class ColumnError(InputError):
-    """A column that was asked for is not there."""
+    """A requested column is missing."""
 
     @classmethod
     def of(cls, where: str, name: str, there: list[str]) -> ColumnError:
-        """Return the error that names the columns there are."""
+        """Return the error, which names the columns there are."""
         columns = ", ".join(there) if there else "none"
         return cls(f"{where}: there is no column '{name}'; the columns are: {columns}")
 
@@ -58,7 +58,7 @@ class TextError(InputError):
 
 
 class OutputError(LikewiseError):
-    """The result cannot be written where the user wants it."""
+    """The result cannot be written to the requested place."""
 
 
 class IncompatibleError(LikewiseError):

@@ -13,7 +13,8 @@ import pytest
 
 from likewise.errors import InputError
 from likewise.io.read import Files, ReadOptions, open_source, parquet
-from likewise.io.read.glimpse import glimpse, spread
+from likewise.io.read.glimpse import glimpse
+from likewise.io.read.look import spread
 from made_inputs import documents, make
 
 EXACT = ["a.parquet", "one-group.parquet", "file.arrow", "packed.feather", "stream.arrow", "folder"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from likewise.errors import FormatError
 from likewise.io.read import ReadOptions, delimited, open_source
-from likewise.io.read.find import Found
+from likewise.io.read.find import InputFile
 
 ALPHABET = st.sampled_from(list("ab1\",;\t\n\r '\\{}[]:\u2028\x85\x0b\x0c\x1e\ufeffé漢\U0001f600\x00"))
 TEXT = st.text(ALPHABET, max_size=12) | st.text(max_size=8)
@@ -143,6 +143,6 @@ def test_counting_quotes_in_steps(data, last):
         assert (found is None) == (whole is None)
         assert found is None or found.tolist() == whole.tolist()
     if whole is not None:
-        part = delimited.Delimited(Found(Path("a.csv"), "a.csv", "a.csv", "", "csv", None, 0), ReadOptions())
+        part = delimited.Delimited(InputFile(Path("a.csv"), "a.csv", "a.csv", "", "csv", None, 0), ReadOptions())
         scanned = [end for end, _ in part._scan(data) if data[end - 1 : end] == b"\n"]
         assert whole.tolist() == scanned

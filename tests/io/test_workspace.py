@@ -21,7 +21,9 @@ from hypothesis import strategies as st
 import runs
 from likewise.errors import IncompatibleError, OutputError
 from likewise.io import workspace as store
-from likewise.io.workspace import STEPS, WORK, Workspace, changed_files, checksum, write_whole
+from likewise.io.changes import changed_files
+from likewise.io.disk import atomic
+from likewise.io.workspace import STEPS, WORK, Workspace, checksum
 
 IDENTITY = {"parameters": {"threshold": 0.8, "seed": 1}, "inputs": {"/data/a.csv": [10, 20, 30]}}
 NAMES = ["read", "sketch", "verify"]
@@ -395,13 +397,13 @@ DIFFERENCES = [
     (other({"seed": None}), "seed was 1 and is now None"),
     (other(inputs={"/data/b.csv": [1, 2, 3]}), "the input /data/b.csv is new"),
     (other(inputs={"/data/a.csv": None}), "the input /data/a.csv is no longer given"),
-    (other(inputs={"/data/a.csv": [11, 20, 30]}), "the input /data/a.csv has changed since (its size is another)"),
-    (other(inputs={"/data/a.csv": [10, 21, 30]}), "/data/a.csv has changed since (its time of change is another)"),
-    (other(inputs={"/data/a.csv": [10, 20, 31]}), "/data/a.csv has changed since (its content is another)"),
+    (other(inputs={"/data/a.csv": [11, 20, 30]}), "the input /data/a.csv has changed since (its size differs)"),
+    (other(inputs={"/data/a.csv": [10, 21, 30]}), "/data/a.csv has changed since (its modification time differs)"),
+    (other(inputs={"/data/a.csv": [10, 20, 31]}), "/data/a.csv has changed since (its content differs)"),
     (other({"seed": 2, "threshold": 0.5}), "threshold was 0.8 and is now 0.5; seed was 1 and is now 2;"),
     (other(dict.fromkeys("abcdef", 1)), "a was None and is now 1; b was None and is now 1; c was None and is now 1"
      "; and 3 more;"),
-    ({**IDENTITY, "command": "pairs"}, "it was made by another version of likewise"),
+    ({**IDENTITY, "command": "pairs"}, "it was started by another version of likewise"),
 ]  # fmt: skip
 
 
@@ -411,7 +413,7 @@ def test_a_run_that_differs_is_refused_and_told_why(run, identity, says):
     with pytest.raises(IncompatibleError) as caught:
         Workspace.open(run, identity)
     message = str(caught.value)
-    assert message.startswith(f"{run} holds an unfinished run that differs: ")
+    assert message.startswith(f"{run} has an unfinished run that differs: ")
     assert says in message
     assert "--fresh" in message
     assert "\n" not in message
@@ -434,7 +436,7 @@ def test_fresh_throws_the_old_run_away(run):
 def test_a_run_of_another_version_is_refused(run):
     content = json.loads((run / WORK / STEPS).read_text())
     (run / WORK / STEPS).write_text(json.dumps({**content, "format": 999}))
-    with pytest.raises(IncompatibleError, match="made by another version of likewise; start over with --fresh"):
+    with pytest.raises(IncompatibleError, match="started by another version of likewise; start over with --fresh"):
         Workspace.open(run, IDENTITY)
     gc.collect()
     with opened(run, fresh=True) as space:
@@ -680,13 +682,14 @@ def test_a_temporary_workspace_makes_its_folder(tmp_path):
 def test_files_are_replaced_as_a_whole(content):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.json"
-        write_whole(path, b"old")
+        path.write_bytes(b"old")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(os, "replace", full)
-            with pytest.raises(OSError, match="No space"):
-                write_whole(path, content)
+            with pytest.raises(OutputError, match="the disk is full"), atomic(path) as out:
+                out.write(content)
         assert path.read_bytes() == b"old"
-        write_whole(path, content)
+        with atomic(path) as out:
+            out.write(content)
         assert path.read_bytes() == content
         assert [one.name for one in Path(folder).iterdir()] == ["a.json"]
 

@@ -210,7 +210,7 @@ def test_a_refusal_is_one_line_and_fresh_helps(small, tmp_path):
     code, output, errors = runs.dedup(source, out, "--threshold", "0.95")
     assert (code, output) == (1, "")
     [line] = errors.splitlines()
-    assert line.startswith(f"likewise: {out} holds an unfinished run that differs: threshold was 0.8 and is now 0.95; ")
+    assert line.startswith(f"likewise: {out} has an unfinished run that differs: threshold was 0.8 and is now 0.95; ")
     assert "--fresh" in line
     code, _, errors = runs.dedup(source, out, "--threshold", "0.95", "--fresh")
     assert code == 0, errors
@@ -262,7 +262,7 @@ def refused(source, out, **options):
         dedup(source, out=out, **options)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     message = str(caught.value)
-    assert message.startswith(f"{out} holds an unfinished run that differs: ")
+    assert message.startswith(f"{out} has an unfinished run that differs: ")
     return message
 
 
@@ -296,11 +296,11 @@ def test_a_changed_input_is_refused_by_its_name(unfinished):
     before, content = source.stat(), source.read_bytes()
     source.write_bytes(content[:200] + bytes([content[200] ^ 1]) + content[201:])
     os.utime(source, ns=(1, 1))
-    assert f"the input {source} has changed since (its time of change is another)" in refused(source, out)
+    assert f"the input {source} has changed since (its modification time differs)" in refused(source, out)
     os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert f"the input {source} has changed since (its content is another)" in refused(source, out)
+    assert f"the input {source} has changed since (its content differs)" in refused(source, out)
     runs.corpus(source, 500, near=100)
-    assert f"the input {source} has changed since (its size is another)" in refused(source, out)
+    assert f"the input {source} has changed since (its size differs)" in refused(source, out)
     source.write_bytes(content)
     os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
     other = Path(shutil.copy2(source, source.with_name("other.parquet")))

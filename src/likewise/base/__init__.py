@@ -1,1 +1,1 @@
-"""What every room builds on: arrays, tokens, threads, memory, random numbers, copies, checks and the run log."""
+"""Foundations for every package above: arrays, tokens, threads, memory, random numbers, copies, checks, run log."""

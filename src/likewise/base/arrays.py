@@ -1,4 +1,4 @@
-"""The one border between Arrow and NumPy: documents (`Texts`) and ragged sets (`Sets`) as plain contiguous arrays."""
+"""The boundary between Arrow and NumPy: documents (`Texts`) and ragged sets (`Sets`) as contiguous arrays."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
 END = "\x1f"
-"""Stands after each token of a list that is written as text."""
+"""Ends each token of a list that is stored as text: the ASCII unit separator, which text hardly ever has."""
 
 
 def as_bytes(buffer: Any) -> Bytes:
-    """View an Arrow buffer as bytes, read-only, at an address divisible by eight (copied only if it is not)."""
+    """View an Arrow buffer as read-only bytes at an address divisible by eight; copied only if it is not."""
     if buffer is None or buffer.size == 0:
         data: Bytes = np.zeros(0, np.uint8)
     else:
@@ -35,14 +35,14 @@ def as_bytes(buffer: Any) -> Bytes:
 
 
 def to_arrow(array: NDArray[Any]) -> Any:
-    """View int64 or float64 numbers as an Arrow array. (pa.array() would import pandas first, where there is one.)"""
+    """View int64 or float64 numbers as an Arrow array. (pa.array() would import pandas first, if it is installed.)"""
     kind = pa.int64() if array.dtype == np.int64 else pa.float64()
     whole = np.ascontiguousarray(array, kind.to_pandas_dtype())
     return pa.Array.from_buffers(kind, len(whole), [None, pa.py_buffer(whole)])
 
 
 def strings(values: list[str]) -> Any:
-    """Make an Arrow string array of a few strings, without importing pandas."""
+    """Return a few strings as an Arrow array, without importing pandas."""
     encoded = [value.encode() for value in values]
     offsets = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
     return pa.StringArray.from_buffers(len(values), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
@@ -60,7 +60,7 @@ class TextChunk:
 
     @classmethod
     def from_arrow(cls, array: Any) -> TextChunk:
-        """Take a string array over without copying its bytes; offsets become int64. Nulls must be gone."""
+        """Return an Arrow string array without nulls as a chunk; its bytes are not copied, offsets become int64."""
         if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
             array = array.cast(pa.large_string())
         _, offset_buffer, data_buffer = array.buffers()
@@ -81,7 +81,7 @@ class TextChunk:
         return self.data[: len(self.data) // 8 * 8].view(np.uint64)
 
     def load(self) -> TextChunk:
-        """Return the chunk: it is in memory."""
+        """Return the chunk itself: it is in memory."""
         return self
 
     def text(self, i: int) -> str:
@@ -90,7 +90,7 @@ class TextChunk:
 
 
 class Chunk(Protocol):
-    """Documents that are in memory, or can be brought there."""
+    """Documents in memory, or that can be loaded."""
 
     def __len__(self) -> int: ...
 
@@ -101,7 +101,7 @@ class Chunk(Protocol):
 class Texts:
     """A collection of documents: chunks, in memory or on disk, and the row at which each begins.
 
-    `samples` may hold a fingerprint of each document's length and a few of its bytes, taken while it was read.
+    `samples`, if given, holds a hash of each document's length and a few of its bytes, computed while reading.
     """
 
     def __init__(self, chunks: Iterable[Chunk], samples: Hashes | None = None) -> None:
@@ -118,11 +118,11 @@ class Texts:
 
     @classmethod
     def of(cls, texts: Any) -> Texts:
-        """Take a list of strings, or an Arrow string array, chunked or not."""
+        """Return a list of strings or an Arrow string array, chunked or not, as a collection."""
         if isinstance(texts, Texts):
             return texts
         if isinstance(texts, str):
-            raise ParameterError.of("Texts", "texts", "a list of strings or an Arrow string array", texts)
+            raise ParameterError.of("Texts.of", "texts", "a list of strings or an Arrow string array", texts)
         if not isinstance(texts, pa.Array | pa.ChunkedArray):
             try:
                 texts = pa.array(texts, pa.large_string())
@@ -136,7 +136,7 @@ class Texts:
         return cls(TextChunk.from_arrow(chunk) for chunk in getattr(texts, "chunks", [texts]))
 
     def split(self, rows: Ints) -> Iterator[tuple[Chunk, Ints, slice]]:
-        """Yield (chunk, rows within it, where they stand in `rows`) for ascending row numbers."""
+        """Yield (chunk, rows within it, their slice of `rows`) for ascending row numbers."""
         cuts = np.searchsorted(rows, self.starts)
         for chunk, start, low, high in zip(self.chunks, self.starts, cuts, cuts[1:], strict=False):
             if high > low:
@@ -145,7 +145,7 @@ class Texts:
 
 @dataclass(frozen=True)
 class Sets:
-    """Many sets of integers in two arrays: set i is values[offsets[i]:offsets[i + 1]], all different (S7).
+    """Many sets of integers in two arrays: set i is values[offsets[i]:offsets[i + 1]], all different.
 
     >>> sets = Sets.from_lists([["milk", "bread"], ["bread", "milk", "milk"], []])
     >>> len(sets), [len(s) for s in sets]
@@ -177,8 +177,8 @@ class Sets:
         """Make sets from lists of any tokens: words, item numbers, tags — or from an Arrow list column.
 
         Tokens are hashed to 64 bits; two different tokens collide with probability 2**-64. An integer and the
-        string of its digits are different tokens. Repeated tokens count once, or with bag=True as often
-        as they stand there.
+        string of its digits are different tokens. Repeated tokens count once, or with bag=True as often as they
+        occur.
         """
         from likewise.base.tokens import set_parts
 

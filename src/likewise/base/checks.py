@@ -1,7 +1,8 @@
-"""Checks of parameters, one for each kind, so that every function words its errors alike.
+"""Parameter checks, one per kind of parameter, so that every function words its errors in the same way.
 
-Each check returns the value in its own type, or raises a ParameterError that names the function the user called
-(`owner`), the parameter, the rule and the value.
+Each check returns the value as a plain Python object, or raises a ParameterError that names the function the user
+called (`owner`), the parameter, the rule and the value. NumPy numbers are accepted wherever Python numbers are; True
+and False are not numbers.
 """
 
 from __future__ import annotations
@@ -18,21 +19,20 @@ from likewise.errors import ParameterError
 
 Floats = NDArray[np.float64]
 SEEDS = 2**64
+"""Seeds are 64-bit unsigned integers."""
 
 
 def whole(
     owner: str, name: str, value: object, least: int = 1, most: int | None = None, *, rule: str | None = None
 ) -> int:
-    """Return an integer within bounds; True and False are not integers."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        good = False
-    else:
-        good = bool(value >= least and (most is None or value <= most))
-    if not good:
-        if rule is None and most is None:
-            rule = "a positive whole number" if least == 1 else f"a whole number of at least {least}"
-        raise ParameterError.of(owner, name, rule or f"a whole number from {least} to {most}", value)
-    return int(value)  # type: ignore[call-overload, no-any-return]
+    """Return an integer from `least` to `most`."""
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        found = int(value)
+        if found >= least and (most is None or found <= most):
+            return found
+    if rule is None and most is None:
+        rule = "a positive whole number" if least == 1 else f"a whole number of at least {least}"
+    raise ParameterError.of(owner, name, rule or f"a whole number from {least} to {most}", value)
 
 
 def number(
@@ -47,21 +47,23 @@ def number(
     rule: str | None = None,
 ) -> float:
     """Return a finite number in an interval, whose ends may be open."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not _finite(value):
-        good = False
-    else:
-        above = value > least if open_left else value >= least
-        good = bool(above and (value < most if open_right else value <= most))
-    if not good:
-        raise ParameterError.of(owner, name, rule or _interval(least, most, open_left, open_right), value)
-    return float(value)  # type: ignore[arg-type]
+    found = _finite(value)
+    if found is not None:
+        above = found > least if open_left else found >= least
+        if above and (found < most if open_right else found <= most):
+            return found
+    raise ParameterError.of(owner, name, rule or _interval(least, most, open_left, open_right), value)
 
 
-def _finite(value: int | float | np.number) -> bool:
+def _finite(value: object) -> float | None:
+    """Return a finite real number as a float; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return None
     try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer beyond the range of floating-point numbers
-        return False
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
 
 
 def _interval(least: float, most: float, open_left: bool, open_right: bool) -> str:
@@ -102,14 +104,14 @@ def seed(owner: str, value: object) -> int:
 
 
 def threads(owner: str, value: object) -> int:
-    """Return the number of threads: the one given, or the number of cores this process may use."""
+    """Return the number of threads: as given, or the number of cores this process may use if None."""
     if value is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return whole(owner, "threads", value)
 
 
 def choice(owner: str, name: str, value: object, choices: Collection[str]) -> str:
-    """Return one of a few words."""
+    """Return one of a few strings."""
     if not isinstance(value, str) or value not in choices:
         *some, last = [repr(one) for one in choices]
         raise ParameterError.of(owner, name, f"{', '.join(some)} or {last}" if some else last, value)
@@ -136,14 +138,14 @@ def unused(owner: str, given: Mapping[str, tuple[object, object]], why: str) -> 
 
 
 def prime(owner: str, name: str, value: object, most: int) -> int:
-    """Return a prime number up to `most`, tested by trial division."""
-    if not (isinstance(value, (int, np.integer)) and 2 <= value <= most and _is_prime(int(value))):
+    """Return a prime number up to `most`, by trial division."""
+    if not (isinstance(value, int | np.integer) and 2 <= value <= most and _is_prime(int(value))):
         raise ParameterError.of(owner, name, f"a prime number up to {most:,}", value)
     return int(value)
 
 
 def seeded(owner: str, value: object) -> random.Random:
-    """Return Python's own random number generator, started at a seed."""
+    """Return Python's random number generator, seeded."""
     return random.Random(seed(owner, value))
 
 

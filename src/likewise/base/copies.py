@@ -1,7 +1,7 @@
-"""Copies: 128-bit digests of items, and the groups of rows whose digests agree.
+"""Exact copies: 128-bit digests of items, and the groups of rows with equal digests.
 
-Two different items share a digest with probability 2**-128. Copies are collapsed to one representative before
-anything else is done, so a million copies cost as much as one.
+Two different items share a digest with probability 2**-128. Every search first collapses copies to one representative,
+so a million copies cost as much as one.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from likewise.kernels.sorting import radix_sort32
 
 
 def text_digests(texts: Texts, threads: int) -> Hashes:
-    """Fingerprint every document with 128 bits: equal documents agree, different ones do not.
+    """Return 128-bit digests of all documents: equal documents have equal digests, different ones different ones.
 
-    Length and a few bytes are looked at first, and the whole document only where they agree with those of another.
+    Length and a few bytes are hashed first, and the whole document only where these agree with those of another.
     """
     samples = texts.samples
     if samples is None:
@@ -48,7 +48,7 @@ def text_digests(texts: Texts, threads: int) -> Hashes:
 
 
 def chunk_samples(chunk: TextChunk) -> Hashes:
-    """Fingerprint the length and a few bytes of every document of a chunk."""
+    """Hash the length and a few bytes of every document of a chunk."""
     out = np.empty(len(chunk), np.uint64)
     digest_samples(chunk.data, chunk.offsets, out)
     return out
@@ -59,7 +59,7 @@ def _concatenate(parts: list[Hashes], shape: tuple[int, ...]) -> Hashes:
 
 
 def set_digests(sets: Sets) -> Hashes:
-    """Fingerprint every set with 128 bits, whatever the order of its elements; an empty one gets 0, 0."""
+    """Return 128-bit digests of all sets, whatever the order of their elements; an empty set gets 0, 0."""
     out = np.empty((len(sets), 2), np.uint64)
     digest_sets(sets.values, sets.offsets, out)
     out[sets.sizes == 0] = 0
@@ -68,9 +68,9 @@ def set_digests(sets: Sets) -> Hashes:
 
 @dataclass(frozen=True)
 class Groups:
-    """Rows that are copies of each other: group g holds the rows members[offsets[g]:offsets[g + 1]], ascending.
+    """Rows that are copies of each other: group g has the rows members[offsets[g]:offsets[g + 1]], ascending.
 
-    Groups are numbered by their first row; `of` is the group of every row.
+    Groups are numbered in the order of their first rows; `of` is the group of every row.
     """
 
     of: Ints
@@ -92,23 +92,19 @@ class Groups:
 
     @classmethod
     def by_digest(cls, digests: Hashes) -> Groups:
-        """Group the rows whose 128-bit fingerprints agree."""
+        """Group the rows with equal 128-bit digests."""
         return cls.by_label(labels(digests))
 
     @classmethod
     def by_label(cls, of: Ints) -> Groups:
-        """Group rows by the number of their group; groups must be numbered by first row."""
+        """Group rows by the number of their group; groups must be numbered in the order of their first rows."""
         counts = np.bincount(of) if len(of) else np.zeros(0, np.int64)
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return cls(of, np.argsort(of, kind="stable"), offsets)
 
-    def merged(self, digests: Hashes) -> Groups:
-        """Join groups whose own fingerprints agree."""
-        return Groups.by_label(labels(digests)[self.of])
-
 
 def labels(digests: Hashes) -> Ints:
-    """Number rows by the group of equal fingerprints they are in; groups are numbered by their first row.
+    """Return the group of every row, by equal digests; groups are numbered in the order of their first rows.
 
     >>> labels(np.array([[7, 1], [9, 1], [7, 1], [7, 2]], np.uint64)).tolist()
     [0, 1, 0, 2]

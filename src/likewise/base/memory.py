@@ -1,4 +1,4 @@
-"""How much memory a run may take, and what the process has taken."""
+"""How much memory a run may use, and how much the process has used."""
 
 from __future__ import annotations
 
@@ -9,31 +9,36 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from likewise.base import checks
 from likewise.errors import ParameterError
 
 MIB = 1 << 20
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]i?)?b?\s*", re.IGNORECASE)
 LEAST = 64 * MIB
+"""The smallest budget that is accepted: the interpreter and the libraries alone use more."""
+
 ASSUMED = 4096 * MIB
+"""Free memory assumed where the system does not report it."""
 
 
 def parse_size(owner: str, name: str, value: object) -> int:
-    """Return a number of bytes as the user writes it: 4GiB, 500MB, 2e9 written out, a plain number.
+    """Return a number of bytes as users write it: 4GiB, 500MB, or a plain number.
 
     >>> parse_size("dedup", "memory", "4GiB"), parse_size("dedup", "memory", "1.5 GB")
     (4294967296, 1500000000)
     """
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return value
-    found = SIZE.fullmatch(value) if isinstance(value, str) else None
+    rule = "a size such as 4GiB or 500MB"
+    if not isinstance(value, str):
+        return checks.whole(owner, name, value, rule=rule)
+    found = SIZE.fullmatch(value)
     if not found or float(found[1]) <= 0:
-        raise ParameterError.of(owner, name, "a size such as 4GiB or 500MB", value)
+        raise ParameterError.of(owner, name, rule, value)
     return int(float(found[1]) * UNITS[(found[2] or "").lower()])
 
 
 def free_memory() -> int:
-    """Return the bytes of memory that can still be taken, within the limits of a container."""
+    """Return the bytes of memory that are available, within the limits of a container."""
     amounts = []
     with suppress(OSError, ValueError):
         for line in Path("/proc/meminfo").read_text().splitlines():
@@ -49,9 +54,9 @@ def free_memory() -> int:
 
 
 def peak_memory() -> int | None:
-    """Return the peak memory of this process in bytes, or None where the system does not tell.
+    """Return the peak memory of this process in bytes, or None where the system does not report it.
 
-    Linux hands ru_maxrss down from the process that started this one, so its own file is asked first.
+    On Linux a process inherits ru_maxrss from its parent, so /proc is read first.
     """
     with suppress(OSError):
         for line in Path("/proc/self/status").read_text().splitlines():
@@ -67,16 +72,16 @@ def peak_memory() -> int | None:
 
 @dataclass(frozen=True)
 class Budget:
-    """The memory of a run and how it is shared out: each of these is the most that one kind of data may hold at once.
+    """The memory of a run and how it is divided: each property is the most that one kind of data may use at once.
 
-    What is larger lives in files. The answer is the same, whatever the budget.
+    Larger data go to files. The result is the same whatever the budget.
     """
 
     total: int
 
     @classmethod
     def of(cls, owner: str, memory: object) -> Budget:
-        """Take what the user said; by default half of what is free."""
+        """Return the budget that the user gave; by default half of the available memory."""
         if memory is None:
             return cls(free_memory() // 2)
         total = parse_size(owner, "memory", memory)
@@ -86,27 +91,27 @@ class Budget:
 
     @property
     def texts(self) -> int:
-        """Bytes of text that may stay in memory."""
+        """Bytes of text that stay in memory."""
         return self.total // 3
 
     @property
     def keys(self) -> int:
-        """Bytes of band keys that may stay in memory."""
+        """Bytes of band keys that stay in memory."""
         return self.total // 5
 
     @property
     def sort(self) -> int:
-        """Bytes that one thread may take to sort a band."""
+        """Bytes that one thread may use to sort a band."""
         return self.total // 12
 
     @property
     def pairs(self) -> int:
-        """Bytes of candidate pairs to be verified in one go."""
+        """Bytes of candidate pairs that are verified at once."""
         return self.total // 10
 
     @property
     def sets(self) -> int:
-        """Bytes of sets to be compared in one go."""
+        """Bytes of sets that are compared at once."""
         return self.total // 5
 
     @property

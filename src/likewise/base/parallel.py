@@ -1,4 +1,4 @@
-"""Threads over batches: kernels release the GIL, results come back in the order of the tasks."""
+"""Threads over batches: kernels release the GIL; results are returned in the order of the tasks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def in_order(function: Callable[[T], R], tasks: Iterable[T], threads: int) -> It
 
 
 def all_at_once(tasks: Iterable[Callable[[], T]], threads: int) -> list[T]:
-    """Return the results of a few tasks of different sizes, in order; none waits for the result of an earlier one.
+    """Return the results of a few tasks of different sizes, in order; no task waits for an earlier one.
 
     >>> all_at_once([lambda: 1, lambda: 2, lambda: 3], threads=2)
     [1, 2, 3]
@@ -31,10 +31,10 @@ def all_at_once(tasks: Iterable[Callable[[], T]], threads: int) -> list[T]:
 
 
 def run_ahead(tasks: Iterator[Callable[[], T]], threads: int) -> Iterator[T]:
-    """Yield the result of each task, in order, with at most `threads` + 1 of them under way.
+    """Yield the result of each task, in order, with at most `threads` + 1 of them in flight.
 
-    One thread draws the tasks (which may itself be work: decompressing, decoding), `threads` others run them.
-    An error comes out where its result would have been, so the first error in input order wins.
+    One thread draws the tasks (which may itself be work: decompressing, decoding), `threads` others run them. An error
+    is raised where its result would have been yielded, so the first error in input order wins.
 
     >>> list(run_ahead(iter([lambda: 1, lambda: 2, lambda: 3]), threads=2))
     [1, 2, 3]

@@ -1,6 +1,7 @@
-"""Random numbers that depend on a seed and a place alone: in any order, in any portion, under every version of NumPy.
+"""Counter-based random numbers: functions of a seed and a position only, so any part can be computed in any order.
 
-A place is a row and a column of a table, or a token (known by its 64-bit hash) and the number of a function.
+A position is a row and a column of a table, or a token (its 64-bit hash) and the number of a function. The numbers do
+not depend on the version of NumPy.
 """
 
 from __future__ import annotations
@@ -15,29 +16,29 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def bits(seed: int, stream: int, rows: int, columns: int) -> Hashes:
-    """Return 64 random bits for each place of a table; a longer table begins like a shorter one."""
+    """Return 64 random bits for each cell of a table; a longer table begins with the same rows."""
     row = mix(_start(seed, stream) + _ODD * np.arange(1, rows + 1, dtype=np.uint64))
     return mix(row[:, None] + _ODD * np.arange(1, columns + 1, dtype=np.uint64)[None, :])
 
 
 def token_bits(seed: int, stream: int, tokens: Hashes, functions: range) -> Hashes:
-    """Return 64 random bits for each token and function: one row a token."""
+    """Return 64 random bits for each token and function, one row per token."""
     numbers = np.arange(functions.start + 1, functions.stop + 1, dtype=np.uint64)
     return mix(mix(tokens ^ _start(seed, stream))[:, None] + _ODD * numbers[None, :])
 
 
 def fraction(places: Hashes) -> Floats:
-    """Return random bits as numbers spread evenly over the open interval (0, 1)."""
+    """Return random bits as numbers uniform on the open interval (0, 1)."""
     return ((places >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
 def uniform(seed: int, stream: int, rows: int, columns: int) -> Floats:
-    """Return numbers spread evenly over the open interval (0, 1)."""
+    """Return numbers uniform on the open interval (0, 1)."""
     return fraction(bits(seed, stream, rows, columns))
 
 
 def bell(length: Floats, direction: Floats) -> Floats:
-    """Turn two numbers from (0, 1) into a normally distributed one, by the method of Box and Muller."""
+    """Turn two uniform numbers into a normally distributed one (Box-Muller transform)."""
     return np.asarray(np.sqrt(-2 * np.log(length)) * np.cos(2 * np.pi * direction), np.float64)
 
 
@@ -47,7 +48,7 @@ def gaussian(seed: int, rows: int, columns: int) -> Floats:
 
 
 def cauchy(seed: int, rows: int, columns: int) -> Floats:
-    """Return numbers of a Cauchy distribution: the tangent of a random angle."""
+    """Return Cauchy-distributed numbers: the tangent of a random angle."""
     return np.tan(np.pi * (uniform(seed, 0, rows, columns) - 0.5))
 
 
@@ -62,7 +63,7 @@ def sign(places: Hashes) -> Floats:
 
 
 def mix(x: Hashes) -> Hashes:
-    """Scramble 64 bits: the finaliser of SplitMix64."""
+    """Mix 64 bits: the finaliser of SplitMix64."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))

@@ -1,6 +1,6 @@
-"""Lists of any tokens to 64-bit hashes, by the type and value of each alone, so that sets made apart can be compared.
+"""Tokens of any type to 64-bit hashes that depend on type and value only, so that separately made sets can be compared.
 
-Whole numbers and strings, which most tokens are, take short cuts.
+Integers and strings, which most tokens are, have fast paths.
 """
 
 from __future__ import annotations
@@ -22,18 +22,22 @@ from likewise.kernels.sets import sets_of_hashes, sets_of_numbers, sets_of_strin
 
 Hashes = NDArray[np.uint64]
 Ints = NDArray[np.int64]
-Part = tuple[Hashes, Ints]
+HashedSets = tuple[Hashes, Ints]
 NUMBER_SEED = np.uint64(0x5851F42D4C957F2D)
+"""Separates the hashes of integers from those of strings."""
 BATCH = 1 << 20
-PLAIN = 2  # the version of marshal's format: the last without references between objects
+"""Numbers hashed at a time by one thread."""
+PLAIN = 2
+"""The version of marshal's format: the last without references between objects."""
 LISTS = 1 << 13
+"""Lists packed at a time: large enough to hide Python's overhead, small enough to keep all threads busy."""
 PLAIN_LISTS = {list, tuple, set, frozenset}
 
 
-def set_parts(lists: Any, bag: bool, threads: int) -> Iterator[Callable[[], Part]]:
-    """Yield work that makes sets of some of the lists: the hashes of their tokens, and the offsets of the sets.
+def set_parts(lists: Any, bag: bool, threads: int) -> Iterator[Callable[[], HashedSets]]:
+    """Yield tasks that each turn some of the lists into sets: the hashes of their tokens, and the offsets of the sets.
 
-    What needs Python is done here, so that one thread can do it while others hash what was drawn before.
+    Everything that needs the GIL is done here, so that one thread can do it while others hash earlier lists.
     """
     if isinstance(lists, pa.Array | pa.ChunkedArray):
         flat, offsets = _arrow_lists(lists)
@@ -47,8 +51,8 @@ def set_parts(lists: Any, bag: bool, threads: int) -> Iterator[Callable[[], Part
         yield _packed(lists[start : start + LISTS], start, bag)
 
 
-def _packed(lists: Any, start: int, bag: bool) -> Callable[[], Part]:
-    """Bring lists to a form that can be hashed without Python; the first token tells which to try."""
+def _packed(lists: Any, start: int, bag: bool) -> Callable[[], HashedSets]:
+    """Pack lists in a form that can be hashed without the GIL; the type of the first token decides which to try."""
     kind = next((type(token) for tokens in lists if type(tokens) in PLAIN_LISTS for token in tokens), None)
     if kind is int:
         try:
@@ -64,15 +68,15 @@ def _packed(lists: Any, start: int, bag: bool) -> Callable[[], Part]:
     return partial(_sets_of_strings, strings, offsets, bag)
 
 
-def _sets(hashes: Hashes, offsets: Ints, bag: bool) -> Part:
+def _sets(hashes: Hashes, offsets: Ints, bag: bool) -> HashedSets:
     out, out_offsets = np.empty(len(hashes), np.uint64), np.empty(len(offsets), np.int64)
     return out[: sets_of_hashes(hashes, offsets, bag, out, out_offsets)], out_offsets
 
 
-def _sets_of_numbers(packed: bytes, lists: Any, start: int, bag: bool) -> Part:
-    """Make sets of whole numbers below 2**31 as marshal writes them: a letter for the type and four bytes.
+def _sets_of_numbers(packed: bytes, lists: Any, start: int, bag: bool) -> HashedSets:
+    """Make sets of integers below 2**31 from marshal's format: a letter for the type and four bytes.
 
-    marshal does so ten times as fast as Python can look at them. Lists with anything else in them take the long way.
+    marshal is ten times as fast as a loop in Python. Lists with any other token are flattened and hashed one by one.
     """
     data = np.frombuffer(packed, np.uint8)
     out, out_offsets = np.empty(len(data) // 5, np.uint64), np.empty(len(lists) + 1, np.int64)
@@ -83,7 +87,7 @@ def _sets_of_numbers(packed: bytes, lists: Any, start: int, bag: bool) -> Part:
     return _sets(_hash_objects(tokens), offsets, bag)
 
 
-def _sets_of_strings(strings: bytes, offsets: Ints, bag: bool) -> Part:
+def _sets_of_strings(strings: bytes, offsets: Ints, bag: bool) -> HashedSets:
     out, out_offsets = np.empty(int(offsets[-1]), np.uint64), np.empty(len(offsets), np.int64)
     count = sets_of_strings(np.frombuffer(strings, np.uint8), offsets, bag, out, out_offsets)
     return out[:count], out_offsets
@@ -114,13 +118,13 @@ def _arrow_lists(lists: Any) -> tuple[Any, Ints]:
     if not (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
         raise ParameterError(f"Sets.from_lists needs a column of lists, not of {array.type}")
     if array.null_count:
-        raise ParameterError("Sets.from_lists: the column holds null lists; use empty lists instead")
+        raise ParameterError("Sets.from_lists: the column has null lists; use empty lists instead")
     offsets = np.asarray(array.offsets.to_numpy(zero_copy_only=False), np.int64)
     return array.flatten(), offsets - offsets[0]
 
 
 def _joined_strings(tokens: list[Any]) -> bytes | None:
-    """Return all strings, a zero byte after each; None if a token is no string or holds such a byte."""
+    """Return all strings, a zero byte after each; None if a token is not a string or contains a zero byte."""
     try:
         data = "\0".join(tokens).encode()
     except TypeError:
@@ -131,7 +135,7 @@ def _joined_strings(tokens: list[Any]) -> bytes | None:
 
 
 def _mixed(values: Ints, threads: int) -> Hashes:
-    """Hash whole numbers."""
+    """Hash integers."""
     out = np.empty(len(values), np.uint64)
 
     def work(start: int) -> None:
@@ -168,7 +172,7 @@ def _hash_objects(tokens: list[Any]) -> Hashes:
 
 
 def _plain(token: Any) -> str | int:
-    """Return a token as text or as an integer of 64 bits; one of another type as text that no other token is."""
+    """Return a token as a string or a 64-bit integer; tokens of other types as strings that no other token equals."""
     if token is None:
         raise ParameterError("Sets.from_lists: a token is null")
     if isinstance(token, np.generic):
@@ -177,7 +181,7 @@ def _plain(token: Any) -> str | int:
         return str.__str__(token)
     if isinstance(token, int) and not isinstance(token, bool) and -(2**63) <= token < 2**63:
         return int(token)
-    if isinstance(token, set | frozenset):  # the order of their elements is nobody's
+    if isinstance(token, set | frozenset):  # their elements have no order
         return f"\0{type(token).__name__}:{sorted(map(repr, token))}"
     return f"\0{type(token).__name__}:{token!r}"
 

@@ -87,11 +87,11 @@ def articles(pages: tuple[str, ...], out: Path, as_json: bool, **options: Any) -
     """
     from likewise.apps.articles import Articles
     from likewise.apps.articles import articles as find_articles
+    from likewise.io.publish import check_output
     from likewise.io.read import Files
     from likewise.io.read.find import find
-    from likewise.io.write import check_answer
 
-    check_answer(out, "articles", Articles.files, [file.path for file in find(Files(list(pages)))])
+    check_output(out, "articles", Articles.files, [file.path for file in find(Files(list(pages)))])
     show.announce_compilation()
     with show.progress(as_json) as observer:
         result = find_articles(Files(list(pages)), progress=observer, **options)

@@ -69,10 +69,10 @@ def dedup(
     import likewise
     from likewise.io.read import Files
     from likewise.io.read.find import find
-    from likewise.io.write import check_directory
+    from likewise.jobs.result import Dedup
 
     shared.take_sets(context, options)
-    check_directory(out, [file.path for file in find(Files(list(inputs)))])
+    Dedup.check_folder(out, [file.path for file in find(Files(list(inputs)))])
     show.announce_compilation()
     if against:
         options.update(_settings_of(context, list(against)))

@@ -25,10 +25,10 @@ Examples:
 def demo(out: Path | None, threads: int | None) -> None:
     """Find near-duplicates among the Python files on this machine: its library and all installed packages."""
     import likewise
-    from likewise.io.write import check_directory
+    from likewise.jobs.result import Dedup
 
     if out:
-        check_directory(out)
+        Dedup.check_folder(out)
     files, roots = python_files()
     click.echo(f"{show.count(len(files), 'Python file')} below " + ", ".join(str(root) for root in roots))
     show.announce_compilation()

@@ -106,12 +106,12 @@ def fingerprints(
     """
     from likewise.apps.fingerprints import Fingerprints
     from likewise.apps.fingerprints import fingerprints as run
+    from likewise.io.publish import check_output
     from likewise.io.read import Files
     from likewise.io.read.find import find
-    from likewise.io.write import check_answer
 
     given = [Files(list(some)) for some in (inputs, others) if some]
-    check_answer(out, "fingerprints", Fingerprints.files, [file.path for one in given for file in find(one)])
+    check_output(out, "fingerprints", Fingerprints.files, [file.path for one in given for file in find(one)])
     show.announce_compilation()
     with show.progress(as_json) as observer:
         result = run(*given, only=list(only) or None, progress=observer, **options)

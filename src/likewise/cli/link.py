@@ -104,10 +104,10 @@ def link(
     """
     from likewise.apps.link import link as link_records
     from likewise.apps.link.result import PLOT, Links
-    from likewise.io.write import check_answer
+    from likewise.io.publish import check_output
 
     read = [a, b, options["truth"], options["training"], *nicknames]
-    check_answer(out, "link", [*Links.files, PLOT], [path for path in read if path is not None])
+    check_output(out, "link", [*Links.files, PLOT], [path for path in read if path is not None])
     options |= {"fields": list(fields) or None, "weights": _weights(weights), "nicknames": list(nicknames) or None}
     show.announce_compilation()
     with show.progress(as_json) as observer:

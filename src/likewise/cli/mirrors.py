@@ -125,12 +125,12 @@ def mirrors(
     """
     from likewise.apps.mirrors import Mirrors
     from likewise.apps.mirrors import mirrors as find_mirrors
+    from likewise.io.publish import check_output
     from likewise.io.read import Files
     from likewise.io.read.find import find
-    from likewise.io.write import check_answer
 
     inputs = [file.path for given in (urls, links, pages) if given for file in find(Files(list(given)))]
-    check_answer(out, "mirrors", Mirrors.files, inputs)
+    check_output(out, "mirrors", Mirrors.files, inputs)
     if options["position"] == "none":
         options["position"] = None
     words = options.pop("stop")

@@ -94,12 +94,12 @@ def passages(suspects: tuple[str, ...], sources: tuple[str, ...], out: Path, as_
     """
     from likewise.apps.passages import Passages
     from likewise.apps.passages import passages as find_passages
+    from likewise.io.publish import check_output
     from likewise.io.read import Files
     from likewise.io.read.find import find
-    from likewise.io.write import check_answer
 
     inputs = [file.path for given in (suspects, sources) for file in find(Files(list(given)))]
-    check_answer(out, "passages", Passages.files, inputs)
+    check_output(out, "passages", Passages.files, inputs)
     show.announce_compilation()
     with show.progress(as_json) as observer:
         result = find_passages(Files(list(suspects)), Files(list(sources)), progress=observer, **options)

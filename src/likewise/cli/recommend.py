@@ -115,11 +115,11 @@ def recommend(inputs: tuple[str, ...], out: Path, users: tuple[str, ...], as_jso
     from likewise.apps.recommend import Recommendations
     from likewise.apps.recommend import recommend as run
     from likewise.cli.exact import unescaped
+    from likewise.io.publish import check_output
     from likewise.io.read import Files
     from likewise.io.read.find import find
-    from likewise.io.write import check_answer
 
-    check_answer(out, "recommend", Recommendations.files, [file.path for file in find(Files(list(inputs)))])
+    check_output(out, "recommend", Recommendations.files, [file.path for file in find(Files(list(inputs)))])
     options["separator"] = unescaped(options["separator"])
     show.announce_compilation()
     with show.progress(as_json) as observer:

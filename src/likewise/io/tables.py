@@ -1,4 +1,4 @@
-"""Whole tables, from files or from objects in memory, as Arrow tables with all their rows in order."""
+"""Whole tables from files or objects: Arrow tables with all rows in order."""
 
 from __future__ import annotations
 
@@ -11,55 +11,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from likewise.errors import ColumnError, FormatError, ParameterError
-from likewise.io.read.find import Found, files_of, find
+from likewise.errors import ColumnError, FormatError
+from likewise.io.objects import kind_of, table_of
+from likewise.io.read.find import InputFile, files_of, find
 from likewise.io.read.open import BOM, read_all
 
 BLOCK = 1 << 24
+"""Bytes that one thread parses at a time; a longer row is an error of Arrow."""
 
 
 def read_tables(source: Any, owner: str, parameter: str, what: str) -> list[tuple[pa.Table, str]]:
-    """Return the tables in files or in an object, each with its name; `what` is read from them, for messages."""
+    """Return the tables in files or in an object, each with its name; `what` names the rows in messages."""
     files = files_of(source)
     if files is not None:
         return [(_of_table_file(file, what), file.name) for file in find(files)]
-    table, name = of_object(source), type(source).__name__
-    if table is None:
-        rule = "a path, a table of pyarrow, pandas or polars, a dict of columns, or a list of dicts"
-        raise ParameterError.of(owner, parameter, rule, name)
-    return [(table, name)]
+    return [(table_of(source, owner, parameter, or_else="a path, a list of paths"), kind_of(source))]
 
 
 def check_once(where: str, names: Sequence[str], wanted: Sequence[str] | None = None) -> None:
-    """Raise if two columns have the same name, one of those that are wanted or any."""
+    """Raise if two columns have the same name: any, or one of those in `wanted`."""
     twice = next((name for name in wanted or names if names.count(name) > 1), None)
     if twice is not None:
         raise ColumnError(f"{where}: two columns are called '{twice}'; rename one of them")
 
 
-def of_object(source: Any) -> pa.Table | None:
-    """Return a table of pyarrow, pandas or polars, a dict of columns or a list of dicts; None for anything else."""
-    if isinstance(source, pa.Table):
-        return source
-    if isinstance(source, pa.RecordBatch):
-        return pa.Table.from_batches([source])
-    try:
-        if type(source).__module__.partition(".")[0] == "pandas":
-            return pa.Table.from_pandas(source, preserve_index=False)
-        if isinstance(source, list) and source and all(isinstance(row, dict) for row in source):
-            return pa.Table.from_pylist(source)
-        if isinstance(source, dict):
-            return pa.table(source)
-        if hasattr(source, "to_arrow"):
-            return source.to_arrow()
-        if hasattr(source, "__arrow_c_stream__"):
-            return pa.table(source)
-    except (pa.ArrowException, ValueError, TypeError, AttributeError) as error:
-        raise FormatError(f"{type(source).__name__}: cannot be put in an Arrow table: {error}") from error
-    return None
-
-
-def of_file(file: Found) -> pa.Table:
+def of_file(file: InputFile) -> pa.Table:
     """Return the table in a Parquet, Arrow or JSON lines file, or in a CSV or TSV file whose first line names columns.
 
     Every column of a CSV or TSV file is text. A row with too few or too many fields is an error that names the row.
@@ -81,7 +57,7 @@ def of_file(file: Found) -> pa.Table:
         raise FormatError(f"{file.name}: the file cannot be read: {error}") from error
 
 
-def _of_table_file(file: Found, what: str) -> pa.Table:
+def _of_table_file(file: InputFile, what: str) -> pa.Table:
     if not file.is_table:
         raise FormatError(f"{file.name}: {what} are read from CSV, TSV, Parquet, JSON lines or Arrow files")
     table = of_file(file)
@@ -101,7 +77,7 @@ def _of_ipc(data: Any) -> pa.Table:
 
 
 def first_fields(data: bytes, name: str, delimiter: str, quoted: bool = True) -> list[str]:
-    """Return the fields of the first line, without blanks around them."""
+    """Return the fields of the first line, without surrounding blanks."""
     import csv
 
     text = io.StringIO(data[: 1 << 20].decode(errors="replace"))
@@ -123,20 +99,20 @@ def of_delimited(
     if not names:
         raise FormatError(f"{name}: the file is empty; its first line must name the columns")
     table, ragged = _parsed(data, delimiter, names, 0 if columns else 1, quoted, threads=True)
-    if ragged and ragged[0].number is None:  # several threads do not know where they are
+    if ragged and ragged[0].number is None:  # threads do not know the row number
         table, ragged = _parsed(data, delimiter, names, 0 if columns else 1, quoted, threads=False)
     if ragged:
         row = ragged[0]
         text = row.text if len(row.text) < 80 else row.text[:77] + "..."
         raise FormatError(
             f"{name}: row {row.number - (1 if columns else 2)} has {row.actual_columns} fields instead of"
-            f" {row.expected_columns}: {text!r}; quote fields that hold the separator"
+            f" {row.expected_columns}: {text!r}; quote fields that contain the separator"
         )
     return table
 
 
 def _check_utf8(data: bytes, name: str, headed: bool) -> None:
-    """Raise an error that tells where a file stops being UTF-8."""
+    """Raise an error that says where a file is not UTF-8."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise FormatError(f"{name}: the file is in UTF-16; save it as UTF-8")
     try:
@@ -176,7 +152,7 @@ def _parsed(
 
 
 def as_floats(values: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
-    """Return a column as float64; what is missing or no number is NaN.
+    """Return a column as float64; missing values and those that are not numbers become NaN.
 
     >>> as_floats(pa.array(["1", " 2.5", "", "many", None])).tolist()
     [1.0, 2.5, nan, nan, nan]

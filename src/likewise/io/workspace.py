@@ -1,20 +1,19 @@
-"""A run folder as a sequence of committed steps (X2): kill it at any moment, run it again, and it goes on.
+"""The workspace of a run: committed steps, so that a run that was killed at any moment continues where it was.
 
-A step's files are written to a hidden folder, brought to the disk, and take their place by one rename; then the list of
-steps (`steps.json`, with the size and checksum of every file) is replaced the same way. What is not in that list is a
+A step's files are written to a draft folder, synced to disk, and put in place by one rename; then the list of steps
+(`steps.json`, with the size and checksum of every file) is replaced atomically. Whatever is not in that list is a
 leftover and is removed at the next start.
 """
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
 import tempfile
 import weakref
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -23,8 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import IncompatibleError, OutputError
+from likewise.io.changes import changed_files
+from likewise.io.disk import atomic, disk_errors, sync
 
 FORMAT = 1
+"""Version of the workspace; a run with another one cannot be continued."""
 WORK = ".likewise"
 STEPS = "steps.json"
 BLOCK = 1 << 22
@@ -33,9 +35,9 @@ Array = NDArray[Any]
 
 
 class Workspace:
-    """The committed steps of one run, in a folder `.likewise` in its output folder; large files may lie elsewhere.
+    """The committed steps of one run, in a folder `.likewise` in its output folder; large files may be elsewhere.
 
-    A workspace without a folder is temporary: it has no committed steps, makes its folder when a file is needed,
+    A workspace without a folder is temporary: it has no committed steps, creates its folder when a file is needed,
     and removes it at the end.
     """
 
@@ -55,17 +57,17 @@ class Workspace:
     def open(
         cls, directory: Path, identity: dict[str, Any], spill: Path | None = None, fresh: bool = False
     ) -> Workspace:
-        """Take up the unfinished run in this folder, or begin one.
+        """Continue the unfinished run in this folder, or begin one.
 
-        Raises IncompatibleError, which says what differs, if the folder holds an unfinished run of other inputs or
-        parameters; `fresh` throws that away.
+        Raises IncompatibleError, which says what differs, if the folder has an unfinished run with other inputs or
+        parameters; `fresh` discards that run.
         """
         folder = Path(directory) / WORK
         identity = json.loads(json.dumps(identity, default=str))
         space = cls(folder, spill.absolute() / f"likewise-{_tag(folder)}" if spill else None)
         space._new = not Path(directory).exists()
         try:
-            with told(folder):
+            with disk_errors(folder):
                 folder.mkdir(parents=True, exist_ok=True)
                 space._take_lock()
                 space._take_up(identity, fresh)
@@ -78,7 +80,7 @@ class Workspace:
         return space
 
     def _take_up(self, identity: dict[str, Any], fresh: bool) -> None:
-        """Take over the steps of an unfinished run in the folder, unless it was another run or is to start over."""
+        """Adopt the steps of an unfinished run in the folder, unless it was a different run or `fresh` is set."""
         assert self.folder is not None
         known = _read_json(self.folder / STEPS) or {"format": FORMAT, "steps": {}}
         self._identity = identity
@@ -90,13 +92,13 @@ class Workspace:
         place = self.folder.parent
         if known.get("format") != FORMAT:
             raise IncompatibleError(
-                f"{place}: the unfinished run there was made by another version of likewise; start over with --fresh"
+                f"{place}: the unfinished run there was started by another version of likewise; start over with --fresh"
             )
         difference = _difference(known["identity"], identity)
         if difference:
             raise IncompatibleError(
-                f"{place} holds an unfinished run that differs: {difference};"
-                " run it as before to go on, start over with --fresh, or choose another folder"
+                f"{place} has an unfinished run that differs: {difference};"
+                " run it as before to continue, start over with --fresh, or choose another folder"
             )
         if self._spill is None:
             self._spill = old
@@ -112,7 +114,7 @@ class Workspace:
 
     @classmethod
     def temporary(cls, spill: Path | None = None) -> Workspace:
-        """Return a workspace that commits nothing and leaves nothing."""
+        """Return a workspace that commits nothing and leaves nothing behind."""
         return cls(None, spill)
 
     @property
@@ -126,7 +128,7 @@ class Workspace:
         if self.folder is not None:
             return self._spill or self.folder
         if self._temporary is None:
-            with told(self._spill or Path(tempfile.gettempdir())):
+            with disk_errors(self._spill or Path(tempfile.gettempdir())):
                 if self._spill is not None:
                     self._spill.mkdir(parents=True, exist_ok=True)
                 self._temporary = Path(tempfile.mkdtemp(prefix="likewise-", dir=self._spill))
@@ -134,7 +136,7 @@ class Workspace:
         return self._temporary
 
     def check_room(self, need: int, what: str, place: Path | None = None) -> None:
-        """Raise if the disk (that of large files, or of `place`) cannot hold so many bytes more."""
+        """Raise if the disk (that of large files, or of `place`) has less than `need` bytes free."""
         place = place or self._spill or self.folder or Path(tempfile.gettempdir())
         there = next(folder for folder in (place, *place.absolute().parents) if folder.exists())
         free = shutil.disk_usage(there).free
@@ -145,28 +147,28 @@ class Workspace:
             )
 
     def has(self, step: str) -> bool:
-        """Tell whether a step is committed."""
+        """Return True if a step is committed."""
         return step in self._steps
 
     def notes(self, step: str) -> dict[str, Any]:
-        """Return what was said when the step was committed."""
+        """Return the notes that were committed with a step."""
         notes: dict[str, Any] = self._steps[step]["notes"]
         return notes
 
     def array(self, step: str, name: str, mapped: bool = False) -> Array:
-        """Return an array of a committed step; mapped: left on disk, to be read by parts."""
+        """Return an array of a committed step; `mapped` leaves it on disk, to be read in parts."""
         array: Array = np.load(self.path(step, name + ".npy"), mmap_mode="r" if mapped else None)
         return array
 
     def path(self, step: str, name: str) -> Path:
-        """Return where a file of a committed step lies."""
+        """Return the path of a file of a committed step."""
         return self.large / step / name
 
     @contextmanager
     def making(self, step: str) -> Iterator[Draft]:
-        """Make the files of a step in a draft; call its commit() last. Without it nothing remains of the draft."""
+        """Yield a draft in which the files of a step are made; call its commit() last, or nothing remains of it."""
         place = self.large / f"{step}.draft"
-        with told(place):
+        with disk_errors(place):
             place.parent.mkdir(parents=True, exist_ok=True)
             if place.exists():
                 shutil.rmtree(place)
@@ -209,7 +211,7 @@ class Workspace:
             shutil.rmtree(self.large / step, ignore_errors=True)
 
     def finish(self) -> None:
-        """Remove the workspace: the run is over and its answer in place."""
+        """Remove the workspace: the run is over and its result in place."""
         if self.folder is not None:
             if self._spill is not None:
                 shutil.rmtree(self._spill, ignore_errors=True)
@@ -221,7 +223,7 @@ class Workspace:
         self.close()
 
     def discard(self) -> None:
-        """Remove a workspace in which nothing was done, and its output folder if that was made for it."""
+        """Remove a workspace without steps, and its output folder if that was created for it."""
         if self.folder is not None and not self._steps:
             place = self.folder.parent
             self.finish()
@@ -230,16 +232,16 @@ class Workspace:
                     place.rmdir()
 
     def close(self) -> None:
-        """Let another run take the folder."""
+        """Release the lock on the folder."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
     def _take_lock(self) -> None:
-        """Keep a second run out of the folder; the system lets go of the lock however this process ends."""
+        """Keep a second run out of the folder; the system releases the lock however this process ends."""
         try:
             import fcntl
-        except ImportError:  # not there on Windows
+        except ImportError:  # Windows
             return
         assert self.folder is not None
         place = self.folder / "lock"
@@ -251,15 +253,16 @@ class Workspace:
             except OSError as error:
                 self.close()
                 raise OutputError(
-                    f"{self.folder.parent}: another run is at work in this folder; wait for it, or choose another"
+                    f"{self.folder.parent}: another run is at work in this folder;"
+                    " wait for it, or choose another folder"
                 ) from error
-            with suppress(FileNotFoundError):  # a run that ended just now may have taken the folder away
+            with suppress(FileNotFoundError):  # a run that has just ended may have removed the folder
                 if place.stat().st_ino == os.fstat(self._lock.fileno()).st_ino:
                     return
             self.close()
 
     def _drop_damaged(self) -> None:
-        """Forget the steps from the first on whose files are not what they were when it was committed."""
+        """Drop the steps from the first one on whose files differ from what was committed."""
         names = list(self._steps)
         for place, step in enumerate(names):
             for name, facts in self._steps[step]["files"].items():
@@ -272,7 +275,7 @@ class Workspace:
                     return
 
     def _clean(self) -> None:
-        """Remove what no committed step owns."""
+        """Remove everything that no committed step owns."""
         assert self.folder is not None
         for place in {self.folder, self.large}:
             if not place.is_dir():
@@ -290,11 +293,13 @@ class Workspace:
             "spill": str(self._spill.absolute()) if self._spill else None,
             "steps": self._steps,
         }
-        write_whole(self.folder / STEPS, json.dumps(content).encode())
+        with atomic(self.folder / STEPS) as out:
+            out.write(json.dumps(content).encode())
+        sync(self.folder)
 
 
 class Draft:
-    """A step in the making: arrays and files that become its own when it is committed."""
+    """A step that is not committed yet: its arrays and files."""
 
     def __init__(self, space: Workspace, step: str, place: Path) -> None:
         self.step = step
@@ -319,7 +324,7 @@ class Draft:
         return out
 
     def commit(self, notes: dict[str, Any] | None = None) -> None:
-        """Make the step last."""
+        """Commit the step."""
         self.close()
         self._space._commit(self, notes or {})
 
@@ -330,38 +335,8 @@ class Draft:
         self._open.clear()
 
 
-@contextmanager
-def told(place: Path) -> Iterator[None]:
-    """Turn what the system says about the disk into an error of our own."""
-    try:
-        yield
-    except OSError as error:
-        raise disk_error(place, error) from error
-
-
-def disk_error(place: Path, error: OSError) -> OutputError:
-    """Say in words why something cannot be written, and what to do."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return OutputError(
-            f"{place}: the disk is full; the steps that are done are kept: make room, or name another disk with"
-            " --spill, and run the same command again"
-        )
-    return OutputError(f"{place}: cannot be written: {error.strerror or error}")
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file, all or nothing."""
-    hidden = path.with_name(f".{path.name}.part")
-    with open(hidden, "wb") as out:
-        out.write(content)
-        out.flush()
-        os.fsync(out.fileno())
-    os.replace(hidden, path)
-    sync(path.parent)
-
-
 def write_array(out: IO[bytes], array: Array) -> None:
-    """Write the numbers of an array. (ndarray.tofile does not tell why it failed, and sometimes not that it did.)"""
+    """Write the numbers of an array. (ndarray.tofile does not report why it failed, and sometimes not that it did.)"""
     data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
     for start in range(0, len(data), BLOCK):
         out.write(data[start : start + BLOCK])
@@ -378,18 +353,6 @@ def checksum(path: Path) -> int:
 
 def _facts(path: Path, known: int | None = None) -> list[int]:
     return [path.stat().st_size, checksum(path) if known is None else known]
-
-
-def sync(path: Path) -> None:
-    """Bring a file or a folder to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:  # folders cannot be synced everywhere
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
-            raise
-    finally:
-        os.close(handle)
 
 
 def _remove(path: Path) -> None:
@@ -412,7 +375,7 @@ def _tag(folder: Path) -> str:
 
 
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Say in what two runs differ; nothing if in nothing."""
+    """Return the differences of two runs in words, "" if there are none."""
     parts = []
     for name in {**old["parameters"], **new["parameters"]}:
         before, now = old["parameters"].get(name), new["parameters"].get(name)
@@ -420,23 +383,8 @@ def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
             parts.append(f"{name} was {before!r} and is now {now!r}")
     parts.extend(changed_files(old["inputs"], new["inputs"]))
     if not parts and old != new:
-        parts.append("it was made by another version of likewise")
+        parts.append("it was started by another version of likewise")
     return "; ".join(parts[:3]) + (f"; and {len(parts) - 3} more" if len(parts) > 3 else "")
-
-
-FACTS = ("size", "time of change", "content")
-
-
-def changed_files(old: dict[str, list[Any]], new: dict[str, list[Any]]) -> Iterable[str]:
-    """Say which input files came, went or changed."""
-    for name in {**old, **new}:
-        if name not in new:
-            yield f"the input {name} is no longer given"
-        elif name not in old:
-            yield f"the input {name} is new"
-        elif old[name] != new[name]:
-            which = next((what for what, a, b in zip(FACTS, old[name], new[name], strict=False) if a != b), "content")
-            yield f"the input {name} has changed since (its {which} is another)"
 
 
 def _size(amount: float) -> str:

@@ -17,9 +17,10 @@ from likewise.base.memory import Budget
 from likewise.base.runlog import Progress, RunLog
 from likewise.errors import IncompatibleError, InputError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
+from likewise.io.changes import changed_files
+from likewise.io.publish import MANIFEST
 from likewise.io.read import Source, open_source
-from likewise.io.workspace import Workspace, changed_files, checksum
-from likewise.io.write import MANIFEST, check_directory
+from likewise.io.workspace import Workspace, checksum
 from likewise.jobs.against import Against, Joined
 from likewise.jobs.result import Dedup
 from likewise.jobs.settings import Settings, read_options
@@ -177,7 +178,7 @@ def dedup(
         if out is not None:
             if inputs and isinstance(opened, Source):
                 _check_unchanged(inputs, opened)
-            result.write(Path(out))
+            result.write(Path(out), space)
             space.finish()
     return result
 
@@ -248,7 +249,7 @@ def _workspace(
     if out is None:
         space = Workspace.temporary(place)
     else:
-        check_directory(out, source.files if isinstance(source, Source) else [])
+        Dedup.check_folder(out, source.files if isinstance(source, Source) else [])
         identity = {"parameters": parameters, "inputs": inputs or {}}
         space = Workspace.open(Path(out), identity, place, fresh or inputs is None)
     try:

@@ -53,7 +53,9 @@ def exact_files(
     count = checks.threads("exact", threads)
     budget = free_memory() // 2 if memory is None else parse_size("exact", "memory", memory)
     sets = isinstance(shingler, Tokens)
-    options = ReadOptions(text=text, id=id, on_error=on_error, encoding_errors=encoding_errors, lines=True, sets=sets)
+    options = ReadOptions(
+        text=text, id=id, on_error=on_error, encoding_errors=encoding_errors, lines=True, sets=sets, owner="exact"
+    )
     log = RunLog()
     space = Workspace.temporary()
     parts = [collect(source, options, shingle, log, count, space)]

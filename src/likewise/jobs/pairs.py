@@ -93,7 +93,7 @@ def pairs(
         "pairs", shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method
     )
     budget = Budget.of("pairs", memory)
-    options = read_options(shingle, text, id, None, on_error, encoding_errors, lines, html, batch_rows, budget)
+    options = read_options(shingle, text, id, None, on_error, encoding_errors, lines, html, batch_rows, budget, OWNER)
     count = checks.threads("pairs", threads)
     search = chosen.search(count, budget)
     log = RunLog.of(progress)

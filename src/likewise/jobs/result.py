@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 import os
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints, strings, to_arrow
 from likewise.base.runlog import RunLog, run_json
-from likewise.io.workspace import WORK, Workspace, told
-from likewise.io.write import ROWS, check_directory, publish, write_answer, write_batches, write_json, write_table
+from likewise.io.publish import Output, check_output, publish
+from likewise.io.workspace import Workspace
+from likewise.io.write import ROWS, write_batches, write_table
 from likewise.jobs.against import Against
 from likewise.jobs.state import FOLDER, save_state, update_state
 from likewise.search.cluster import Removal, components
@@ -43,7 +44,7 @@ class Result:
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the tables as Parquet and run.json to a folder, all or nothing, and return the folder."""
         folder = Path(directory)
-        write_answer(folder, {file: getattr(self, name) for file, name in self.files.items()}, self.stats)
+        publish(folder, {file: getattr(self, name) for file, name in self.files.items()}, self.stats)
         return folder
 
     def _summary(self) -> str:
@@ -162,6 +163,10 @@ class Dedup(Result):
         "pairs.parquet": "pairs",
         "clusters.parquet": "clusters",
     }
+    outputs: ClassVar[tuple[str, ...]] = (*files, "aside.parquet", "kept", FOLDER, "report.html")
+    """Everything a run can leave in its folder, besides run.json."""
+    commands: ClassVar[tuple[str, ...]] = ("dedup", "rethreshold")
+    """The commands whose results replace each other."""
 
     def __init__(
         self,
@@ -293,50 +298,56 @@ class Dedup(Result):
         counts = self._log.counts
         return f"{counts['items']:,} items, {counts['kept']:,} kept, {counts['removed']:,} removed"
 
+    @classmethod
+    def check_folder(cls, folder: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
+        """Raise now if the result could not be saved in this folder later."""
+        check_output(folder, "dedup", cls.outputs, inputs, cls.commands)
+
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write kept/, removed.parquet, pairs.parquet, clusters.parquet and run.json; return the folder.
 
-        What an earlier run left there is replaced when everything is written, and not before.
+        The result of an earlier run is replaced when everything is written, and not before.
         """
         folder = Path(directory)
-        check_directory(folder, self._collection.source.files if self._collection.source else [])
-        space = Workspace.open(folder, {"parameters": {}, "inputs": {}}, fresh=True)
-        try:
-            self.write(folder)
-        except BaseException:
-            space.close()
-            raise
-        space.finish()
+        self.check_folder(folder, self._collection.source.files if self._collection.source else [])
+        self.write(folder)
         return folder
 
-    def write(self, folder: Path) -> None:
-        """Write the answer beside the workspace of its folder, and put it in place."""
-        staged = folder / WORK / "answer"
+    def write(self, folder: Path, space: Workspace | None = None) -> None:
+        """Write the result to a folder; `space` is the open workspace of the run there, if it has one."""
         source = self._collection.source
-        with told(staged), self._log.stage("write", self._collection.rows - len(self._removal.rows)) as tick:
-            shutil.rmtree(staged, ignore_errors=True)
-            (staged / "kept").mkdir(parents=True)
-            for name in ("removed", "pairs", "clusters"):
-                self._rows(name).write(staged / f"{name}.parquet")
-            if self.aside:
-                write_table(pa.Table.from_pylist([vars(entry) for entry in self.aside]), staged / "aside.parquet")
-            if source:
-                written = source.write_kept(self.keep_mask, staged / "kept", self._parameters["threads"], tick)
-                if self._about is not None:
-                    self._save_state(staged, [str(path.relative_to(staged / "kept")) for path in written])
-            else:
-                rows = pa.table({"id": to_arrow(np.flatnonzero(self.keep_mask))})
-                write_table(rows, staged / "kept" / "part-0.parquet")
-        self.stats = self._run_json()
-        write_json(self.stats, staged / "run.json")
-        publish(staged, folder)
+        kept_files: list[str] = []
+        with ExitStack() as stage:
+            tick = stage.enter_context(self._log.stage("write", self._collection.rows - len(self._removal.rows)))
 
-    def _save_state(self, staged: Path, kept_files: list[str]) -> None:
+            def write_kept(path: Path) -> None:
+                path.mkdir()
+                if source:
+                    written = source.write_kept(self.keep_mask, path, self._parameters["threads"], tick)
+                    kept_files.extend(str(one.relative_to(path)) for one in written)
+                else:
+                    write_table(pa.table({"id": to_arrow(np.flatnonzero(self.keep_mask))}), path / "part-0.parquet")
+
+            def final() -> dict[str, Any]:
+                stage.close()
+                self.stats = self._run_json()
+                return self.stats
+
+            outputs: dict[str, Output] = dict.fromkeys(self.outputs)
+            outputs |= {f"{name}.parquet": self._rows(name).write for name in ("removed", "pairs", "clusters")}
+            if self.aside:
+                outputs["aside.parquet"] = pa.Table.from_pylist([vars(entry) for entry in self.aside])
+            outputs["kept"] = write_kept
+            if source and self._about is not None:
+                outputs[FOLDER] = lambda path: self._save_state(path, kept_files)
+            publish(folder, outputs, self.stats, final=final, replaces=self.commands, space=space)
+
+    def _save_state(self, path: Path, kept_files: list[str]) -> None:
         about = {**(self._about or {}), "kept_files": kept_files}
         if "state" in about:  # of an earlier run, whose pairs it has
-            update_state(Path(about.pop("state")), staged / FOLDER, self._matches, self.keep_mask, kept_files)
+            update_state(Path(about.pop("state")), path, self._matches, self.keep_mask, kept_files)
         else:
-            save_state(staged / FOLDER, self._matches, self.keep_mask, self._offset, about)
+            save_state(path, self._matches, self.keep_mask, self._offset, about)
 
 
 def pair_table(names_a: Any, names_b: Any, similarity: NDArray[np.float64]) -> Any:

@@ -14,9 +14,9 @@ from likewise.base.arrays import Ints
 from likewise.base.memory import Budget
 from likewise.base.runlog import Progress, RunLog
 from likewise.errors import IncompatibleError, InputError, ParameterError
+from likewise.io.changes import changed_files
 from likewise.io.read import Files, ReadOptions, Source, open_source
-from likewise.io.workspace import Workspace, changed_files
-from likewise.io.write import check_directory
+from likewise.io.workspace import Workspace
 from likewise.jobs.result import Dedup
 from likewise.jobs.state import FOLDER, State
 from likewise.search.cluster import Keep, removals
@@ -77,7 +77,7 @@ def rethreshold(
         ids = pq.read_table(state.directory / "clusters.parquet", columns=["id"]).column("id").combine_chunks()
         ids = ids if isinstance(ids, pa.Array) else pa.concat_arrays(ids.chunks)
         collection = Collection(len(ids), None, ids, None, source, None)
-    check_directory(folder, source.files)
+    Dedup.check_folder(folder, source.files)
     with log.stage("cluster"):
         groups, copies = state.groups, state.array("copies").astype(np.int64)
         similarity = state.array("similarity")
@@ -92,12 +92,7 @@ def rethreshold(
     changed = {**parameters, "threshold": wanted, "keep": str(policy), "first_threshold": lowest}
     about = {"state": str(state.directory / FOLDER)}
     result = Dedup(collection, matches, removal, log, changed, about=about, command="rethreshold")
-    space = Workspace.open(folder, {"parameters": {}, "inputs": {}}, fresh=True)
-    try:
-        result.write(folder)
-        space.finish()
-    finally:
-        space.close()
+    result.save(folder)
     return result
 
 

@@ -98,10 +98,11 @@ def read_options(
     html: bool,
     batch_rows: int | None,
     budget: Budget,
+    owner: str = "dedup",
 ) -> ReadOptions:
     """Return how the input is read."""
     sets = isinstance(parse_shingler(shingle), Tokens)
-    more = {"batch_bytes": budget.batch, **({} if batch_rows is None else {"batch_rows": batch_rows})}
+    more: dict[str, Any] = {"batch_bytes": budget.batch, **({} if batch_rows is None else {"batch_rows": batch_rows})}
     return ReadOptions(
         text=text,
         id=id,
@@ -111,5 +112,6 @@ def read_options(
         lines=lines or sets,
         sets=sets,
         html=html,
+        owner=owner,
         **more,
     )

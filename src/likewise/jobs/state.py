@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Hashes, Ints
 from likewise.base.copies import Groups
 from likewise.errors import IncompatibleError, MissingInput
-from likewise.io.write import MANIFEST, write_json
+from likewise.io.publish import MANIFEST
+from likewise.io.write import write_json
 from likewise.search.band_keys import Keys, StoredKeys
 from likewise.search.matches import VerifiedPairs
 

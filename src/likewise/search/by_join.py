@@ -15,7 +15,8 @@ from likewise.base.arrays import Hashes, Ints, Sets
 from likewise.base.copies import Groups, labels
 from likewise.base.runlog import RunLog
 from likewise.errors import InputError
-from likewise.io.workspace import Workspace, told
+from likewise.io.disk import disk_errors
+from likewise.io.workspace import Workspace
 from likewise.search.band_keys import HeldKeys
 from likewise.search.exact.bounds import Bounds
 from likewise.search.exact.join import Join
@@ -230,7 +231,7 @@ class _StreamedInput(_JoinInput):
         def folder() -> Path:
             return space.large / "scratch"
 
-        with told(space.folder or Path()):
+        with disk_errors(space.folder or Path()):
             return compare(
                 self.items,
                 self.first,

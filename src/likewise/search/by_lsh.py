@@ -15,7 +15,8 @@ from likewise.base.arrays import Hashes, Ints
 from likewise.base.copies import Groups, labels
 from likewise.base.runlog import RunLog, Tick
 from likewise.families.banding import Banding
-from likewise.io.workspace import Draft, Workspace, told
+from likewise.io.disk import disk_errors
+from likewise.io.workspace import Draft, Workspace
 from likewise.search.band_keys import HeldKeys, Keys, StoredKeys
 from likewise.search.candidates import CandidatePairs, Wanted, candidates, few_candidates, merged
 from likewise.search.common_shingles import value_table
@@ -225,7 +226,7 @@ def _portion(
     def folder() -> Path:
         return space.large / "scratch"
 
-    with told(space.folder or Path()):
+    with disk_errors(space.folder or Path()):
         a, b, similarity = compare(
             items, rows, left, right, settings.threshold, settings.threads, settings.budget.sets, folder, tick
         )

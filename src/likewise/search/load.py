@@ -10,14 +10,13 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from likewise.base.arrays import Ints, Sets, TextChunk, Texts, to_arrow
 from likewise.base.copies import chunk_samples
 from likewise.base.parallel import in_order
 from likewise.base.runlog import RunLog
-from likewise.base.tokens import hash_column
-from likewise.errors import InputError, ParameterError
+from likewise.errors import ParameterError
+from likewise.io.ids import names, unique_ids
 from likewise.io.read import Aside, ReadOptions, Source, open_source
 from likewise.io.spill import TextBuilder, stored_chunks
 from likewise.io.workspace import Draft, Workspace
@@ -27,8 +26,6 @@ from likewise.shingle.stopwords import UNKNOWN
 
 BYTES_A_WORD = 6
 """Bytes of a typical word with its blank, to tell how many words a document has."""
-SMALL = 100_000
-"""Up to this many ids they are compared themselves, not by their hashes."""
 
 
 @dataclass
@@ -58,8 +55,7 @@ class Collection:
 
     def name(self, rows: Ints) -> Any:
         """Return the ids of these rows as an Arrow array."""
-        numbers = to_arrow(rows)
-        return numbers if self.ids is None else self.ids.take(numbers)
+        return names(self.ids, rows)
 
 
 def collect(
@@ -172,10 +168,7 @@ def _finished(
             "--shingle chars suits short texts better"
         )
     if ids is not None:
-        ids = _one_array(ids)
-        if pa.types.is_dictionary(ids.type):
-            ids = ids.cast(ids.type.value_type)
-        check_unique(ids, options.id)
+        ids = unique_ids(_one_array(ids), options.id, opened.locate)
     elif (positions := opened.positions()) is not None:
         ids = to_arrow(positions)
     items = TextItems(texts, shingler, lengths)
@@ -212,39 +205,6 @@ def _one_array(chunked: Any) -> Any:
         chunked = chunked.cast(pa.large_string())
     array = chunked.combine_chunks()
     return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
-
-
-def check_unique(ids: Any, column: str | None) -> None:
-    """Raise if two rows have the same id."""
-    if _is_unique(ids):
-        return
-    where = f"of column '{column or 'path'}'"
-    if pa.types.is_floating(ids.type) and pc.any(pc.is_nan(ids)).as_py():
-        row = int(np.argmax(np.asarray(pc.is_nan(ids))))
-        raise InputError(f"the id {where} in row {row} (counted from 0) is not a number (NaN); choose another column")
-    counts = pc.value_counts(ids)
-    twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))[0]
-    rows = np.flatnonzero(np.asarray(pc.equal(ids, twice)))
-    raise InputError(
-        f"id {twice.as_py()!r} {where} is in rows {rows[0]} and {rows[1]} (counted from 0); "
-        "ids must be unique: choose another column, or leave the id out to use row numbers"
-    )
-
-
-def _is_unique(ids: Any) -> bool:
-    """Return whether all ids differ: by their hashes, in little memory, and exactly where hashes agree."""
-    kind = ids.type
-    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        return bool(pc.count_distinct(ids).as_py() == len(ids))
-    if kind == pa.uint64() or len(ids) < SMALL:
-        return bool(pc.count_distinct(ids).as_py() == len(ids))
-    hashes = hash_column(ids)
-    order = np.argsort(hashes)
-    same = hashes[order[1:]] == hashes[order[:-1]]
-    if not same.any():
-        return True
-    suspects = ids.take(to_arrow(np.unique(np.concatenate([order[1:][same], order[:-1][same]]))))
-    return bool(pc.count_distinct(suspects).as_py() == len(suspects))
 
 
 def joined(a: Items, b: Items) -> Items:

@@ -178,7 +178,7 @@ def test_a_column_of_html(parser, typed, folder):
         (["pages", "--shingle", "stopwords:xx", "--out", "out"], 2, "no stop words for 'xx'"),
         (["pages", "--shingle", "stopwords:empty.txt", "--out", "out"], 1, "empty.txt: there are no stop words"),
         (["pages", "--threshold", "1.4", "--out", "out"], 2, "threshold"),
-        (["pages", "--out", "dedup"], 1, "the answer of likewise dedup is there"),
+        (["pages", "--out", "dedup"], 1, "the result of likewise dedup"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(parser, typed, folder, words, code, message):

@@ -115,7 +115,7 @@ def test_other_errors(tmp_path: Path) -> None:
                        ("c.csv", "c.csv: row 0 is not UTF-8"), ("d.parquet", "cannot be read")):  # fmt: skip
         with pytest.raises(InputError, match=told):
             read_prints(tmp_path / name)
-    with pytest.raises(ParameterError, match="a path, a table"):
+    with pytest.raises(ParameterError, match="a path, a list of paths, a pyarrow"):
         read_prints(42)
     with pytest.raises(InputError, match=r"row 1: print 'p' is of finger 'b' here, and of finger 'a' before"):
         read_prints({**TWO, "finger": ["a", "b", "c"]}, finger="finger")

@@ -206,7 +206,7 @@ def test_another_commands_answer_is_not_replaced(run: Run, tmp_path: Path) -> No
     (tmp_path / "linked" / "run.json").write_text('{"likewise": "1", "command": "passages"}')
     done = run("link", "a.csv", "b.csv", "--out", "linked")
     assert done.returncode == 1
-    assert "the answer of likewise passages is there" in done.stderr
+    assert "the result of likewise passages" in done.stderr
 
 
 def test_help_has_examples(run: Run) -> None:

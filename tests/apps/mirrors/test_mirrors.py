@@ -301,5 +301,5 @@ def test_a_folder_of_another_command_is_left_alone(tmp_path):
     assert json.loads((tmp_path / "out/run.json").read_text())["command"] == "mirrors"
     assert not (tmp_path / "out/pages.parquet").exists()
     (tmp_path / "out/run.json").write_text('{"likewise": "0", "command": "dedup"}')
-    with pytest.raises(OutputError, match="answer of likewise dedup"):
+    with pytest.raises(OutputError, match="result of likewise dedup"):
         found.save(tmp_path / "out")

@@ -205,7 +205,7 @@ def test_saved_whole(tmp_path):
     with pytest.raises(likewise.OutputError, match="not made by likewise"):
         found.save(tmp_path / "mine")
     likewise.dedup([SOURCE], out=tmp_path / "clean")
-    with pytest.raises(likewise.OutputError, match="the answer of likewise dedup is there"):
+    with pytest.raises(likewise.OutputError, match="the result of likewise dedup"):
         found.save(tmp_path / "clean")
 
 

@@ -113,7 +113,7 @@ def test_inputs_and_other_answers_are_not_replaced(run, tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other/run.json").write_text('{"likewise": "0", "command": "passages"}')
     done = run("recommend", "ratings.csv", "--out", "other")
-    assert "the answer of likewise passages is there" in done.stderr
+    assert "the result of likewise passages" in done.stderr
 
 
 def test_help_has_examples(run):

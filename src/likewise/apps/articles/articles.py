@@ -90,7 +90,12 @@ def articles(
     checks.choice(OWNER, "encoding_errors", encoding_errors, ("strict", "replace"))
     checks.whole(OWNER, "batch_rows", batch_rows)
     reading: dict[str, Any] = {"text": text, "id": id, "score": policy.column, "on_error": on_error, "lines": lines}
-    reading |= {"encoding_errors": encoding_errors, "batch_rows": batch_rows, "batch_bytes": budget.batch}
+    reading |= {
+        "encoding_errors": encoding_errors,
+        "batch_rows": batch_rows,
+        "batch_bytes": budget.batch,
+        "owner": OWNER,
+    }
     source = open_source(pages, ReadOptions(**reading, html=bool(html)))
     if html is None and any(_is_page(path) for path in source.files):
         html = True

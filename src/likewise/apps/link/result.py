@@ -21,7 +21,7 @@ from likewise.apps.link.scoring import ScoredPairs
 from likewise.apps.link.validation import BINS, Validation, validate
 from likewise.base.arrays import Ints, to_arrow
 from likewise.errors import ParameterError
-from likewise.io.write import write_answer
+from likewise.io.publish import publish
 from likewise.jobs.result import Result
 
 NEAR = 20
@@ -107,7 +107,7 @@ class Links(Result):
         if self._validation is not None and can_plot():
             column = self.stats["parameters"]["validate"]
             contents[PLOT] = partial(self._validation.plot, measure=f"apart in {column}")
-        write_answer(folder, contents, self.stats)
+        publish(folder, contents, self.stats)
         return folder
 
     def _summary(self) -> str:

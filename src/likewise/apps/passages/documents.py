@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from likewise.base.arrays import TextChunk, to_arrow
 from likewise.errors import ColumnError
+from likewise.io.ids import unique_ids
 from likewise.io.read import ReadOptions, Source, open_source
 from likewise.io.read.find import files_of
 from likewise.io.read.find import find as find_files
-from likewise.search.load import check_unique
 
 
 @dataclass
@@ -45,12 +45,9 @@ class DocumentReader:
             ids = self.source.finish_ids(pa.chunked_array(self.ids))
             if pa.types.is_string(ids.type):
                 ids = ids.cast(pa.large_string())
-            if pa.types.is_dictionary(ids.type):
-                ids = ids.cast(ids.type.value_type)
             whole = ids.combine_chunks()
             whole = whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
-            check_unique(whole, self.options.id)
-            return whole
+            return unique_ids(whole, self.options.id, self.source.locate)
         positions = self.source.positions()
         return to_arrow(np.arange(self.rows) if positions is None else positions)
 

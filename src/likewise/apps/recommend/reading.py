@@ -15,11 +15,12 @@ from likewise.apps.recommend.ratings import OWNER, Ratings
 from likewise.base import checks
 from likewise.base.arrays import to_arrow
 from likewise.errors import ColumnError, FormatError, InputError, ParameterError
+from likewise.io.objects import table_of
 from likewise.io.read.base import Aside
 from likewise.io.read.columns import as_integers, decoded, is_list
-from likewise.io.read.find import Found, files_of, find
+from likewise.io.read.find import InputFile, files_of, find
 from likewise.io.read.open import BOM, read_all
-from likewise.io.tables import as_floats, check_once, of_delimited, of_file, of_object
+from likewise.io.tables import as_floats, check_once, of_delimited, of_file
 
 TABLES = ("parquet", "arrow", "jsonl")
 """Formats whose files name their columns."""
@@ -105,13 +106,13 @@ def _read_parts(source: Any, options: RatingsOptions) -> list[RatingRows]:
     return [_checked(part, options) for part in parts]
 
 
-def _of_file(file: Found, options: RatingsOptions) -> RatingRows:
+def _of_file(file: InputFile, options: RatingsOptions) -> RatingRows:
     part = _rows_of(file, options)
     part.input = {"file": file.name, "format": file.format, "compression": file.compression, "bytes": file.bytes}
     return part
 
 
-def _rows_of(file: Found, options: RatingsOptions) -> RatingRows:
+def _rows_of(file: InputFile, options: RatingsOptions) -> RatingRows:
     if file.format in TABLES:
         if file.bytes == 0:
             raise FormatError(f"{file.name}: the file is empty; make or fetch it again")
@@ -228,11 +229,8 @@ def _rows_of_object(source: Any, options: RatingsOptions) -> RatingRows:
             )
         columns = [_array([row[place] for row in source], name) for place in range(width)]
         return RatingRows(name, columns[0], columns[1], columns[2] if width > 2 else None, "rows of customer, item")
-    table = of_object(source)
-    if table is None:
-        rule = "a path, a table, rows of customer and item, or a mapping from customers to items"
-        raise ParameterError.of(OWNER, "source", rule, source)
-    return _of_table(table, name, options)
+    more = "a path, rows of customer and item, a mapping from customers to items"
+    return _of_table(table_of(source, OWNER, "source", or_else=more), name, options)
 
 
 def _of_mapping(source: Mapping[Any, Any], name: str) -> RatingRows:

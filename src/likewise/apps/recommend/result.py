@@ -15,7 +15,7 @@ from likewise.apps.recommend.inverted_lists import SharedCounts
 from likewise.apps.recommend.ratings import SIDES
 from likewise.base.arrays import to_arrow
 from likewise.errors import InputError
-from likewise.io.write import write_answer
+from likewise.io.publish import publish
 from likewise.jobs.result import Result, Rows
 
 
@@ -74,7 +74,7 @@ class Recommendations(Result):
         """Write the tables as Parquet and run.json to a folder, all or nothing, and return the folder."""
         folder = Path(directory)
         pairs = {f"{side}.parquet": self._pairs[side].write if side in self._pairs else None for side in SIDES}
-        write_answer(folder, {**pairs, "recommendations.parquet": self.recommendations}, self.stats)
+        publish(folder, {**pairs, "recommendations.parquet": self.recommendations}, self.stats)
         return folder
 
     def _summary(self) -> str:

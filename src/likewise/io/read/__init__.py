@@ -1,25 +1,25 @@
-"""Documents in: from files of many formats and from objects in memory, as batches of Arrow text.
+"""Reading documents: from files of many formats and from objects in memory, as batches of Arrow text.
 
-`open_source` takes whatever the user has and returns a `Source`: its `batches` are read once, and later it
-gives or writes the rows that were kept, with all their columns, in their order and format.
+`open_source` accepts any input and returns a `Source`: its `batches` are read once, and later it returns or writes the
+rows that were kept, with all their columns, in their order and format.
 """
 
 from __future__ import annotations
 
 from likewise.io.read.base import Aside, ReadOptions, Source
 from likewise.io.read.delimited import Delimited
-from likewise.io.read.find import Files, Found, files_of, find, looks_like_files
+from likewise.io.read.find import Files, InputFile, files_of, find, looks_like_files
 from likewise.io.read.ipc import Ipc
 from likewise.io.read.jsonl import JsonLines
-from likewise.io.read.objects import from_object
+from likewise.io.read.memory import from_object
 from likewise.io.read.pages import check_parser
 from likewise.io.read.parquet import Parquet
 from likewise.io.read.plain import Lines, TextFiles
-from likewise.io.read.tables import Part, TableFiles
+from likewise.io.read.tables import TableFiles, TablePart
 
 __all__ = ["Aside", "Files", "ReadOptions", "Source", "open_source"]
 
-PARTS: dict[str, type[Part]] = {
+PARTS: dict[str, type[TablePart]] = {
     "parquet": Parquet,
     "arrow": Ipc,
     "jsonl": JsonLines,
@@ -33,8 +33,9 @@ def open_source(source: object, options: ReadOptions | None = None) -> Source:
     """Return the documents in `source`.
 
     A string or Path is a file, a folder or a glob, and so is each entry of `Files` or of a list of Path objects.
-    A list of strings names files if all of them do, and else holds documents. Other objects are tables or
-    columns: of pyarrow, pandas, polars, a Hugging Face dataset, or anything that speaks Arrow.
+    A list of strings is a list of files if every string names one, and of documents otherwise. Other objects are tables
+    or columns: of pyarrow, pandas or polars, a Hugging Face dataset, a dict of columns, a list of dicts, or any object
+    that exports Arrow data.
     """
     options = options or ReadOptions()
     if options.html:
@@ -48,12 +49,12 @@ def open_source(source: object, options: ReadOptions | None = None) -> Source:
     return TextFiles(found, options)
 
 
-def _part(file: Found, options: ReadOptions) -> Part:
+def _part(file: InputFile, options: ReadOptions) -> TablePart:
     return PARTS[file.format](file, options)
 
 
 def _files(source: object) -> Files | None:
-    """Return the files that the source stands for, or None if it is an object in memory."""
+    """Return the files that the source refers to, or None if it is an object in memory."""
     files = files_of(source)
     if files is None and isinstance(source, list | tuple) and source:
         strings = all(isinstance(entry, str) for entry in source)

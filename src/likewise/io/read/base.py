@@ -1,7 +1,7 @@
-"""What every source of documents is: options in, batches of text out, and the rows that were kept.
+"""The interface of all sources of documents: options in, batches of text out, and the rows that were kept.
 
 A *source* delivers record batches with the columns `text` and, when there are any, `id` and `score`.
-A *delivered* row is one the rest of likewise sees; a row that was set aside is not delivered and never kept.
+A *delivered* row is passed on to the rest of likewise; a row that was set aside is not delivered and never kept.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.errors import InputError, ParameterError
-from likewise.io.ids import identity
+from likewise.base import checks
+from likewise.errors import InputError
+from likewise.io.changes import identity
 
 MIB = 1 << 20
 
@@ -28,7 +29,10 @@ Tick = Callable[[int], None]
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read: which columns, what to do with broken rows, how large a batch may be."""
+    """How to read: which columns, what to do with broken rows, how large a batch may be.
+
+    `owner` is the function the user called, for error messages.
+    """
 
     text: str = "text"
     id: str | None = None
@@ -40,15 +44,15 @@ class ReadOptions:
     html: bool = False
     batch_rows: int = 10_000
     batch_bytes: int = 16 * MIB
+    owner: str = "open_source"
 
     def __post_init__(self) -> None:
-        if self.on_error not in ("stop", "skip"):
-            raise ParameterError.of("ReadOptions", "on_error", "'stop' or 'skip'", self.on_error)
-        if self.encoding_errors not in ("strict", "replace"):
-            raise ParameterError.of("ReadOptions", "encoding_errors", "'strict' or 'replace'", self.encoding_errors)
+        checks.choice(self.owner, "on_error", self.on_error, ("stop", "skip"))
+        checks.choice(self.owner, "encoding_errors", self.encoding_errors, ("strict", "replace"))
+        for name in ("lines", "sets", "html"):
+            checks.flag(self.owner, name, getattr(self, name))
         for name in ("batch_rows", "batch_bytes"):
-            if getattr(self, name) < 1:
-                raise ParameterError.of("ReadOptions", name, "at least 1", getattr(self, name))
+            checks.whole(self.owner, name, getattr(self, name))
 
     @property
     def skip(self) -> bool:
@@ -57,14 +61,14 @@ class ReadOptions:
 
     @property
     def columns(self) -> list[str]:
-        """The columns asked for, each once: text, id, score."""
+        """The requested columns, each once: text, id, score."""
         names = [self.text, self.id, self.score]
         return list(dict.fromkeys(name for name in names if name is not None))
 
 
 @dataclass(frozen=True)
 class Aside:
-    """What was set aside: a row (or line) of a file, or with row -1 the file or the rest of it."""
+    """Something that was set aside: a row (or line) of a file, or with row -1 the file or the rest of it."""
 
     file: str
     row: int
@@ -72,14 +76,14 @@ class Aside:
 
 
 def quiet(done: int) -> None:
-    """Take no note of progress."""
+    """Ignore progress."""
 
 
 class Source(ABC):
     """Documents from files or from memory.
 
-    `aside` is filled while reading and starts anew with each reading. `ids` tells where the ids come from:
-    a column, the path of a text file, or the row number (then the batches have no `id` column).
+    `aside` is filled while reading and starts empty with each reading. `ids` says where the ids come from: a column,
+    the path of a text file, or the row number (then the batches have no `id` column).
     """
 
     aside: list[Aside]
@@ -95,15 +99,15 @@ class Source(ABC):
 
     @abstractmethod
     def write_kept(self, keep: Flags, directory: Path, threads: int = 1, tick: Tick = quiet) -> list[Path]:
-        """Write the delivered rows whose flag is set, in the input's format and order; `tick` hears of rows done."""
+        """Write the delivered rows whose flag is set, in the format and order of the input; `tick` counts rows done."""
 
     @abstractmethod
     def describe(self) -> list[dict[str, Any]]:
-        """Say what was read, for the manifest of a run."""
+        """Return what was read, for run.json."""
 
     @property
     def total_rows(self) -> int | None:
-        """The number of rows of the input, where it is known before reading."""
+        """The number of rows of the input, if known before reading."""
         return None
 
     @property
@@ -118,27 +122,32 @@ class Source(ABC):
 
     @property
     def given(self) -> list[str]:
-        """The paths, folders and globs that were asked for; none for objects in memory."""
+        """The paths, folders and globs that the user gave; none for objects in memory."""
         return []
 
     def identity(self, content: bool = True) -> dict[str, list[int]] | None:
-        """Return what the input is known by: size, time and a sample of each file; None for objects in memory."""
+        """Return size, modification time and checksum of a sample of each file; None for objects in memory."""
         return identity(self.files, content) if self.files else None
 
     def state(self) -> dict[str, Any]:
-        """Return what reading has taught, so that another process can go on without reading again (as JSON)."""
+        """Return, as JSON, what another process needs to continue without reading the input again."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what another process learnt by reading the same input."""
+        """Restore the state that another process had after reading the same input."""
         return
 
     def positions(self) -> NDArray[np.int64] | None:
         """Return the row numbers of the delivered rows in the whole input; None if no row was set aside.
 
-        Ask after reading. Rows of a file that could not be read at all do not count.
+        Call it after reading. Rows of a file that could not be read at all do not count.
         """
         return None
+
+    def locate(self, row: int) -> tuple[str, int]:
+        """Return the file or object that has a delivered row, and the row's number there. Call it after reading."""
+        positions = self.positions()
+        return self.describe()[0].get("object", "the input"), row if positions is None else int(positions[row])
 
     def finish_ids(self, ids: pa.ChunkedArray) -> pa.ChunkedArray:
         """Give the ids of the whole input their final type.
@@ -157,6 +166,6 @@ def check_flags(keep: Flags, rows: int, where: str) -> None:
     """Raise unless there is one flag for each delivered row."""
     if len(keep) != rows:
         raise InputError(
-            f"{where}: {rows} rows were delivered but {len(keep)} are to be kept or not;"
-            " the input changed while it was used, run again"
+            f"{where}: {rows} rows were delivered but {len(keep)} flags were given;"
+            " the input changed while likewise was running; run again"
         )

@@ -1,4 +1,4 @@
-"""From columns of any Arrow type to text that is there and is UTF-8, ids without gaps, and scores.
+"""From columns of any Arrow type to valid UTF-8 text, ids without nulls, and scores.
 
 The types of `id` and `score` are decided once for the whole input, before the first batch: see `decide`.
 """
@@ -6,7 +6,7 @@ The types of `id` and `score` are decided once for the whole input, before the f
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,15 +27,15 @@ NULL_ID = "the id is null"
 
 @dataclass(frozen=True)
 class Types:
-    """The types that `id` and `score` have, or are to be delivered in; None: not there, or not declared."""
+    """The types that `id` and `score` have, or will be delivered in; None if missing or not declared."""
 
     id: pa.DataType | None = None
     score: pa.DataType | None = None
 
 
 @dataclass
-class Piece:
-    """Some rows of one file, cleaned: what is delivered and what had to be set aside.
+class CleanBatch:
+    """Some rows of one file after cleaning: those delivered and those set aside.
 
     `rows` counts all of them; `dropped` are the positions among them that are not delivered.
     """
@@ -49,7 +49,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Trouble:
-    """Why a row cannot be used: the exception class and the words."""
+    """Why a row cannot be used: the exception class, the reason, and what to do."""
 
     kind: type[InputError]
     reason: str
@@ -61,7 +61,7 @@ class Trouble:
 
 
 def check_columns(where: str, names: Sequence[str], options: ReadOptions) -> None:
-    """Raise unless each column asked for is there exactly once."""
+    """Raise unless each requested column is there exactly once."""
     for name in options.columns:
         if name not in names:
             raise ColumnError.of(where, name, list(names))
@@ -70,7 +70,7 @@ def check_columns(where: str, names: Sequence[str], options: ReadOptions) -> Non
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type without extension, dictionary, or the many layouts of strings."""
+    """Return the type without extension, dictionary, and with one of the several layouts of strings."""
     if isinstance(kind, pa.BaseExtensionType):
         return plain_type(kind.storage_type)
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
@@ -105,9 +105,9 @@ def declared(where: str, schema: pa.Schema, options: ReadOptions) -> Types:
 
 
 def decide(kinds: Sequence[pa.DataType | None], numbers: bool) -> tuple[pa.DataType, bool]:
-    """Return the one type for a column whose types in the files are `kinds` (None: not declared).
+    """Return the common type of a column whose types in the files are `kinds` (None: not declared).
 
-    The flag tells whether the column is delivered as strings that may turn out to be integers at the end.
+    The flag says whether the column is delivered as strings that may all turn out to be integers.
     With `numbers`, mixed numbers become float64 (for scores); without, they become strings (for ids).
     """
     known = {kind for kind in kinds if kind is not None}
@@ -124,7 +124,7 @@ def decide(kinds: Sequence[pa.DataType | None], numbers: bool) -> tuple[pa.DataT
 
 
 def as_integers(values: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Return strings as int64 if each is an integer written the usual way (no 007, no +5), else None."""
+    """Return strings as int64 if each is an integer in canonical form (no 007, no +5), else None."""
     try:
         numbers = values.cast(pa.int64())
     except pa.ArrowInvalid:
@@ -217,12 +217,12 @@ def texts_of_pages(array: pa.Array) -> tuple[pa.Array, dict[int, Trouble]]:
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Tell whether a column holds lists."""
+    """Return True for types of lists."""
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def spelled(array: pa.Array, where: str) -> pa.Array:
-    """Write lists of tokens as text, an END after each token."""
+    """Return lists of tokens as text, each token followed by END."""
     lists = array.cast(pa.large_list(array.type.value_type))
     tokens = lists.flatten()
     if pa.types.is_dictionary(tokens.type):
@@ -231,7 +231,7 @@ def spelled(array: pa.Array, where: str) -> pa.Array:
     if tokens.null_count:
         raise TextError(f"{where}: a token of a list is null; leave it out of the list")
     if pc.any(pc.match_substring(tokens, END)).as_py():
-        raise TextError(f"{where}: a token holds the character U+001F, which likewise needs to tell tokens apart")
+        raise TextError(f"{where}: a token holds the character U+001F, which likewise uses to separate tokens")
     ended = pc.binary_join_element_wise(tokens, pa.scalar("", pa.large_string()), pa.scalar(END, pa.large_string()))
     offsets = np.concatenate([[0], np.cumsum(pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False))])
     whole = pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), ended)
@@ -239,7 +239,7 @@ def spelled(array: pa.Array, where: str) -> pa.Array:
 
 
 def utf8(value: bytes, options: ReadOptions) -> tuple[str | None, Trouble | None]:
-    """Decode one document; with `replace`, what is not UTF-8 becomes U+FFFD."""
+    """Decode one document; with `replace`, invalid bytes become U+FFFD."""
     try:
         return value.decode(), None
     except UnicodeDecodeError as error:
@@ -249,14 +249,20 @@ def utf8(value: bytes, options: ReadOptions) -> tuple[str | None, Trouble | None
         return None, Trouble(TextError, reason, f"{REPLACE}, {SKIP}")
 
 
-def sift(file: str, columns: dict[str, pa.Array], trouble: dict[int, Trouble], options: ReadOptions, at: Any) -> Piece:
-    """Make a piece of the columns; stop at the first troubled row, or set all of them aside.
+def sift(
+    file: str,
+    columns: dict[str, pa.Array],
+    trouble: dict[int, Trouble],
+    options: ReadOptions,
+    at: Callable[[int], tuple[int, str]],
+) -> CleanBatch:
+    """Make a batch of the columns; stop at the first row in trouble, or set all of them aside.
 
-    `at` turns a position into (the number told to the user, the words for where it is).
+    `at` returns, for a position, the row or line number that the user sees and the words for where it is.
     """
     batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
     if not trouble:
-        return Piece(batch, batch.num_rows)
+        return CleanBatch(batch, batch.num_rows)
     rows = sorted(trouble)
     if not options.skip:
         raise trouble[rows[0]].error(at(rows[0])[1])
@@ -264,11 +270,11 @@ def sift(file: str, columns: dict[str, pa.Array], trouble: dict[int, Trouble], o
     good = np.ones(batch.num_rows, bool)
     good[dropped] = False
     aside = [Aside(file, at(row)[0], trouble[row].reason) for row in rows]
-    return Piece(batch.filter(pa.array(good)), batch.num_rows, dropped, aside)
+    return CleanBatch(batch.filter(pa.array(good)), batch.num_rows, dropped, aside)
 
 
-def clean(batch: pa.RecordBatch, file: str, first: int, options: ReadOptions, types: Types) -> Piece:
-    """Make a piece of a batch that has the original columns; `first` is its first row within the file."""
+def clean(batch: pa.RecordBatch, file: str, first: int, options: ReadOptions, types: Types) -> CleanBatch:
+    """Clean a batch that has the original columns; `first` is the number of its first row within the file."""
 
     def at(row: int) -> tuple[int, str]:
         return first + row, f"{file}: row {first + row}"
@@ -285,7 +291,7 @@ def clean(batch: pa.RecordBatch, file: str, first: int, options: ReadOptions, ty
 
 
 def cut(batch: pa.RecordBatch, options: ReadOptions) -> Iterator[pa.RecordBatch]:
-    """Cut a batch, without copying, into pieces of at most the rows and bytes the user allows."""
+    """Cut a batch, without copying, into batches of at most the allowed rows and bytes."""
     rows, start = batch.num_rows, 0
     if rows == 0:
         return
@@ -306,7 +312,7 @@ def text_offsets(array: pa.Array) -> Rows:
 
 
 def choose(batch: pa.RecordBatch | pa.Table, keep: Flags) -> pa.Table:
-    """Return the rows whose flag is set; works for column types that Arrow cannot filter, too."""
+    """Return the rows whose flag is set; also for column types that Arrow cannot filter."""
     if keep.all():
         return batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
     table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
@@ -318,7 +324,7 @@ def choose(batch: pa.RecordBatch | pa.Table, keep: Flags) -> pa.Table:
 
 
 def runs(keep: Flags) -> list[tuple[int, int]]:
-    """Return the stretches of set flags as (start, stop).
+    """Return the runs of set flags as (start, stop).
 
     >>> runs(np.array([True, True, False, True]))
     [(0, 2), (3, 4)]
@@ -328,7 +334,7 @@ def runs(keep: Flags) -> list[tuple[int, int]]:
 
 
 def stack(tables: list[pa.Table]) -> pa.Table:
-    """Put tables on top of each other; a column whose types do not fit together becomes strings."""
+    """Concatenate tables; a column whose types are incompatible becomes strings."""
     if all(table.schema.equals(tables[0].schema) for table in tables):
         return pa.concat_tables(tables)
     try:
@@ -338,7 +344,7 @@ def stack(tables: list[pa.Table]) -> pa.Table:
     try:
         return pa.concat_tables(_alike(tables), promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise FormatError(f"the files cannot become one table: {error}; write them to a folder") from error
+        raise FormatError(f"the files cannot be combined in one table: {error}; write them to a folder") from error
 
 
 def _alike(tables: list[pa.Table]) -> list[pa.Table]:

@@ -1,7 +1,7 @@
 """CSV and TSV: the first record names the columns, every value is a string.
 
-Records end at line feeds outside quotes. Where all quotes stand as they should, they are found by counting
-quotes, and Arrow reads the values; elsewhere a small scanner goes field by field, as Python's csv module would.
+Records end at line feeds outside quotes. Where all quotes are regular, these are found by counting quotes, and Arrow
+reads the values; elsewhere a small scanner goes field by field, as Python's csv module does.
 """
 
 from __future__ import annotations
@@ -18,18 +18,20 @@ from numpy.typing import NDArray
 
 from likewise.errors import FormatError, TextError
 from likewise.io.read.base import Flags, Rows
-from likewise.io.read.columns import REPLACE, SKIP, Piece, Trouble, Types, check_columns, sift, stack, utf8
+from likewise.io.read.columns import REPLACE, SKIP, CleanBatch, Trouble, Types, check_columns, sift, stack, utf8
 from likewise.io.read.open import BOM
-from likewise.io.read.records import Block, Records, Split
+from likewise.io.read.records import RecordBlock, RecordPart, Split
 
 LARGEST = (1 << 31) - 2
+"""Bytes that fit in an Arrow array with 32-bit offsets."""
 QUOTE, FEED, RETURN = b'"\n\r'
 STEP = 1 << 22
+"""Bytes searched for quotes and line ends at a time, which bounds the memory of the masks."""
 
 Bytes = NDArray[np.uint8]
 
 
-class Delimited(Records):
+class Delimited(RecordPart):
     """One CSV or TSV file."""
 
     names: list[str]
@@ -103,10 +105,30 @@ class Delimited(Records):
         blank = (first == FEED) | ((first == RETURN) & ((size == 1) | ((size == 2) & (final == FEED))))
         return Split(starts[~blank], ends[~blank], used, plain)
 
-    def parse(self, block: Block) -> Piece:
-        """Read a block with Arrow, or field by field if Arrow will not."""
+    def row_start(self, data: bytes) -> int | None:
+        """Return where the first record starts in data from the middle of a file.
+
+        The data may begin within quotes or not: in only one of the two cases every quote is where it belongs.
+        """
+        comma = ord(self.delimiter)
+        outside = regular_ends(np.frombuffer(data, np.uint8), comma, False)
+        inside = regular_ends(np.frombuffer(b'"' + data, np.uint8), comma, False)
+        if outside is not None and inside is not None:  # there are no quotes: do the lines look like records?
+            lines = data[data.find(b"\n") + 1 : data.rfind(b"\n") + 1]
+            if lines and self._arrow(lines, [0]) is not None:
+                inside = None
+            else:
+                outside = None
+        if outside is not None:
+            return int(outside[0]) if len(outside) else len(data)
+        if inside is not None:
+            return int(inside[0]) - 1 if len(inside) else len(data)
+        return None
+
+    def parse(self, block: RecordBlock) -> CleanBatch:
+        """Read a block with Arrow, or field by field if Arrow cannot."""
         if not block.rows:
-            return Piece(None, 0)
+            return CleanBatch(None, 0)
         options = self.options
         if block.split.plain:
             table = self._arrow(block.data, [self.names.index(name) for name in options.columns])
@@ -118,7 +140,7 @@ class Delimited(Records):
                     columns["score"] = self._of(table, options.score)
                 if "id" not in columns or not pc.any(pc.equal(columns["id"], "")).as_py():
                     batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
-                    return Piece(batch, block.rows)
+                    return CleanBatch(batch, block.rows)
         return self._slow(block)
 
     def _of(self, table: pa.Table, name: str) -> pa.Array:
@@ -146,7 +168,7 @@ class Delimited(Records):
         except (pa.ArrowException, OverflowError):
             return None
 
-    def _slow(self, block: Block) -> Piece:
+    def _slow(self, block: RecordBlock) -> CleanBatch:
         texts: list[str | None] = []
         ids: list[str | None] = []
         scores: list[str | None] = []
@@ -168,7 +190,7 @@ class Delimited(Records):
             columns["score"] = pa.array(scores, pa.string())
         return sift(self.file.name, columns, trouble, self.options, lambda row: self._at(block, row))
 
-    def _at(self, block: Block, row: int) -> tuple[int, str]:
+    def _at(self, block: RecordBlock, row: int) -> tuple[int, str]:
         line = block.line_of(row)
         return line, f"{self.file.name}:{line}"
 
@@ -223,7 +245,7 @@ class Delimited(Records):
 
 
 def regular_ends(view: Bytes, delimiter: int, last: bool) -> Rows | None:
-    """Return where the records end, or None if a quote or carriage return stands where it should not.
+    """Return where the records end, or None if a quote or carriage return is out of place.
 
     Quotes are regular if each opening one follows a delimiter or a line end, and each closing one is followed
     by one; then a line feed ends a record if the number of quotes before it is even.

@@ -1,4 +1,4 @@
-"""Which files a path, a glob, a folder or a list of them stands for."""
+"""Input files: those that a path, a glob, a folder or a list of them refers to."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ FORMATS = {
 }
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz"}
 
-GLOB = "name the files you want by a glob such as '{0}/**/*.parquet'"
+GLOB = "select the files by a glob such as '{0}/**/*.parquet'"
 
 
 @dataclass(frozen=True)
 class Files:
-    """Paths, globs and folders, said to be files beyond doubt (a list of strings may also be documents)."""
+    """Paths, globs and folders, marked as files (a plain list of strings may also be documents)."""
 
     paths: tuple[str | os.PathLike[str], ...]
 
@@ -40,8 +40,8 @@ class Files:
 
 
 @dataclass(frozen=True)
-class Found:
-    """One file: where it is, how it is called in messages, where its kept rows go, and what is in it."""
+class InputFile:
+    """One input file: its path, its name in messages, where its kept rows go, its format and size."""
 
     path: Path
     name: str
@@ -58,7 +58,7 @@ class Found:
 
 
 def files_of(source: object) -> Files | None:
-    """Return the files that a path, a list with Path objects or `Files` stands for; None for any other object."""
+    """Return the files that a path, a list with Path objects or `Files` refers to; None for any other object."""
     if isinstance(source, Files):
         return source
     if isinstance(source, str | os.PathLike):
@@ -67,12 +67,12 @@ def files_of(source: object) -> Files | None:
         return None
     strange = next((entry for entry in source if not isinstance(entry, str | os.PathLike)), None)
     if strange is not None:
-        raise ParameterError(f"A list of files must hold paths only. Got {strange!r} instead.")
+        raise ParameterError(f"A list of files must have paths only. Got {strange!r} instead.")
     return Files(source)
 
 
 def format_of(name: str) -> tuple[str, str | None]:
-    """Return the format and the compression that a file name tells.
+    """Return the format and the compression that a file name implies.
 
     >>> format_of("news/a.jsonl.gz"), format_of("README")
     (('jsonl', 'gzip'), ('text', None))
@@ -84,11 +84,11 @@ def format_of(name: str) -> tuple[str, str | None]:
     return FORMATS.get(suffixes[-1], "text") if suffixes else "text", compression
 
 
-def find(files: Files) -> list[Found]:
+def find(files: Files) -> list[InputFile]:
     """Return the files in the order given, folders and globs sorted; the same path twice counts once."""
     if not files.paths:
         raise MissingInput("there is no input; name a file, a folder or a glob")
-    found: list[Found] = []
+    found: list[InputFile] = []
     seen: set[str] = set()
     for given in files.paths:
         for one in _expand(given):
@@ -101,13 +101,13 @@ def find(files: Files) -> list[Found]:
         other = next(one for one in found if not one.is_table)
         raise InputError(
             f"the input mixes tables ({tables[0].name}) and text files ({other.name});"
-            " run them apart, or name one kind by a glob"
+            " run them separately, or select one kind by a glob"
         )
     return _apart(_under_common_folder(found))
 
 
 def looks_like_files(values: list[Any] | tuple[Any, ...]) -> bool:
-    """Tell whether a list of strings names files (True) or holds documents (False)."""
+    """Return True if a list of strings names files, False if it has documents."""
     first = [_names_file(value) for value in values[:1000]]
     if not any(first):
         return bool(values) and all(_looks_like_table(value) for value in values)
@@ -135,7 +135,7 @@ def _looks_like_table(value: str) -> bool:
     return len(value) < 4096 and "\n" not in value and " " not in value and format_of(value)[0] != "text"
 
 
-def _expand(given: str | os.PathLike[str]) -> Iterator[Found]:
+def _expand(given: str | os.PathLike[str]) -> Iterator[InputFile]:
     written = os.fspath(given)
     if not isinstance(written, str):
         raise ParameterError(f"A path must be a string or a Path object. Got {written!r} instead.")
@@ -149,7 +149,7 @@ def _expand(given: str | os.PathLike[str]) -> Iterator[Found]:
         raise MissingInput(f"{_shown(written)}: there is no such file or folder; check the name")
 
 
-def _glob(pattern: str) -> Iterator[Found]:
+def _glob(pattern: str) -> Iterator[InputFile]:
     root = pattern
     while glob.has_magic(root):
         root = os.path.dirname(root)
@@ -166,7 +166,7 @@ def _glob(pattern: str) -> Iterator[Found]:
         raise MissingInput(f"{_shown(pattern)}: no file matches this glob; check the pattern")
 
 
-def _folder(folder: str) -> Iterator[Found]:
+def _folder(folder: str) -> Iterator[InputFile]:
     relatives = sorted(_walk(folder, ""))
     tables = [name for name in relatives if format_of(name)[0] != "text"]
     if tables:
@@ -202,7 +202,7 @@ def _underscored(name: str) -> bool:
     return any(part.startswith("_") for part in name.split("/"))
 
 
-def _file(path: str, relative: str, given: str) -> Found:
+def _file(path: str, relative: str, given: str) -> InputFile:
     name = _shown(path)
     try:
         status = os.stat(path)
@@ -214,11 +214,11 @@ def _file(path: str, relative: str, given: str) -> Found:
         raise InputError(f"{name}: this is not a regular file; save its content to a file first")
     relative = "/".join(part for part in _posix(relative).split("/") if part not in ("", ".", ".."))
     kind, compression = format_of(_posix(path))
-    return Found(Path(path), name, relative, _shown(given), kind, compression, status.st_size)
+    return InputFile(Path(path), name, relative, _shown(given), kind, compression, status.st_size)
 
 
 def reason(error: OSError) -> str:
-    """Say in words why a file cannot be used."""
+    """Return why a file cannot be used, and what to do."""
     if isinstance(error, FileNotFoundError):
         return "there is no such file; check the name"
     if isinstance(error, PermissionError):
@@ -226,8 +226,8 @@ def reason(error: OSError) -> str:
     return f"cannot be read: {error.strerror or error}"
 
 
-def _under_common_folder(found: list[Found]) -> list[Found]:
-    """Place files that were named one by one as they stand below the deepest folder they share."""
+def _under_common_folder(found: list[InputFile]) -> list[InputFile]:
+    """Give files that were named one by one their paths relative to the deepest folder they share."""
     single = [one for one in found if one.given == one.name and one.relative == os.path.basename(one.name)]
     if len({one.relative for one in single}) == len(single):
         return found
@@ -238,8 +238,8 @@ def _under_common_folder(found: list[Found]) -> list[Found]:
     ]
 
 
-def _apart(found: list[Found]) -> list[Found]:
-    """Give each file its own place below `kept/`, also when two inputs have the same relative name."""
+def _apart(found: list[InputFile]) -> list[InputFile]:
+    """Give each file its own path below `kept/`, even if two inputs have the same relative name."""
     files: set[str] = set()
     folders: set[str] = set()
     counts: dict[str, int] = {}

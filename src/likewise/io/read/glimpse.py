@@ -2,61 +2,43 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import median
-from time import process_time
 from typing import Any
-
-import numpy as np
-import pyarrow as pa
 
 from likewise.errors import InputError
 from likewise.io.read.base import MIB, Source
-from likewise.io.read.columns import Piece, clean
-from likewise.io.read.find import Found
-from likewise.io.read.look import (
-    REWRITTEN,
-    SLOW,
-    Stretch,
-    careful,
-    encoded,
-    footer_text,
-    look,
-    rewrite,
-    row_groups,
-    text_bytes,
-)
-from likewise.io.read.objects import InMemory
-from likewise.io.read.open import BLOCK, created, told
-from likewise.io.read.parquet import WRITTEN, Parquet
+from likewise.io.read.look import SLOW, Stretch, spread
+from likewise.io.read.memory import InMemory
+from likewise.io.read.open import BLOCK
+from likewise.io.read.parquet import WRITTEN
 from likewise.io.read.plain import TextFiles
-from likewise.io.read.records import Records
+from likewise.io.read.records import RecordPart
 from likewise.io.read.tables import TableFiles
 
 PLACES = 48
-"""Stretches to look at."""
+"""Stretches to look at: more cost seeks, fewer miss what differs between the parts of an input."""
 
 SIZE = 10 * MIB
-"""Bytes to look at in all."""
+"""Bytes to look at in all: a fraction of a second."""
 
 REWRITES = 3
+"""Files whose rows are written again to measure the time; the median counts."""
 
 ALLOCATED = 4096
-"""A file takes a multiple of this on disk."""
+"""File systems allocate multiples of this for a file."""
 
 
 @dataclass(frozen=True)
 class Glimpse:
-    """What a glimpse tells: documents and bytes of text in all, and the seconds of one core that they take.
+    """What a glimpse shows: documents and bytes of text in all, and the seconds of one core that they take.
 
-    `exact` says that the documents were counted and not estimated. `stored` is the size of the input on disk.
-    `read` are the seconds for a byte of text, of which `drawn` are spent by the one thread that hands out the work.
-    `rewrite` are the seconds for a document that is kept, `reread` those to read it again before, and `kept` the bytes
-    it takes; `group` are the bytes that are written at once, `ahead` says that the next ones are read meanwhile, and
-    `block` are the bytes that are parsed at once.
+    `exact` says that the documents were counted, not estimated. `stored` is the size of the input on disk. `read` are
+    the seconds per byte of text, of which `drawn` are spent by the one thread that hands out the work. `rewrite` are
+    the seconds per kept document, `reread` those to read it again before, and `kept` the bytes it takes; `group` are
+    the bytes that are written at once, `ahead` says that the next ones are read meanwhile, and `block` are the bytes
+    that are parsed at once.
     """
 
     stretches: list[Stretch]
@@ -91,7 +73,7 @@ class Glimpse:
 
 
 def glimpse(source: Source, size: int = SIZE, places: int = PLACES) -> Glimpse:
-    """Look at about `size` bytes of an input, at so many places."""
+    """Look at about `size` bytes of an input, spread over `places` places."""
     if isinstance(source, TableFiles):
         return _of_tables(source, size, places)
     if isinstance(source, TextFiles):
@@ -101,27 +83,11 @@ def glimpse(source: Source, size: int = SIZE, places: int = PLACES) -> Glimpse:
     raise NotImplementedError(type(source).__name__)
 
 
-def spread(sizes: Sequence[int], places: int) -> dict[int, list[float]]:
-    """Put places at equal distances over things of these sizes: for each thing that is met, where in it (0 to 1).
-
-    >>> spread([1, 4], 5)
-    {0: [0.0], 1: [0.0, 0.25, 0.5, 0.75]}
-    """
-    ends = np.cumsum(sizes)
-    total = int(ends[-1]) if len(ends) else 0
-    found: dict[int, list[float]] = {}
-    for place in range(places if total else 0):
-        at = place * total / places
-        thing = int(np.searchsorted(ends, at, side="right"))
-        found.setdefault(thing, []).append(1 - (int(ends[thing]) - at) / sizes[thing])
-    return found
-
-
-def _glimpse(stretches: list[Stretch], documents: float, text: float | None, **more: Any) -> Glimpse:
-    """Put together what was seen; text that is not known is that of the mean document."""
+def _glimpse(stretches: Iterable[Stretch], documents: float, text: float | None, **more: Any) -> Glimpse:
+    """Put together what was seen; text whose size is not known is that of the mean document."""
     stretches = [stretch for stretch in stretches if stretch.rows]
     seen, rows = sum(len(stretch.text) for stretch in stretches), sum(stretch.rows for stretch in stretches)
-    size = sum(text_bytes(stretch.text) for stretch in stretches)
+    size = sum(stretch.text_bytes for stretch in stretches)
     usable = documents * (seen / rows if rows else 1.0)
     mean = size / max(1, seen)
     if text is None or seen >= usable or mean * usable > 2 * text:  # a footer counts repeated values once
@@ -137,15 +103,15 @@ def _glimpse(stretches: list[Stretch], documents: float, text: float | None, **m
 
 
 def _of_tables(source: TableFiles, size: int, places: int) -> Glimpse:
-    parts = source._usable
-    groups = [row_groups(part) for part in parts]
+    parts = source.usable
+    groups = [part.row_groups() for part in parts]
     stretches: list[Stretch] = []
     rewrites: list[float] = []
     windows, started = 0.0, 0
     for number, shares in spread([part.file.bytes for part in parts], places).items():
-        part = careful(parts[number])
+        part = parts[number].lenient()
         try:
-            looked = list(look(part, shares, max(1, size // places // SLOW.get(part.file.compression or "", 1))))
+            looked = list(part.look(shares, max(1, size // places // SLOW.get(part.file.compression or "", 1))))
         except InputError:
             if not source.options.skip:
                 raise
@@ -154,15 +120,15 @@ def _of_tables(source: TableFiles, size: int, places: int) -> Glimpse:
             windows += sum(stretch.stored for stretch in looked)
             started += sum(stretch.rows for stretch in looked)
         if len(rewrites) < REWRITES and any(stretch.rows for stretch in looked):
-            rewrites.append(rewrite(part)[0])
+            rewrites.append(part.rewrite_cost()[0])
         stretches.extend(looked)
     documents: float = sum(sum(rows) for rows in groups if rows is not None)
     uncounted = sum(part.file.bytes for part, rows in zip(parts, groups, strict=True) if rows is None)
     if windows:
         documents += started * max(1.0, uncounted / windows)
     stored = sum(part.file.bytes for part in parts)
-    footers = [footer_text(part) for part in parts if isinstance(part, Parquet)]
-    text = sum(footers) if len(footers) == len(parts) and not source.options.html else None
+    declared = [known for part in parts if (known := part.text_size()) is not None]
+    text = sum(declared) if len(declared) == len(parts) and not source.options.html else None
     seen = _glimpse(
         stretches,
         documents,
@@ -174,82 +140,42 @@ def _of_tables(source: TableFiles, size: int, places: int) -> Glimpse:
         reread=0.0,
         kept=stored / max(1.0, documents),
     )
-    if all(isinstance(part, Records) for part in parts):
+    if all(isinstance(part, RecordPart) for part in parts):
         return replace(seen, block=float(BLOCK))
     group = seen.text / max(1, sum(len(rows) for rows in groups if rows is not None))
-    ahead = len(footers) == len(parts) and group < WRITTEN
+    ahead = len(declared) == len(parts) and group < WRITTEN
     reread = seen.read * seen.text / max(1, seen.documents)
     return replace(seen, reread=reread, group=min(group, float(WRITTEN)), ahead=ahead)
 
 
 def _of_text_files(source: TextFiles, size: int, places: int) -> Glimpse:
-    files = source._files
-    looking = TextFiles(files, replace(source.options, on_error="skip"))
-    stretches: list[Stretch] = []
-    taken = packed = unpacked = 0
-    for first in spread([1] * len(files), places):
-        group = _neighbours(files, max(first, taken), size // places)
-        taken = max(first, taken) + len(group)
-        begun = process_time()
-        usable, batch, _ = looking._batch(group)
-        seconds = process_time() - begun
-        stretches.append(Stretch.of(Piece(batch, len(group)), sum(file.bytes for file in group), seconds))
-        packed += sum(file.bytes for file in usable)
-        unpacked += text_bytes(batch.column("text"))
-    stored = sum(file.bytes for file in files)
-    text = stored * unpacked / max(1, packed)
+    stretches = list(source.look(places, size))
+    sizes = [file.bytes for file in source.found]
+    stored = sum(sizes)
+    text = stored * sum(one.text_bytes for one in stretches) / max(1.0, sum(one.stored for one in stretches))
     return _glimpse(
         stretches,
-        len(files),
+        len(sizes),
         text,
         exact=True,
         stored=stored,
-        files=len(files),
-        rewrite=_copying([file for file in files[: 2 * places] if file.bytes < MIB]),
+        files=len(sizes),
+        rewrite=source.copy_cost(2 * places, MIB),
         reread=0.0,
-        kept=sum(-(-file.bytes // ALLOCATED) for file in files) * ALLOCATED / len(files),
+        kept=sum(-(-size // ALLOCATED) for size in sizes) * ALLOCATED / len(sizes),
     )
 
 
-def _neighbours(files: list[Found], first: int, size: int) -> list[Found]:
-    """Return consecutive files from the first on, of so many bytes together."""
-    group: list[Found] = []
-    held = 0
-    for file in files[first:]:
-        if group and held + file.bytes > size:
-            break
-        group.append(file)
-        held += file.bytes
-    return group
-
-
-def _copying(files: list[Found]) -> float:
-    """Return the seconds it takes to copy a file."""
-    with tempfile.TemporaryDirectory(prefix="likewise-") as place:
-        begun = process_time()
-        for number, file in enumerate(files):
-            with told(file), open(file.path, "rb") as content, created(Path(place) / f"{number}", sync=False) as out:
-                out.write(content.read())
-        return (process_time() - begun) / max(1, len(files))
-
-
 def _of_object(source: InMemory, size: int, places: int) -> Glimpse:
-    rows = source._rows
-    options = replace(source.options, on_error="skip")
-    needed = source._table.select(options.columns)
-    mean = max(1, needed.nbytes // max(1, needed.num_rows))
-    step = max(1, size // places // mean)
-    stretches = []
-    firsts = sorted({place * rows // places for place in range(places)}) if rows else []
-    for first, after in zip(firsts, [*firsts[1:], rows], strict=False):
-        begun = process_time()
-        for batch in _some(needed, source._order, first, min(step, after - first)).to_batches():
-            piece = clean(batch, source._kind, first, options, source._types)
-            stretches.append(Stretch.of(piece, batch.num_rows * mean, process_time() - begun))
-    table = _some(source._table, source._order, rows // 2, max(1, REWRITTEN // mean))
-    rewriting, kept = encoded(table, "snappy") if table.num_rows else (0.0, 0.0)
-    return _glimpse(stretches, rows, None, exact=True, stored=0, files=1, rewrite=rewriting, reread=0.0, kept=kept)
-
-
-def _some(table: pa.Table, order: Any, first: int, rows: int) -> pa.Table:
-    return (table.slice(first, rows) if order is None else table.take(order.slice(first, rows))).combine_chunks()
+    rewriting, kept = source.rewrite_cost()
+    return _glimpse(
+        source.look(places, size),
+        source.total_rows,
+        None,
+        exact=True,
+        stored=0,
+        files=1,
+        rewrite=rewriting,
+        reread=0.0,
+        kept=kept,
+    )

@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import cached_property, partial
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from likewise.errors import FormatError, InputError
+from likewise.io.disk import atomic
 from likewise.io.read.base import Aside, Flags, Tick, quiet
-from likewise.io.read.columns import Piece, Types, choose, clean, declared
-from likewise.io.read.open import created, told, unpacked
-from likewise.io.read.tables import Part, Task
+from likewise.io.read.columns import CleanBatch, Types, choose, clean, declared
+from likewise.io.read.look import GROUPS, REWRITTEN, UNPACKED, Stretch
+from likewise.io.read.open import input_errors, unpacked
+from likewise.io.read.tables import TablePart, Task
 
 
-class Ipc(Part):
+class Ipc(TablePart):
     """One Arrow file or stream."""
 
     _schema: Any = None
 
     @cached_property
     def _path(self) -> Path:
-        with told(self.file):
+        with input_errors(self.file):
             return unpacked(self.file, self)
 
     @cached_property
     def _is_file(self) -> bool:
-        with told(self.file), open(self._path, "rb") as raw:
+        with input_errors(self.file), open(self._path, "rb") as raw:
             start = raw.read(6)
         if not start:
             raise FormatError(f"{self.file.name}: the file is empty, not Arrow; make or fetch it again")
@@ -41,7 +44,7 @@ class Ipc(Part):
 
     def peek(self) -> Types:
         """Read the schema only."""
-        with told(self.file), closing(self._mapped()) as mapped:
+        with input_errors(self.file), closing(self._mapped()) as mapped:
             self._schema = self._reader(mapped, None).schema
             return declared(self.file.name, self._schema, self.options)
 
@@ -56,7 +59,7 @@ class Ipc(Part):
 
     def _batches(self, fields: list[int] | None) -> Iterator[pa.RecordBatch | InputError]:
         """Yield the batches; in a file, one that is damaged comes as the error it causes."""
-        with told(self.file):
+        with input_errors(self.file):
             reader = self._reader(self._mapped(), fields)
             if not self._is_file:
                 yield from reader
@@ -64,16 +67,16 @@ class Ipc(Part):
             count = reader.num_record_batches
         for number in range(count):
             try:
-                with told(self.file):
+                with input_errors(self.file):
                     batch = reader.get_batch(number)
             except InputError as error:
                 yield error
             else:
                 yield batch
 
-    def pieces(self) -> Iterator[Task]:
+    def tasks(self) -> Iterator[Task]:
         """Yield one task for each batch, or for each part of a large one."""
-        # choosing columns saves decompression, but makes Arrow copy what it could map
+        # selecting columns saves decompression, but makes Arrow copy what it could map
         compressed = self._codec() is not None
         fields = [self._schema.get_field_index(name) for name in self.options.columns] if compressed else None
         first = 0
@@ -82,14 +85,14 @@ class Ipc(Part):
                 if not self.options.skip:
                     raise batch
                 aside = Aside(self.file.name, first, str(batch).removeprefix(f"{self.file.name}: "))
-                yield partial(list, [Piece(None, 0, aside=[aside])])
+                yield partial(list, [CleanBatch(None, 0, aside=[aside])])
                 continue
             step = batch.num_rows if self.options.skip else self.options.batch_rows
             for start in range(0, batch.num_rows, max(1, step)):
-                yield partial(self._piece, batch.slice(start, step), first + start)
+                yield partial(self._clean, batch.slice(start, step), first + start)
             first += batch.num_rows
 
-    def _piece(self, batch: pa.RecordBatch, first: int) -> list[Piece]:
+    def _clean(self, batch: pa.RecordBatch, first: int) -> list[CleanBatch]:
         try:
             return [clean(batch, self.file.name, first, self.options, self.types)]
         except InputError as error:
@@ -97,7 +100,7 @@ class Ipc(Part):
                 raise
             rows = batch.num_rows
             reason = f"rows {first} to {first + rows - 1}: {str(error).removeprefix(f'{self.file.name}: ')}"
-            return [Piece(None, rows, np.arange(rows), [Aside(self.file.name, first, reason)])]
+            return [CleanBatch(None, rows, np.arange(rows), [Aside(self.file.name, first, reason)])]
 
     def _kept(self, keep: Flags) -> Iterator[pa.Table]:
         first = 0
@@ -127,14 +130,62 @@ class Ipc(Part):
         options = pa.ipc.IpcWriteOptions(compression=self._codec())
         new = pa.ipc.new_file if self._is_file else pa.ipc.new_stream
         with (
-            created(target, self.file.compression) as out,
+            atomic(target, self.file.compression, parents=True) as out,
             new(out, self._schema, options=options) as writer,
         ):
             for table in self._kept(keep):
                 writer.write_table(table)
 
+    def row_groups(self) -> list[int]:
+        """Return the number of rows of every batch, from their metadata."""
+        with input_errors(self.file), closing(self._mapped()) as mapped:
+            mapped.seek(8 if self._is_file else 0)
+            messages = pa.ipc.MessageReader.open_stream(mapped)
+            return [_message_rows(message) for message in messages if message.type == "record batch"]
+
+    def look(self, shares: Sequence[float], size: int) -> Iterator[Stretch]:
+        """Read the first rows of some batches, spread over a file; of a stream, of the first ones."""
+        fields = [self._schema.get_field_index(name) for name in self.options.columns]
+        with input_errors(self.file):
+            reader = self._reader(self._mapped(), fields)
+            batches = reader.num_record_batches if self._is_file else 0
+        chosen = sorted({int(share * batches) for share in shares}) if batches else []
+        if self._is_file:
+            found: Iterator[Any] = map(reader.get_batch, chosen[:: max(1, -(-len(chosen) // GROUPS))])
+        else:
+            found = iter(reader)
+        wanted = size * len(shares)
+        room = wanted // min(GROUPS, len(chosen) or GROUPS)
+        decompressed = 0
+        while decompressed < UNPACKED * wanted:
+            begun = process_time()
+            with input_errors(self.file):
+                batch = next(found, None)
+            if batch is None:
+                return
+            decompressed += batch.nbytes
+            mean = max(1, batch.nbytes // max(1, batch.num_rows))
+            some = batch.slice(0, max(1, room // mean))
+            rows = max(1, some.num_rows)
+            seconds = (process_time() - begun) * rows / max(1, batch.num_rows)  # all of it was decompressed
+            begun = process_time()
+            cleaned = clean(some, self.file.name, 0, self.options, self.types)
+            yield Stretch.of(cleaned, rows * mean, seconds + process_time() - begun)
+
+    def rewrite_cost(self) -> tuple[float, float]:
+        """Encode some rows of the first batch."""
+        batch = next((batch for batch in self._batches(None) if isinstance(batch, pa.RecordBatch)), None)
+        if batch is None or not batch.num_rows:
+            return 0.0, 0.0
+        table = pa.Table.from_batches([batch.slice(0, max(1, REWRITTEN * batch.num_rows // max(1, batch.nbytes)))])
+        begun = process_time()
+        out = pa.BufferOutputStream()
+        with pa.ipc.new_file(out, table.schema, options=pa.ipc.IpcWriteOptions(compression=self._codec())) as writer:
+            writer.write_table(table)
+        return (process_time() - begun) / table.num_rows, out.getvalue().size / table.num_rows
+
     def _codec(self) -> str | None:
-        with told(self.file), closing(self._mapped()) as mapped:
+        with input_errors(self.file), closing(self._mapped()) as mapped:
             mapped.seek(8 if self._is_file else 0)
             for message in pa.ipc.MessageReader.open_stream(mapped):
                 if message.type == "record batch":
@@ -143,7 +194,7 @@ class Ipc(Part):
 
 
 def body_compression(message: bytes) -> str | None:
-    """Return the codec of a record batch from its metadata, which Arrow reads but does not show.
+    """Return the codec of a record batch from its metadata, which Arrow reads but does not expose.
 
     The metadata are a flatbuffer: Message.header (slot 2) is a RecordBatch, its slot 3 a BodyCompression,
     whose slot 0 is the codec: 0 (or absent) is LZ4, 1 is ZSTD.
@@ -158,12 +209,20 @@ def body_compression(message: bytes) -> str | None:
     return "zstd" if codec and message[codec] == 1 else "lz4"
 
 
+def _message_rows(message: Any) -> int:
+    """Return the rows of a record batch from its metadata: slot 0 of the header, which is slot 2 of the message."""
+    raw = message.metadata.to_pybytes()
+    header = _slot(raw, int.from_bytes(raw[:4], "little"), 2)
+    rows = _slot(raw, header + _offset(raw, header), 0)
+    return int.from_bytes(raw[rows : rows + 8], "little") if rows else 0
+
+
 def _offset(message: bytes, place: int) -> int:
     return int(struct.unpack_from("<I", message, place)[0])
 
 
 def _slot(message: bytes, table: int, slot: int) -> int:
-    """Return where a field of a flatbuffer table lies; 0 if it is absent."""
+    """Return the offset of a field of a flatbuffer table; 0 if it is absent."""
     fields = table - struct.unpack_from("<i", message, table)[0]
     size = struct.unpack_from("<H", message, fields)[0]
     place = 4 + 2 * slot

@@ -1,6 +1,6 @@
-"""Lines of JSON: one object a line. Arrow's parser does the work, Python's has the last word.
+"""JSON lines: one object per line. Arrow's parser does the work, Python's has the last word.
 
-A line is good if either parser accepts it, so the outcome does not depend on how lines fall into blocks.
+A line is good if either parser accepts it, so the result does not depend on how lines are distributed over blocks.
 """
 
 from __future__ import annotations
@@ -22,22 +22,25 @@ from likewise.io.read.columns import (
     NULL_TEXT,
     REPLACE,
     SKIP,
-    Piece,
+    CleanBatch,
     Trouble,
     Types,
     as_strings,
     sift,
     stack,
 )
-from likewise.io.read.records import Block, Records, Split, line_split
+from likewise.io.read.records import RecordBlock, RecordPart, Split, line_split
 
 LARGEST = (1 << 31) - 2
+"""Bytes that fit in an Arrow array with 32-bit offsets, and in one block of Arrow's parser."""
 SAFE = float(1 << 53)
+"""Integers below this are exact as float64."""
 SAMPLE = 1 << 16
+"""Bytes at the beginning of a file from which the types of ids and scores are guessed."""
 
 
 class Row(NamedTuple):
-    """What is needed of one line."""
+    """The values that are needed from one line."""
 
     text: str
     id: str | None
@@ -45,7 +48,7 @@ class Row(NamedTuple):
     id_string: bool = False
 
 
-class JsonLines(Records):
+class JsonLines(RecordPart):
     """One file of JSON lines."""
 
     _kinds: dict[str, pa.DataType]
@@ -82,10 +85,10 @@ class JsonLines(Records):
                 self._kinds.setdefault(column, pa.string() if isinstance(value, str) else number)
         return Types()
 
-    def parse(self, block: Block) -> Piece:
-        """Read a block with Arrow, or line by line if Arrow will not."""
+    def parse(self, block: RecordBlock) -> CleanBatch:
+        """Read a block with Arrow, or line by line if Arrow cannot."""
         if not block.rows:
-            return Piece(None, 0)
+            return CleanBatch(None, 0)
         ends = block.content_ends()
         view = np.frombuffer(block.data, np.uint8)
         # a `}` is never followed by a `{` inside JSON, so with these ends no object spans two lines
@@ -95,7 +98,7 @@ class JsonLines(Records):
                 return piece
         return self._slow(block)
 
-    def _fast(self, data: bytes | memoryview, rows: int) -> Piece | None:
+    def _fast(self, data: bytes | memoryview, rows: int) -> CleanBatch | None:
         """Return the rows as Arrow reads them; None if anything about them is unusual."""
         try:
             table = _arrow_json(data, pa.schema(list(self._kinds.items())), "ignore")
@@ -122,9 +125,9 @@ class JsonLines(Records):
             except pa.ArrowInvalid:
                 return None
         batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
-        return Piece(batch, rows, id_strings=id_strings)
+        return CleanBatch(batch, rows, id_strings=id_strings)
 
-    def _slow(self, block: Block) -> Piece:
+    def _slow(self, block: RecordBlock) -> CleanBatch:
         rows: list[Row | None] = []
         trouble: dict[int, Trouble] = {}
         for position, (start, end) in enumerate(_spans(block)):
@@ -171,7 +174,7 @@ class JsonLines(Records):
         return self._row_of(record)
 
     def _second_opinion(self, line: bytes) -> Row | None:
-        """Return the row as Arrow reads it; it does not mind oddities in columns that are not needed."""
+        """Return the row as Arrow reads it; it ignores oddities in columns that are not needed."""
         line = line.strip()
         if not (line.startswith(b"{") and line.endswith(b"}")):
             return None
@@ -270,7 +273,7 @@ def _column(values: list[Any]) -> pa.Array:
 
 
 def _no_times(kind: pa.DataType) -> pa.DataType:
-    """Arrow takes strings such as 2024-01-01 for times; they are to stay what they were."""
+    """Return a type with strings for times: Arrow infers times for strings such as 2024-01-01."""
     if pa.types.is_timestamp(kind):
         return pa.string()
     if pa.types.is_list(kind):
@@ -289,7 +292,7 @@ def _arrow_json(data: bytes | bytearray | memoryview, schema: pa.Schema | None, 
 
 
 def _plain_numbers(scores: pa.Array) -> pa.Array | None:
-    """Return numbers as they are to be written: whole ones as integers; None if they may have lost digits."""
+    """Return numbers as they will be written: integral ones as integers; None if they may have lost digits."""
     if not pa.types.is_floating(scores.type) or scores.null_count == len(scores):
         return scores
     values = scores.drop_null().to_numpy(zero_copy_only=False)
@@ -303,7 +306,7 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _spans(block: Block) -> list[tuple[int, int]]:
+def _spans(block: RecordBlock) -> list[tuple[int, int]]:
     return list(zip(block.split.starts.tolist(), block.split.ends.tolist(), strict=True))
 
 

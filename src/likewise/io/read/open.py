@@ -1,9 +1,8 @@
-"""Bytes out of files and into files: decompression, whole lines, and writing that is all or nothing."""
+"""The bytes of input files: decompression, whole files, and errors that name the file."""
 
 from __future__ import annotations
 
 import bz2
-import gzip
 import lzma
 import os
 import shutil
@@ -11,16 +10,16 @@ import tempfile
 import weakref
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
 
 from likewise.errors import FormatError, InputError, MissingInput
+from likewise.io.disk import atomic
 from likewise.io.read.base import MIB
-from likewise.io.read.find import Found, reason
-from likewise.io.workspace import disk_error
+from likewise.io.read.find import InputFile, reason
 
 BOM = b"\xef\xbb\xbf"
 BLOCK = 8 * MIB
@@ -28,8 +27,8 @@ _STEP = 1 << 16
 
 
 @contextmanager
-def told(file: Found) -> Iterator[None]:
-    """Turn what the system or Arrow says about a file into an error that names the file."""
+def input_errors(file: InputFile) -> Iterator[None]:
+    """Turn the errors of the system and of Arrow into an InputError that names the file."""
     try:
         yield
     except InputError:
@@ -44,12 +43,12 @@ def told(file: Found) -> Iterator[None]:
         raise FormatError(f"{file.name}: cannot be read as {kind}: {words}; make or fetch the file again") from error
 
 
-def chunks(file: Found, size: int = BLOCK) -> Iterator[bytes]:
+def chunks(file: InputFile, size: int = BLOCK) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file, `size` or a little more at a time.
 
-    When a compressed file breaks off, all that could be decompressed comes first, then the error.
+    If a compressed file is truncated, everything that could be decompressed comes first, then the error.
     """
-    with told(file), open(file.path, "rb") as raw:
+    with input_errors(file), open(file.path, "rb") as raw:
         if file.compression is None:
             while chunk := raw.read(size):
                 yield chunk
@@ -57,7 +56,7 @@ def chunks(file: Found, size: int = BLOCK) -> Iterator[bytes]:
         parts: list[bytes] = []
         held = 0
         try:
-            for part in _decompressed(raw, file):
+            for part in decompressed(raw, file):
                 parts.append(part)
                 held += len(part)
                 if held >= size:
@@ -75,7 +74,8 @@ def chunks(file: Found, size: int = BLOCK) -> Iterator[bytes]:
             yield b"".join(parts)
 
 
-def _decompressed(raw: IO[bytes], file: Found) -> Iterator[bytes]:
+def decompressed(raw: IO[bytes], file: InputFile) -> Iterator[bytes]:
+    """Yield the decompressed content of an open file, a little at a time."""
     if file.bytes == 0:
         raise FormatError(f"{file.name}: the file is empty, not {file.compression}; make or fetch it again")
     broken_off = FormatError(
@@ -114,16 +114,16 @@ def _decompressed(raw: IO[bytes], file: Found) -> Iterator[bytes]:
         raise broken_off
 
 
-def read_all(file: Found) -> bytes:
+def read_all(file: InputFile) -> bytes:
     """Return the whole decompressed content of a file."""
     if file.compression is not None:
         return b"".join(chunks(file))
-    with told(file), open(file.path, "rb") as raw:
+    with input_errors(file), open(file.path, "rb") as raw:
         return raw.read()
 
 
-def unpacked(file: Found, owner: object) -> Path:
-    """Return a path at which the decompressed content lies; a temporary file goes when its owner goes."""
+def unpacked(file: InputFile, owner: object) -> Path:
+    """Return a path with the decompressed content; a temporary file is removed with its owner."""
     if file.compression is None:
         return file.path
     handle, name = tempfile.mkstemp(prefix="likewise-")
@@ -139,46 +139,7 @@ def _remove(name: str) -> None:
         os.unlink(name)
 
 
-@contextmanager
-def created(target: Path, compression: str | None = None, sync: bool = True) -> Iterator[IO[bytes]]:
-    """Open a file for writing; it gets its name only when all is written, and nothing is left otherwise."""
-    hidden = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with open(hidden, "wb") as out:
-            with _compressed(out, compression) as packer:
-                yield packer
-            if sync:
-                out.flush()
-                os.fsync(out.fileno())
-        os.replace(hidden, target)
-    except OSError as error:
-        raise disk_error(target, error) from error
-    finally:
-        with suppress(OSError):
-            hidden.unlink()
-
-
-@contextmanager
-def _compressed(out: IO[bytes], compression: str | None) -> Iterator[Any]:
-    if compression == "gzip":
-        with gzip.GzipFile("", "wb", 6, out, mtime=0) as packer:
-            yield packer
-    elif compression == "bz2":
-        with bz2.BZ2File(out, "wb") as packed:
-            yield packed
-    elif compression == "xz":
-        with lzma.LZMAFile(out, "wb") as packed_xz:
-            yield packed_xz
-    elif compression == "zstd":
-        twin = os.fdopen(os.dup(out.fileno()), "wb")  # Arrow closes what it writes to
-        with pa.CompressedOutputStream(pa.PythonFile(twin, mode="w"), "zstd") as stream:
-            yield stream
-    else:
-        yield out
-
-
 def copied(source: Path, target: Path) -> None:
     """Copy a file byte for byte, all or nothing."""
-    with open(source, "rb") as content, created(target, sync=False) as out:
+    with open(source, "rb") as content, atomic(target, durable=False, parents=True) as out:
         shutil.copyfileobj(content, out, MIB)

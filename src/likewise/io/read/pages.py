@@ -1,7 +1,8 @@
-"""HTML to text: the title on the first line, then all that a reader sees, menus and advertisements too.
+"""HTML to text: the title on the first line, then everything a reader sees, menus and advertisements included.
 
-Bytes are read as browsers read them: by the byte order mark, else by the charset the page declares, else as UTF-8,
-else as Windows-1252. Broken markup is mended as HTML5 says. Needs `pip install 'likewise[html]'`.
+Bytes are decoded as browsers decode them (WHATWG Encoding Standard): by the byte order mark, else by the charset the
+page declares, else as UTF-8, else as Windows-1252. Broken markup is repaired as HTML5 prescribes. Needs
+`pip install 'likewise[html]'`.
 """
 
 from __future__ import annotations
@@ -17,12 +18,10 @@ from likewise.errors import LikewiseError
 MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 DECLARED = re.compile(rb"""<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*["']?\s*([\w.:+-]+)""", re.IGNORECASE)
 HEAD = 4096
-"""Bytes at the beginning among which a charset is declared."""
+"""Bytes at the beginning in which a declaration of the charset is looked for; browsers look at 1024."""
 WESTERN = "windows-1252"
-TAKEN_AS = {"iso8859-1": WESTERN, "ascii": WESTERN, "utf-16": "utf-8", "utf-16-le": "utf-8", "utf-16-be": "utf-8",
-            "utf-32": "utf-8", "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949",
-            "iso8859-9": "windows-1254"}  # fmt: skip
-"""What the Web takes a charset for, by Python's name of it."""
+DECODED_AS = {"utf-16le": "utf-8", "utf-16be": "utf-8", "x-user-defined": WESTERN, "gbk": "gb18030"}
+"""What the standards decode with instead of the declared encoding: no UTF-16 page can declare that in ASCII."""
 UNSEEN = ["script", "style", "template", "noscript", "iframe", "svg", "object"]
 INLINE = (
     "a|abbr|acronym|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|ins|kbd|mark|nobr|q|ruby|rb|s|samp|small|span|"
@@ -33,14 +32,14 @@ TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 ALONE = re.compile("area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr|p|li|td|tr|th|dd|dt|option")
 """Elements without an end, or that end where the next one begins."""
 MANY_TAGS, DEEPEST = 5_000, 1_000
-"""The time to parse a page grows with its tags times its depth: pages with so many tags and so deep are not parsed."""
+"""Parsing takes time proportional to tags times depth: pages above both limits are stripped of tags instead."""
 CRUDE = re.compile(
     r"<(script|style|template)\b.*?(?:</\1[^<>]*>?|\Z)|<!--.*?(?:-->|\Z)|<[^<>]*>?", re.IGNORECASE | re.DOTALL
 )
 
 
 def decode_page(data: bytes) -> str:
-    """Return a page as text; bytes that its encoding does not have become U+FFFD.
+    """Return a page as text; bytes that are invalid in its encoding become U+FFFD.
 
     >>> decode_page(b'<meta charset="koi8-r">\\xd0\\xd2\\xc9'), decode_page("é".encode()), decode_page(b"\\xe9")
     ('<meta charset="koi8-r">при', 'é', 'é')
@@ -59,14 +58,20 @@ def decode_page(data: bytes) -> str:
 
 
 def _encoding(label: str) -> str | None:
-    """Return the encoding that a label on the Web stands for; None if it stands for none of text."""
+    """Return the Python codec for a charset label as browsers understand it; None if they do not know it.
+
+    Browsers refuse a few encodings, such as HZ, because scripts can hide in them; text is all that matters here.
+    """
+    import webencodings
+
+    found = webencodings.lookup(label)
+    if found is None:
+        return None
+    name = label if found.name == "replacement" else DECODED_AS.get(found.name, found.codec_info.name)
     try:
-        found = codecs.lookup(label)
+        return codecs.lookup(name).name
     except LookupError:
         return None
-    if not getattr(found, "_is_text_encoding", True) or found.name in ("idna", "punycode", "unicode_escape", "utf-7"):
-        return None
-    return TAKEN_AS.get(found.name, found.name)
 
 
 def page_text(page: str | bytes) -> str:
@@ -87,18 +92,19 @@ def page_text(page: str | bytes) -> str:
 
 
 def _depth(source: str) -> int:
-    """Return about how deep elements are nested."""
+    """Return approximately how deeply elements are nested."""
     tags = ((closing, name) for closing, name in TAG.findall(source) if not ALONE.fullmatch(name.lower()))
     return max(accumulate(-1 if closing else 1 for closing, _ in tags), default=0)
 
 
 def check_parser() -> None:
-    """Raise now if the parser is not installed."""
+    """Raise now if the packages that read HTML are not installed."""
     _parser()
 
 
 def _parser() -> Any:
     try:
+        import webencodings  # noqa: F401 - needed to decode pages
         from selectolax.lexbor import LexborHTMLParser
     except ImportError as error:
         raise LikewiseError("HTML needs a parser: pip install 'likewise[html]'") from error

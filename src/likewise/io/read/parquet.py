@@ -1,11 +1,13 @@
-"""Parquet: row groups in parallel, only the columns asked for, and large row groups batch by batch."""
+"""Parquet: row groups in parallel, only the requested columns, and large row groups batch by batch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -14,10 +16,12 @@ import pyarrow.parquet as pq
 
 from likewise.base.parallel import run_ahead
 from likewise.errors import InputError
+from likewise.io.disk import atomic
 from likewise.io.read.base import MIB, Aside, Flags, Tick, quiet
-from likewise.io.read.columns import Piece, Types, choose, clean, declared
-from likewise.io.read.open import created, told, unpacked
-from likewise.io.read.tables import Part, Task
+from likewise.io.read.columns import CleanBatch, Types, choose, clean, declared
+from likewise.io.read.look import DECODED, GROUPS, REWRITTEN, Stretch, parquet_cost
+from likewise.io.read.open import input_errors, unpacked
+from likewise.io.read.tables import TablePart, Task
 
 WHOLE = 256 * MIB
 """Row groups up to this size (decompressed) are read at once, several at a time."""
@@ -32,8 +36,11 @@ WRITTEN = 64 * MIB
 STEP = 1 << 14
 """Kept rows are read at most this many at a time."""
 
+LOOKED_AT, LOOKED_AT_ROWS = 2 * MIB, 8192
+"""For a look, row groups are decoded in batches of this much text and at most this many rows."""
 
-class Parquet(Part):
+
+class Parquet(TablePart):
     """One Parquet file."""
 
     _metadata: Any = None
@@ -41,22 +48,22 @@ class Parquet(Part):
 
     @cached_property
     def _path(self) -> Path:
-        with told(self.file):
+        with input_errors(self.file):
             return unpacked(self.file, self)
 
     def _opened(self) -> Any:
-        with told(self.file):
+        with input_errors(self.file):
             # a small read buffer keeps the compressed column chunk out of memory
             return pq.ParquetFile(self._path, metadata=self._metadata, pre_buffer=False, buffer_size=MIB)
 
     def peek(self) -> Types:
         """Read the footer only."""
-        with self._opened() as opened, told(self.file):
+        with self._opened() as opened, input_errors(self.file):
             self._metadata = opened.metadata
             self._schema = opened.schema_arrow
             return declared(self.file.name, self._schema, self.options)
 
-    def pieces(self) -> Iterator[Task]:
+    def tasks(self) -> Iterator[Task]:
         """Yield one task for each row group, or for each batch of a large one."""
         first = 0
         for group in range(self._metadata.num_row_groups):
@@ -72,30 +79,30 @@ class Parquet(Part):
                     yield partial(self._one, batch, start)
             first += rows
 
-    def _one(self, batch: pa.RecordBatch, start: int) -> list[Piece]:
+    def _one(self, batch: pa.RecordBatch, start: int) -> list[CleanBatch]:
         return [clean(batch, self.file.name, start, self.options, self.types)]
 
-    def _most(self, group: int, first: int, step: int, limit: int) -> Iterable[Piece]:
-        """Return the row group; if it is much larger than its size on disk tells, the end of it lazily."""
+    def _most(self, group: int, first: int, step: int, limit: int) -> Iterable[CleanBatch]:
+        """Return the row group; if it is much larger than its size on disk suggests, its end lazily."""
         batches = self._batches(group, first, step)
-        pieces = (clean(batch, self.file.name, start, self.options, self.types) for start, batch in batches)
+        cleaned = (clean(batch, self.file.name, start, self.options, self.types) for start, batch in batches)
         ready = []
         size = 0
-        for piece in pieces:
-            ready.append(piece)
-            size += 0 if piece.batch is None else piece.batch.nbytes
+        for one in cleaned:
+            ready.append(one)
+            size += 0 if one.batch is None else one.batch.nbytes
             if size > limit:
-                return chain(ready, pieces)
+                return chain(ready, cleaned)
         return ready
 
-    def _all_or_nothing(self, group: int, first: int, rows: int) -> list[Piece]:
+    def _all_or_nothing(self, group: int, first: int, rows: int) -> list[CleanBatch]:
         try:
             batches = self._batches(group, first, self.options.batch_rows)
             return [clean(batch, self.file.name, start, self.options, self.types) for start, batch in batches]
         except InputError as error:
             words = str(error).removeprefix(f"{self.file.name}: ")
             reason = f"rows {first} to {first + rows - 1}: {words}"
-            return [Piece(None, rows, np.arange(rows), [Aside(self.file.name, first, reason)])]
+            return [CleanBatch(None, rows, np.arange(rows), [Aside(self.file.name, first, reason)])]
 
     def _size(self, group: int, columns: list[str] | None) -> int:
         metadata = self._metadata.row_group(group)
@@ -114,20 +121,20 @@ class Parquet(Part):
     def _batches(self, group: int, first: int, step: int, whole: bool = False) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield batches of a row group, each with the number of its first row."""
         columns = None if whole else self.options.columns
-        with self._opened() as opened, told(self.file):
+        with self._opened() as opened, input_errors(self.file):
             for batch in opened.iter_batches(step, [group], columns, use_threads=False):
                 yield first, batch
                 first += batch.num_rows
 
     def _kept(self, keep: Flags) -> Iterator[tuple[pa.Table, bool]]:
         """Yield the kept rows, a few at a time, and whether they end a row group."""
-        with told(self.file):
+        with input_errors(self.file):
             self.check_rows(pq.read_metadata(self._path).num_rows, keep)
         for tables in run_ahead(self._groups_kept(keep), 2):
             yield from tables
 
     def _groups_kept(self, keep: Flags) -> Iterator[Callable[[], Iterable[tuple[pa.Table, bool]]]]:
-        """Yield a task for each row group with kept rows; a small group is read ahead, a large one bit by bit."""
+        """Yield a task for each row group with kept rows; a small group is read ahead, a large one batch by batch."""
         first = 0
         for group in range(self._metadata.num_row_groups):
             rows = self._metadata.row_group(group).num_rows
@@ -153,10 +160,69 @@ class Parquet(Part):
         """The number of rows, from the footer."""
         return int(self._metadata.num_rows)
 
+    def row_groups(self) -> list[int]:
+        """Return the number of rows of every row group."""
+        return [self._metadata.row_group(group).num_rows for group in range(self._metadata.num_row_groups)]
+
+    def text_size(self) -> int:
+        """Return about how many bytes of text the file has: its footer counts four more for each value."""
+        sizes = (self._size(group, [self.options.text]) for group in range(self._metadata.num_row_groups))
+        return sum(sizes) - 4 * self.known_rows
+
+    def look(self, shares: Sequence[float], size: int) -> Iterator[Stretch]:
+        """Read rows from some row groups, spread over the file."""
+        firsts = np.cumsum([0, *self.row_groups()])
+        chosen = shares[:: -(-len(shares) // GROUPS)] if firsts[-1] else ()
+        hits = sorted({int(np.searchsorted(firsts, share * firsts[-1], side="right")) - 1 for share in chosen})
+        for group in hits:
+            needed = max(1, self._size(group, self.options.columns))
+            share = min(1.0, DECODED * size * len(shares) / len(hits) / needed)
+            yield from self._look_into(group, int(firsts[group]), share, -(-len(shares) // len(hits)), size)
+
+    def _look_into(self, group: int, first: int, share: float, places: int, size: int) -> Iterator[Stretch]:
+        """Decode a share of a row group, from its first row on, and yield stretches from `places` places in it."""
+        rows = self._metadata.row_group(group).num_rows
+        mean = max(1, self._size(group, [self.options.text]) // rows)
+        step = max(1, min(rows, LOOKED_AT // mean, LOOKED_AT_ROWS))
+        batches = max(1, -(-int(share * rows) // step))
+        each = -(-places // batches)
+        wanted = {place * batches // places for place in range(places)}
+        decoding, decoded, room = 0.0, 0, DECODED * size * places
+        taken: list[Stretch] = []
+        begun = process_time()
+        for number, (start, batch) in enumerate(self._batches(group, first, step)):
+            decoding += process_time() - begun
+            decoded += batch.num_rows
+            room -= batch.nbytes
+            for place in range(each) if number in wanted else ():
+                at, after = (end * batch.num_rows // each for end in (place, place + 1))
+                if at == after:
+                    continue
+                some = batch.slice(at, max(1, min(size * batch.num_rows // max(1, batch.nbytes), after - at)))
+                begun = process_time()
+                cleaned = clean(some, self.file.name, start + at, self.options, self.types)
+                taken.append(Stretch.of(cleaned, cleaned.rows * mean, process_time() - begun))
+            if number + 1 == batches or room < 0:  # repeated values take much more than the footer says
+                break
+            begun = process_time()
+        for stretch in taken:
+            yield replace(stretch, seconds=stretch.seconds + decoding * stretch.rows / decoded)
+
+    def rewrite_cost(self) -> tuple[float, float]:
+        """Encode some rows of the row group in the middle."""
+        group = self._metadata.num_row_groups // 2
+        rows = self._metadata.row_group(group).num_rows
+        if not rows:
+            return 0.0, 0.0
+        mean = max(1, self._size(group, None) // rows)
+        step = max(1, min(rows, REWRITTEN // mean, LOOKED_AT_ROWS))
+        _, batch = next(self._batches(group, 0, step, whole=True))
+        return parquet_cost(pa.Table.from_batches([batch]), self._codecs())
+
     def write(self, keep: Flags, target: Path, tick: Tick = quiet) -> None:
         """Write the kept rows with the schema, metadata and codecs of the file, row group by row group."""
         with (
-            created(target, self.file.compression) as out,
+            atomic(target, self.file.compression, parents=True) as out,
             pq.ParquetWriter(out, self._schema, compression=self._codecs()) as writer,
         ):
             held: list[pa.Table] = []

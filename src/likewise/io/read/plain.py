@@ -1,12 +1,14 @@
-"""Text files: each is one document, or holds one document a line."""
+"""Text files: one document per file, or one per line."""
 
 from __future__ import annotations
 
+import tempfile
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -15,22 +17,23 @@ import pyarrow as pa
 from likewise.base.parallel import run_ahead
 from likewise.errors import InputError, TextError
 from likewise.io.read.base import Aside, Flags, ReadOptions, Source, Tick, check_flags, quiet
-from likewise.io.read.columns import REPLACE, Piece, Trouble, Types, check_columns, cut, sift, text_of
-from likewise.io.read.find import Found
-from likewise.io.read.open import BOM, copied, read_all, told
+from likewise.io.read.columns import REPLACE, CleanBatch, Trouble, Types, check_columns, cut, sift, text_of
+from likewise.io.read.find import InputFile
+from likewise.io.read.look import Stretch, spread
+from likewise.io.read.open import BOM, copied, input_errors, read_all
 from likewise.io.read.pages import page_text
-from likewise.io.read.records import Block, Records, Split, line_split
+from likewise.io.read.records import RecordBlock, RecordPart, Split, line_split
 
 COLUMNS = ["path", "text"]
 BINARY = "there are NUL bytes, it looks like a binary file"
 SEVERAL = "leave it out, or use --on-error skip to set such files aside"
 
 
-class Lines(Records):
+class Lines(RecordPart):
     """One text file with a document on each line; an empty line is an empty document."""
 
     def peek(self) -> Types:
-        """Check that only the text is asked for."""
+        """Check that only the text is requested."""
         check_columns(self.file.name, ["text"], self.options)
         next(self.blocks(1 << 16), None)
         return Types()
@@ -39,10 +42,10 @@ class Lines(Records):
         """Split at line feeds."""
         return line_split(data, last)
 
-    def parse(self, block: Block) -> Piece:
-        """Take the line ends out and tell Arrow where each line was."""
+    def parse(self, block: RecordBlock) -> CleanBatch:
+        """Remove the line ends and pass the offsets of the lines to Arrow."""
         if not block.rows:
-            return Piece(None, 0)
+            return CleanBatch(None, 0)
         texts = self._texts(block.data, block)
         texts, trouble = text_of(texts, replace(self.options, html=False), self.file.name)
         if b"\0" in block.data:
@@ -52,7 +55,7 @@ class Lines(Records):
         return sift(self.file.name, {"text": texts}, trouble, self.options, lambda row: self._at(block, row))
 
     @staticmethod
-    def _texts(data: bytes, block: Block) -> pa.Array:
+    def _texts(data: bytes, block: RecordBlock) -> pa.Array:
         view = np.frombuffer(data, np.uint8)
         stops = block.content_ends()
         sizes = stops - block.split.starts
@@ -67,31 +70,31 @@ class Lines(Records):
             [None, pa.py_buffer(offsets.astype(np.int32 if small else np.int64)), pa.py_buffer(view[wanted[:-1] > 0])],
         )
 
-    def _at(self, block: Block, row: int) -> tuple[int, str]:
+    def _at(self, block: RecordBlock, row: int) -> tuple[int, str]:
         return block.line + row, f"{self.file.name}:{block.line + row}"
 
     def table(self, keep: Flags) -> pa.Table:
         """Return the kept lines without their line ends."""
         data = b"".join(self.kept_bytes(keep))
         split = line_split(data, True)
-        texts = self._texts(data, Block(data, 1, split)) if data else pa.array([], pa.binary())
+        texts = self._texts(data, RecordBlock(data, 1, split)) if data else pa.array([], pa.binary())
         return pa.table({"text": text_of(texts, replace(self.options, html=False), self.file.name)[0]})
 
 
 class TextFiles(Source):
     """Text files, each of them one document; the id is the path."""
 
-    def __init__(self, files: list[Found], options: ReadOptions) -> None:
+    def __init__(self, files: list[InputFile], options: ReadOptions) -> None:
         check_columns(files[0].given, COLUMNS, options)
         self.ids = "path" if options.id is None else "column"
         self.aside = []
         self.options = options
         self._files = files
-        self._delivered: list[Found] | None = None
+        self._delivered: list[InputFile] | None = None
 
-    def _groups(self) -> Iterator[list[Found]]:
+    def _groups(self) -> Iterator[list[InputFile]]:
         """Yield files that make about one batch."""
-        group: list[Found] = []
+        group: list[InputFile] = []
         size = 0
         for file in self._files:
             if group and (len(group) >= self.options.batch_rows or size + file.bytes > self.options.batch_bytes):
@@ -102,7 +105,7 @@ class TextFiles(Source):
         if group:
             yield group
 
-    def _read(self, files: list[Found]) -> tuple[list[Found], list[bytes | str], list[Aside]]:
+    def _read(self, files: list[InputFile]) -> tuple[list[InputFile], list[bytes | str], list[Aside]]:
         """Return the files that can be used, their documents, and why the others cannot."""
         usable, texts, aside = [], [], []
         for file in files:
@@ -115,7 +118,7 @@ class TextFiles(Source):
                 aside.append(Aside(file.name, -1, str(error).removeprefix(f"{file.name}: ")))
         return usable, texts, aside
 
-    def _text(self, file: Found) -> bytes | str:
+    def _text(self, file: InputFile) -> bytes | str:
         data = read_all(file)
         if b"\0" in data and not (self.options.html and data.startswith((BOM_UTF16_LE, BOM_UTF16_BE))):
             raise TextError(f"{file.name}: {BINARY}; {SEVERAL}")
@@ -132,7 +135,7 @@ class TextFiles(Source):
             raise TextError(f"{file.name}: not valid UTF-8 at byte {error.start}; {REPLACE}") from error
         return data
 
-    def _batch(self, files: list[Found]) -> tuple[list[Found], pa.RecordBatch, list[Aside]]:
+    def _batch(self, files: list[InputFile]) -> tuple[list[InputFile], pa.RecordBatch, list[Aside]]:
         usable, texts, aside = self._read(files)
         columns = {"text": _strings(texts)}
         paths = pa.array([file.name for file in usable], pa.string())
@@ -145,13 +148,40 @@ class TextFiles(Source):
         """Yield the documents in the order of their files."""
         self.aside = []
         self._delivered = None
-        delivered: list[Found] = []
+        delivered: list[InputFile] = []
         tasks = (partial(self._batch, group) for group in self._groups())
         for usable, batch, aside in run_ahead(tasks, threads):
             delivered.extend(usable)
             self.aside.extend(aside)
             yield from cut(batch, self.options)
         self._delivered = delivered
+
+    @property
+    def found(self) -> list[InputFile]:
+        """The files that are read, with their sizes."""
+        return self._files
+
+    def look(self, places: int, size: int) -> Iterator[Stretch]:
+        """Read some neighbouring files at each of `places` places, `size` bytes in all; broken ones are no error."""
+        lenient = TextFiles(self._files, replace(self.options, on_error="skip"))
+        taken = 0
+        for first in spread([1] * len(self._files), places):
+            group = _neighbours(self._files, max(first, taken), size // places)
+            taken = max(first, taken) + len(group)
+            begun = process_time()
+            usable, batch, _ = lenient._batch(group)
+            seconds = process_time() - begun
+            yield Stretch.of(CleanBatch(batch, len(group)), sum(file.bytes for file in usable), seconds)
+
+    def copy_cost(self, files: int, limit: int) -> float:
+        """Return the seconds it takes to copy one of the first `files` files, those below `limit` bytes."""
+        small = [file for file in self._files[:files] if file.bytes < limit]
+        with tempfile.TemporaryDirectory(prefix="likewise-") as place:
+            begun = process_time()
+            for number, file in enumerate(small):
+                with input_errors(file):
+                    copied(file.path, Path(place) / f"{number}")
+            return (process_time() - begun) / max(1, len(small))
 
     def state(self) -> dict[str, Any]:
         """Return which files were delivered, and what was set aside."""
@@ -162,11 +192,15 @@ class TextFiles(Source):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what another process learnt by reading the same files."""
+        """Restore the state that another process had after reading the same files."""
         self._delivered = [self._files[place] for place in state["delivered"]]
         self.aside = [Aside(**entry) for entry in state["aside"]]
 
-    def _kept(self, keep: Flags) -> list[Found]:
+    def locate(self, row: int) -> tuple[str, int]:
+        """Return the name of the file that is a delivered document; it has one row."""
+        return (self._files if self._delivered is None else self._delivered)[row].name, 0
+
+    def _kept(self, keep: Flags) -> list[InputFile]:
         if self._delivered is None:
             for _ in self.batches():
                 pass
@@ -197,13 +231,15 @@ class TextFiles(Source):
         return written
 
     @staticmethod
-    def _still(use: Callable[[Found], Any], file: Found) -> Any:
-        """Use a file once more, which was there when it was read."""
+    def _still(use: Callable[[InputFile], Any], file: InputFile) -> Any:
+        """Use a file again that was there when it was read."""
         try:
-            with told(file):
+            with input_errors(file):
                 return use(file)
         except InputError as error:
-            raise InputError(f"{file.name}: the file changed while likewise worked ({error}); run again") from error
+            raise InputError(
+                f"{file.name}: the file changed while likewise was running ({error}); run again"
+            ) from error
 
     def describe(self) -> list[dict[str, Any]]:
         """Return, for each path, folder or glob given, the number and size of its files."""
@@ -221,7 +257,7 @@ class TextFiles(Source):
 
     @property
     def given(self) -> list[str]:
-        """The paths, folders and globs that were asked for."""
+        """The paths, folders and globs that the user gave."""
         return list(dict.fromkeys(file.given for file in self._files))
 
     @property
@@ -230,7 +266,19 @@ class TextFiles(Source):
         return [file.path for file in self._files]
 
 
-def _copy(target: Path, file: Found) -> None:
+def _neighbours(files: list[InputFile], first: int, size: int) -> list[InputFile]:
+    """Return consecutive files from the first on, of `size` bytes together, at least one."""
+    group: list[InputFile] = []
+    held = 0
+    for file in files[first:]:
+        if group and held + file.bytes > size:
+            break
+        group.append(file)
+        held += file.bytes
+    return group
+
+
+def _copy(target: Path, file: InputFile) -> None:
     copied(file.path, target)
 
 

@@ -1,30 +1,38 @@
-"""Formats whose rows are stretches of bytes: lines of JSON, records of CSV, plain lines.
+"""Formats whose rows are ranges of bytes: JSON lines, CSV records, plain lines.
 
-Such a file is read in blocks of whole rows. Each row that is kept is written again with the bytes it had.
+They are read in blocks of whole rows. A kept row is written again with exactly its bytes.
 """
 
 from __future__ import annotations
 
+import tempfile
 from abc import abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from time import process_time
+from typing import IO
 
 import numpy as np
 
 from likewise.errors import FormatError
+from likewise.io.disk import atomic
 from likewise.io.read.base import Flags, Rows, Tick, quiet
-from likewise.io.read.columns import Piece, runs, texts_of_pages
-from likewise.io.read.open import BLOCK, BOM, chunks, created
-from likewise.io.read.tables import Part, Task
+from likewise.io.read.columns import CleanBatch, runs, texts_of_pages
+from likewise.io.read.look import REWRITTEN, SLOW, Stretch
+from likewise.io.read.open import BLOCK, BOM, chunks, decompressed, input_errors
+from likewise.io.read.tables import TablePart, Task
+
+GLANCE = 1 << 14
+"""Bytes read at a time to find the end of a row: more than most rows have."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """Where the rows of some bytes start and end (with their line end), and how many bytes they take up.
+    """Where the rows of some bytes start and end (with their line end), and how many bytes they use.
 
-    `plain` means that the fast parser may be trusted with them.
+    `plain` means that the fast parser can read them.
     """
 
     starts: Rows
@@ -34,8 +42,8 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Block:
-    """Bytes that hold whole rows; `line` is the number of their first line in the file, from 1."""
+class RecordBlock:
+    """Bytes of whole rows; `line` is the number of their first line in the file, from 1."""
 
     data: bytes
     line: int
@@ -43,7 +51,7 @@ class Block:
 
     @property
     def rows(self) -> int:
-        """How many rows the block holds."""
+        """The number of rows in the block."""
         return len(self.split.starts)
 
     def line_of(self, row: int) -> int:
@@ -73,25 +81,25 @@ def line_split(data: bytes, last: bool) -> Split:
     return Split(starts, ends, used)
 
 
-class Records(Part):
-    """One file whose rows are stretches of bytes."""
+class RecordPart(TablePart):
+    """One file whose rows are ranges of bytes."""
 
     head = b""
-    """What stands before the first row: a byte order mark, the line of column names."""
+    """The bytes before the first row: a byte order mark, the line of column names."""
 
     @abstractmethod
     def split(self, data: bytes, last: bool) -> Split:
         """Find the rows in the data; with `last`, the data end the file."""
 
     @abstractmethod
-    def parse(self, block: Block) -> Piece:
+    def parse(self, block: RecordBlock) -> CleanBatch:
         """Read the rows of a block."""
 
     def head_size(self, data: bytes) -> int:
-        """Return how many bytes stand before the first row; `data` holds at least the first row or all."""
+        """Return the number of bytes before the first row; `data` has at least the first row, or everything."""
         return len(BOM) if data.startswith(BOM) else 0
 
-    def blocks(self, size: int = BLOCK) -> Iterator[Block]:
+    def blocks(self, size: int = BLOCK) -> Iterator[RecordBlock]:
         """Yield the file in blocks of about `size` bytes, or of one row if that is longer."""
         held: list[bytes] = []
         length, wanted, line = 0, 0, 1
@@ -116,7 +124,7 @@ class Records(Part):
                 data = data[len(self.head) :]
             split = self.split(data, last) if headed else NOTHING
             if split.used:
-                yield Block(data[: split.used], line, split)
+                yield RecordBlock(data[: split.used], line, split)
                 line += data.count(b"\n", 0, split.used)
                 data = data[split.used :]
             held, length = [data], len(data)
@@ -128,21 +136,21 @@ class Records(Part):
                     raise FormatError(f"{self.file.name}:{line}: a quoted field starts here and is never closed")
                 return
 
-    def pieces(self) -> Iterator[Task]:
+    def tasks(self) -> Iterator[Task]:
         """Yield one task for each block."""
         for block in self.blocks():
-            yield partial(self._pieces, block)
+            yield partial(self._batches_of, block)
 
-    def _pieces(self, block: Block) -> list[Piece]:
-        return [self.piece(block)]
+    def _batches_of(self, block: RecordBlock) -> list[CleanBatch]:
+        return [self.read_block(block)]
 
-    def piece(self, block: Block) -> Piece:
-        """Read the rows of a block; of pages, the text."""
-        piece = self.parse(block)
-        if self.options.html and piece.batch is not None:
-            texts, _ = texts_of_pages(piece.batch.column("text"))
-            piece.batch = piece.batch.set_column(0, "text", texts)
-        return piece
+    def read_block(self, block: RecordBlock) -> CleanBatch:
+        """Read the rows of a block; of HTML pages, their text."""
+        batch = self.parse(block)
+        if self.options.html and batch.batch is not None:
+            texts, _ = texts_of_pages(batch.batch.column("text"))
+            batch.batch = batch.batch.set_column(0, "text", texts)
+        return batch
 
     def kept_bytes(self, keep: Flags) -> Iterator[memoryview]:
         """Yield the bytes of the rows whose flag is set."""
@@ -168,9 +176,113 @@ class Records(Part):
         for low, high in zip([start, *gaps.tolist()], [*gaps.tolist(), stop], strict=True):
             yield view[int(split.starts[low]) : int(split.ends[high - 1])]
 
+    def look(self, shares: Sequence[float], size: int) -> Iterator[Stretch]:
+        """Read the rows that start in windows of the file; of a compressed file, the first ones."""
+        compressed = self.file.compression is not None
+        windows = self._beginning(size * len(shares)) if compressed else self._windows(shares, size)
+        overhead = None
+        while True:
+            begun = process_time()
+            window = next(windows, None)
+            if window is None:
+                return
+            block, stored = window
+            if not compressed:  # reading on from a window is quicker than finding where its rows are
+                begun = process_time()
+                self.split(block.data, False)
+            drawn = process_time() - begun
+            if overhead is None and block.rows:
+                overhead = self._overhead(block)
+            begun = process_time()
+            batch = self.read_block(block)
+            parsing = max(0.0, process_time() - begun - (overhead or 0.0))
+            yield Stretch.of(batch, stored, drawn + parsing, drawn)
+
+    def _overhead(self, block: RecordBlock) -> float:
+        """Return the seconds to parse a single row: what a window costs as much as a much larger block."""
+        starts, ends = block.split.starts[:1], block.split.ends[:1]
+        split = replace(block.split, starts=starts * 0, ends=ends - starts)
+        one = RecordBlock(block.data[int(starts[0]) : int(ends[0])], 1, split)
+        seconds = []
+        for _ in range(2):
+            begun = process_time()
+            self.read_block(one)
+            seconds.append(process_time() - begun)
+        return min(seconds)
+
+    def rewrite_cost(self) -> tuple[float, float]:
+        """Split and write the rows at the beginning of the file."""
+        compression = self.file.compression
+        size = REWRITTEN // SLOW.get(compression or "", 1)
+        begun = process_time()
+        block = next(self._beginning(size) if compression else self._windows([0.0], size))[0]
+        decompressing = process_time() - begun if compression else 0.0
+        with tempfile.TemporaryDirectory(prefix="likewise-") as place:
+            target = Path(place) / "rows"
+            with atomic(target, compression, durable=False) as out:
+                begun = process_time()
+                self.split(block.data, False)
+                out.write(memoryview(block.data))
+            rows = max(1, block.rows)
+            return (decompressing + process_time() - begun) / rows, target.stat().st_size / rows
+
+    def _windows(self, shares: Sequence[float], size: int) -> Iterator[tuple[RecordBlock, float]]:
+        """Yield the rows that start in a window at each of these places, and the size of the window."""
+        total, head = self.file.bytes, len(self.head)
+        starts = [int(share * total) for share in shares]
+        with input_errors(self.file), open(self.file.path, "rb") as raw:
+            for start, after in zip(starts, [*starts[1:], total], strict=True):
+                end = min(start + size, after)
+                begin = max(start, head)
+                if begin == head:
+                    raw.seek(begin)
+                    yield self._rows_starting(raw, raw.read(max(0, end - begin))), end - start
+                    continue
+                raw.seek(begin - 1)
+                data = raw.read(end - begin + 1)
+                first = self.row_start(data)
+                if first is not None:
+                    yield self._rows_starting(raw, data[first:]), end - start
+
+    def _rows_starting(self, raw: IO[bytes], data: bytes) -> RecordBlock:
+        """Return the rows that start in the data; the last of them may end after it."""
+        limit = len(data)
+        while True:
+            more = raw.read(max(GLANCE, len(data)))
+            split = self.split(data, not more)
+            if split.used >= limit or not more:
+                break
+            data += more
+        inside = split.starts < limit
+        starts, ends = split.starts[inside], split.ends[inside]
+        used = int(ends[-1]) if len(ends) else 0
+        return RecordBlock(data[:used], 1, replace(split, starts=starts, ends=ends, used=used))
+
+    def row_start(self, data: bytes) -> int | None:
+        """Return where the first row starts in data from the middle of a file: its end if none, None if ambiguous."""
+        return data.find(b"\n") + 1 or len(data)
+
+    def _beginning(self, size: int) -> Iterator[tuple[RecordBlock, float]]:
+        """Yield the rows in the first `size` bytes of a compressed file, and the compressed bytes these take."""
+        with input_errors(self.file), open(self.file.path, "rb") as raw:
+            parts: list[bytes] = []
+            held = consumed = 0
+            stream = decompressed(raw, self.file)
+            while held < size and (more := next(stream, b"")):
+                parts.append(more)
+                held += len(more)
+                consumed = raw.tell()
+            whole = not next(stream, b"")
+        data = b"".join(parts)
+        split = self.split(data[len(self.head) :], whole)
+        used = len(self.head) + split.used
+        if split.used:
+            stored = self.file.bytes if whole else consumed * used / len(data)
+            yield RecordBlock(data[len(self.head) : used], 1, split), stored
+
     def write(self, keep: Flags, target: Path, tick: Tick = quiet) -> None:
         """Write head and kept rows with the bytes they had."""
-        with created(target, self.file.compression) as out:
+        with atomic(target, self.file.compression, parents=True) as out:
             rows = self.kept_bytes(keep)
             first = next(rows, memoryview(b""))
             out.write(self.head)

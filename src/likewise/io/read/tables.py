@@ -1,16 +1,19 @@
 """Files of rows as one source: the same steps for every format.
 
-A *part* is one file. It knows how to look at its columns, how to read its rows in pieces, and how to write
-some of them again. What concerns several files is here: order, types of the ids, what was set aside.
+A *part* is one file. It knows how to read its schema, how to read its rows batch by batch, how to look at some of them,
+and how to write some of them again. What concerns several files is here: their order, the types of the ids, the rows
+that were set aside.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -19,17 +22,18 @@ from numpy.typing import NDArray
 from likewise.base.parallel import in_order, run_ahead
 from likewise.errors import InputError
 from likewise.io.read.base import Aside, Flags, ReadOptions, Rows, Source, Tick, check_flags, quiet
-from likewise.io.read.columns import Piece, Types, as_integers, as_numbers, cut, decide, stack
-from likewise.io.read.find import Found
+from likewise.io.read.columns import CleanBatch, Types, as_integers, as_numbers, cut, decide, stack
+from likewise.io.read.find import InputFile
+from likewise.io.read.look import Stretch
 
-Task = Callable[[], Iterable[Piece]]
-"""Reads some rows. What it returns may be a list, or for rows that need much memory a generator."""
+Task = Callable[[], Iterable[CleanBatch]]
+"""Reads some rows; returns a list, or a generator for rows that need much memory."""
 
 
-class Part(ABC):
-    """One file of rows. Row numbers below count all rows of the file, delivered or not."""
+class TablePart(ABC):
+    """One file of rows. Row numbers count all rows of the file, delivered or not."""
 
-    def __init__(self, file: Found, options: ReadOptions) -> None:
+    def __init__(self, file: InputFile, options: ReadOptions) -> None:
         self.file = file
         self.options = options
         self.types = Types()
@@ -40,7 +44,7 @@ class Part(ABC):
         """Return the types of id and score (None: not declared); raise if the file cannot be used."""
 
     @abstractmethod
-    def pieces(self) -> Iterator[Task]:
+    def tasks(self) -> Iterator[Task]:
         """Yield tasks that each read some rows; together, in order, they cover the file."""
 
     @abstractmethod
@@ -51,36 +55,61 @@ class Part(ABC):
     def write(self, keep: Flags, target: Path, tick: Tick = quiet) -> None:
         """Write the rows whose flag is set, in the same format."""
 
+    @abstractmethod
+    def look(self, shares: Sequence[float], size: int) -> Iterator[Stretch]:
+        """Read rows of the file from these places (0 to 1) on, about `size` bytes at each."""
+
+    @abstractmethod
+    def rewrite_cost(self) -> tuple[float, float]:
+        """Return the seconds one core takes to write one row again, and the bytes the row takes.
+
+        Lines and records need not be parsed again, and the time includes reading them; for other formats it does not.
+        """
+
     @property
     def known_rows(self) -> int | None:
         """The number of rows, if the file declares it."""
         return None
+
+    def row_groups(self) -> list[int] | None:
+        """Return the number of rows of every row group or batch, if the file declares it."""
+        return None
+
+    def text_size(self) -> int | None:
+        """Return about how many bytes of text the file has, if it declares that."""
+        return None
+
+    def lenient(self) -> Self:
+        """Return the same file, for a look at it in which a broken row is no error."""
+        twin = copy(self)
+        twin.options = replace(self.options, on_error="skip")
+        return twin
 
     def check_rows(self, rows: int, keep: Flags) -> None:
         """Raise if the file does not have the rows it had when it was read."""
         if rows != len(keep):
             raise InputError(
                 f"{self.file.name}: the file had {len(keep)} rows when it was read and now has {rows};"
-                " leave it alone while likewise works, and run again"
+                " do not change it while likewise runs, and run again"
             )
 
 
 class TableFiles(Source):
-    """One or more files of rows, of any formats."""
+    """One or more files of rows, of any formats; `usable` are those that can be read."""
 
-    def __init__(self, parts: list[Part], options: ReadOptions) -> None:
+    def __init__(self, parts: list[TablePart], options: ReadOptions) -> None:
         self.options = options
         self.ids = "row" if options.id is None else "column"
         self.aside = []
         self._early: list[Aside] = []
         self._parts = parts
-        self._usable = self._peeked()
-        self._taken: list[_Taken] | None = None
+        self.usable = self._peeked()
+        self._taken: list[_RowsRead] | None = None
         self._id_strings = False
         self._id_type: pa.DataType | None = None
 
-    def _peeked(self) -> list[Part]:
-        usable: list[tuple[Part, Types]] = []
+    def _peeked(self) -> list[TablePart]:
+        usable: list[tuple[TablePart, Types]] = []
         errors: list[InputError] = []
         for part in self._parts:
             try:
@@ -102,31 +131,31 @@ class TableFiles(Source):
             part.types = Types(identity, score)
         return [part for part, _ in usable]
 
-    def _tasks(self) -> Iterator[Callable[[], tuple[int, Iterable[Piece]]]]:
-        for number, part in enumerate(self._usable):
+    def _tasks(self) -> Iterator[Callable[[], tuple[int, Iterable[CleanBatch]]]]:
+        for number, part in enumerate(self.usable):
             try:
-                for task in part.pieces():
+                for task in part.tasks():
                     yield partial(_numbered, number, task)
             except InputError as error:
                 if not self.options.skip:
                     raise
                 part.broken = True
                 rest = Aside(part.file.name, -1, _reason(error, part))
-                yield partial(_numbered, number, partial(list, [Piece(None, 0, aside=[rest])]))
+                yield partial(_numbered, number, partial(list, [CleanBatch(None, 0, aside=[rest])]))
 
     def batches(self, threads: int = 1) -> Iterator[pa.RecordBatch]:
         """Yield the delivered rows of all files, in order."""
         self.aside = list(self._early)
         self._taken = None
         self._id_strings = False
-        taken = [_Taken() for _ in self._usable]
-        for number, pieces in run_ahead(self._tasks(), threads):
-            for piece in pieces:
-                taken[number].add(piece)
-                self.aside.extend(piece.aside)
-                self._id_strings |= piece.id_strings
-                if piece.batch is not None:
-                    yield from cut(piece.batch, self.options)
+        taken = [_RowsRead() for _ in self.usable]
+        for number, batches in run_ahead(self._tasks(), threads):
+            for batch in batches:
+                taken[number].add(batch)
+                self.aside.extend(batch.aside)
+                self._id_strings |= batch.id_strings
+                if batch.batch is not None:
+                    yield from cut(batch.batch, self.options)
         self._taken = taken
 
     def state(self) -> dict[str, Any]:
@@ -134,15 +163,15 @@ class TableFiles(Source):
         return {
             "taken": [one.state() for one in self._taken or []],
             "aside": [vars(entry) for entry in self.aside],
-            "broken": [part.broken for part in self._usable],
+            "broken": [part.broken for part in self.usable],
             "integer_ids": self._id_type == pa.int64(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what another process learnt by reading the same files."""
-        self._taken = [_Taken.restored(one) for one in state["taken"]]
+        """Restore the state that another process had after reading the same files."""
+        self._taken = [_RowsRead.restored(one) for one in state["taken"]]
         self.aside = [Aside(**entry) for entry in state["aside"]]
-        for part, broken in zip(self._usable, state["broken"], strict=True):
+        for part, broken in zip(self.usable, state["broken"], strict=True):
             part.broken = broken
         self._id_type = pa.int64() if state["integer_ids"] else None
 
@@ -152,6 +181,14 @@ class TableFiles(Source):
         if all(part.delivered == part.rows for part in taken):
             return None
         return np.flatnonzero(np.concatenate([part.spread(np.ones(part.delivered, bool)) for part in taken]))
+
+    def locate(self, row: int) -> tuple[str, int]:
+        """Return the name of the file that has a delivered row, and the row's number there."""
+        for part, read in zip(self.usable, self._taken or [], strict=False):
+            if row < read.delivered:
+                return part.file.name, read.position(row)
+            row -= read.delivered
+        raise IndexError(row)
 
     def finish_ids(self, ids: pa.ChunkedArray) -> pa.ChunkedArray:
         """Turn the ids into int64 if no file declares their type and every one is an integer."""
@@ -167,7 +204,7 @@ class TableFiles(Source):
         """Turn scores whose type no file declares into numbers if all are."""
         return as_numbers(scores) if self._open_scores else scores
 
-    def _flags(self, keep: Flags) -> Iterator[tuple[Part, Flags]]:
+    def _flags(self, keep: Flags) -> Iterator[tuple[TablePart, Flags]]:
         """Yield each file with one flag for each of its rows, delivered or not."""
         if self._taken is None:
             for _ in self.batches():
@@ -175,7 +212,7 @@ class TableFiles(Source):
         taken = self._taken or []
         check_flags(keep, sum(one.delivered for one in taken), "the input")
         start = 0
-        for part, one in zip(self._usable, taken, strict=True):
+        for part, one in zip(self.usable, taken, strict=True):
             yield part, one.spread(keep[start : start + one.delivered])
             start += one.delivered
 
@@ -196,7 +233,7 @@ class TableFiles(Source):
             parts[0][0].write(parts[0][1], targets[0], tick)
             return targets
 
-        def write(task: tuple[tuple[Part, Flags], Path]) -> int:
+        def write(task: tuple[tuple[TablePart, Flags], Path]) -> int:
             (part, flags), target = task
             part.write(flags, target)
             return len(flags)
@@ -208,7 +245,7 @@ class TableFiles(Source):
     @property
     def total_rows(self) -> int | None:
         """The number of rows of all files, if all of them declare it."""
-        known = [part.known_rows for part in self._usable]
+        known = [part.known_rows for part in self.usable]
         return None if None in known else sum(rows for rows in known if rows is not None)
 
     def describe(self) -> list[dict[str, Any]]:
@@ -230,7 +267,7 @@ class TableFiles(Source):
 
     @property
     def given(self) -> list[str]:
-        """The paths, folders and globs that were asked for."""
+        """The paths, folders and globs that the user gave."""
         return list(dict.fromkeys(part.file.given for part in self._parts))
 
     @property
@@ -239,7 +276,7 @@ class TableFiles(Source):
         return [part.file.path for part in self._parts]
 
 
-class _Taken:
+class _RowsRead:
     """How many rows of a file were read, and which of them were not delivered."""
 
     def __init__(self) -> None:
@@ -252,18 +289,22 @@ class _Taken:
         return {"rows": self.rows, "delivered": self.delivered, "dropped": dropped}
 
     @classmethod
-    def restored(cls, state: dict[str, Any]) -> _Taken:
+    def restored(cls, state: dict[str, Any]) -> _RowsRead:
         taken = cls()
         taken.rows, taken.delivered = state["rows"], state["delivered"]
         if state["dropped"]:
             taken._dropped = [np.array(state["dropped"], np.int64)]
         return taken
 
-    def add(self, piece: Piece) -> None:
-        if len(piece.dropped):
-            self._dropped.append(piece.dropped + self.rows)
-        self.rows += piece.rows
-        self.delivered += piece.rows - len(piece.dropped)
+    def add(self, batch: CleanBatch) -> None:
+        if len(batch.dropped):
+            self._dropped.append(batch.dropped + self.rows)
+        self.rows += batch.rows
+        self.delivered += batch.rows - len(batch.dropped)
+
+    def position(self, row: int) -> int:
+        """Return the number of a delivered row among all rows of the file."""
+        return row if not self._dropped else int(np.flatnonzero(self.spread(np.ones(self.delivered, bool)))[row])
 
     def spread(self, keep: Flags) -> Flags:
         if not self._dropped:
@@ -274,9 +315,9 @@ class _Taken:
         return flags
 
 
-def _numbered(number: int, task: Task) -> tuple[int, Iterable[Piece]]:
+def _numbered(number: int, task: Task) -> tuple[int, Iterable[CleanBatch]]:
     return number, task()
 
 
-def _reason(error: InputError, part: Part) -> str:
+def _reason(error: InputError, part: TablePart) -> str:
     return str(error).removeprefix(f"{part.file.name}: ")

@@ -81,7 +81,13 @@ def plan(
     )
     sets = isinstance(parse_shingler(shingle), Tokens)
     options = ReadOptions(
-        text=text, id=id, on_error=on_error, encoding_errors=encoding_errors, lines=lines or sets, sets=sets
+        text=text,
+        id=id,
+        on_error=on_error,
+        encoding_errors=encoding_errors,
+        lines=lines or sets,
+        sets=sets,
+        owner="plan",
     )
     return predicted(open_source(source, options), shingle, search, spill, calibrate)
 

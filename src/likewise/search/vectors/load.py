@@ -12,16 +12,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.base.arrays import Ints, to_arrow
+from likewise.base.arrays import Ints
 from likewise.errors import ColumnError, FormatError, InputError, ParameterError
-from likewise.io.read.find import Files, Found, find
-from likewise.search.load import check_unique
+from likewise.io.ids import names, unique_ids
+from likewise.io.objects import kind_of, table_of
+from likewise.io.read.find import Files, InputFile, find
 from likewise.search.vectors.spaces import SPACES, Bits, Space, empty_table
 
-KINDS = (
-    "an array of numbers with one row per vector, a .npy, Parquet, Arrow or JSON lines file, a list of paths, "
-    "or a pyarrow, pandas or polars table with a column of lists"
-)
+OR_ELSE = "a two-dimensional array of numbers, a .npy, Parquet, Arrow or JSON lines file, a list of paths"
 BATCH = 1 << 14
 """Rows that are read or copied at a time."""
 
@@ -45,7 +43,7 @@ class Vectors:
 
     def name(self, rows: Ints) -> Any:
         """Return the ids of these rows as an Arrow array."""
-        return to_arrow(rows) if self.ids is None else self.ids.take(to_arrow(rows))
+        return names(self.ids, rows)
 
 
 def vectors(source: Any, column: str, id: str | None, room: int, spill: Path | None, owner: str = "pairs") -> Vectors:
@@ -60,15 +58,11 @@ def vectors(source: Any, column: str, id: str | None, room: int, spill: Path | N
     if isinstance(source, np.ndarray):
         _no_columns(id, "an array")
         return Vectors(_checked(source, "the array"), None, _object("numpy.ndarray", len(source)))
-    if isinstance(source, list | tuple):
+    if isinstance(source, list | tuple) and not (source and isinstance(source[0], dict)):
         _no_columns(id, "a list")
         return Vectors(_listed(source), None, _object(type(source).__name__, len(source)))
-    if isinstance(source, pa.Array | pa.ChunkedArray):
-        source = pa.table({column: source})
-    table = _as_table(source, column)
-    if table is None:
-        raise ParameterError.of(owner, "source", KINDS, type(source).__name__)
-    where = type(source).__name__
+    table = table_of(source, owner, "source", column=column, index=True, or_else=OR_ELSE)
+    where = kind_of(source)
     part = _VectorSource(where, table.schema, table.num_rows, lambda: iter(table.to_batches(BATCH)))
     return _gathered([part], _object(where, table.num_rows), column, id, room, spill)
 
@@ -78,7 +72,7 @@ def _object(kind: str, rows: int) -> list[dict[str, Any]]:
     return [{"object": kind, "rows": rows}]
 
 
-def _file(one: Found, kind: str, rows: int) -> dict[str, Any]:
+def _file(one: InputFile, kind: str, rows: int) -> dict[str, Any]:
     """Describe a file, for run.json."""
     return {"file": one.name, "format": kind, "compression": one.compression, "rows": rows, "bytes": one.bytes}
 
@@ -188,7 +182,7 @@ class _VectorSource:
     batches: Any
 
 
-def _from_files(files: list[Found], column: str, id: str | None, room: int, spill: Path | None) -> Vectors:
+def _from_files(files: list[InputFile], column: str, id: str | None, room: int, spill: Path | None) -> Vectors:
     arrays = [one for one in files if one.path.suffix.lower() == ".npy"]
     if arrays and len(arrays) < len(files):
         raise InputError(f"the input mixes arrays ({arrays[0].name}) and tables; convert them to one format")
@@ -213,7 +207,7 @@ def _from_files(files: list[Found], column: str, id: str | None, room: int, spil
     return Vectors(_joined(tables, room, spill), None, inputs)
 
 
-def _opened(one: Found, column: str, id: str | None) -> _VectorSource:
+def _opened(one: InputFile, column: str, id: str | None) -> _VectorSource:
     """Open a file of rows."""
     wanted = [column] if id is None else [column, id]
     try:
@@ -237,7 +231,7 @@ def _opened(one: Found, column: str, id: str | None) -> _VectorSource:
     raise FormatError(f"{one.name}: vectors are read from .npy, Parquet, Arrow and JSON lines files")
 
 
-def _json_lines(one: Found, wanted: list[str]) -> pa.Table:
+def _json_lines(one: InputFile, wanted: list[str]) -> pa.Table:
     """Read lines of JSON objects; numbers become double precision."""
     columns: dict[str, list[Any]] = {name: [] for name in wanted}
     with pa.input_stream(str(one.path), compression=one.compression or "detect") as stream:
@@ -256,26 +250,6 @@ def _json_lines(one: Found, wanted: list[str]) -> pa.Table:
         return pa.table(columns)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise FormatError(f"{one.name}: the columns {', '.join(wanted)} do not hold one type each: {error}") from error
-
-
-def _as_table(source: Any, column: str) -> pa.Table | None:
-    """Return a table object as an Arrow table."""
-    if isinstance(source, pa.Table):
-        return source
-    if isinstance(source, pa.RecordBatch):
-        return pa.Table.from_batches([source])
-    if hasattr(source, "with_format") and hasattr(source, "features"):
-        return source.with_format("arrow")[:]
-    try:
-        if hasattr(source, "to_frame"):  # a series of pandas or polars
-            source = source.to_frame(column)
-        if type(source).__module__.startswith("pandas."):
-            return pa.Table.from_pandas(source)
-        if hasattr(source, "__arrow_c_stream__"):
-            return pa.table(source)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise FormatError(f"{type(source).__name__}: cannot be put in an Arrow table: {error}") from error
-    return None
 
 
 def _gathered(
@@ -333,8 +307,7 @@ def _names(ids: list[Any], column: str, where: str) -> Any:
     if named.null_count:
         row = int(np.argmax(np.asarray(named.is_null())))
         raise InputError(f"{where}: row {row} (counted from 0): the id of column '{column}' is null")
-    check_unique(named, column)
-    return named
+    return unique_ids(named, column)
 
 
 def _numbers(array: Any, where: str, first: int, column: str) -> NDArray[Any]:

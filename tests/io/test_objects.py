@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise.errors import ColumnError, FormatError, ParameterError, TextError
+from likewise.io.objects import table_of
 from likewise.io.read import Aside, ReadOptions, open_source
 
 TEXTS = ["one", "", "drei ä", "four\n4", "fünf \U0001f600"]
@@ -62,6 +63,9 @@ TABLES = {
     "stream": lambda: Stream(TABLE),
     "array": lambda: Single(TABLE.to_batches()[0]),
     "interchange": lambda: Interchange(TABLE),
+    "dict of columns": lambda: dict(COLUMNS),
+    "list of dicts": TABLE.to_pylist,
+    "tuple of dicts": lambda: tuple(TABLE.to_pylist()),
 }
 SERIES = {
     "list": lambda: list(TEXTS),
@@ -183,12 +187,12 @@ def test_not_text():
         open_source(pandas.DataFrame({"text": ["a", "b"], "x": [1, "y"]}))
 
 
-@pytest.mark.parametrize("source", [5, None, {"text": ["a"]}, object(), b"a", iter("a"), {"a"}, np.array(["a"])])
+@pytest.mark.parametrize("source", [5, None, object(), b"a", iter("a"), {"a"}, np.array(["a"])])
 def test_unknown_objects(source):
     with pytest.raises(
-        ParameterError, match=f"The 'source' parameter must be .* Got .*{type(source).__name__} instead"
+        ParameterError, match=f"The 'source' parameter of dedup must be .* Got .*{type(source).__name__} instead"
     ):
-        open_source(source)
+        open_source(source, ReadOptions(owner="dedup"))
 
 
 def test_lazy_frames_are_not_collected_by_surprise():
@@ -205,3 +209,44 @@ def test_pandas_index_and_metadata_come_back():
     plain = pandas.DataFrame(COLUMNS)
     back = open_source(plain).kept(np.arange(5) >= 3).to_pandas()
     assert back["id"].tolist() == [2, 1]
+
+
+# objects to whole tables
+
+
+@pytest.mark.parametrize("make", TABLES.values(), ids=TABLES)
+def test_every_kind_of_table_becomes_an_arrow_table(make):
+    assert table_of(make(), "link", "a").to_pydict() == COLUMNS
+
+
+@pytest.mark.parametrize("name", [name for name in SERIES if name not in ("list", "tuple")])
+def test_a_column_needs_a_name(name):
+    assert table_of(SERIES[name](), "link", "a", column="words").to_pydict() == {"words": TEXTS}
+    with pytest.raises(ParameterError, match="'a' parameter of link must be a pyarrow, pandas or polars table"):
+        table_of(SERIES[name](), "link", "a")
+
+
+def test_selected_rows_of_a_dataset_are_taken():
+    assert table_of(dataset().select([3, 0]), "link", "a")["id"].to_pylist() == [2, 5]
+
+
+def test_rows_may_have_different_keys():
+    assert table_of([{"a": 1}, {"b": "x"}], "link", "a").to_pydict() == {"a": [1, None], "b": [None, "x"]}
+
+
+def test_the_index_of_a_frame_is_a_column_if_asked_for():
+    frame = pandas.DataFrame({"x": [1, 2]}, index=pandas.Index(["p", "q"], name="key"))
+    assert table_of(frame, "link", "a").column_names == ["x"]
+    assert table_of(frame, "link", "a", index=True).column_names == ["x", "key"]
+
+
+@pytest.mark.parametrize("source", [5, None, [], [1], "text", {"train": TABLE}, [TABLE], [{"a": 1}, 2]])
+def test_no_table(source):
+    with pytest.raises(ParameterError, match=r"'a' parameter of link must be a path, .* Got \w+ instead"):
+        table_of(source, "link", "a", or_else="a path")
+
+
+@pytest.mark.parametrize("source", [{"a": [1], "b": [1, 2]}, {"a": [1, "x"]}, [{"a": 1}, {"a": "x"}], {1: [2]}])
+def test_tables_that_arrow_does_not_hold(source):
+    with pytest.raises(FormatError, match="cannot be put in an Arrow table"):
+        table_of(source, "link", "a")

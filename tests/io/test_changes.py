@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from likewise.errors import InputError
-from likewise.io import ids as identity
-from likewise.io.ids import PIECE, SAMPLED
-from likewise.io.ids import identity as identify
+from likewise.io import changes as identity
+from likewise.io.changes import PIECE, SAMPLED
+from likewise.io.changes import identity as identify
 from likewise.io.read import ReadOptions, open_source
 
 

@@ -34,16 +34,8 @@ def check(groups, expected):
 @given(ROWS)
 @example([])
 @example([(7, 7)])
-def test_rows_are_grouped_by_fingerprint(rows):
+def test_rows_are_grouped_by_digest(rows):
     check(Groups.by_digest(digests(rows)), naive(rows))
-
-
-@given(ROWS, st.data())
-def test_groups_are_merged_by_a_second_fingerprint(rows, data):
-    groups = Groups.by_digest(digests(rows))
-    second = data.draw(st.lists(st.integers(0, 2), min_size=len(groups), max_size=len(groups)))
-    merged = groups.merged(digests([(label, label) for label in second]))
-    check(merged, naive([second[group] for group in groups.of]))
 
 
 def test_a_million_copies_are_one_group():

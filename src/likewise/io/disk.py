@@ -1,0 +1,93 @@
+"""Files on disk: written atomically, synced, and with errors that say what to do."""
+
+from __future__ import annotations
+
+import bz2
+import errno
+import gzip
+import lzma
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+from likewise.errors import OutputError
+
+
+@contextmanager
+def atomic(path: Path, compression: str | None = None, *, durable: bool = True, parents: bool = False) -> Iterator[Any]:
+    """Open a file for writing under a hidden name; it gets its own name when it is complete, and not otherwise.
+
+    With `durable` the content is synced to disk first. With `parents` missing folders are created.
+    """
+    hidden = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        if parents:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        with open(hidden, "wb") as out:
+            with _compressed(out, compression) as packer:
+                yield packer
+            if durable:
+                out.flush()
+                os.fsync(out.fileno())
+        os.replace(hidden, path)
+    except FileNotFoundError as error:
+        raise OutputError(f"{path}: there is no folder {path.parent}; create it first") from error
+    except OSError as error:
+        raise disk_error(path, error) from error
+    finally:
+        with suppress(OSError):
+            hidden.unlink()
+
+
+@contextmanager
+def _compressed(out: IO[bytes], compression: str | None) -> Iterator[Any]:
+    if compression == "gzip":
+        with gzip.GzipFile("", "wb", 6, out, mtime=0) as packer:
+            yield packer
+    elif compression == "bz2":
+        with bz2.BZ2File(out, "wb") as packed:
+            yield packed
+    elif compression == "xz":
+        with lzma.LZMAFile(out, "wb") as packed_xz:
+            yield packed_xz
+    elif compression == "zstd":
+        twin = os.fdopen(os.dup(out.fileno()), "wb")  # Arrow closes what it writes to
+        with pa.CompressedOutputStream(pa.PythonFile(twin, mode="w"), "zstd") as stream:
+            yield stream
+    else:
+        yield out
+
+
+def sync(path: Path) -> None:
+    """Sync a file or a folder to disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:  # not every file system can sync a folder
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            raise
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def disk_errors(place: Path) -> Iterator[None]:
+    """Turn an OSError into an OutputError that names the place and says what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise disk_error(place, error) from error
+
+
+def disk_error(place: Path, error: OSError) -> OutputError:
+    """Return the OutputError for an OSError: why the place cannot be written, and what to do."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return OutputError(
+            f"{place}: the disk is full; the steps that are done are kept: make room, or name another disk with"
+            " --spill, and run the same command again"
+        )
+    return OutputError(f"{place}: cannot be written: {error.strerror or error}")

@@ -1,0 +1,138 @@
+"""The result of a command in its folder, all or nothing, with run.json last.
+
+Everything is staged in the hidden folder `.likewise` first. Then run.json of an earlier run is taken away, its other
+outputs are replaced, those that the new run does not have are removed, and the new run.json takes its place. A folder
+without run.json is therefore unfinished, and the next run puts it right.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from likewise.errors import OutputError
+from likewise.io.disk import disk_errors, sync
+from likewise.io.workspace import WORK, Workspace
+from likewise.io.write import write_json, write_table
+
+MANIFEST = "run.json"
+STAGED, OLD = "answer", "old"
+
+Output: TypeAlias = pa.Table | Callable[[Path], object] | None
+"""A table, or the function that writes a file or a folder at a path, or None for an output this run does not have."""
+
+
+def check_output(
+    folder: str | os.PathLike[str],
+    command: str,
+    names: Iterable[str],
+    inputs: Iterable[str | os.PathLike[str]] = (),
+    replaces: Collection[str] = (),
+) -> None:
+    """Raise now what `publish` would raise later; nothing is changed.
+
+    Refused are a folder with other files and without our run.json, the result of another command than this one and
+    those in `replaces`, and an input among the outputs (`names`) that would be replaced.
+    """
+    folder = Path(folder)
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise OutputError(f"{folder}: this is a file; name a folder")
+        manifest = _manifest(folder)
+        if folder.exists() and manifest is None and any(folder.iterdir()) and not (folder / WORK).is_dir():
+            raise OutputError(
+                f"{folder}: the folder is not empty and was not made by likewise; choose another, or empty it"
+            )
+        there = (manifest or {}).get("command", command)
+        if there != command and there not in replaces:
+            raise OutputError(f"{folder}: the folder has the result of likewise {there}; choose another folder")
+        replaced = [(folder / name).resolve() for name in (*names, MANIFEST)]
+        for place in inputs:
+            resolved = Path(place).resolve()
+            if any(resolved.is_relative_to(output) for output in replaced):
+                raise OutputError(f"{folder}: this run would replace its own input {place}; choose another folder")
+        above = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be prepared: {error.strerror or error}; choose another folder") from error
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise OutputError(f"{folder}: you may not write to the folder {above}; choose another")
+
+
+def publish(
+    folder: str | os.PathLike[str],
+    outputs: Mapping[str, Output],
+    stats: Mapping[str, Any],
+    *,
+    final: Callable[[], Mapping[str, Any]] | None = None,
+    replaces: Collection[str] = (),
+    space: Workspace | None = None,
+) -> None:
+    """Write the outputs of a command and run.json, and put them in the place of an earlier result.
+
+    `outputs` names every output the command can have. `stats` is the content of run.json, and `stats["command"]` the
+    command; `final`, if given, returns that content anew once the outputs are written, with the seconds this took.
+    `space` is the open workspace of the run in this folder; without it the folder is locked while the result is
+    written.
+    """
+    folder = Path(folder)
+    check_output(folder, stats["command"], outputs, replaces=replaces)
+    own = Workspace.open(folder, {"parameters": {}, "inputs": {}}, fresh=True) if space is None else None
+    staged = folder / WORK / STAGED
+    try:
+        try:
+            with disk_errors(staged):
+                _stage(staged, outputs)
+                write_json(final() if final else stats, staged / MANIFEST)
+        except BaseException:
+            shutil.rmtree(staged, ignore_errors=True)
+            if own is not None:
+                own.discard()
+            raise
+        with disk_errors(folder):
+            _replace(staged, folder, outputs)
+        if own is not None:
+            own.finish()
+    finally:
+        if own is not None:
+            own.close()
+
+
+def _stage(staged: Path, outputs: Mapping[str, Output]) -> None:
+    shutil.rmtree(staged, ignore_errors=True)
+    staged.mkdir(parents=True)
+    for name, output in outputs.items():
+        if isinstance(output, pa.Table):
+            write_table(output, staged / name)
+        elif output is not None:
+            output(staged / name)
+
+
+def _replace(staged: Path, folder: Path, names: Iterable[str]) -> None:
+    old = staged.with_name(OLD)
+    if old.exists():
+        shutil.rmtree(old)
+    old.mkdir()
+    for name in (MANIFEST, *names):
+        if (folder / name).is_symlink() or (folder / name).exists():
+            os.replace(folder / name, old / name)
+    for name in (*names, MANIFEST):
+        if (staged / name).exists():
+            os.replace(staged / name, folder / name)
+    sync(folder)
+    shutil.rmtree(old)
+    staged.rmdir()
+
+
+def _manifest(folder: Path) -> dict[str, Any] | None:
+    """Return the content of run.json if likewise wrote it."""
+    try:
+        content = json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) and "likewise" in content else None
