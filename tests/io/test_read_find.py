@@ -130,7 +130,7 @@ def test_folder_of_tables(here):
 def test_mixed_folders_and_lists(here):
     naive.write(here / "data/a.jsonl", [{"text": "a"}])
     put(here / "data/notes.txt")
-    with pytest.raises(InputError, match=r"both tables \(a.jsonl\) and other files \(notes.txt\); name .* by a glob"):
+    with pytest.raises(InputError, match=r"both tables \(a.jsonl\) and other files \(notes.txt\); select .* by a glob"):
         open_source("data")
     with pytest.raises(InputError, match=r"mixes tables \(data/a.jsonl\) and text files \(data/notes.txt\)"):
         open_source("data/*")
