@@ -69,7 +69,7 @@ def test_a_sample_of_everything_tells_what_the_run_will_find() -> None:
     texts += [text + " and more" for text in texts[:80]]
     found = plan(texts, threads=1)
     stats = likewise.dedup(texts, threads=1, method="lsh").stats
-    assert found.to_dict()["banding"] == stats["banding"]
+    assert found.to_dict()["banding"] == stats["details"]["banding"]
     assert found.different == stats["counts"]["different"]
     assert found.candidates == stats["counts"]["candidates"]
     assert found.removed == stats["counts"]["removed"]
