@@ -196,7 +196,9 @@ def test_ids_name_the_documents() -> None:
     result = likewise.dedup(table, id="key")
     assert result.removed.to_pylist() == [{"id": "w", "kept_id": "u", "similarity": 1.0, "kind": "identical"}]
     assert result.clusters.to_pylist() == [
-        {"id": "u", "cluster": "u"}, {"id": "v", "cluster": "v"}, {"id": "w", "cluster": "u"},
+        {"id": "u", "cluster": "u", "size": 2, "keeper": "u"},
+        {"id": "v", "cluster": "v", "size": 1, "keeper": "v"},
+        {"id": "w", "cluster": "u", "size": 2, "keeper": "u"},
     ]  # fmt: skip
 
 

@@ -112,7 +112,7 @@ def tastes(inputs: tuple[str, ...], out: Path, users: tuple[str, ...], as_json: 
     """
     from likewise.apps.recommend import tastes as find_tastes
     from likewise.apps.recommend.answer import COMMAND, TABLES
-    from likewise.cli.exact import unescaped
+    from likewise.cli.options import unescaped
     from likewise.io.read import Files
     from likewise.io.read.find import find
     from likewise.io.write import check_answer

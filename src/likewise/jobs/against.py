@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from likewise.errors import IncompatibleError
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
 from likewise.io.read import Files, ReadOptions, open_source
+from likewise.jobs.settings import Settings
 from likewise.jobs.state import State
 from likewise.kernels.hashing import digest_strings
 from likewise.search.band_keys import Keys, ShiftedKeys
@@ -30,7 +32,7 @@ from likewise.shingle import Shingler, shingler_of
 
 MARK = np.uint64(0x9E3779B97F4A7C15)
 SETTINGS = ("threshold", "seed", "sketch", "ignore_common")
-OPTIONS = ("casefold", "normalize", "bits", "bag", "whitespace", "separator", "k", "languages", "words", "letters")
+"""Settings that change which pairs are similar or which of them are found; those of all runs must be the same."""
 
 
 class KeptItems(Items):
@@ -184,9 +186,29 @@ class Against:
             difference = _difference(first, state)
             if difference:
                 raise IncompatibleError(f"{first.directory} and {state.directory} were made another way: {difference}")
-        self.shingler = shingler_of(first.run["parameters"])
+        self.shingler = _shingler(first)
         self.parts: list[Items] = [KeptItems(state, self.shingler) for state in self.states]
         self.count = sum(map(len, self.parts))
+
+    def agreed(self, settings: Settings) -> Settings:
+        """Return these settings with the shingler, the banding and the method of the earlier runs.
+
+        Raise if other ones were asked for: new documents are compared in the same way as the earlier ones.
+        """
+        known, asked, chosen = self.shingler.to_dict(), settings.shingler.to_dict(), self.settings
+        compared = {name: (known.get(name), asked.get(name)) for name in known | asked}
+        for name in (*SETTINGS, "bands", "rows", "method"):
+            value = getattr(settings, name)
+            if value is not None and (name, value) != ("method", "auto"):
+                compared[name] = chosen[name], value
+        for name, (before, now) in compared.items():
+            if before != now:
+                raise IncompatibleError(
+                    f"{self.states[0].directory} was made with {name} {before!r} and this run has {now!r};"
+                    " new documents are compared in the same way"
+                )
+        same = {name: chosen[name] for name in ("bands", "rows", "method")}
+        return replace(settings, shingle=self.shingler, **same)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -243,13 +265,24 @@ def chunk_digests(chunk: TextChunk, rows: Ints) -> Hashes:
     return out[rows]
 
 
+def _shingler(state: State) -> Shingler:
+    """Return the shingler of a run."""
+    try:
+        return shingler_of(state.run["parameters"])
+    except KeyError as error:
+        name = state.run["parameters"].get("shingle")
+        raise IncompatibleError(f"{state.directory}: a run with the shingler {name!r} cannot be built upon") from error
+
+
 def _difference(a: State, b: State) -> str:
     if (a.about["bands"], a.about["rows"]) != (b.about["bands"], b.about["rows"]):
         return "they have other bands and rows, or one is exact; make the second one with --against the first"
-    for name in (*SETTINGS, "shingle", *OPTIONS):
-        before, now = a.run["parameters"].get(name), b.run["parameters"].get(name)
-        if before != now:
-            return f"{name} is {before!r} and {now!r}"
+    shinglers = _shingler(a).to_dict(), _shingler(b).to_dict()
+    before = {**{name: a.run["parameters"].get(name) for name in SETTINGS}, **shinglers[0]}
+    now = {**{name: b.run["parameters"].get(name) for name in SETTINGS}, **shinglers[1]}
+    for name in before | now:
+        if before.get(name) != now.get(name):
+            return f"{name} is {before.get(name)!r} and {now.get(name)!r}"
     if not np.array_equal(a.common, b.common):
         return "they leave out other common shingles; make the second one with --against the first"
     return ""

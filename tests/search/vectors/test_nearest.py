@@ -52,7 +52,7 @@ def test_queries(measure, rows, asked, k, seed):
     table = some(measure, rows, 5, rng)
     queries = np.concatenate([some(measure, asked, 5, rng), table[:2], table[:1]])
     truth = naive.nearest(table, measure, k, queries)
-    answer = found(table, k, queries=queries, measure=measure)
+    answer = found(queries, k, other=table, measure=measure)
     assert [(a, round(d, 5)) for a, _, d in answer] == [(a, round(d, 5)) for a, _, d in truth]
 
 
