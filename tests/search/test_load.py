@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import runs
-from likewise.base.runlog import Record
+from likewise.base.runlog import RunLog
 from likewise.errors import InputError, OutputError
 from likewise.io.read import ReadOptions, open_source
 from likewise.io.workspace import Workspace
@@ -96,8 +96,8 @@ def facts(collection, folder):
 
 def read(folder, options, space, limit, threads=1):
     opened = open_source(folder, ReadOptions(batch_rows=6, **options))
-    record = Record()
-    return collect(opened, opened.options, "words:2", record, threads, space, limit), record
+    log = RunLog()
+    return collect(opened, opened.options, "words:2", log, threads, space, limit), log
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -105,7 +105,7 @@ def test_three_ways_to_the_same_collection(kind, tmp_path):
     source = tmp_path / "in"
     source.mkdir()
     options = kind(source)
-    held, record = read(source, options, Workspace.temporary(), None)
+    held, log = read(source, options, Workspace.temporary(), None)
     expected = facts(held, tmp_path / "kept")
     assert len(expected["texts"]) > 30
     for limit in (0, 300):
@@ -120,7 +120,7 @@ def test_three_ways_to_the_same_collection(kind, tmp_path):
             assert space.resumed == ["read"]
             taken_up, third = read(source, options, space, None, threads)
             assert facts(taken_up, tmp_path / f"again-{limit}-{threads}") == expected
-            assert record.counts == again.counts == third.counts
+            assert log.counts == again.counts == third.counts
             space.finish()
 
 
@@ -137,7 +137,7 @@ def test_what_fits_is_not_written(tmp_path):
 def test_objects_in_memory_are_not_written(tmp_path):
     """They are there already."""
     space = Workspace.temporary(tmp_path)
-    collection = collect(TEXTS, ReadOptions(), "words:2", Record(), 1, space, 0)
+    collection = collect(TEXTS, ReadOptions(), "words:2", RunLog(), 1, space, 0)
     assert [collection.items.texts[row] for row in range(40)] == TEXTS
     assert list(tmp_path.iterdir()) == []
 

@@ -19,7 +19,7 @@ from likewise.base.arrays import Sets, Texts
 from likewise.base.copies import Groups
 from likewise.base.memory import UNLIMITED
 from likewise.base.parallel import check_threads, in_order
-from likewise.base.runlog import Record
+from likewise.base.runlog import RunLog
 from likewise.errors import OutputError, ParameterError
 from likewise.families.banding import Banding
 from likewise.families.minhash import METHODS, MinHash
@@ -81,7 +81,7 @@ def same(a, b):
 def test_pairs_within_a_collection(shingler, method, threshold):
     for seed in range(3):
         texts = collection(seed)
-        matches = search(threshold, method=method, seed=seed).find(TextItems(Texts.of(texts), shingler), Record())
+        matches = search(threshold, method=method, seed=seed).find(TextItems(Texts.of(texts), shingler), RunLog())
         truth = oracles.similar_pairs([s.tolist() for s in shingler.sets(texts)], threshold)
         assert rows_of(matches) == truth
         assert len(truth) > 10
@@ -93,7 +93,7 @@ def test_pairs_across_two_collections(threshold):
         here, there = collection(seed, 30), [*collection(seed, 50)[20:], "", "a lone one"]
         texts = here + there
         items = TextItems(Texts.of(texts), Words(2))
-        matches = search(threshold).find(items, Record(), sides=Sides(len(here), across=True))
+        matches = search(threshold).find(items, RunLog(), sides=Sides(len(here), across=True))
         sets = [s.tolist() for s in Words(2).sets(texts)]
         assert rows_of(matches, within=False) == oracles.similar_pairs(sets, threshold, split=len(here))
 
@@ -116,7 +116,7 @@ A, B = "the quick brown fox jumps over the lazy dog", "the quick brown fox jumps
 )
 def test_joins_with_empty_documents(here, there):
     items = TextItems(Texts.of(here + there), Words(2))
-    matches = search(0.5).find(items, Record(), sides=Sides(len(here), across=True))
+    matches = search(0.5).find(items, RunLog(), sides=Sides(len(here), across=True))
     sets = [s.tolist() for s in Words(2).sets(here + there)]
     assert rows_of(matches, within=False) == oracles.similar_pairs(sets, 0.5, split=len(here))
 
@@ -127,7 +127,7 @@ def test_sets_of_the_user(split):
     lists = [random.choice(30, random.integers(0, 25)).tolist() for _ in range(40)]
     lists += [[*lists[row], 99] for row in range(10)] + [lists[3], []]
     sets = Sets.from_lists(lists)
-    matches = search(0.5).find(SetItems(sets), Record(), sides=Sides(split, across=True) if split else None)
+    matches = search(0.5).find(SetItems(sets), RunLog(), sides=Sides(split, across=True) if split else None)
     truth = oracles.similar_pairs(lists, 0.5, split=split or None)
     assert rows_of(matches, within=not split) == truth
 
@@ -139,12 +139,12 @@ def test_same_answer_for_any_threads_and_chunks(data):
     sides = data.draw(st.sampled_from([None, Sides(15, across=True), Sides(15, across=False)]))
     banding = data.draw(st.sampled_from([None, CERTAIN, Banding(3, 4)]))
     items = TextItems(Texts.of(texts), Words(2))
-    expected = search(0.6, banding).find(items, Record(), sides=sides)
+    expected = search(0.6, banding).find(items, RunLog(), sides=sides)
     cuts = [0, *sorted(data.draw(st.lists(st.integers(0, len(texts)), max_size=5))), len(texts)]
     pieces = [pa.array(texts[a:b], pa.string()) for a, b in itertools.pairwise(cuts)]
     chunked = TextItems(Texts.of(pa.chunked_array(pieces, pa.string())), Words(2))
     for threads in (1, 2, 4):
-        found = search(0.6, banding, threads).find(chunked, Record(), sides=sides)
+        found = search(0.6, banding, threads).find(chunked, RunLog(), sides=sides)
         assert same(found, expected)
         assert found.sketched.banding == expected.sketched.banding
 
@@ -161,22 +161,22 @@ def test_recall_is_on_target_and_nothing_is_invented(method):
             changed[place] = f"new{number}x{place}"
         texts += [" ".join(words), " ".join(changed)]
     truth = oracles.similar_pairs([set(text.split()) for text in texts], 0.8)
-    recall, record = 0.9, Record()
-    matches = Search(0.8, recall, MinHash(2, method)).find(TextItems(Texts.of(texts), Words(1)), record)
+    recall, log = 0.9, RunLog()
+    matches = Search(0.8, recall, MinHash(2, method)).find(TextItems(Texts.of(texts), Words(1)), log)
     found = rows_of(matches)
     assert found.items() <= truth.items(), "every reported pair is true, with its exact similarity"
     expected = recall * len(truth)
     assert len(found) > expected - 4.4 * (expected * (1 - recall)) ** 0.5
-    assert record.notes["predicted_recall"] == matches.sketched.banding.probability(0.8) >= recall
+    assert log.details["predicted_recall"] == matches.sketched.banding.probability(0.8) >= recall
 
 
 def test_tuning_on_a_sample_depends_on_the_seed_alone(monkeypatch):
     monkeypatch.setattr("likewise.search.prepare.SAMPLE", 20)
     items = TextItems(Texts.of(collection(1, 80)), Words(2))
-    record = Record()
-    first = search(0.6, None).find(items, record)
-    assert record.notes["tuning"]["sample"] <= 20
-    assert same(first, search(0.6, None, threads=3).find(items, Record()))
+    log = RunLog()
+    first = search(0.6, None).find(items, log)
+    assert log.details["tuning"]["sample"] <= 20
+    assert same(first, search(0.6, None, threads=3).find(items, RunLog()))
 
 
 def test_the_sample_is_drawn_by_splitmix():
@@ -187,25 +187,25 @@ def test_the_sample_is_drawn_by_splitmix():
 @pytest.mark.parametrize("texts", [[], [""], ["a"], ["", ""], ["", "", "a"], ["!", "?"], ["a", "a"]])
 @pytest.mark.parametrize("banding", [None, CERTAIN])
 def test_next_to_nothing(texts, banding):
-    record = Record()
-    matches = search(0.8, banding).find(TextItems(Texts.of(texts), Words(5)), record)
+    log = RunLog()
+    matches = search(0.8, banding).find(TextItems(Texts.of(texts), Words(5)), log)
     units = [tuple(Words(5).units(text)) for text in texts]
     assert rows_of(matches) == oracles.similar_pairs(units, 0.8)
-    assert record.counts["items"] == len(texts)
-    assert record.counts["different"] == len(set(texts))
-    assert record.counts["groups"] == len(set(units))
+    assert log.counts["items"] == len(texts)
+    assert log.counts["different"] == len(set(texts))
+    assert log.counts["groups"] == len(set(units))
 
 
 def test_a_run_tells_what_it_does():
     seen = []
-    record = Record(lambda stage, done, total: seen.append((stage, done, total)))
+    log = RunLog(lambda stage, done, total: seen.append((stage, done, total)))
     texts = [A, B, A, A.upper(), "nothing of the kind at all"]
-    search(0.5).find(TextItems(Texts.of(texts), Words(2)), record)
-    assert record.counts == {"items": 5, "different": 4, "groups": 3, "candidates": 1, "verified": 1}
-    assert record.notes["banding"] == {"bands": 60, "rows": 1, "slots": 60}
-    assert list(record.seconds) == ["identical", "tune", "sketch", "candidates", "verify", "certify"]
+    search(0.5).find(TextItems(Texts.of(texts), Words(2)), log)
+    assert log.counts == {"items": 5, "different": 4, "groups": 3, "candidates": 1, "verified": 1}
+    assert log.details["banding"] == {"bands": 60, "rows": 1, "slots": 60}
+    assert list(log.seconds) == ["identical", "tune", "sketch", "candidates", "verify", "certify"]
     assert ("sketch", 4, 4) in seen
-    assert min(record.seconds.values()) >= 0
+    assert min(log.seconds.values()) >= 0
 
 
 # threads over batches
@@ -354,9 +354,9 @@ def workspace(folder, **options):
         space.close()
 
 
-def told(record):
+def told(log):
     """What a run says of itself, but for the time it took."""
-    return record.counts, record.notes
+    return log.counts, log.notes, log.method, log.certificate, log.details
 
 
 @pytest.mark.parametrize("sides", [None, Sides(25, across=True), Sides(25, across=False)], ids=str)
@@ -369,11 +369,11 @@ def test_memory_does_not_change_the_answer(tmp_path, quick_disk, budget, threads
     lasting = Workspace.open(tmp_path / "out", IDENTITY, fresh=True)
     documents, sets = TextItems(Texts.of(texts), Words(2)), SetItems(Words(2).sets(texts))
     for items, space in ((documents, lasting), (sets, Workspace.temporary(tmp_path))):
-        record, again = Record(), Record()
-        expected = lean(UNLIMITED).find(items, record, sides=sides)
+        log, again = RunLog(), RunLog()
+        expected = lean(UNLIMITED).find(items, log, sides=sides)
         assert len(expected.left) > 10
         assert same(lean(budget, threads).find(items, again, space, sides), expected)
-        assert told(again) == told(record)
+        assert told(again) == told(log)
         space.finish()
     assert list(tmp_path.rglob("*")) == [tmp_path / "out"]
 
@@ -390,17 +390,17 @@ def test_memory_does_not_change_what_crowds_are(tmp_path, quick_disk, monkeypatc
     monkeypatch.setattr(pairing, "PAIRS_AT_LEAST", 100)
     monkeypatch.setattr(pairing, "PAIRS_AN_ITEM", 0)
     items = TextItems(Texts.of(collection(3, 80)), Words(2))
-    record = Record()
-    expected = lean(UNLIMITED).find(items, record, sides=sides)
-    assert record.notes["crowds"]
+    log = RunLog()
+    expected = lean(UNLIMITED).find(items, log, sides=sides)
+    assert log.details["crowds"]
     for budget in (LESS, MORE):
         for patience in (0.0, 1e9):
             with workspace(tmp_path / str(budget.sets), fresh=True) as space:
-                lean(budget, 2, patience).find(items, Record(), space, sides)
+                lean(budget, 2, patience).find(items, RunLog(), space, sides)
             with workspace(tmp_path / str(budget.sets)) as space:
-                again = Record()
+                again = RunLog()
                 assert same(lean(LITTLE, 1, patience).find(items, again, space, sides), expected)
-                assert told(again) == told(record)
+                assert told(again) == told(log)
 
 
 class Killed(BaseException):
@@ -421,8 +421,8 @@ def cut_off(patch, calls):
 
 def resume_everywhere(tmp_path, first, then, items, step=1):
     """Cut a run off before every rename in turn, and go on: always the same answer. Return the steps taken up."""
-    record = Record()
-    expected = lean(UNLIMITED).find(items, record)
+    log = RunLog()
+    expected = lean(UNLIMITED).find(items, log)
     assert len(expected.left) > 10
     taken, over = [], False
     for calls in itertools.count(0, step):
@@ -430,13 +430,13 @@ def resume_everywhere(tmp_path, first, then, items, step=1):
         with pytest.MonkeyPatch.context() as patch:
             cut_off(patch, calls)
             with contextlib.suppress(Killed), workspace(folder) as space:
-                first.find(items, Record(), space)
+                first.find(items, RunLog(), space)
                 over = True
         with workspace(folder) as space:
-            again = Record()
+            again = RunLog()
             taken.append(space.resumed)
             assert same(then.find(items, again, space), expected), (calls, space.resumed)
-            assert told(again) == told(record)
+            assert told(again) == told(log)
             space.finish()
         if over:
             return taken
@@ -466,20 +466,20 @@ def test_a_run_goes_on_with_other_memory(tmp_path, quick_disk, first, then):
 def test_a_quick_run_goes_on_after_its_last_step(tmp_path):
     """Keys and candidates are on disk and committed; verifying was quick, and was not. Then it was cut off."""
     items = TextItems(Texts.of(collection(3, 30)), Words(2))
-    expected = lean(UNLIMITED).find(items, Record())
+    expected = lean(UNLIMITED).find(items, RunLog())
     with workspace(tmp_path) as space:
-        lean(LITTLE, patience=1e9).find(items, Record(), space)
+        lean(LITTLE, patience=1e9).find(items, RunLog(), space)
     with workspace(tmp_path) as space:
-        assert same(lean(LITTLE, patience=1e9).find(items, Record(), space), expected)
+        assert same(lean(LITTLE, patience=1e9).find(items, RunLog(), space), expected)
 
 
 def test_quick_steps_are_not_committed(tmp_path):
     """A run that is over in less than its patience leaves no more than it must."""
     items = TextItems(Texts.of(collection(3, 30)), Words(2))
     with workspace(tmp_path) as space:
-        lean(UNLIMITED, patience=1e9).find(items, Record(), space)
+        lean(UNLIMITED, patience=1e9).find(items, RunLog(), space)
         assert space.steps == []
-        lean(UNLIMITED, patience=0.0).find(items, Record(), space)
+        lean(UNLIMITED, patience=0.0).find(items, RunLog(), space)
         assert space.steps == ["sketch", "verify"]
 
 
@@ -487,10 +487,10 @@ def test_quick_steps_are_not_committed(tmp_path):
 def test_damage_costs_time_and_nothing_else(tmp_path, step, monkeypatch):
     """A byte of a step's first file is changed while the run is cut off, just before the steps would be forgotten."""
     items = TextItems(Texts.of(collection(3, 30)), Words(2))
-    expected = lean(UNLIMITED).find(items, Record())
+    expected = lean(UNLIMITED).find(items, RunLog())
     monkeypatch.setattr(Workspace, "forget", lambda space, *steps: None)
     with workspace(tmp_path) as space:
-        lean(LITTLE).find(items, Record(), space)
+        lean(LITTLE).find(items, RunLog(), space)
         step = next(one for one in space.steps if one.startswith(step))
         steps = space.steps
         path = next(path for path in sorted(space.path(step, "").iterdir()) if path.stat().st_size)
@@ -500,7 +500,7 @@ def test_damage_costs_time_and_nothing_else(tmp_path, step, monkeypatch):
     monkeypatch.undo()
     with workspace(tmp_path) as space:
         assert space.resumed == steps[: steps.index(step)]
-        assert same(lean(LITTLE).find(items, Record(), space), expected)
+        assert same(lean(LITTLE).find(items, RunLog(), space), expected)
 
 
 def test_no_room_for_the_keys(tmp_path, monkeypatch):
@@ -509,15 +509,15 @@ def test_no_room_for_the_keys(tmp_path, monkeypatch):
     items = TextItems(Texts.of(collection(3, 30)), Words(2))
     with workspace(tmp_path) as space:
         with pytest.raises(OutputError, match="the band keys will need 896 bytes on disk and 500 bytes are free"):
-            lean(LITTLE).find(items, Record(), space)
-        lean(UNLIMITED).find(items, Record(), space)
+            lean(LITTLE).find(items, RunLog(), space)
+        lean(UNLIMITED).find(items, RunLog(), space)
 
 
 @pytest.mark.parametrize("calls", [0, 14, 60])
 def test_a_full_disk_can_be_gone_on_from(tmp_path, calls):
     """Every write that is brought to the disk may fail; what is said names the folder, and the next run goes on."""
     items = TextItems(Texts.of(collection(3, 30)), Words(2))
-    expected = lean(UNLIMITED).find(items, Record())
+    expected = lean(UNLIMITED).find(items, RunLog())
     fsync, left = os.fsync, iter(range(calls))
 
     def full(handle):
@@ -528,7 +528,7 @@ def test_a_full_disk_can_be_gone_on_from(tmp_path, calls):
     with workspace(tmp_path) as space, pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", full)
         with pytest.raises(OutputError, match=f"{re.escape(str(tmp_path))}/.*the disk is full"):
-            lean(LITTLE).find(items, Record(), space)
+            lean(LITTLE).find(items, RunLog(), space)
     with workspace(tmp_path) as space:
         assert ("sketch" in space.resumed) == (calls > 0)
-        assert same(lean(LITTLE).find(items, Record(), space), expected)
+        assert same(lean(LITTLE).find(items, RunLog(), space), expected)

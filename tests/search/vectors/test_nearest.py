@@ -14,10 +14,6 @@ from likewise import ParameterError
 every_measure = pytest.mark.parametrize("measure", ["angle", "l2", "l1", "hamming"])
 
 
-def stats(table):
-    return table.stats
-
-
 def found(source, k, **options):
     rows = likewise.nearest(source, k, **options).to_pylist()
     return [(row["id_a"], row["id_b"], row["distance"]) for row in rows]
@@ -69,24 +65,28 @@ def test_recall_on_target_by_tables(measure):
         table = base + 0.1 * rng.standard_normal(base.shape)
     k, recall = size - 1, 0.9
     answer = likewise.nearest(table, k, measure=measure, recall=recall, method="lsh")
-    assert stats(answer)["method"]["chosen"] == "lsh"
+    assert answer.stats["method"]["taken"] == "lsh"
     truth = likewise.nearest(table, k, measure=measure, method="exact")
-    far = np.asarray(truth["distance"]).reshape(-1, k)
-    near = np.asarray(answer["distance"]).reshape(-1, k)
+    far = np.asarray(truth.table["distance"]).reshape(-1, k)
+    near = np.asarray(answer.table["distance"]).reshape(-1, k)
     hits = (near <= far[:, -1:] + 1e-9).sum()
     assert hits / far.size >= recall - 4.4 * math.sqrt(recall * (1 - recall) / far.size)
 
 
 def test_small_and_spread_out_collections_are_compared_whole():
     table = np.random.default_rng(1).standard_normal((4000, 64)).astype(np.float32)
-    assert stats(likewise.nearest(table[:500], 3))["method"] == {"chosen": "exact", "recall": 1.0}
-    assert stats(likewise.nearest(table, 3))["method"]["chosen"] == "exact"
+    few = {"asked": "auto", "taken": "exact", "why": "at most 3,000 vectors: comparing all pairs is quick"}
+    assert likewise.nearest(table[:500], 3).stats["method"] == few
+    many = likewise.nearest(table, 3).stats["method"]
+    assert (many["taken"], many["why"]) == ("exact", "predicted to be cheaper than tables")
+    asked = likewise.nearest(table[:500], 3, method="exact").stats["method"]
+    assert asked == {"asked": "exact", "taken": "exact", "why": "requested"}
 
 
 def test_a_crowd_of_copies():
     table = np.ones((30_000, 4), np.float32)
     table[7] = [1, 2, 3, 4]
-    answer = likewise.nearest(table, 2)
+    answer = likewise.nearest(table, 2).table
     assert answer.num_rows == 60_000
     assert answer.slice(14, 2)["id_b"].to_pylist() == [0, 1]
     assert answer.slice(0, 2).to_pylist() == [

@@ -22,7 +22,7 @@ def test_short_vectors_among_long_ones(kind, method):
     table = np.vstack([long, short]).astype(kind)
     pairs = found(table, measure="angle", within=5, method=method, recall=0.9999)
     assert sum(b - a == 300 for a, b in pairs) >= 299
-    near = likewise.nearest(table, 1, method=method, recall=0.9999)
+    near = likewise.nearest(table, 1, method=method, recall=0.9999).table
     assert near.num_rows == 600
     assert (np.abs(np.asarray(near["id_a"]) - np.asarray(near["id_b"])) == 300).mean() > 0.99
 
@@ -33,7 +33,7 @@ def test_copies_across_two_collections():
     pairs = found(ones, ones, measure="l2", within=1)
     assert {a for a, _ in pairs} == {b for _, b in pairs} == set(range(1500))
     assert len(pairs) == 2 * 1500 - 1
-    top = likewise.pairs(ones, ones, measure="l2", within=1, k=2)
+    top = likewise.pairs(ones, ones, measure="l2", within=1, k=2).table
     assert top.num_rows == 3000
     assert top["id_b"].to_pylist() == [0, 1] * 1500
 
@@ -41,7 +41,7 @@ def test_copies_across_two_collections():
 def test_the_nearest_of_many_copies():
     table = np.ones((20_000, 4))
     table[5] = 2
-    top = likewise.pairs(table, measure="l2", within=3, k=2)
+    top = likewise.pairs(table, measure="l2", within=3, k=2).table
     assert top.num_rows == 40_000
     assert top.slice(10, 2).to_pylist() == [{"id_a": 5, "id_b": b, "distance": 2.0} for b in (0, 1)]
     assert top.slice(0, 2)["id_b"].to_pylist() == [1, 2]
@@ -65,11 +65,11 @@ def test_no_rows(measure):
     nothing, table = np.zeros((0, 4), kind), np.ones((3, 4), kind)
     empty = pa.table({"vector": pa.array([], pa.list_(pa.uint8() if measure == "hamming" else pa.float32()))})
     for none in (nothing, [], empty):
-        assert likewise.nearest(none, 2, measure=measure).num_rows == 0
-        assert likewise.pairs(none, measure=measure, within=0).num_rows == 0
-        assert likewise.pairs(table, none, measure=measure, within=0).num_rows == 0
-        assert likewise.nearest(table, 2, queries=none, measure=measure).num_rows == 0
-        assert likewise.nearest(none, 2, queries=table, measure=measure).num_rows == 0
+        assert len(likewise.nearest(none, 2, measure=measure)) == 0
+        assert len(likewise.pairs(none, measure=measure, within=0)) == 0
+        assert len(likewise.pairs(table, none, measure=measure, within=0)) == 0
+        assert len(likewise.nearest(table, 2, queries=none, measure=measure)) == 0
+        assert len(likewise.nearest(none, 2, queries=table, measure=measure)) == 0
 
 
 def test_chunks_without_rows():
@@ -85,7 +85,7 @@ def test_tight_clusters_are_settled_in_blocks():
     table = (centres + 1e-4 * rng.normal(size=centres.shape)).astype(np.float32)
     answer = likewise.nearest(table, 5, method="exact")
     truth = naive.nearest(table[:60], "angle", 5)
-    assert np.asarray(answer["distance"])[:150] == pytest.approx([d for a, _, d in truth if a < 30], abs=1e-9)
+    assert np.asarray(answer.table["distance"])[:150] == pytest.approx([d for a, _, d in truth if a < 30], abs=1e-9)
 
 
 def test_which_vector_of_which_collection():

@@ -18,7 +18,18 @@ from likewise.base.random import uniform
 from likewise.base.runlog import RunLog
 from likewise.search.candidates import best_first
 from likewise.search.expand import nearest_rows
-from likewise.search.vectors.pairs import PAIR_BYTES, SMALL, VectorAim, taken
+from likewise.search.vectors.pairs import (
+    ALL_CHEAPER,
+    NO_TABLES,
+    NOTHING,
+    OVERRUN,
+    PAIR_BYTES,
+    QUICK,
+    SMALL,
+    TABLES_CHEAPER,
+    VectorAim,
+    taken,
+)
 from likewise.search.vectors.plan import Plan, cost_of_all, plan, spread
 from likewise.search.vectors.spaces import Bits, Space
 from likewise.search.vectors.tables import Most, Overrun, by_tables
@@ -42,6 +53,7 @@ def neighbours(
     single = len(groups) == len(space)
     one_each = space if single else space.chosen(groups.first, *aim.room)
     nothing = np.zeros(0, np.int64)
+    log.method = taken(aim, "exact", NOTHING)
     if not len(groups) or (across and not 0 < here < len(groups)):
         return nothing, nothing, np.zeros(0)
     left, right, distance = _of_different(one_each, here, across, k, aim, log)
@@ -57,10 +69,11 @@ def _of_different(
     """Find the neighbours of vectors that are all different."""
     n = len(space)
     rows = np.arange(split if across else n)
-    chosen = None
+    chosen, why = None, QUICK
     if aim.method != "exact" and (aim.method == "lsh" or n > SMALL):
         with log.stage("plan"):
             chosen, within = _planned(space, split, across, k, aim)
+        why = ALL_CHEAPER if aim.method == "auto" else NO_TABLES
     parts: list[tuple[Ints, Ints, Floats]] = []
     if chosen is not None:
         every = len(rows) * (n - split)
@@ -77,13 +90,13 @@ def _of_different(
             kept = enough[left]
             parts.append((left[kept], right[kept], distance[kept]))
             rows = rows[~enough]
-            log.method = taken(aim, "lsh")
+            log.method = taken(aim, "lsh", TABLES_CHEAPER)
             log.details["tables"] = {"plan": str(chosen), "within": within, "recall": round(chosen.recall, 6)}
             log.counts |= {"compared": found.compared, "left_over": len(rows)}
         except Overrun:
-            chosen = None
+            chosen, why = None, OVERRUN
     if chosen is None:
-        log.method = taken(aim, "exact")
+        log.method = taken(aim, "exact", why)
     if len(rows):
         with log.stage("compare", len(rows)) as tick:
             parts.append(against_all(space, rows, split, k, aim.threads, tick))

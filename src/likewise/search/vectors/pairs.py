@@ -20,7 +20,13 @@ from likewise.search.vectors.tables import Found, Most, Overrun, all_pairs, by_t
 
 PAIR_BYTES = 64
 SMALL = 3000
-"""Up to so many vectors all pairs are compared: that takes less time than to think about it."""
+"""Up to this many vectors all pairs are compared: that takes less time than planning tables."""
+QUICK = f"at most {SMALL:,} vectors: comparing all pairs is quick"
+NOTHING = "nothing to compare"
+TABLES_CHEAPER = "predicted to be cheaper than comparing all pairs"
+ALL_CHEAPER = "predicted to be cheaper than tables"
+OVERRUN = "too many vectors share buckets: comparing all pairs is cheaper than going on with tables"
+NO_TABLES = "no tables of moderate size find these pairs"
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,7 @@ def joined(
     log.counts.update({"items": len(space), "different": len(groups)})
     nothing = np.zeros(0, np.int64)
     found = Found(nothing, nothing, np.zeros(0), 0)
+    log.method = taken(aim, "exact", NOTHING)
     here = int(np.searchsorted(groups.first, split)) if across else 0
     if len(groups) > 1 and (not across or 0 < here < len(groups)):
         one_each = space if len(groups) == len(space) else space.chosen(groups.first, *aim.room)
@@ -71,30 +78,30 @@ def joined(
     return left, right, distance
 
 
-def taken(aim: VectorAim, method: str) -> dict[str, str]:
-    """Return the method that was asked for, the one taken, and why."""
-    why = "predicted to be cheaper" if aim.method == "auto" else "requested"
-    return {"asked": aim.method, "taken": method, "why": why}
+def taken(aim: VectorAim, method: str, why: str) -> dict[str, str]:
+    """Return the method that was requested, the one taken, and why, for run.json."""
+    return {"asked": aim.method, "taken": method, "why": "requested" if aim.method == method else why}
 
 
 def found_pairs(space: Space, split: int, aim: VectorAim, log: RunLog) -> Found:
     """Find the pairs of different vectors, in the way that is predicted to be cheaper."""
     chosen, allowed = planned(space, split, aim, log)
+    why = NO_TABLES if aim.method == "lsh" else QUICK if len(space) <= SMALL else ALL_CHEAPER
     if chosen is not None:
         most = Most(aim.memory // PAIR_BYTES, space, aim.within)
         try:
             with log.stage("meet", len(chosen.tables)) as tick:
                 found = by_tables(space, chosen, aim.within, split, aim.threads, allowed, most, aim.room, tick)
-            log.method = taken(aim, "lsh")
+            log.method = taken(aim, "lsh", TABLES_CHEAPER)
             log.details["tables"] = {"plan": str(chosen), "recall": round(chosen.recall, 6)}
             log.counts["compared"] = found.compared
             return found
         except Overrun:
-            log.notes.append("so many vectors share buckets that all pairs were compared instead")
+            why = OVERRUN
     most = Most(aim.memory // PAIR_BYTES, space, aim.within)
     with log.stage("compare") as tick:
         found = all_pairs(space, aim.within, split, aim.threads, most, tick)
-    log.method = taken(aim, "exact")
+    log.method = taken(aim, "exact", why)
     log.counts["compared"] = found.compared
     return found
 
