@@ -82,7 +82,12 @@ def test_killed_at_every_stage_in_turn(big, tmp_path):
     assert runs.answer(out) == expected
     about = manifest(out)
     assert about["command"] == "dedup"
-    assert [step for step in about["details"]["resumed"] if "-" not in step] == ["read", "sketch", "candidates", "verify"]
+    assert [step for step in about["details"]["resumed"] if "-" not in step] == [
+        "read",
+        "sketch",
+        "candidates",
+        "verify",
+    ]
     assert not (out / WORK).exists()
 
 

@@ -25,7 +25,7 @@ GROUPS = {
         "explain": "Show two documents side by side, what they share in colour.",
         "articles": "Group web pages by the article they carry, whatever surrounds it.",
         "mirrors": "Find hosts that mirror each other, and fold pages along their links.",
-        "recommend": "Recommend items by collaborative filtering: similar customers and items, from purchases or ratings.",
+        "recommend": "Collaborative filtering: similar customers, similar items, recommendations.",
         "fingerprints": "Find prints of the same finger by their minutiae.",
     },
     "Planning and setup": {

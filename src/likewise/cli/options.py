@@ -14,9 +14,7 @@ out = click.option(
 FILE_OR_FOLDER = (
     "A file for the table (.parquet, .csv, .jsonl, .arrow or .feather), or a folder for the table and run.json."
 )
-out_table = click.option(
-    "--out", required=True, metavar="PATH", type=click.Path(path_type=Path), help=FILE_OR_FOLDER
-)
+out_table = click.option("--out", required=True, metavar="PATH", type=click.Path(path_type=Path), help=FILE_OR_FOLDER)
 threads = click.option("--threads", type=int, help="Changes the speed, never the result.  [default: all cores]")
 on_error = click.option(
     "--on-error",

@@ -53,7 +53,9 @@ The table has the columns id_a, id_b and similarity (documents and sets) or dist
     help="A similarity of documents and sets, with --threshold (containment: of id_a's set in id_b's; overlap: shared "
     "elements / elements of the smaller set), or a distance of vectors, with --within.",
 )
-@click.option("--within", type=float, metavar="DISTANCE", help="Largest distance of a pair of vectors; angles in degrees.")
+@click.option(
+    "--within", type=float, metavar="DISTANCE", help="Largest distance of a pair of vectors; angles in degrees."
+)
 @shared.k(None, "Only the K most similar partners of each item of INPUT, best first.")
 @click.option(
     "--explain",

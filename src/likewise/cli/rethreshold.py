@@ -23,7 +23,12 @@ Examples:
 @click.option(
     "--keep", metavar="POLICY", help="first, last, longest, shortest, max:COL, min:COL.  [default: the run's]"
 )
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the result; DIR stays as it is.  [default: DIR]")
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Folder for the result; DIR stays as it is.  [default: DIR]",
+)
 @shared.threads
 @shared.as_json
 def rethreshold(directory: Path, out: Path | None, as_json: bool, **options: Any) -> None:

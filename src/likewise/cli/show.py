@@ -210,11 +210,12 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
             f"{counts['verified']:,} verified"
         )
     if "filters" in stats["details"]:
-        threshold = stats["parameters"]["threshold"]
-        measure = stats["parameters"].get("measure", "jaccard")
+        parameters = stats["parameters"]
+        measure = parameters.get("measure", "jaccard")
         measure = "" if measure == "jaccard" else f" ({measure})"
         yield (
-            f"{stats['parameters']['shingle'] or 'sets'}: exact, every pair at {threshold:g}{measure} or more is found; "
+            f"{parameters['shingle'] or 'sets'}: exact, every pair at {parameters['threshold']:g} or more{measure} is "
+            "found; "
             f"{count(counts['candidates'], 'candidate')}, {counts['verified']:,} verified"
         )
     if stats["method"] and stats["method"]["asked"] == "auto":
@@ -257,7 +258,7 @@ def stop_words(stats: dict[str, Any]) -> Iterator[str]:
     bare = stats["counts"].get("without_stop_words", 0)
     if bare:
         have = "has" if bare == 1 else "have"
-        yield f"{count(bare, 'document')} {have} no stop-word shingle: similar only to documents with exactly the same words"
+        yield f"{count(bare, 'document')} {have} no stop-word shingle: similar only to documents of the same words"
 
 
 def ignored(common: dict[str, Any], fraction: float) -> Iterator[str]:

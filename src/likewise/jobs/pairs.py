@@ -174,7 +174,13 @@ def _set_pairs(
 
 
 def _read(
-    source: Any, other: Any, settings: Settings, options: ReadOptions, resources: Resources, space: Workspace, log: RunLog
+    source: Any,
+    other: Any,
+    settings: Settings,
+    options: ReadOptions,
+    resources: Resources,
+    space: Workspace,
+    log: RunLog,
 ) -> list[Collection]:
     """Read one collection or two; the second is shingled like the first."""
     inputs = opened(settings, options, source, *([] if other is None else [other]))
@@ -225,8 +231,8 @@ def _searched(
         search = replace(search, method="exact")
     matches = search.find(whole.items, log, space, whole.sides)
     if explain:
-        common = matches.sketched.common if matches.sketched is not None else ()
-        items = whole.items.ignoring(value_table(common)) if len(common) else whole.items
+        common = matches.sketched.common if matches.sketched is not None else None
+        items = whole.items if common is None or not len(common) else whole.items.ignoring(value_table(common))
         _explain(whole.sets(items, resources.threads, log), "jaccard", settings, resources, log)
     return _listed(whole, matches, k, log)
 

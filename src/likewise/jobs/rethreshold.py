@@ -60,7 +60,7 @@ def rethreshold(
             f"The 'threshold' parameter of rethreshold must be at least {lowest:g}, that of the run in {directory}:"
             f" pairs below it were not looked for. Got {wanted:g} instead; run dedup again."
         )
-    policy = Keep.parse(parameters["keep"] if keep is None else keep)
+    policy = Keep.parse(parameters["keep"] if keep is None else keep, "rethreshold")
     folder = Path(directory if out is None else out)
     log = RunLog.of(progress)
     for name in ("items", "bytes", "different", "groups", "candidates"):

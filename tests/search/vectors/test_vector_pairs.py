@@ -197,7 +197,11 @@ def test_top():
         (np.array([["a", "b"]]), {}, "table of numbers"),
         (np.array([[1.0, 2], [0, 0]]), {}, "vector 1 .*all zeros"),
         (np.array([[1.0, np.nan]]), {}, "vector 0 .*not finite"),
-        (np.ones((2, 2)), {"measure": "dot"}, "'measure' parameter of pairs must be 'jaccard', .*'angle', 'l2', 'l1' or 'hamming'"),
+        (
+            np.ones((2, 2)),
+            {"measure": "dot"},
+            "'measure' parameter of pairs must be 'jaccard', .*'angle', 'l2', 'l1' or 'hamming'",
+        ),
         (np.ones((2, 2)), {"within": 181}, "'within' parameter of pairs must be a number from 0 to 180"),
         (np.ones((2, 2)), {"within": -1}, "from 0 to 180"),
         (np.ones((2, 2)), {"within": "near"}, "from 0 to 180"),
