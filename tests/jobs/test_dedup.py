@@ -127,6 +127,9 @@ def test_clusters_are_connected_components(texts: list[str], result: likewise.De
         label = [low if x == high else x for x in label]
     assert result.clusters["cluster"].to_pylist() == label
     assert result.clusters["id"].to_pylist() == list(range(len(texts)))
+    assert result.clusters["size"].to_pylist() == [label.count(one) for one in label]
+    kept_for = dict(zip(result.removed["id"].to_pylist(), result.removed["kept_id"].to_pylist(), strict=True))
+    assert result.clusters["keeper"].to_pylist() == [kept_for.get(row, row) for row in range(len(texts))]
 
 
 def test_kept_and_removed_add_up(texts: list[str], result: likewise.Dedup) -> None:
