@@ -125,7 +125,7 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(likewise.MissingInput, match="no finished run"):
         likewise.dedup(file, out=tmp_path / "new", against=tmp_path / "nothing")
     likewise.dedup(file, out=tmp_path / "other", threshold=0.7, bands=7, rows=2)
-    with pytest.raises(likewise.IncompatibleError, match="were made another way"):
+    with pytest.raises(likewise.IncompatibleError, match="were made with different settings"):
         likewise.dedup(file, out=tmp_path / "new", threshold=0.7, against=[tmp_path / "run", tmp_path / "other"])
 
 
@@ -151,7 +151,7 @@ def test_every_option_of_the_shingler_is_compared(tmp_path: Path, first: Shingle
     with pytest.raises(likewise.IncompatibleError, match=f"was made with {name} .* and this run has"):
         likewise.dedup(file, out=tmp_path / "new", shingle=second, against=tmp_path / "first")
     likewise.dedup(file, out=tmp_path / "second", shingle=second)
-    with pytest.raises(likewise.IncompatibleError, match=f"were made another way: {name} is"):
+    with pytest.raises(likewise.IncompatibleError, match=f"were made with different settings: {name} is"):
         likewise.dedup(file, out=tmp_path / "new", shingle=first, against=[tmp_path / "first", tmp_path / "second"])
 
 

@@ -1,4 +1,4 @@
-"""New documents beside what earlier runs kept: that is sketched already, and read again only where a pair needs it."""
+"""New documents against those that earlier runs kept, which are sketched already and read again only for a pair."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SETTINGS = ("threshold", "seed", "sketch", "ignore_common")
 
 
 class KeptItems(Items):
-    """The documents that a finished run kept, with the band keys it left."""
+    """The documents that a finished run kept, with their band keys from its state."""
 
     def __init__(self, state: State, shingler: Shingler) -> None:
         self.state = state
@@ -50,7 +50,7 @@ class KeptItems(Items):
 
     @property
     def lengths(self) -> Ints:
-        """Not known: kept documents stay kept, whatever their length."""
+        """Unknown, and not needed: kept documents stay kept."""
         return np.zeros(self._count, np.int64)
 
     def digests(self, threads: int) -> Hashes:
@@ -69,7 +69,7 @@ class KeptItems(Items):
         tick: Tick,
         probe: Probe | None = None,
     ) -> Hashes:
-        """Copy the keys that the run left."""
+        """Copy the keys from the state of the run."""
         keys = self.state.keys
         for band in range(banding.b):
             out.put_column(slice(0, len(rows)), band, keys.column(band)[rows])
@@ -77,7 +77,7 @@ class KeptItems(Items):
         return self.state.units[rows]
 
     def chunks(self, rows: Ints, threads: int) -> Iterator[tuple[TextChunk, Ints, slice]]:
-        """Yield (documents, rows among them, where these stand in `rows`), reading the kept files once."""
+        """Yield (documents, rows among them, their places in `rows`), reading the kept files once."""
         parameters = self.state.run["parameters"]
         options = ReadOptions(
             text=parameters["text"],
@@ -95,7 +95,7 @@ class KeptItems(Items):
         if start != self._count:
             raise IncompatibleError(
                 f"{self.state.directory}: kept/ has {start} documents and the run kept {self._count};"
-                " the folder was changed since, run it again"
+                " the folder has changed since; run it again"
             )
 
     def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
@@ -109,11 +109,11 @@ class KeptItems(Items):
         )
 
     def set_bytes(self, rows: Ints) -> Ints:
-        """Take them all for average."""
+        """Estimate each by the mean."""
         return np.full(len(rows), self._mean * BYTES_A_BYTE[self.shingler.name] + 64)
 
     def ignoring(self, common: Hashes) -> KeptItems:
-        """Return itself: what is common was settled by the run that kept these documents."""
+        """Return itself: the run that kept these documents has settled which shingles are common."""
         return self
 
 
@@ -185,7 +185,9 @@ class Against:
         for state in self.states[1:]:
             difference = _difference(first, state)
             if difference:
-                raise IncompatibleError(f"{first.directory} and {state.directory} were made another way: {difference}")
+                raise IncompatibleError(
+                    f"{first.directory} and {state.directory} were made with different settings: {difference}"
+                )
         self.shingler = _shingler(first)
         self.parts: list[Items] = [KeptItems(state, self.shingler) for state in self.states]
         self.count = sum(map(len, self.parts))
@@ -239,7 +241,7 @@ class Against:
         return folders.take(to_arrow(np.searchsorted(starts, rows, side="right") - 1))
 
     def same_bytes(self, old: Ints, new: Ints, items: TextItems, threads: int) -> NDArray[np.bool_]:
-        """Tell which of the pairs of a kept and a new document are the same to the byte."""
+        """Return which pairs of a kept and a new document are identical, byte for byte."""
         first = np.unique(old)
         digests = np.zeros((len(first), 2), np.uint64)
         starts = np.cumsum([0, *map(len, self.parts)])
@@ -276,7 +278,7 @@ def _shingler(state: State) -> Shingler:
 
 def _difference(a: State, b: State) -> str:
     if (a.about["bands"], a.about["rows"]) != (b.about["bands"], b.about["rows"]):
-        return "they have other bands and rows, or one is exact; make the second one with --against the first"
+        return "their bands and rows differ, or one is exact; make the second one with --against the first"
     shinglers = _shingler(a).to_dict(), _shingler(b).to_dict()
     before = {**{name: a.run["parameters"].get(name) for name in SETTINGS}, **shinglers[0]}
     now = {**{name: b.run["parameters"].get(name) for name in SETTINGS}, **shinglers[1]}
@@ -284,7 +286,7 @@ def _difference(a: State, b: State) -> str:
         if before.get(name) != now.get(name):
             return f"{name} is {before.get(name)!r} and {now.get(name)!r}"
     if not np.array_equal(a.common, b.common):
-        return "they leave out other common shingles; make the second one with --against the first"
+        return "they ignore different common shingles; make the second one with --against the first"
     return ""
 
 
