@@ -12,7 +12,7 @@ __all__ = [*_names, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used, so that `import likewise` and `likewise --help` are quick."""
+    """Import a public name when it is first used, so that `import likewise` and `likewise --help` are fast."""
     if name == "__version__":
         from importlib.metadata import version
 

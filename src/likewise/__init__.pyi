@@ -1,7 +1,12 @@
-# The public names of likewise, one list: `__init__.py` imports each of them from here when it is first used.
+# The public names of likewise, in one list; `__init__.py` imports each of them when it is first used.
 
 from . import apps, exact, measures, theory
+from .apps.articles import Articles, articles
+from .apps.fingerprints import Fingerprints, fingerprints
 from .apps.link import Links, link
+from .apps.mirrors import Mirrors, mirrors
+from .apps.passages import Explanation, Passages, explain, passages
+from .apps.recommend import Recommendations, recommend
 from .base.arrays import Sets
 from .errors import (
     ColumnError,
@@ -26,7 +31,7 @@ from .families.weighted import WeightedMinHash
 from .jobs.dedup import dedup
 from .jobs.nearest import nearest
 from .jobs.pairs import pairs
-from .jobs.plan import plan
+from .jobs.plan import Forecast, plan
 from .jobs.result import Dedup, Nearest, Pairs
 from .jobs.rethreshold import rethreshold
 from .search.cluster import Keep
@@ -35,12 +40,16 @@ from .shingle import Chars, StopWords, Tokens, Urls, Words, choose_k
 __version__: str
 
 __all__ = [
+    "Articles",
     "Banding",
     "BitSampling",
     "CauchyLines",
     "Chars",
     "ColumnError",
     "Dedup",
+    "Explanation",
+    "Fingerprints",
+    "Forecast",
     "FormatError",
     "GridTriples",
     "Hyperplanes",
@@ -50,12 +59,15 @@ __all__ = [
     "LikewiseError",
     "Links",
     "MinHash",
+    "Mirrors",
     "MissingInput",
     "Nearest",
     "OutputError",
     "Pairs",
     "ParameterError",
+    "Passages",
     "RandomLines",
+    "Recommendations",
     "SameField",
     "Sets",
     "SignSketch",
@@ -71,14 +83,20 @@ __all__ = [
     "Words",
     "__version__",
     "apps",
+    "articles",
     "choose_k",
     "dedup",
     "exact",
+    "explain",
+    "fingerprints",
     "link",
     "measures",
+    "mirrors",
     "nearest",
     "pairs",
+    "passages",
     "plan",
+    "recommend",
     "rethreshold",
     "theory",
     "tune",

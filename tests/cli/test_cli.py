@@ -135,9 +135,9 @@ def test_pairs_in_every_format(run: Run, tmp_path: Path, name: str) -> None:
     ]  # fmt: skip
 
 
-def test_pairs_across_two_collections_and_top(run: Run, tmp_path: Path) -> None:
+def test_pairs_across_two_collections_and_k(run: Run, tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text('text,key\n"' + TEXTS[2] + '",x\nunheard of words only here,y\n')
-    done = run("pairs", "new.csv", "--with", "docs.parquet", "--id", "key", "--out", "p.parquet", "--top", "2")
+    done = run("pairs", "new.csv", "--with", "docs.parquet", "--id", "key", "--out", "p.parquet", "-k", "2")
     assert done.returncode == 0, done.stderr
     rows = pq.read_table(tmp_path / "p.parquet").to_pylist()
     assert [(row["id_a"], row["id_b"]) for row in rows] == [("x", "c"), ("x", "a")]
@@ -189,7 +189,7 @@ def test_usage_errors_exit_with_two(run: Run) -> None:
     assert run("dedup", "--out", "x").returncode == 2
     assert run("nothing").returncode == 2
     assert run("dedup", "docs.parquet", "--out", "x", "--keep", "best").returncode == 2
-    assert run("pairs", "docs.parquet", "--out", "x.pdf").returncode == 2
+    assert run("pairs", "docs.parquet").returncode == 2
     assert "Traceback" not in run("tune").stderr
 
 
@@ -276,11 +276,11 @@ def test_a_run_does_not_replace_its_own_input(run: Run, tmp_path: Path) -> None:
 
 def test_short_documents_get_a_hint(run: Run, tmp_path: Path) -> None:
     (tmp_path / "names.csv").write_text("text\nAnna\nAnne\nBert\n")
-    assert "hint: half of the documents are shorter" in run("dedup", "names.csv", "--out", "o").stdout
+    assert "note: half of the documents are shorter" in run("dedup", "names.csv", "--out", "o").stdout
     done = run("dedup", "names.csv", "--out", "p", "--shingle", "chars", "--threshold", "0.3", "--json")
     stats = json.loads(done.stdout)
     assert stats["parameters"]["shingle"] == "chars:3"
-    assert "hint" not in stats
+    assert stats["notes"] == []
 
 
 def test_pairs_does_not_replace_its_input(run: Run, tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
+from likewise import Chars, StopWords, Tokens, Words
 from likewise.cli import cli
+from likewise.shingle import Shingler
 
 
 def texts(seed: int, count: int = 300) -> list[str]:
@@ -82,7 +84,13 @@ def test_removals_name_the_document_and_the_run_that_keeps_it(tmp_path: Path) ->
     ]
     assert kept(tmp_path / "new") == [8]
     assert result.stats["counts"]["earlier"] == 2
-    assert result.clusters["id"].to_pylist() == [1, 7, 8, 9, 5]
+    assert result.clusters.to_pylist() == [
+        {"id": 1, "cluster": 1, "size": 3, "keeper": 1},
+        {"id": 7, "cluster": 1, "size": 3, "keeper": 1},
+        {"id": 8, "cluster": 8, "size": 2, "keeper": 8},
+        {"id": 9, "cluster": 8, "size": 2, "keeper": 8},
+        {"id": 5, "cluster": 1, "size": 3, "keeper": 1},
+    ]
     assert set(result.pairs["a_in"].to_pylist()) == {folder, None}
 
 
@@ -117,8 +125,34 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(likewise.MissingInput, match="no finished run"):
         likewise.dedup(file, out=tmp_path / "new", against=tmp_path / "nothing")
     likewise.dedup(file, out=tmp_path / "other", threshold=0.7, bands=7, rows=2)
-    with pytest.raises(likewise.IncompatibleError, match="were made another way"):
+    with pytest.raises(likewise.IncompatibleError, match="were made with different settings"):
         likewise.dedup(file, out=tmp_path / "new", threshold=0.7, against=[tmp_path / "run", tmp_path / "other"])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "name"),
+    [
+        (Tokens(counts=True), Tokens(bag=True), "counts"),
+        (Tokens(), Tokens(separator=";"), "separator"),
+        (Tokens(), Tokens(bag=True), "bag"),
+        (Words(5), Words(5, casefold=False), "casefold"),
+        (Words(5), Words(5, normalize="NFKC"), "normalize"),
+        (Words(5), Words(5, bits=32), "bits"),
+        (Chars(5), Chars(5, whitespace="remove"), "whitespace"),
+        (Chars(5), Words(5), "shingle"),
+        (StopWords("en"), StopWords("de"), "shingle"),
+    ],
+    ids=str,
+)
+def test_every_option_of_the_shingler_is_compared(tmp_path: Path, first: Shingler, second: Shingler, name: str) -> None:
+    file = write(tmp_path / "a.jsonl", [(1, "the milk:2 bread;eggs"), (2, "the tea")])
+    likewise.dedup(file, out=tmp_path / "first", shingle=first)
+    likewise.dedup(file, out=tmp_path / "again", shingle=first, against=tmp_path / "first")
+    with pytest.raises(likewise.IncompatibleError, match=f"was made with {name} .* and this run has"):
+        likewise.dedup(file, out=tmp_path / "new", shingle=second, against=tmp_path / "first")
+    likewise.dedup(file, out=tmp_path / "second", shingle=second)
+    with pytest.raises(likewise.IncompatibleError, match=f"were made with different settings: {name} is"):
+        likewise.dedup(file, out=tmp_path / "new", shingle=first, against=[tmp_path / "first", tmp_path / "second"])
 
 
 def test_the_command_takes_the_settings_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

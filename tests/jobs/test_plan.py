@@ -21,7 +21,7 @@ from likewise.errors import MissingInput, ParameterError
 from likewise.families.minhash import MinHash
 from likewise.families.tuning import Similarities
 from likewise.io.read import ReadOptions, open_source
-from likewise.jobs.plan import Forecast, Machine, Sample, cluster, forecast, machine, model, plan
+from likewise.jobs.plan import Forecast, InputSample, Machine, cluster, forecast, machine, model, plan
 from likewise.jobs.plan.model import _Model
 from likewise.search.search import Search
 from made_inputs import documents, make
@@ -67,12 +67,34 @@ def test_files_without_rows(tmp_path: Path, name: str) -> None:
 def test_a_sample_of_everything_tells_what_the_run_will_find() -> None:
     texts = documents(400) + documents(400)[:50]
     texts += [text + " and more" for text in texts[:80]]
-    found = plan(texts, threads=1)
+    found = plan(texts, threads=1, method="lsh")
     stats = likewise.dedup(texts, threads=1, method="lsh").stats
-    assert found.to_dict()["banding"] == stats["banding"]
+    assert found.to_dict()["banding"] == stats["details"]["banding"]
     assert found.different == stats["counts"]["different"]
     assert found.candidates == stats["counts"]["candidates"]
     assert found.removed == stats["counts"]["removed"]
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "lsh"])
+@pytest.mark.parametrize("threshold", [0.5, 0.9])
+def test_the_method_of_the_run_is_predicted(method: str, threshold: float) -> None:
+    """With all documents in the sample, the forecast takes the method of the run, for the same reason."""
+    texts = documents(3000, mean=150)
+    found = plan(texts, method=method, threshold=threshold)
+    stats = likewise.dedup(texts, method=method, threshold=threshold).stats
+    assert found.method == stats["method"]["taken"]
+    assert method != "auto" or found.why == stats["method"]["why"]
+    stages = {"sets", "join"} if found.method == "exact" else {"sketch", "candidates", "verify"}
+    assert stages <= found.seconds.keys() & stats["seconds"].keys()
+    assert not {"sets", "join", "sketch", "candidates", "verify"} - stages & found.seconds.keys()
+    assert (found.banding is None) == (found.method == "exact")
+    assert found.removed == stats["counts"]["removed"]
+    assert found.method in repr(found)
+
+
+def test_bands_mean_hashing() -> None:
+    found = plan(["a b c d e f"] * 3, bands=4, rows=3)
+    assert (found.method, found.why, str(found.banding)) == ("lsh", "bands and rows were given", "4 bands of 3 rows")
 
 
 def test_copies_far_apart_are_estimated(tmp_path: Path) -> None:
@@ -80,7 +102,7 @@ def test_copies_far_apart_are_estimated(tmp_path: Path) -> None:
     texts = documents(18_000, mean=20) + documents(18_000, mean=20)[:2000]
     np.random.default_rng(5).shuffle(texts)
     source = open_source(make(tmp_path, "a.parquet", texts))
-    sample = Sample.of(source, "words:5", 1 << 20)
+    sample = InputSample.of(source, "words:5", 1 << 20)
     assert sample.share < 0.6
     trial = sample.trial(Search(0.8, 0.99, MinHash()))
     k = 2000 * sample.share**2
@@ -90,12 +112,12 @@ def test_copies_far_apart_are_estimated(tmp_path: Path) -> None:
 
 def test_copies_side_by_side_are_not_scaled_up_twice(tmp_path: Path) -> None:
     texts = [text for text in documents(10_000, mean=20) for _ in range(2)]
-    sample = Sample.of(open_source(make(tmp_path, "a.parquet", texts)), "words:5", 1 << 20)
+    sample = InputSample.of(open_source(make(tmp_path, "a.parquet", texts)), "words:5", 1 << 20)
     assert sample.share < 0.6
     assert abs(sample.trial(Search(0.8, 0.99, MinHash())).different - 0.5) < 0.02
 
 
-def larger(sample: Sample, times: int) -> Sample:
+def larger(sample: InputSample, times: int) -> InputSample:
     """The same sample, of so many times more."""
     seen = sample.seen
     more = {"documents": seen.documents * times, "text": seen.text * times, "stored": seen.stored * times}
@@ -103,12 +125,12 @@ def larger(sample: Sample, times: int) -> Sample:
 
 
 @pytest.fixture(scope="module")
-def small_sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
+def small_sample(tmp_path_factory: pytest.TempPathFactory) -> InputSample:
     folder = tmp_path_factory.mktemp("sample")
-    return Sample.of(open_source(make(folder, "a.parquet", documents(2000)), ReadOptions(id="id")))
+    return InputSample.of(open_source(make(folder, "a.parquet", documents(2000)), ReadOptions(id="id")))
 
 
-def test_more_documents_take_more(small_sample: Sample) -> None:
+def test_more_documents_take_more(small_sample: InputSample) -> None:
     search = Search(0.8, 0.99, MinHash(), threads=2, budget=Budget(1 << 34))
     found = [forecast(larger(small_sample, 10**power), MADE_UP, search) for power in range(6)]
     for less, more in pairwise(found):
@@ -120,7 +142,7 @@ def test_more_documents_take_more(small_sample: Sample) -> None:
         assert all(more.seconds[stage] >= less.seconds[stage] for stage in ("read", "sketch", "identical", "write"))
 
 
-def test_the_arithmetic_of_a_forecast(small_sample: Sample) -> None:
+def test_the_arithmetic_of_a_forecast(small_sample: InputSample) -> None:
     """With a second of one core for everything that is counted, by hand."""
     search = Search(0.8, 0.99, MinHash(), threads=2, budget=Budget(1 << 34))
     sample = larger(small_sample, 20)
@@ -138,6 +160,7 @@ def test_the_arithmetic_of_a_forecast(small_sample: Sample) -> None:
     assert seconds["cluster"] == pytest.approx(n * 2e-3)
     assert seconds["tables"] == pytest.approx(n * 3e-3)
     assert seconds["sketch"] == pytest.approx(text * 0.5 * 3e-9 / 2)
+    assert found.banding is not None
     bands = found.banding.b
     assert seconds["candidates"] == pytest.approx((n / 2 * (bands + 1) * NANO + 1000 * NANO) / 2)
     compared = 1000 * sample.mean_set * NANO
@@ -151,14 +174,14 @@ def test_the_arithmetic_of_a_forecast(small_sample: Sample) -> None:
     assert found.spill == 0
 
 
-def test_other_work_is_told(small_sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_work_is_told(small_sample: InputSample, monkeypatch: pytest.MonkeyPatch) -> None:
     search = Search(0.8, 0.99, MinHash(), threads=2, budget=Budget(1 << 34))
     assert not forecast(small_sample, MADE_UP, search).notes
     monkeypatch.setattr(model, "others_load", lambda: 5.2)
     assert "other work keeps 5.2 of 4 cores busy now" in forecast(small_sample, MADE_UP, search).notes[0]
 
 
-def test_crowds_are_told(small_sample: Sample) -> None:
+def test_crowds_are_told(small_sample: InputSample) -> None:
     search = Search(0.8, 0.99, MinHash(), threads=2, budget=Budget(1 << 34))
     trial = replace(small_sample.trial(search), candidates=1e12)
     found = _Model(small_sample, MADE_UP, search, trial).forecast()
@@ -166,7 +189,7 @@ def test_crowds_are_told(small_sample: Sample) -> None:
     assert "share a template" in found.notes[0]
 
 
-def test_little_memory_means_work_files(small_sample: Sample) -> None:
+def test_little_memory_means_work_files(small_sample: InputSample) -> None:
     sample = larger(small_sample, 1000)
     roomy = forecast(sample, MADE_UP, Search(0.8, 0.99, MinHash(), budget=Budget(1 << 36)))
     tight = forecast(sample, MADE_UP, Search(0.8, 0.99, MinHash(), budget=Budget(1 << 28)))
@@ -404,11 +427,13 @@ def test_the_command_for_an_input(start: Run, run: Run) -> None:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].startswith("documents        300, ")
-    assert any(" sketch " in line for line in lines)
+    assert any(" join " in line for line in lines)
+    assert any(line.startswith("method: exact, predicted to take ") for line in lines)
     assert lines[-1].startswith("about ")
     assert lines[-1].endswith("of disk")
-    found = json.loads(run("a.parquet", "--id", "id", "--json").stdout)
+    found = json.loads(run("a.parquet", "--id", "id", "--method", "lsh", "--json").stdout)
     assert found["documents"] == 300
+    assert found["method"] == {"taken": "lsh", "why": "requested"}
     assert set(found["seconds"]) >= {"read", "identical", "tune", "sketch", "candidates", "verify", "write"}
     assert found["total_seconds"] == pytest.approx(sum(found["seconds"].values()), abs=0.01)
     assert found["spill_bytes"] == 0

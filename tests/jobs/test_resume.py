@@ -34,7 +34,7 @@ def big(tmp_path_factory):
     manifest = json.loads((folder / "whole/run.json").read_text())
     assert manifest["parameters"]["spilled_bytes"] > 30_000_000
     assert manifest["counts"]["near"] > 3000
-    assert "resumed" not in manifest
+    assert "resumed" not in manifest["details"]
     return source, runs.answer(folder / "whole"), time.monotonic() - begun
 
 
@@ -81,8 +81,13 @@ def test_killed_at_every_stage_in_turn(big, tmp_path):
     assert code == 0, errors
     assert runs.answer(out) == expected
     about = manifest(out)
-    assert about["finished"] is True
-    assert [step for step in about["resumed"] if "-" not in step] == ["read", "sketch", "candidates", "verify"]
+    assert about["command"] == "dedup"
+    assert [step for step in about["details"]["resumed"] if "-" not in step] == [
+        "read",
+        "sketch",
+        "candidates",
+        "verify",
+    ]
     assert not (out / WORK).exists()
 
 
@@ -133,7 +138,7 @@ def test_interrupted_by_the_user(big, tmp_path):
     assert steps_in(out) == ["read"]
     code, _, errors = runs.dedup(source, out, "--memory", "1GiB", *LEAN[2:], "--threads", "1")
     assert code == 0, errors
-    assert manifest(out)["resumed"] == ["read"]
+    assert manifest(out)["details"]["resumed"] == ["read"]
     assert runs.answer(out) == expected
 
 
@@ -160,7 +165,7 @@ def test_a_disk_that_is_full_again_and_again(big, tmp_path):
     assert second.startswith(f"likewise: {disk}/out/{WORK}/answer/")
     assert "the disk is full; " in second
     assert runs.answer(copy) == expected
-    resumed = [step for step in manifest(copy)["resumed"] if "-" not in step]
+    resumed = [step for step in manifest(copy)["details"]["resumed"] if "-" not in step]
     assert resumed[0] == "read"
     assert not (copy / WORK).exists()
 
@@ -173,7 +178,7 @@ def state_of(out, small):
     if not (out / "run.json").exists():
         return None
     found, about = runs.answer(out), manifest(out)
-    assert about["finished"] is True
+    assert about["command"] == "dedup"
     for threshold, folder in small[1].items():
         if found == runs.answer(folder):
             assert about["parameters"]["threshold"] == float(threshold)
@@ -214,7 +219,7 @@ def test_a_refusal_is_one_line_and_fresh_helps(small, tmp_path):
     assert "--fresh" in line
     code, _, errors = runs.dedup(source, out, "--threshold", "0.95", "--fresh")
     assert code == 0, errors
-    assert "resumed" not in manifest(out)
+    assert "resumed" not in manifest(out)["details"]
     assert runs.answer(out) == runs.answer(answers["0.95"])
 
 
@@ -287,7 +292,7 @@ def test_whatever_changes_the_answer_is_refused(unfinished):
     for options, says in OTHER:
         assert says in refused(source, out, **options)
     result = dedup(source, out=out, threads=3, memory="128MiB", batch_rows=77)  # and what does not is not
-    assert result.stats["resumed"] == ["sketch", "verify"]
+    assert result.stats["details"]["resumed"] == ["sketch", "verify"]
     assert runs.answer(out) == expected
 
 
@@ -306,7 +311,7 @@ def test_a_changed_input_is_refused_by_its_name(unfinished):
     other = Path(shutil.copy2(source, source.with_name("other.parquet")))
     assert f"the input {source} is no longer given; the input {other} is new" in refused(other, out)
     assert f"the input {other} is new" in refused([source, other], out)
-    assert dedup(source, out=out).stats["resumed"] == ["sketch", "verify"]
+    assert dedup(source, out=out).stats["details"]["resumed"] == ["sketch", "verify"]
     assert runs.answer(out) == expected
 
 
@@ -314,14 +319,14 @@ def test_a_run_that_is_stopped_again_tells_all_it_took_up(slow_clock, tmp_path):
     source = runs.corpus(tmp_path / "corpus.parquet", 600, near=100)
     stopped_at("verify", source, tmp_path / "out")
     stopped_at("cluster", source, tmp_path / "out")
-    assert dedup(source, out=tmp_path / "out").stats["resumed"] == ["sketch", "verify"]
-    assert manifest(tmp_path / "out")["resumed"] == ["sketch", "verify"]
+    assert dedup(source, out=tmp_path / "out").stats["details"]["resumed"] == ["sketch", "verify"]
+    assert manifest(tmp_path / "out")["details"]["resumed"] == ["sketch", "verify"]
 
 
 def test_a_damaged_step_is_done_again(unfinished):
     source, out, expected = unfinished
     os.truncate(out / WORK / "verify" / "left.npy", 100)
-    assert dedup(source, out=out).stats["resumed"] == ["sketch"]
+    assert dedup(source, out=out).stats["details"]["resumed"] == ["sketch"]
     assert runs.answer(out) == expected
 
 

@@ -27,9 +27,9 @@ def test_recall_at_the_threshold_over_many_seeds() -> None:
     trials = found = 0
     for seed in range(100):
         table = likewise.pairs(texts, shingle=Words(1), threshold=0.8, recall=0.99, seed=seed)
-        assert set(table["similarity"].to_pylist()) == {0.8}
+        assert set(table.table["similarity"].to_pylist()) == {0.8}
         trials += 200
-        found += table.num_rows
+        found += len(table)
     predicted = 0.99
     assert found / trials > predicted - 4.4 * math.sqrt(predicted * (1 - predicted) / trials)
 

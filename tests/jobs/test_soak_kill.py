@@ -52,7 +52,7 @@ def test_a_hundred_kills(tmp_path: Path) -> None:
         assert runs.answer(out) == expected
         assert not (out / WORK).exists()
         assert not spill.exists() or not list(spill.iterdir())
-        resumed |= set(json.loads((out / "run.json").read_text()).get("resumed", []))
+        resumed |= set(json.loads((out / "run.json").read_text())["details"].get("resumed", []))
         answers += 1
         shutil.rmtree(out)
     print(f"{kills} kills, {answers} answers; taken up: {', '.join(sorted(resumed))}")

@@ -174,7 +174,7 @@ def test_the_choice_depends_on_the_items_alone() -> None:
 def test_bad_methods_are_refused() -> None:
     with pytest.raises(ParameterError, match="'method' parameter of dedup must be 'auto', 'exact' or 'lsh'"):
         likewise.dedup(["a"], method="fast")
-    with pytest.raises(ParameterError, match="not for method 'exact'"):
+    with pytest.raises(ParameterError, match="'bands' parameter of pairs has no effect with method='exact'"):
         likewise.pairs(["a"], method="exact", bands=2, rows=2)
 
 
@@ -337,29 +337,33 @@ def test_the_command_line_takes_sets(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "tokens: exact, every pair at 0.5 or more is found" in told
     assert "method: exact, predicted to take less than" in told
     assert [line.split(",")[:2] for line in out.read_text().splitlines()[1:]] == [["0", "1"], ["2", "3"]]
-    told = run(capsys, "exact", baskets, "--threshold", 0.5, "--out", out, "--explain")
+    told = run(capsys, "pairs", baskets, "--sets", "--threshold", 0.5, "--out", out, "--explain")
     assert "2 pairs" in told
     assert all(name in told for name in ("length", "prefix", "position", "suffix", "bitmap", "similar"))
-    stats = json.loads(run(capsys, "exact", baskets, "--threshold", 0.5, "--explain", "--json"))
-    assert stats["explained"][0]["filter"] == "none"
+    stats = json.loads(run(capsys, "pairs", baskets, "--sets", "--threshold", 0.5, "--explain", "--json"))
+    assert stats["details"]["explained"][0]["filter"] == "none"
     other = tmp_path / "other.txt"
     other.write_text("a b c d\n")
-    run(capsys, "exact", baskets, "--with", other, "--measure", "containment", "--threshold", 1, "--out", out)
+    options = ["--sets", "--measure", "containment", "--threshold", 1, "--out", out]
+    run(capsys, "pairs", baskets, "--with", other, *options)
     assert out.read_text().splitlines()[1:] == ["0,0,1", "1,0,1"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["exact", "{in}"], "Say where to write the pairs with --out FILE"),
-        (["exact", "{in}", "--threshold", "0", "--out", "p.csv"], "'threshold' parameter of exact must be in (0, 1]"),
+        (["pairs", "{in}", "--sets"], "Say where to write the pairs with --out PATH"),
+        (["pairs", "{in}", "--threshold", "0", "--out", "p.csv"], "'threshold' parameter of pairs must be in (0, 1]"),
         (
             ["pairs", "{in}", "--sets", "--shingle", "words", "--out", "p.csv"],
             "--sets and --shingle exclude each other",
         ),
         (["pairs", "{in}", "--separator", ";", "--out", "p.csv"], "--separator goes with --sets"),
-        (["exact", "{in}", "--shingle", "words", "--separator", ";", "--explain"], "goes with --shingle tokens"),
-        (["exact", "{in}", "--separator", ";;", "--out", "p.csv"], "'separator' parameter of Tokens must be one ASCII"),
+        (["pairs", "{in}", "--shingle", "words", "--separator", ";", "--explain"], "--separator goes with --sets"),
+        (
+            ["pairs", "{in}", "--sets", "--separator", ";;", "--out", "p.csv"],
+            "'separator' parameter of Tokens must be one ASCII",
+        ),
     ],
 )
 def test_wrong_calls_say_what_is_wrong(tmp_path: Path, arguments: list[str], message: str) -> None:

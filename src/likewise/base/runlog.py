@@ -1,4 +1,4 @@
-"""The log of a run: progress while it works, and when it is done the content of run.json, alike for every command.
+"""The log of a run: progress while it works, and at the end the content of run.json, the same for every command.
 
 docs/run-json.md describes the schema; `run_json` is the only place where it is written.
 """
@@ -14,39 +14,48 @@ from typing import Any, Protocol
 
 from likewise.base.memory import peak_memory
 
-Progress = Callable[[str, int, int], None]
-"""Called with the stage, how much of it is done, and its total (0 if that is not known)."""
-
 Tick = Callable[[int], None]
+"""Called with the number of items just done."""
 
 SCHEMA = 1
 """Version of run.json; it changes when a key is renamed, removed, or changes its meaning."""
 
 MOST_LISTED = 100
-"""Inputs, and rows set aside, that are listed one by one; beyond them run.json has their number only."""
+"""Inputs, and rows set aside, that run.json lists one by one; of more it has only the number, to stay readable."""
+
+
+class Progress(Protocol):
+    """What every job and application reports its progress to: any function of (stage, done, total)."""
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Note that `done` of `total` items of a stage are done; the total is 0 if it is not known."""
+
+
+def _quiet(stage: str, done: int, total: int) -> None:
+    """Report nothing."""
 
 
 class Input(Protocol):
-    """What was read: a collection, a table, or anything else that can say what it is."""
+    """What was read: a collection, a table, or anything else that can describe itself."""
 
     @property
     def aside(self) -> Sequence[Any]:
         """The rows that were set aside, each with its file, row and reason."""
 
     def describe(self) -> list[dict[str, Any]]:
-        """Return an entry for each file or object: what it is, its rows, its bytes."""
+        """Return an entry for each file or object: its name, its rows, its bytes."""
 
 
 @dataclass
 class RunLog:
-    """What a run says about itself: counts, seconds by stage, notes for the user, details for machines.
+    """What a run says about itself: counts, seconds by stage, notes for the user, details for programs.
 
     counts: numbers of things (items, pairs, kept). seconds: by stage. notes: sentences for the user. method: how pairs
-    were found (asked, taken, why). certificate: the measured recall. details: whatever else is worth knowing; the keys
+    were found (asked, taken, why). certificate: the measured recall. details: whatever else is worth knowing; its keys
     depend on the command and are listed in docs/run-json.md.
     """
 
-    progress: Progress = lambda stage, done, total: None
+    progress: Progress = _quiet
     counts: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -78,7 +87,7 @@ class RunLog:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - self._begun.pop(name)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return everything known so far, to be committed with a step."""
+        """Return everything known so far, to commit it with a step."""
         now = time.perf_counter()
         running = {name: self.seconds.get(name, 0.0) + now - begun for name, begun in self._begun.items()}
         return {
@@ -91,7 +100,7 @@ class RunLog:
         }
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Take over what an interrupted run knew."""
+        """Take over the log of an interrupted run."""
         self.counts.update(snapshot["counts"])
         self.seconds.update(snapshot["seconds"])
         self.notes = list(dict.fromkeys([*self.notes, *snapshot["notes"]]))

@@ -10,49 +10,42 @@ import click
 
 from likewise.errors import LikewiseError, ParameterError
 
-COMMANDS = {
-    "dedup": "likewise.cli.dedup",
-    "pairs": "likewise.cli.pairs",
-    "exact": "likewise.cli.exact",
-    "nearest": "likewise.cli.nearest",
-    "link": "likewise.cli.link",
-    "passages": "likewise.cli.passages",
-    "explain": "likewise.cli.passages",
-    "fingerprints": "likewise.cli.fingerprints",
-    "mirrors": "likewise.cli.mirrors",
-    "recommend": "likewise.cli.recommend",
-    "articles": "likewise.cli.articles",
-    "rethreshold": "likewise.cli.rethreshold",
-    "plan": "likewise.cli.plan",
-    "tune": "likewise.cli.tune",
-    "demo": "likewise.cli.demo",
-    "warmup": "likewise.cli.warmup",
+GROUPS = {
+    "Documents and sets": {
+        "dedup": "Remove near-duplicates, and name for each removed document the one kept for it.",
+        "pairs": "List all similar pairs of documents, sets or vectors, within one collection or across two.",
+        "rethreshold": "Take a finished dedup run to a higher threshold or to other keepers, in seconds.",
+    },
+    "Vectors": {
+        "nearest": "Find the nearest neighbours of every vector; pairs lists all pairs within a distance.",
+    },
+    "Applications": {
+        "link": "Link the records of two tables, or of one, that describe the same entity.",
+        "passages": "Find text copied from sources: the passages and their positions in both documents.",
+        "explain": "Show two documents side by side, with what they share in colour.",
+        "articles": "Group web pages by the article they carry, whatever surrounds it.",
+        "mirrors": "Find hosts that mirror each other, and fold pages along their links.",
+        "recommend": "Collaborative filtering: similar customers, similar items, recommendations.",
+        "fingerprints": "Find prints of the same finger by their minutiae.",
+    },
+    "Planning and setup": {
+        "plan": "Predict time, memory and disk of a run, here or on a cluster.",
+        "tune": "Show the S-curve: bands and rows for a threshold and a recall.",
+        "demo": "Find near-duplicates among the Python files on this machine.",
+        "warmup": "Compile the kernels now instead of in the first run.",
+    },
 }
-SHORT = {
-    "dedup": "Remove near-duplicates, and say for each removed document which one stands for it.",
-    "pairs": "List all similar pairs of documents, sets or vectors, within one collection or across two.",
-    "exact": "Find all similar pairs of sets, none missed: baskets, tags, names; or show how.",
-    "nearest": "Find the nearest neighbours of every vector.",
-    "link": "Find the records of two tables, or of one, that stand for the same thing.",
-    "passages": "Find text copied from sources: the passages and their positions in both documents.",
-    "explain": "Show two documents side by side, with what they share in colour.",
-    "fingerprints": "Match fingerprints by their minutiae: one print against many, or all against all.",
-    "mirrors": "Find hosts that mirror each other, and fold pages along their links.",
-    "recommend": "Recommend items by collaborative filtering: similar customers and items, from purchases or ratings.",
-    "articles": "Group pages that carry the same article, whatever surrounds it.",
-    "rethreshold": "Take a finished run to a higher threshold or to other keepers, in seconds.",
-    "plan": "Predict time, memory and disk of a run, here or on a cluster.",
-    "tune": "Show the S-curve: bands and rows for a threshold and a recall.",
-    "demo": "Find near-duplicates among the Python files on this machine.",
-    "warmup": "Compile the kernels now, not in the first run.",
-}
+"""The commands by group, each with one line for --help; the module of a command has its name, but for MODULES."""
+
+MODULES = {"explain": "passages"}
+COMMANDS = {name: f"likewise.cli.{MODULES.get(name, name)}" for group in GROUPS.values() for name in group}
 
 
 class Lazy(click.Group):
     """A group that imports a command only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands in the order in which a user meets them."""
+        """Name the commands in the order of their groups."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -64,9 +57,11 @@ class Lazy(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(SHORT.items()))
+        """List the commands by group, without importing them."""
+        width = max(map(len, COMMANDS))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), line) for name, line in commands.items()])
 
 
 @click.group(

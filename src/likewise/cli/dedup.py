@@ -1,4 +1,4 @@
-"""`likewise dedup` and `likewise pairs`."""
+"""`likewise dedup`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Examples:
   likewise dedup monday.jsonl --against clean/ --out monday/
 
 \b
-DIR will hold:
+DIR will contain:
   kept/              the surviving rows, all columns, in the input's format and order
   removed.parquet    id, kept_id, similarity, kind (identical or near)
   pairs.parquet      id_a, id_b, similarity: every pair found, verified
-  clusters.parquet   id, cluster: connected components, named by their first document
-  run.json           parameters, counts, seconds, memory, predicted recall"""
+  clusters.parquet   id, cluster (a connected component, named by its first document), size, keeper
+  run.json           parameters, counts, method, recall, seconds, memory: docs/run-json.md"""
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @shared.out
@@ -44,13 +44,13 @@ DIR will hold:
     multiple=True,
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Remove also what is similar to a document that this finished run kept, with that run's settings. May be "
-    "given more than once.",
+    help="Also remove what is similar to a document that this finished run kept, with the settings of that run. "
+    "Repeatable.",
 )
 @click.option(
-    "--no-state", "state", flag_value=False, default=True, help="Leave out what rethreshold and --against need."
+    "--no-state", "state", flag_value=False, default=True, help="Do not write what rethreshold and --against need."
 )
-@click.option("--fresh", is_flag=True, help="Start over, though an unfinished run in DIR could go on.")
+@click.option("--fresh", is_flag=True, help="Start over instead of resuming an interrupted run in DIR.")
 @shared.search
 @click.pass_context
 def dedup(
@@ -62,7 +62,7 @@ def dedup(
     against: tuple[Path, ...],
     **options: Any,
 ) -> None:
-    """Remove near-duplicates, and say for each removed document which one stands for it.
+    """Remove near-duplicates, and name for each removed document the one that is kept for it.
 
     INPUT: Parquet, Arrow, JSONL, CSV, TSV or text files, compressed or not, folders, globs.
     """
@@ -89,7 +89,7 @@ def dedup(
 
 
 def _settings_of(context: click.Context, against: list[Path]) -> dict[str, Any]:
-    """Return the settings of earlier runs that the user has not given anew."""
+    """Return the settings of earlier runs, but for those that the user gives."""
     from likewise.jobs.against import Against
 
     settings = Against(list(against)).settings

@@ -1,4 +1,4 @@
-"""`likewise demo`: near-duplicates among the Python source files on this very machine (U2)."""
+"""`likewise demo`: near-duplicates among the Python source files on this machine, real data without a download."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from typing import Any
 
 import click
 
+from likewise.cli import options as shared
 from likewise.cli import show
 
 SHOWN = 8
+"""Removals that are printed as examples."""
 
 
 @click.command(
     epilog="""\b
 Examples:
   likewise demo
-  likewise demo --out demo/        # also keeps the tables: removed.parquet, pairs.parquet …"""
+  likewise demo --out demo/        # and write the tables: removed.parquet, pairs.parquet …"""
 )
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the answer.")
-@click.option("--threads", type=int, help="[default: all cores]")
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the result.")
+@shared.threads
 def demo(out: Path | None, threads: int | None) -> None:
     """Find near-duplicates among the Python files on this machine: its library and all installed packages."""
     import likewise
@@ -42,12 +44,12 @@ def demo(out: Path | None, threads: int | None) -> None:
     counts = stats["counts"]
     click.echo(
         f"{counts['identical']:,} files are copies and {counts['near']:,} near-copies of another; "
-        f"{show.count(counts['clusters'], 'cluster')}, the largest of {stats['largest_cluster']:,}"
+        f"{show.count(counts['clusters'], 'cluster')}, the largest of {stats['details']['largest_cluster']:,}"
     )
-    click.echo("\nsome near-copies, each with the file that stands for it:")
+    click.echo("\nsome near-copies, each with the file kept for it:")
     for row in examples(result.removed):
         click.echo(f"  {row['similarity']:.3f}  {shorten(row['id'], roots)}\n         {shorten(row['kept_id'], roots)}")
-    click.echo("\n" + show.closing(stats, str(out) if out else "nothing written (give --out DIR to keep the tables)"))
+    click.echo("\n" + show.closing(stats, str(out) if out else "nothing written (give --out DIR for the tables)"))
 
 
 def python_files() -> tuple[list[Path], list[Path]]:
@@ -63,7 +65,7 @@ def python_files() -> tuple[list[Path], list[Path]]:
 
 
 def examples(removed: Any) -> list[dict[str, Any]]:
-    """Choose removals worth a look: near, from different files' names, spread over the similarities."""
+    """Choose near-duplicates that are not copies, spread over the similarities."""
     import pyarrow.compute as pc
 
     near = removed.filter(pc.and_(pc.equal(removed["kind"], "near"), pc.less(removed["similarity"], 1.0)))

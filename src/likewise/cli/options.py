@@ -1,4 +1,4 @@
-"""Options that commands share, so that they mean the same everywhere."""
+"""The options that commands share: each is declared here once, so that it means the same everywhere."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from typing import Any, TypeVar
 import click
 
 out = click.option(
-    "--out", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Folder for the answer."
+    "--out", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Folder for the result."
 )
-threads = click.option("--threads", type=int, help="Changes the speed, never the answer.  [default: all cores]")
+FILE_OR_FOLDER = (
+    "A file for the table (.parquet, .csv, .jsonl, .arrow or .feather), or a folder for the table and run.json."
+)
+out_table = click.option("--out", required=True, metavar="PATH", type=click.Path(path_type=Path), help=FILE_OR_FOLDER)
+threads = click.option("--threads", type=int, help="Changes the speed, never the result.  [default: all cores]")
 on_error = click.option(
     "--on-error",
     type=click.Choice(["stop", "skip"]),
     default="stop",
     show_default=True,
-    help="skip: set broken rows aside, count and list them.",
+    help="stop: a broken row is an error. skip: set broken rows aside, count and list them.",
 )
 encoding_errors = click.option(
     "--encoding-errors",
@@ -48,11 +52,33 @@ others = click.option(
     metavar="OTHER",
     help="Compare INPUT with this collection instead of with itself. Repeatable.",
 )
+method = click.option(
+    "--method",
+    type=click.Choice(["auto", "exact", "lsh"]),
+    default="auto",
+    show_default=True,
+    help="lsh: find pairs by locality-sensitive hashing, with the recall asked for. exact: find all of them. auto: "
+    "whichever is predicted to be cheaper; the result says which.",
+)
+recall = click.option(
+    "--recall",
+    type=float,
+    default=0.99,
+    show_default=True,
+    help="A pair at the threshold, or a neighbour, is found with at least this probability.",
+)
+vector = click.option("--vector", default="vector", show_default=True, metavar="COL", help="Column with the vectors.")
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr."
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def k(default: int | None, help: str) -> Callable[[F], F]:
+    """Return the option -k: how many neighbours or partners of each item."""
+    return click.option("-k", type=int, metavar="K", default=default, show_default=default is not None, help=help)
+
 
 SEARCH = [
     text,
@@ -62,40 +88,34 @@ SEARCH = [
         default="words:5",
         show_default=True,
         metavar="SPEC",
-        help="words:K or chars:K. Without K: 5 words, or the K that suits the documents' lengths. stopwords:en, "
-        "stopwords:auto or stopwords:FILE for articles on pages with other things around them. Options follow "
-        "by comma: chars:9,whitespace=remove,casefold=true,normalize=NFKC,bag=true,bits=32",
+        help="How a document becomes a set: words:K or chars:K. Without K: 5 words, or the K that suits the lengths of "
+        "the documents. tokens for sets of tokens. stopwords:en, stopwords:auto or stopwords:FILE for articles on web "
+        "pages. Options follow, separated by commas: "
+        "chars:9,whitespace=remove,casefold=true,normalize=NFKC,bag=true,bits=32",
     ),
-    click.option("--threshold", type=float, default=0.8, show_default=True, help="Least Jaccard similarity of a pair."),
-    click.option(
-        "--recall",
-        type=float,
-        default=0.99,
-        show_default=True,
-        help="A pair at the threshold is found with at least this probability.",
-    ),
-    click.option(
-        "--method",
-        type=click.Choice(["auto", "exact", "lsh"]),
-        default="auto",
-        show_default=True,
-        help="lsh: find pairs with the recall asked for. exact: find all of them. auto: whichever is predicted to be "
-        "cheaper; the answer says which.",
-    ),
+    click.option("--threshold", type=float, default=0.8, show_default=True, help="Least similarity of a pair."),
+    recall,
+    method,
     click.option(
         "--sets",
         is_flag=True,
-        help="Items are sets of tokens: one a line of a text file, or a column of lists (--text COL). The same as "
+        help="Items are sets of tokens: one per line of a text file, or a column of lists (--text COL). The same as "
         "--shingle tokens.",
     ),
-    click.option("--separator", metavar="CHAR", help="With --sets: what stands between tokens.  [default: blanks]"),
-    click.option("--bag", is_flag=True, help="With --sets: a token counts as often as it stands there (a bag)."),
-    click.option("--counts", is_flag=True, help="With --sets: bags in which milk:3 stands for milk three times."),
+    click.option("--separator", metavar="CHAR", help="With --sets: what separates tokens.  [default: blanks]"),
+    click.option("--bag", is_flag=True, help="With --sets: repeated tokens count as often as they occur (a bag)."),
+    click.option("--counts", is_flag=True, help="With --sets: bags in which milk:3 means milk three times."),
     threads,
     seed,
-    click.option("--sketch", type=click.Choice(["fast", "classic"]), default="fast", show_default=True),
-    click.option("--bands", type=int, help="With --rows: this banding, not the tuned one."),
-    click.option("--rows", type=int, help="With --bands."),
+    click.option(
+        "--sketch",
+        type=click.Choice(["fast", "classic"]),
+        default="fast",
+        show_default=True,
+        help="How MinHash signatures are computed: fast in one pass over a set, classic with one hash per slot.",
+    ),
+    click.option("--bands", type=int, help="With --rows: this banding instead of the tuned one."),
+    click.option("--rows", type=int, help="With --bands: rows of a band."),
     click.option("--max-slots", type=int, default=2048, show_default=True, help="Longest signature to consider."),
     click.option(
         "--certify",
@@ -107,11 +127,11 @@ SEARCH = [
         "--ignore-common",
         type=float,
         metavar="X",
-        help="Leave out shingles that more than this fraction of the documents carry: menus, licences, templates.",
+        help="Leave out shingles that more than this fraction of the documents contain: menus, licences, templates.",
     ),
     on_error,
     encoding_errors,
-    click.option("--lines", is_flag=True, help="Text files hold one document a line."),
+    click.option("--lines", is_flag=True, help="Text files hold one document per line."),
     click.option("--html", is_flag=True, help="Documents are HTML pages; needs pip install 'likewise[html]'."),
     memory,
     spill,
@@ -128,7 +148,6 @@ def search(command: F) -> F:
 
 def take_sets(context: click.Context, options: dict[str, Any]) -> None:
     """Turn --sets, --separator, --bag and --counts into a shingler."""
-    from likewise.cli.exact import unescaped
     from likewise.errors import ParameterError
     from likewise.shingle import Tokens
 
@@ -141,3 +160,12 @@ def take_sets(context: click.Context, options: dict[str, Any]) -> None:
             raise ParameterError(f"--{name} goes with --sets")
     if sets:
         options["shingle"] = Tokens(separator=unescaped(separator), bag=bag, counts=counts)
+
+
+def unescaped(separator: str | None) -> str | None:
+    r"""Return a separator as the user means it: \t is a tab.
+
+    >>> unescaped("\\t")
+    '\t'
+    """
+    return "\t" if separator == "\\t" else separator

@@ -1,4 +1,4 @@
-"""`likewise dedup` and `likewise pairs`."""
+"""`likewise pairs`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,18 @@ import click
 from likewise.cli import options as shared
 from likewise.cli import show
 
+SIMILARITIES = ["jaccard", "containment", "cosine", "dice", "overlap"]
+DISTANCES = ["angle", "l2", "l1", "hamming"]
+FILTERS = {
+    "none": "all pairs",
+    "length": "of similar length (3.9.3)",
+    "prefix": "that share a symbol of their prefixes (3.9.4)",
+    "position": "at positions that allow it (3.9.5)",
+    "suffix": "with enough symbols after them (3.9.6)",
+    "bitmap": "auto: two shared symbols, and bitmaps that agree",
+    "similar": "similar",
+}
+
 
 @click.command(
     epilog="""\b
@@ -18,30 +30,39 @@ Examples:
   likewise pairs corpus.parquet --out pairs.parquet
   likewise pairs new.csv --with old.csv --threshold 0.7 --out pairs.csv
   likewise pairs 'answers/*.txt' --shingle chars:9 --threshold 0.3 --out pairs.jsonl
-  likewise pairs corpus.parquet --threshold 0.5 -k 10 --out neighbours.parquet
+  likewise pairs corpus.parquet --threshold 0.5 -k 10 --out similar/
   likewise pairs baskets.txt --sets --threshold 0.6 --out pairs.parquet
   likewise pairs orders.txt --sets --counts --threshold 0.6 --out pairs.parquet    (milk:3 bread)
+  likewise pairs essays.csv --with sources.csv --measure containment --threshold 0.3 --out pairs.csv
   likewise pairs titles.csv --text title --shingle chars:3 --threshold 0.9 --method exact --out pairs.csv
+  likewise pairs baskets.txt --sets --threshold 0.9 --explain
   likewise pairs embeddings.npy --measure angle --within 15 --out pairs.parquet
-  likewise pairs images.parquet --vector pixels --id name --measure l2 --within 500 --out pairs.csv"""
+  likewise pairs images.parquet --vector pixels --id name --measure l2 --within 500 --out pairs.csv
+
+\b
+The table has the columns id_a, id_b and similarity (documents and sets) or distance (vectors)."""
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @shared.others
-@click.option(
-    "--out",
-    required=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Where to write the pairs: .parquet, .csv, .jsonl or .arrow.",
-)
-@click.option("-k", type=int, help="Only the K most similar partners of each document, best first.")
+@click.option("--out", metavar="PATH", type=click.Path(path_type=Path), help=shared.FILE_OR_FOLDER)
 @click.option(
     "--measure",
-    type=click.Choice(["angle", "l2", "l1", "hamming"]),
-    help="Compare vectors (.npy files, or columns of lists) by this distance, with --within.",
+    type=click.Choice([*SIMILARITIES, *DISTANCES]),
+    default="jaccard",
+    show_default=True,
+    help="A similarity of documents and sets, with --threshold (containment: of id_a's set in id_b's; overlap: shared "
+    "elements / elements of the smaller set), or a distance of vectors, with --within.",
 )
-@click.option("--within", type=float, metavar="DISTANCE", help="The largest distance of a pair; angles in degrees.")
-@click.option("--vector", default="vector", show_default=True, metavar="COL", help="Column with the vectors.")
+@click.option(
+    "--within", type=float, metavar="DISTANCE", help="Largest distance of a pair of vectors; angles in degrees."
+)
+@shared.k(None, "Only the K most similar partners of each item of INPUT, best first.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Show how many pairs each filter of the exact join leaves; with --out, write the pairs too.",
+)
+@shared.vector
 @shared.search
 @click.pass_context
 def pairs(
@@ -49,39 +70,54 @@ def pairs(
     /,
     inputs: tuple[str, ...],
     others: tuple[str, ...],
-    out: Path,
+    out: Path | None,
     as_json: bool,
     **options: Any,
 ) -> None:
-    """List all pairs at or above the threshold, with their exact similarity.
+    """List all similar pairs of documents, sets or vectors, each with its exact similarity or distance.
 
-    INPUT: Parquet, Arrow, JSONL, CSV, TSV or text files, compressed or not, folders, globs. With --measure: .npy files
-    with one row a vector, or Parquet, Arrow or JSON lines files with a column of lists.
+    INPUT: Parquet, Arrow, JSONL, CSV, TSV or text files, compressed or not, folders, globs. Vectors: .npy files with
+    one vector per row, or Parquet, Arrow or JSONL files with a column of lists.
     """
     import likewise
-    from likewise.cli import nearest as vectors
+    from likewise.errors import ParameterError
     from likewise.io.read import Files
     from likewise.io.read.find import find
-    from likewise.io.write import check_target, write_table
+    from likewise.jobs.result import Pairs
 
-    if options["measure"] is not None or options["within"] is not None:
-        vectors.check_options(context)
+    explain = options["explain"]
+    if out is None and not explain:
+        raise ParameterError("Say where to write the pairs with --out PATH, or show how they are found with --explain.")
+    if options["sets"] and options["measure"] in DISTANCES:
+        raise ParameterError(f"--sets has no effect with --measure {options['measure']}, which compares vectors.")
     shared.take_sets(context, options)
-    check_target(out, [file.path for file in find(Files([*inputs, *others]))])
+    if out is not None:
+        Pairs.check_target(out, "pairs", [file.path for file in find(Files([*inputs, *others]))])
     show.announce_compilation()
     other = Files(list(others)) if others else None
     with show.progress(as_json) as observer:
         result = likewise.pairs(Files(list(inputs)), other, progress=observer, **options)
-        write_table(result.table, out)
+        if out is not None:
+            result.save(out)
     stats = result.stats
-    if options["measure"] is not None:
-        vectors.told(stats, str(out), as_json, "pair")
-        return
     if as_json:
         click.echo(json.dumps(stats, indent=2))
         return
-    for line in show.opening(stats):
+    for line in show.opening_vectors(stats) if options["measure"] in DISTANCES else show.opening(stats):
         click.echo(line)
     show.set_aside(stats)
-    click.echo(show.count(stats["counts"]["pairs"], "pair"))
-    click.echo(show.closing(stats, str(out)))
+    if explain:
+        for line in _table(stats["details"]["explained"]):
+            click.echo(line)
+    click.echo(show.found(stats, "pair"))
+    click.echo(show.closing(stats, str(out) if out is not None else "nothing written (give --out PATH for the pairs)"))
+
+
+def _table(rows: list[dict[str, Any]]) -> list[str]:
+    """Write the filters as lines."""
+    lines = [f"{'filter':<10}{'pairs':>20}{'of all':>12}{'seconds':>10}"]
+    for row in rows:
+        seconds = f"{row['seconds']:.2f}" if row["filter"] not in ("none", "length") else ""
+        numbers = f"{row['filter']:<10}{row['pairs']:>20,}{row['share']:>12.2e}{seconds:>10}"
+        lines.append(f"{numbers}   {FILTERS[row['filter']]}")
+    return lines

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from likewise.cli import options as shared
 from likewise.cli import show
 from likewise.errors import ParameterError
 
@@ -15,19 +15,9 @@ if TYPE_CHECKING:
     from likewise.jobs.plan import Cluster, Forecast
 
 ONLY_INPUT = (
-    "text",
-    "id",
-    "threads",
-    "seed",
-    "sketch",
-    "ignore_common",
-    "certify",
-    "on_error",
-    "encoding_errors",
-    "lines",
-    "memory",
-    "spill",
-)
+    "text", "id", "method", "threads", "seed", "sketch", "ignore_common", "certify", "on_error", "encoding_errors",
+    "lines", "html", "memory", "spill",
+)  # fmt: skip
 ONLY_CLUSTER = ("documents", "mean_bytes", "machines", "cores_per_machine", "memory_per_machine")
 
 
@@ -36,48 +26,38 @@ ONLY_CLUSTER = ("documents", "mean_bytes", "machines", "cores_per_machine", "mem
 Examples:
   likewise plan corpus.parquet
   likewise plan 'crawl/*.jsonl.gz' --text body --id url --threshold 0.8 --memory 4GiB
-  likewise plan corpus.parquet --json
+  likewise plan corpus.parquet --method lsh --json
   likewise plan --documents 1e10 --mean-bytes 5000 --machines 1000 --cores-per-machine 16
 
-With INPUT, a few megabytes of it are read, from places all over it. The options are those of dedup.
-With --documents nothing is read: it is the arithmetic for a cluster of machines whose cores are as fast as this one's.
-The speed of this machine is measured once, in about two seconds."""
+With INPUT, a few megabytes of it are read, from places all over it. The options are those of dedup; the forecast says
+which method the run will take. With --documents nothing is read: it is the arithmetic for a cluster of machines whose
+cores are as fast as this one's. The speed of this machine is measured once, in about two seconds."""
 )
 @click.argument("inputs", nargs=-1, metavar="[INPUT]...")
-@click.option("--text", default="text", show_default=True, metavar="COL", help="Column with the documents.")
-@click.option("--id", metavar="COL", help="Column with the ids.  [default: row number; path for text files]")
-@click.option("--shingle", default="words:5", show_default=True, metavar="SPEC", help="words:K or chars:K.")
-@click.option("--threshold", type=float, default=0.8, show_default=True, help="Least Jaccard similarity of a pair.")
-@click.option("--recall", type=float, default=0.99, show_default=True, help="How surely a pair at it is found.")
-@click.option("--threads", type=int, help="[default: all cores]")
-@click.option("--seed", type=int, default=1, show_default=True)
-@click.option("--sketch", type=click.Choice(["fast", "classic"]), default="fast", show_default=True)
-@click.option("--bands", type=int, help="With --rows: this banding, not the tuned one.")
-@click.option("--rows", type=int, help="With --bands.")
-@click.option("--max-slots", type=int, default=2048, show_default=True, help="Longest signature to consider.")
-@click.option("--ignore-common", type=float, metavar="X", help="As for dedup: it takes a pass over the text.")
-@click.option("--certify", type=int, metavar="N", help="As for dedup: documents to measure the recall on; 0 for none.")
-@click.option("--on-error", type=click.Choice(["stop", "skip"]), default="stop", show_default=True)
-@click.option("--encoding-errors", type=click.Choice(["strict", "replace"]), default="strict", show_default=True)
-@click.option("--lines", is_flag=True, help="Text files hold one document a line.")
-@click.option("--memory", metavar="SIZE", help="How much memory the run may use.  [default: half of what is free]")
-@click.option("--spill", metavar="DIR", type=click.Path(path_type=Path), help="A folder on the disk that it will use.")
-@click.option("--documents", type=float, metavar="N", help="Plan for a cluster: so many documents,")
-@click.option("--mean-bytes", type=float, metavar="N", help="of so many bytes of text each,")
-@click.option("--machines", type=float, metavar="N", help="on so many machines,")
-@click.option("--cores-per-machine", type=int, default=16, show_default=True, metavar="N", help="with so many cores,")
-@click.option("--memory-per-machine", metavar="SIZE", help="and so much memory.")
+@shared.search
+@click.option("--documents", type=float, metavar="N", help="Plan for a cluster instead: number of documents.")
+@click.option("--mean-bytes", type=float, metavar="N", help="With --documents: mean size of a document in bytes.")
+@click.option("--machines", type=float, metavar="N", help="With --documents: number of machines.")
+@click.option(
+    "--cores-per-machine",
+    type=int,
+    default=16,
+    show_default=True,
+    metavar="N",
+    help="With --documents: cores of each machine.",
+)
+@click.option("--memory-per-machine", metavar="SIZE", help="With --documents: memory of each machine.")
 @click.option("--calibrate", is_flag=True, help="Measure the speed of this machine again.")
-@click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 @click.pass_context
 def plan(context: click.Context, /, inputs: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Predict what a run will take, before it runs: time, memory and disk, here or on a cluster.
+    """Predict what a dedup run needs, before it runs: time, memory and disk, here or on a cluster.
 
     INPUT: Parquet, Arrow, JSONL, CSV, TSV or text files, compressed or not, folders, globs.
     """
     wants_cluster = any(options[name] is not None for name in ONLY_CLUSTER if name != "cores_per_machine")
     if bool(inputs) == wants_cluster:
         raise ParameterError("plan needs either INPUT, or --documents, --mean-bytes and --machines for a cluster")
+    shared.take_sets(context, options)
     show.announce_compilation()
     _announce_measuring(options)
     if inputs:
@@ -85,7 +65,7 @@ def plan(context: click.Context, /, inputs: tuple[str, ...], as_json: bool, **op
         return
     for name in ("documents", "mean_bytes", "machines"):
         if options[name] is None:
-            raise ParameterError(f"plan for a cluster needs --{name.replace('_', '-')}, too")
+            raise ParameterError(f"plan for a cluster also needs --{name.replace('_', '-')}")
     for name in ONLY_INPUT:
         if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
             raise ParameterError(f"--{name.replace('_', '-')} needs an INPUT, and --documents plans without one")
@@ -98,7 +78,7 @@ def _announce_measuring(options: dict[str, Any]) -> None:
     from likewise.jobs.plan import Machine
 
     if options["calibrate"] or not Machine.is_known(checks.threads("plan", options["threads"])):
-        click.echo("measuring this machine (once, some three seconds) …", err=True)
+        click.echo("measuring this machine (once, about three seconds) …", err=True)
 
 
 def _run(inputs: tuple[str, ...], as_json: bool, options: dict[str, Any]) -> None:
@@ -112,16 +92,17 @@ def _run(inputs: tuple[str, ...], as_json: bool, options: dict[str, Any]) -> Non
     about = "" if found.exact else "about "
     rows = [
         ("documents", f"{about}{found.documents:,}, {_size(found.text_bytes)} of text"),
-        ("shingles", f"{found.shingles:,.0f} in a document"),
-        ("banding", f"{found.banding} ({show.count(found.banding.slots, 'slot')})"),
+        ("shingles", f"{found.shingles:,.0f} per document"),
+        ("method", found.method if found.banding is None else f"{found.method}, {found.banding}"),
         ("copies", f"{found.documents - found.different:,} documents"),
-        ("to be removed", f"{found.removed:,} documents"),
+        ("removed", f"{found.removed:,} documents"),
         ("candidate pairs", f"{found.candidates:,}"),
         ("memory", f"{_size(found.memory)}, of {_size(found.budget)} allowed"),
         ("spilled to disk", _size(found.spill)),
-        ("disk", f"{_size(found.disk)}, of which the answer {_size(found.answer)}"),
+        ("disk", f"{_size(found.disk)}, of which the result {_size(found.answer)}"),
     ]
     _print(rows, found.seconds)
+    click.echo(f"method: {found.method}, {found.why}")
     for note in found.notes:
         click.echo(f"note: {note}")
     click.echo(_closing(found))
@@ -147,13 +128,13 @@ def _cluster(as_json: bool, options: dict[str, Any]) -> None:
         return
     rows = [
         ("documents", f"{found.documents:,} of {_size(found.mean_bytes)}: {_size(found.text_bytes)} of text"),
-        ("shingles", f"{found.shingles:,.0f} in a document"),
+        ("shingles", f"{found.shingles:,.0f} per document"),
         ("banding", f"{found.banding} ({found.banding.slots} slots)"),
         ("signatures", f"{_size(found.signature_bytes)}; band keys {_size(found.key_bytes)}"),
         ("candidate pairs", f"{found.candidates:,}, of which similar {found.pairs:,}"),
         *((f"shuffle: {kind}", _size(amount)) for kind, amount in found.shuffle.items()),
-        ("disk of a machine", _size(found.disk)),
-        ("memory of a machine", _size(found.memory)),
+        ("disk per machine", _size(found.disk)),
+        ("memory per machine", _size(found.memory)),
     ]
     _print(rows, found.seconds)
     for note in found.notes:
@@ -163,7 +144,7 @@ def _cluster(as_json: bool, options: dict[str, Any]) -> None:
 
 
 def _print(rows: list[tuple[str, str]], seconds: Any) -> None:
-    """Print what there is and how long each stage takes, side by side."""
+    """Print the numbers and the time of each stage side by side."""
     from rich.console import Console
     from rich.table import Table
 

@@ -114,7 +114,7 @@ def recommend(inputs: tuple[str, ...], out: Path, users: tuple[str, ...], as_jso
     """
     from likewise.apps.recommend import Recommendations
     from likewise.apps.recommend import recommend as run
-    from likewise.cli.exact import unescaped
+    from likewise.cli.options import unescaped
     from likewise.io.publish import check_output
     from likewise.io.read import Files
     from likewise.io.read.find import find

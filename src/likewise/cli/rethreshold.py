@@ -1,4 +1,4 @@
-"""`likewise dedup` and `likewise pairs`."""
+"""`likewise rethreshold`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,23 @@ Examples:
   likewise rethreshold clean/ --keep longest --out longest/"""
 )
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--threshold", type=float, help="At least that of the run.  [default: that of the run]")
+@click.option("--threshold", type=float, help="At least that of the first run.  [default: that of the run]")
 @click.option(
     "--keep", metavar="POLICY", help="first, last, longest, shortest, max:COL, min:COL.  [default: the run's]"
 )
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Write here, and leave DIR as it is.")
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Folder for the result; DIR stays as it is.  [default: DIR]",
+)
 @shared.threads
 @shared.as_json
 def rethreshold(directory: Path, out: Path | None, as_json: bool, **options: Any) -> None:
     """Take a finished run to a higher threshold or to other keepers, from the pairs it stored.
 
-    DIR: the folder of a finished `likewise dedup`. Its answer is replaced; the pairs of the first run are kept, so
-    that you can come back to its threshold.
+    DIR: the folder of a finished `likewise dedup`. Its result is replaced; the pairs of the first run are kept, so
+    that you can return to its threshold.
     """
     import likewise
 

@@ -1,4 +1,4 @@
-"""What the user sees: progress on stderr, a few lines at the end, JSON for machines."""
+"""What the user sees: progress on stderr, a few lines at the end, JSON for programs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from typing import Any, TextIO
 import click
 
 QUIET_SECONDS = 1.0
+"""A run that is over within this time shows no progress bars."""
+
+UNITS = {"angle": "°", "l2": "", "l1": "", "hamming": " bits"}
 STAGES = {
     "forecast": "forecasting",
     "read": "reading",
@@ -21,6 +24,7 @@ STAGES = {
     "tune": "measuring a sample",
     "sets": "making sets",
     "join": "joining",
+    "explain": "counting what filters leave",
     "sketch": "sketching",
     "candidates": "pairing buckets",
     "verify": "verifying pairs",
@@ -53,7 +57,7 @@ STAGES = {
 
 @contextmanager
 def progress(as_json: bool = False) -> Iterator[Any]:
-    """Yield an observer of a run: JSON lines on stderr for machines, bars on a terminal, else nothing."""
+    """Yield an observer of a run: JSON lines on stderr for programs, bars on a terminal, else nothing."""
     if as_json:
         yield Events(sys.stderr)
     elif sys.stderr.isatty():
@@ -72,32 +76,32 @@ class Events:
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._stage = ""
-        self._begun = self._told = 0.0
+        self._begun = self._written = 0.0
         self._last = (0, 0)
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Take note of how far a stage is."""
+        """Note how far a stage is."""
         now = time.monotonic()
         if stage != self._stage:
             if self._stage:
-                self._tell("done", now)
-            self._stage, self._begun, self._told, self._last = stage, now, now, (done, total)
-            self._tell("begin", now)
+                self._write("done", now)
+            self._stage, self._begun, self._written, self._last = stage, now, now, (done, total)
+            self._write("begin", now)
             return
         self._last = (done, total)
-        if now - self._told >= 1.0:
-            self._told = now
-            self._tell("progress", now)
+        if now - self._written >= 1.0:
+            self._written = now
+            self._write("progress", now)
 
-    def _tell(self, event: str, now: float) -> None:
+    def _write(self, event: str, now: float) -> None:
         done, total = self._last
         seconds = now - self._begun
         rate = done / seconds if seconds > 0 and event != "begin" else None
         eta = (total - done) / rate if rate and total and event == "progress" else None
-        told = {"event": event, "stage": self._stage, "done": done, "total": total or None}
+        line = {"event": event, "stage": self._stage, "done": done, "total": total or None}
         numbers = {"seconds": seconds, "rate": rate, "eta": eta}
-        told |= {name: None if value is None else round(value, 3) for name, value in numbers.items()}
-        print(json.dumps(told), file=self._out, flush=True)
+        line |= {name: None if value is None else round(value, 3) for name, value in numbers.items()}
+        print(json.dumps(line), file=self._out, flush=True)
 
 
 class Bars:
@@ -122,7 +126,7 @@ class Bars:
         self._since = 0.0
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Take note of how far a stage is."""
+        """Note how far a stage is."""
         now = time.monotonic()
         if stage != self._current:
             if self._current in self._tasks:
@@ -212,7 +216,7 @@ def count(number: int, noun: str) -> str:
 
 
 def opening(stats: dict[str, Any]) -> Iterator[str]:
-    """Tell what was read and how it was searched."""
+    """Say what was read and how it was searched."""
     counts = stats["counts"]
     amount = f", {size(counts['bytes'])} of text" if "bytes" in counts else ""
     yield f"{count(counts.get('items', 0), 'document')}{amount}; {counts.get('different', 0):,} different"
@@ -228,9 +232,12 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
             f"{counts['verified']:,} verified"
         )
     if "filters" in stats["details"]:
-        threshold = stats["parameters"]["threshold"]
+        parameters = stats["parameters"]
+        measure = parameters.get("measure", "jaccard")
+        measure = "" if measure == "jaccard" else f" ({measure})"
         yield (
-            f"{stats['parameters']['shingle'] or 'sets'}: exact, every pair at {threshold:g} or more is found; "
+            f"{parameters['shingle'] or 'sets'}: exact, every pair at {parameters['threshold']:g} or more{measure} is "
+            "found; "
             f"{count(counts['candidates'], 'candidate')}, {counts['verified']:,} verified"
         )
     if stats["method"] and stats["method"]["asked"] == "auto":
@@ -245,22 +252,27 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
         yield from crowds(stats["details"]["crowds"])
     for note in stats["notes"]:
         yield f"note: {note}"
+    yield from abridged(stats, "documents")
+
+
+def abridged(stats: dict[str, Any], nouns: str) -> Iterator[str]:
+    """Say how many groups of copies are not listed pair by pair."""
     if "abridged" in stats["details"]:
-        abridged = stats["details"]["abridged"]
+        groups = stats["details"]["abridged"]
         yield (
-            f"{count(abridged['groups'], 'large group')} of copies ({abridged['items']:,} documents) "
+            f"{count(groups['groups'], 'large group')} of copies ({groups['items']:,} {nouns}) "
             "listed as pairs with the first copy only"
         )
 
 
 def set_aside(stats: dict[str, Any]) -> None:
-    """Tell on stderr the first rows that were set aside, and why."""
+    """Say on stderr the first rows that were set aside, and why."""
     for entry in stats["set_aside"][:5]:
         click.echo(f"  set aside: {entry['file']}, row {entry['row']}: {entry['reason']}", err=True)
 
 
 def stop_words(stats: dict[str, Any]) -> Iterator[str]:
-    """Tell which languages were found, and how many documents have no stop word to begin a shingle with."""
+    """Say which languages were found, and how many documents have no stop word to begin a shingle with."""
     if "languages" in stats["details"]:
         found = sorted(stats["details"]["languages"].items(), key=lambda entry: (-entry[1], entry[0]))
         more = f" and {len(found) - 6} more" if len(found) > 6 else ""
@@ -268,28 +280,53 @@ def stop_words(stats: dict[str, Any]) -> Iterator[str]:
     bare = stats["counts"].get("without_stop_words", 0)
     if bare:
         have = "has" if bare == 1 else "have"
-        yield f"{count(bare, 'document')} {have} no stop-word shingle: alike only to those of the very same words"
+        yield f"{count(bare, 'document')} {have} no stop-word shingle: similar only to documents of the same words"
 
 
 def ignored(common: dict[str, Any], fraction: float) -> Iterator[str]:
-    """Tell which shingles were left out."""
+    """Say which shingles were left out."""
     yield f"{count(common['shingles'], 'shingle')} in more than {fraction:.3g} of the documents left out"
     for example in common["most_common"][:3]:
         yield f"  in {example['documents']:,} of {common['of_documents']:,}: {example['shingle']}"
 
 
-def crowds(told: dict[str, Any]) -> Iterator[str]:
-    """Tell which documents were too many and too alike to be compared pair by pair, and why."""
-    kind = "" if told["complete"] else "; too many pairs to list them all"
-    yield f"{count(told['crowds'], 'crowd')} of {told['documents']:,} documents that have much in common{kind}"
-    for crowd in told["largest"][:3]:
+def crowds(found: dict[str, Any]) -> Iterator[str]:
+    """Say which documents are too many and too similar to be compared pair by pair, and why."""
+    kind = "" if found["complete"] else "; too many pairs to list them all"
+    yield f"{count(found['crowds'], 'crowd')} of {found['documents']:,} documents that have much in common{kind}"
+    for crowd in found["largest"][:3]:
         if crowd["shingles"]:
             worst = crowd["shingles"][0]
             yield f"  {crowd['documents']:,} documents, {worst['documents']:,} of them with: {worst['shingle']}"
 
 
+def opening_vectors(stats: dict[str, Any]) -> Iterator[str]:
+    """Say how many vectors there are, and how they were searched."""
+    counts = stats["counts"]
+    copies = counts["items"] - counts["different"]
+    yield count(counts["items"], "vector") + (f", {copies:,} of them copies of another" if copies else "")
+    method, tables = stats["method"], stats["details"].get("tables")
+    if method is not None and method["taken"] == "exact":
+        yield f"exact: all vectors were compared ({method['why']})"
+    elif tables is not None:
+        rest = f"; {counts['left_over']:,} compared with all" if counts.get("left_over") else ""
+        yield f"{tables['plan']}; recall {tables['recall']:.4f}; {counts['compared']:,} candidates compared{rest}"
+    for note in stats["notes"]:
+        yield f"note: {note}"
+    yield from abridged(stats, "vectors")
+
+
+def found(stats: dict[str, Any], noun: str) -> str:
+    """Say how many pairs or neighbours were found."""
+    parameters = stats["parameters"]
+    line = count(stats["counts"]["pairs"], noun)
+    if parameters.get("within") is not None:
+        line += f" within {parameters['within']:g}{UNITS[parameters['measure']]}"
+    return line
+
+
 def outcome(stats: dict[str, Any]) -> str:
-    """Tell what was kept and what was removed."""
+    """Say what was kept and what was removed."""
     counts = stats["counts"]
     return (
         f"kept {counts['kept']:,}, removed {counts['removed']:,} ({counts['identical']:,} identical, "
@@ -299,7 +336,7 @@ def outcome(stats: dict[str, Any]) -> str:
 
 
 def closing(stats: dict[str, Any], where: str) -> str:
-    """Tell what it cost and where the answer is."""
+    """Say what the run cost and where the result is."""
     seconds = sum(stats["seconds"].values())
     memory = f", peak memory {size(stats['peak_memory_bytes'])}" if stats["peak_memory_bytes"] else ""
     forecast = (

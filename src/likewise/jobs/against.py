@@ -1,9 +1,10 @@
-"""New documents beside what earlier runs kept: that is sketched already, and read again only where a pair needs it."""
+"""New documents against those that earlier runs kept, which are sketched already and read again only for a pair."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, to_arrow
 from likewise.base.parallel import in_order
 from likewise.errors import IncompatibleError
 from likewise.io.read import Files, ReadOptions, open_source
+from likewise.jobs.settings import Settings
 from likewise.jobs.state import State
 from likewise.kernels.hashing import digest_strings
 from likewise.search.common_shingles import value_table
@@ -27,11 +29,11 @@ from likewise.shingle import Shingler, shingler_of
 
 MARK = np.uint64(0x9E3779B97F4A7C15)
 SETTINGS = ("threshold", "seed", "sketch", "ignore_common")
-OPTIONS = ("casefold", "normalize", "bits", "bag", "whitespace", "separator", "k", "languages", "words", "letters")
+"""Settings that change which pairs are similar or which of them are found; those of all runs must be the same."""
 
 
 class KeptItems(Items):
-    """The documents that a finished run kept, with the band keys it left."""
+    """The documents that a finished run kept, with their band keys from its state."""
 
     def __init__(self, state: State, shingler: Shingler) -> None:
         self.state = state
@@ -45,7 +47,7 @@ class KeptItems(Items):
 
     @property
     def lengths(self) -> Ints:
-        """Not known: kept documents stay kept, whatever their length."""
+        """Unknown, and not needed: kept documents stay kept."""
         return np.zeros(self._count, np.int64)
 
     def digests(self, threads: int) -> Hashes:
@@ -55,7 +57,7 @@ class KeptItems(Items):
         return np.stack([numbers * MARK, np.full(self._count, tag)], axis=1)
 
     def keys(self, rows: Ints, plan: SketchPlan) -> Hashes:
-        """Copy the keys that the run left."""
+        """Copy the keys from the state of the run."""
         keys = self.state.keys
         for band in range(plan.banding.b):
             plan.out.put_column(slice(0, len(rows)), band, keys.column(band)[rows])
@@ -63,7 +65,7 @@ class KeptItems(Items):
         return self.state.units[rows]
 
     def chunks(self, rows: Ints, threads: int) -> Iterator[tuple[TextChunk, Ints, slice]]:
-        """Yield (documents, rows among them, where these stand in `rows`), reading the kept files once."""
+        """Yield (documents, rows among them, their places in `rows`), reading the kept files once."""
         parameters = self.state.run["parameters"]
         options = ReadOptions(
             text=parameters["text"],
@@ -81,7 +83,7 @@ class KeptItems(Items):
         if start != self._count:
             raise IncompatibleError(
                 f"{self.state.directory}: kept/ has {start} documents and the run kept {self._count};"
-                " the folder was changed since, run it again"
+                " the folder has changed since; run it again"
             )
 
     def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
@@ -95,11 +97,11 @@ class KeptItems(Items):
         )
 
     def set_bytes(self, rows: Ints) -> Ints:
-        """Take them all for average."""
+        """Estimate each by the mean."""
         return np.full(len(rows), self._mean * BYTES_A_BYTE[self.shingler.name] + 64)
 
     def ignoring(self, common: Hashes) -> KeptItems:
-        """Return itself: what is common was settled by the run that kept these documents."""
+        """Return itself: the run that kept these documents has settled which shingles are common."""
         return self
 
 
@@ -160,10 +162,32 @@ class Against:
         for state in self.states[1:]:
             difference = _difference(first, state)
             if difference:
-                raise IncompatibleError(f"{first.directory} and {state.directory} were made another way: {difference}")
-        self.shingler = shingler_of(first.run["parameters"])
+                raise IncompatibleError(
+                    f"{first.directory} and {state.directory} were made with different settings: {difference}"
+                )
+        self.shingler = _shingler(first)
         self.parts: list[Items] = [KeptItems(state, self.shingler) for state in self.states]
         self.count = sum(map(len, self.parts))
+
+    def agreed(self, settings: Settings) -> Settings:
+        """Return these settings with the shingler, the banding and the method of the earlier runs.
+
+        Raise if other ones were asked for: new documents are compared in the same way as the earlier ones.
+        """
+        known, asked, chosen = self.shingler.to_dict(), settings.shingler.to_dict(), self.settings
+        compared = {name: (known.get(name), asked.get(name)) for name in known | asked}
+        for name in (*SETTINGS, "bands", "rows", "method"):
+            value = getattr(settings, name)
+            if value is not None and (name, value) != ("method", "auto"):
+                compared[name] = chosen[name], value
+        for name, (before, now) in compared.items():
+            if before != now:
+                raise IncompatibleError(
+                    f"{self.states[0].directory} was made with {name} {before!r} and this run has {now!r};"
+                    " new documents are compared in the same way"
+                )
+        same = {name: chosen[name] for name in ("bands", "rows", "method")}
+        return replace(settings, shingle=self.shingler, **same)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -194,7 +218,7 @@ class Against:
         return folders.take(to_arrow(np.searchsorted(starts, rows, side="right") - 1))
 
     def same_bytes(self, old: Ints, new: Ints, items: TextItems, threads: int) -> NDArray[np.bool_]:
-        """Tell which of the pairs of a kept and a new document are the same to the byte."""
+        """Return which pairs of a kept and a new document are identical, byte for byte."""
         first = np.unique(old)
         digests = np.zeros((len(first), 2), np.uint64)
         starts = np.cumsum([0, *map(len, self.parts)])
@@ -220,15 +244,26 @@ def chunk_digests(chunk: TextChunk, rows: Ints) -> Hashes:
     return out[rows]
 
 
+def _shingler(state: State) -> Shingler:
+    """Return the shingler of a run."""
+    try:
+        return shingler_of(state.run["parameters"])
+    except KeyError as error:
+        name = state.run["parameters"].get("shingle")
+        raise IncompatibleError(f"{state.directory}: a run with the shingler {name!r} cannot be built upon") from error
+
+
 def _difference(a: State, b: State) -> str:
     if (a.about["bands"], a.about["rows"]) != (b.about["bands"], b.about["rows"]):
-        return "they have other bands and rows, or one is exact; make the second one with --against the first"
-    for name in (*SETTINGS, "shingle", *OPTIONS):
-        before, now = a.run["parameters"].get(name), b.run["parameters"].get(name)
-        if before != now:
-            return f"{name} is {before!r} and {now!r}"
+        return "their bands and rows differ, or one is exact; make the second one with --against the first"
+    shinglers = _shingler(a).to_dict(), _shingler(b).to_dict()
+    before = {**{name: a.run["parameters"].get(name) for name in SETTINGS}, **shinglers[0]}
+    now = {**{name: b.run["parameters"].get(name) for name in SETTINGS}, **shinglers[1]}
+    for name in before | now:
+        if before.get(name) != now.get(name):
+            return f"{name} is {before.get(name)!r} and {now.get(name)!r}"
     if not np.array_equal(a.common, b.common):
-        return "they leave out other common shingles; make the second one with --against the first"
+        return "they ignore different common shingles; make the second one with --against the first"
     return ""
 
 

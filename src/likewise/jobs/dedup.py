@@ -1,39 +1,42 @@
-"""The two jobs: `dedup` removes near-duplicates and explains each removal, `pairs` lists similar pairs."""
+"""`dedup`: find near-duplicates, keep one document of each group, and explain every removal."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from likewise.base import checks
-from likewise.base.arrays import Sets
-from likewise.base.memory import Budget
+from likewise.base.arrays import Ints, Sets
 from likewise.base.runlog import Progress, RunLog
-from likewise.errors import IncompatibleError, InputError
+from likewise.errors import InputError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.io.changes import changed_files
 from likewise.io.publish import MANIFEST
-from likewise.io.read import Source, open_source
+from likewise.io.read import ReadOptions, Source
 from likewise.io.workspace import Workspace, checksum
 from likewise.jobs.against import Against, Joined
+from likewise.jobs.inputs import opened, reading
 from likewise.jobs.result import Dedup
-from likewise.jobs.settings import Settings, read_options
+from likewise.jobs.settings import Resources, Settings
 from likewise.kernels.hashing import mix
 from likewise.search.cluster import Keep, Removal, removals
 from likewise.search.items import Items, TextItems
-from likewise.search.load import collect
-from likewise.search.matches import Sides
+from likewise.search.load import Collection, collect
+from likewise.search.matches import Sides, VerifiedPairs
 from likewise.search.search import Search
-from likewise.shingle import Shingler, parse_shingler
+from likewise.shingle import Shingler
+
+OWNER = "dedup"
 
 FORECAST_FROM = 200_000_000
-"""Bytes of input from which a run is forecast."""
+"""Bytes of input from which a run is forecast: below this the forecast itself is a noticeable part of the run."""
 
 mix(np.uint64(0))  # the first call of a kernel takes Numba a third of a second: let it be part of the import
 
@@ -69,140 +72,211 @@ def dedup(
     batch_rows: int | None = None,
     progress: Progress | None = None,
 ) -> Dedup:
-    """Find near-duplicates, keep one of each set of them, and say for each removed one which document stands for it.
+    """Find near-duplicates, keep one document of each group, and name for each removed one the document kept for it.
 
     source: a path, a glob, or a list of them; a list of strings; a pandas, polars or pyarrow table; a Hugging Face
-    dataset; `Sets`.
+        dataset; `Sets`.
     text, id: the columns with the documents and their ids; without id, the row number (or the path, for text files).
-    shingle: `Words(5)`, `Chars(9)` or "words:5", "chars:9"; `Tokens()` or "tokens" for sets of tokens, one a line of
-        a text file or a list column; `StopWords("en")` or "stopwords:en" for pages with an article among other things.
+    shingle: how a document becomes a set. `Words(5)` or "words:5", `Chars(9)` or "chars:9"; `Tokens()` or "tokens" for
+        sets of tokens, one per line of a text file or per row of a list column; `StopWords("en")` or "stopwords:en" for
+        web pages with an article among other text.
     threshold, recall: a pair with this Jaccard similarity is found with at least this probability; every pair
-        reported has at least this similarity, exactly computed.
+        reported has at least this similarity, computed exactly.
     method: "lsh" finds pairs by locality-sensitive hashing, with the recall asked for; "exact" finds all of them, and
-        is faster for high thresholds and short documents; "auto" predicts which is cheaper (`.stats["method"]`).
+        is faster for high thresholds and short documents; "auto" takes the one that is predicted to be cheaper
+        (`.stats["method"]`).
     keep: first, last, longest, shortest, max:COLUMN, min:COLUMN. A removed document is always similar, by the
-        threshold, to the very document that is kept for it; kept documents are not similar to each other.
-    threads, batch_rows: change the speed, never the answer. seed: changes which few pairs are missed.
-    bands, rows: take this banding instead of the one that follows from threshold and recall.
-    ignore_common: leave out shingles that more than this fraction of the documents carry (menus, licences, templates)
-        before similarity is computed. A document that has no others keeps them.
-    certify: measure the recall of the run on a sample of so many documents (`.stats["certificate"]`); by default as
+        threshold, to the document that is kept for it; kept documents are not similar to each other.
+    threads, batch_rows: change the speed, never the result. seed: changes which few pairs are missed.
+    sketch: "fast" or "classic" MinHash signatures. bands, rows: this banding instead of the one that follows from
+        threshold and recall. max_slots: the longest signature to consider.
+    ignore_common: leave out shingles that more than this fraction of the documents contain (menus, licences,
+        templates) before similarity is computed. A document that has no others keeps them.
+    certify: measure the recall of the run on a sample of this many documents (`.stats["certificate"]`); by default as
         many as cost about 5 % of the run, 0 for none.
-    on_error: "stop" at a broken row, or "skip" it (counted and listed in `.aside`). encoding_errors: "strict" or
-    "replace".
-    html: the documents are HTML pages; their text is compared (needs `pip install 'likewise[html]'`).
-    out: a folder for the answer. A run of files that was interrupted there goes on where it was; `fresh` starts over.
+    on_error: "stop" at a broken row, or "skip" it (counted, and listed in `.aside`). encoding_errors: what to do with
+        invalid UTF-8, "strict" (it is an error) or "replace".
+    lines: text files hold one document per line. html: documents are HTML pages, and their text is compared (needs
+        `pip install 'likewise[html]'`).
+    out: a folder for the result. An interrupted run of files there is resumed; `fresh` starts over.
     memory: how much to use, such as "4GiB"; by default half of what is free. What does not fit is kept in files, in
-        the folder `spill`, or in `out`, or where temporary files go.
+        the folder `spill`, or in `out`, or in the folder of temporary files.
     against: the folder of a finished run, or several. Documents that are similar to one that was kept there are
         removed too. The settings must be those of that run.
-    state: leave in `out` what `rethreshold` and a later `against` need.
+    state: write to `out` what `rethreshold` and a later `against` need.
+    progress: called with (stage, done, total).
+
+    A parameter that has no effect in a call is an error.
 
     >>> result = dedup(["to be or not to be, that is it", "To be or not to be: that is it!", "hello"])
     >>> result.removed.to_pylist()
     [{'id': 1, 'kept_id': 0, 'similarity': 1.0, 'kind': 'near'}]
     """
     policy = Keep.parse(keep)
-    earlier = _earlier(against)
-    if earlier:
-        asked = {
-            "shingle": parse_shingler(shingle, owner="dedup"),
-            "threshold": threshold,
-            "seed": seed,
-            "sketch": sketch,
-            "bands": bands,
-            "rows": rows,
-            "ignore_common": ignore_common,
-            "method": None if method == "auto" else method,
-        }
-        shingle, bands, rows, method = _agreed(earlier, asked)
-    chosen = Settings(
-        "dedup", shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method
+    if out is None:
+        checks.unused(OWNER, {"fresh": (fresh, False), "state": (state, True)}, "without 'out'")
+    settings = Settings(
+        OWNER, shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method
     )
-    budget = Budget.of("dedup", memory)
-    options = read_options(shingle, text, id, policy.column, on_error, encoding_errors, lines, html, batch_rows, budget)
-    count = checks.threads("dedup", threads)
-    log = RunLog.of(progress)
-    opened = source if isinstance(source, Sets) else open_source(source, options)
-    parameters = {
-        **chosen.to_dict(parse_shingler(shingle)),
-        "keep": str(policy),
-        "text": text,
-        "id": id,
-        "on_error": on_error,
-        "encoding_errors": encoding_errors,
-        "lines": options.lines,
-        "sets": options.sets,
-        "html": options.html,
-        "against": [str(run.directory.absolute()) for run in earlier.states] if earlier else None,
-    }
-    inputs = opened.identity() if out is not None and isinstance(opened, Source) else None
-    with _workspace(
-        out, spill, opened, {**parameters, "shingle": str(shingle), **_known(earlier)}, inputs, fresh
-    ) as space:
-        search = chosen.search(count, budget)
-        if earlier:
-            search = replace(search, ignore_common=None, common=earlier.common)
-        elif out is not None and isinstance(opened, Source) and not space.resumed:
-            _forecast(opened, chosen.shingle, search, space, log, out)
-        collection = collect(opened, options, chosen.shingle, log, count, space, budget.texts)
-        parameters.update(collection.shingler.to_dict() if collection.shingler else {"shingle": None})
-        items = collection.items
-        assert items is not None
-        everything = Joined([*earlier.parts, items]) if earlier else items
-        sides = Sides(earlier.count, across=False) if earlier else None
-        lengths = items.lengths if policy.rule in ("longest", "shortest") else np.zeros(len(items), np.int64)
-        ranks = policy.ranks(lengths, collection.scores)
-        if earlier:
-            ranks = np.concatenate([np.arange(earlier.count), ranks + earlier.count])
-        matches = search.find(everything, log, space, sides, ranks)
-        with log.stage("cluster"):
-            removal = removals(matches.groups, matches.left, matches.right, matches.similarity, ranks, matches.copies)
-            if earlier:
-                removal = _of_new(removal, earlier, items, count)
-                log.counts["items"] = len(items)
-                log.counts["earlier"] = earlier.count
-        if space.resumed:
-            log.details["resumed"] = space.resumed
-        work = {"threads": count, "memory": budget.total, "spilled_bytes": space.disk}
-        about = None
-        if state and inputs and isinstance(opened, Source):
-            about = {
-                "threshold": None if earlier else threshold,
-                "complete": log.details.get("crowds", {}).get("complete", True),
-                "given": [os.path.abspath(path) for path in opened.given],
-                "inputs": inputs,
-                "source": opened.state(),
-            }
-        result = Dedup(collection, matches, removal, log, {**parameters, **work}, earlier, about)
-        if out is not None:
-            if inputs and isinstance(opened, Source):
-                _check_unchanged(inputs, opened)
-            result.write(Path(out), space)
+    earlier = _earlier(against)
+    if earlier is not None:
+        settings = earlier.agreed(settings)
+    resources = Resources.of(OWNER, threads, memory, spill)
+    options = reading(
+        settings, resources, text, id, on_error, encoding_errors, lines, html, batch_rows, score=policy.column
+    )
+    source = opened(settings, options, source)[0]
+    folder = None if out is None else Path(out)
+    run = _Run(source, settings, options, policy, resources, earlier, folder, RunLog.of(progress))
+    with _workspace(run, fresh) as space:
+        run.forecast(space)
+        collection = run.read(space)
+        ranks = run.ranks(collection)
+        matches = run.search(collection, ranks, space)
+        removal = run.remove(collection, matches, ranks)
+        result = run.result(collection, matches, removal, space, state)
+        if folder is not None:
+            run.check_unchanged()
+            result.write(folder, space)
             space.finish()
     return result
 
 
-def _forecast(
-    source: Source, shingle: str | Shingler, search: Search, space: Workspace, log: RunLog, out: str | Path
-) -> None:
-    """Predict what a large run will take, and refuse to start it where the disk is too small."""
-    if (source.total_bytes or 0) < FORECAST_FROM:
-        return
-    from likewise.jobs.plan import predicted
+@dataclass(frozen=True)
+class _Run:
+    """One run: what it works on, how, and with what."""
 
-    with log.stage("forecast"):
-        forecast = predicted(source, shingle, search, out)
-    log.details["forecast"] = forecast.to_dict()
-    space.check_room(forecast.spill, "what does not fit in memory")
-    space.check_room(forecast.answer, "the answer", Path(out))
+    source: Source | Sets
+    settings: Settings
+    options: ReadOptions
+    policy: Keep
+    resources: Resources
+    earlier: Against | None
+    out: Path | None
+    log: RunLog
+
+    @cached_property
+    def inputs(self) -> dict[str, list[int]] | None:
+        """The size, time and a sample of each input file; None for objects in memory, and if nothing is written."""
+        return self.source.identity() if self.out is not None and isinstance(self.source, Source) else None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the user set, for run.json."""
+        options, earlier = self.options, self.earlier
+        return {
+            **self.settings.to_dict(self.settings.shingler),
+            "keep": str(self.policy),
+            "text": options.text,
+            "id": options.id,
+            "on_error": options.on_error,
+            "encoding_errors": options.encoding_errors,
+            "lines": options.lines,
+            "sets": options.sets,
+            "html": options.html,
+            "against": [str(run.directory.absolute()) for run in earlier.states] if earlier else None,
+        }
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a run in a folder must share with the one that was interrupted there."""
+        parameters = {**self.parameters, "shingle": str(self.settings.shingle)}
+        if self.earlier is not None:
+            folders = [run.directory for run in self.earlier.states]
+            parameters["against"] = [[str(one.absolute()), checksum(one / MANIFEST)] for one in folders]
+        return {"parameters": parameters, "inputs": self.inputs or {}}
+
+    @property
+    def searching(self) -> Search:
+        """The search that the settings describe; common shingles are those of earlier runs, if there are any."""
+        search = self.settings.search(self.resources.threads, self.resources.budget)
+        return replace(search, ignore_common=None, common=self.earlier.common) if self.earlier else search
+
+    def forecast(self, space: Workspace) -> None:
+        """Predict what a large new run needs, and refuse to start it where the disk is too small."""
+        source, out = self.source, self.out
+        if out is None or space.resumed or self.earlier or not isinstance(source, Source):
+            return
+        if (source.total_bytes or 0) < FORECAST_FROM:
+            return
+        from likewise.jobs.plan import predicted
+
+        with self.log.stage("forecast"):
+            forecast = predicted(source, self.settings.shingle, self.searching, out)
+        self.log.details["forecast"] = forecast.to_dict()
+        space.check_room(forecast.spill, "what does not fit in memory")
+        space.check_room(forecast.answer, "the answer", out)
+
+    def read(self, space: Workspace) -> Collection:
+        """Read the documents."""
+        threads, budget = self.resources.threads, self.resources.budget
+        return collect(self.source, self.options, self.settings.shingle, self.log, threads, space, budget.texts)
+
+    def ranks(self, collection: Collection) -> Ints:
+        """Return the order in which documents are kept; those of earlier runs come first."""
+        items = _items(collection)
+        lengths = items.lengths if self.policy.rule in ("longest", "shortest") else np.zeros(len(items), np.int64)
+        ranks = self.policy.ranks(lengths, collection.scores)
+        if self.earlier is None:
+            return ranks
+        return np.concatenate([np.arange(self.earlier.count), ranks + self.earlier.count])
+
+    def search(self, collection: Collection, ranks: Ints, space: Workspace) -> VerifiedPairs:
+        """Find the similar pairs; with earlier runs, those that have a new document."""
+        items, sides = _items(collection), None
+        if self.earlier is not None:
+            items = Joined([*self.earlier.parts, items])
+            sides = Sides(self.earlier.count, across=False)
+        return self.searching.find(items, self.log, space, sides, ranks)
+
+    def remove(self, collection: Collection, matches: VerifiedPairs, ranks: Ints) -> Removal:
+        """Choose which documents to remove, and the document that is kept for each."""
+        log, items = self.log, _items(collection)
+        with log.stage("cluster"):
+            removal = removals(matches.groups, matches.left, matches.right, matches.similarity, ranks, matches.copies)
+            if self.earlier is not None:
+                removal = _of_new(removal, self.earlier, items, self.resources.threads)
+                log.counts["items"] = len(items)
+                log.counts["earlier"] = self.earlier.count
+        return removal
+
+    def result(
+        self, collection: Collection, matches: VerifiedPairs, removal: Removal, space: Workspace, state: bool
+    ) -> Dedup:
+        """Put the result together, and what later runs need if they shall have it."""
+        if space.resumed:
+            self.log.details["resumed"] = space.resumed
+        shingled = collection.shingler.to_dict() if collection.shingler else {"shingle": None}
+        used = {
+            "threads": self.resources.threads,
+            "memory": self.resources.budget.total,
+            "spilled_bytes": space.disk,
+        }
+        about = None
+        if state and self.inputs and isinstance(self.source, Source):
+            about = {
+                "threshold": None if self.earlier else self.settings.threshold,
+                "complete": self.log.details.get("crowds", {}).get("complete", True),
+                "given": [os.path.abspath(path) for path in self.source.given],
+                "inputs": self.inputs,
+                "source": self.source.state(),
+            }
+        parameters = {**self.parameters, **shingled, **used}
+        return Dedup(collection, matches, removal, self.log, parameters, self.earlier, about)
+
+    def check_unchanged(self) -> None:
+        """Raise if an input file has another size or time than when the run began."""
+        if not self.inputs or not isinstance(self.source, Source):
+            return
+        now = self.source.identity(content=False) or {}
+        before = {name: [size, time, 0] for name, (size, time, _) in self.inputs.items()}
+        for change in changed_files(before, {name: [*facts[:2], 0] for name, facts in now.items()}):
+            raise InputError(f"{change}: it changed during the run; leave it alone and run again with --fresh")
 
 
-def _known(earlier: Against | None) -> dict[str, Any]:
-    """Return what earlier runs are known by: their folders, and what they say of themselves."""
-    if earlier is None:
-        return {}
-    return {"against": [[str(run.directory.absolute()), checksum(run.directory / MANIFEST)] for run in earlier.states]}
+def _items(collection: Collection) -> Items:
+    assert collection.items is not None
+    return collection.items
 
 
 def _earlier(against: str | Path | list[str | Path] | None) -> Against | None:
@@ -212,20 +286,8 @@ def _earlier(against: str | Path | list[str | Path] | None) -> Against | None:
     return Against(against if isinstance(against, list) else [against])
 
 
-def _agreed(earlier: Against, asked: dict[str, Any]) -> tuple[Shingler, int | None, int | None, str]:
-    """Return the shingler and the banding of earlier runs; raise if other settings were asked for."""
-    settings = earlier.settings
-    for name, value in asked.items():
-        if value is not None and value != settings[name]:
-            raise IncompatibleError(
-                f"{earlier.states[0].directory} was made with {name} {settings[name]!r} and this run has {value!r};"
-                " new documents are compared in the same way"
-            )
-    return settings["shingle"], settings["bands"], settings["rows"], settings["method"]
-
-
 def _of_new(removal: Removal, earlier: Against, items: Items, threads: int) -> Removal:
-    """Keep the removals of new documents, and look which of them are the same to the byte as one kept earlier."""
+    """Keep the removals of new documents, and find which of them are byte for byte one that was kept earlier."""
     new = removal.rows >= earlier.count
     rows, keepers = removal.rows[new], removal.keepers[new]
     similarity, identical = removal.similarity[new], removal.identical[new]
@@ -236,36 +298,19 @@ def _of_new(removal: Removal, earlier: Against, items: Items, threads: int) -> R
 
 
 @contextmanager
-def _workspace(
-    out: str | Path | None,
-    spill: str | Path | None,
-    source: Source | Sets,
-    parameters: dict[str, Any],
-    inputs: dict[str, list[int]] | None,
-    fresh: bool,
-) -> Iterator[Workspace]:
+def _workspace(run: _Run, fresh: bool) -> Iterator[Workspace]:
     """Open the workspace of a run; what is done stays there when the run is interrupted."""
-    place = Path(spill) if spill is not None else None
-    if out is None:
-        space = Workspace.temporary(place)
+    if run.out is None:
+        space = Workspace.temporary(run.resources.spill)
     else:
-        Dedup.check_folder(out, source.files if isinstance(source, Source) else [])
-        identity = {"parameters": parameters, "inputs": inputs or {}}
-        space = Workspace.open(Path(out), identity, place, fresh or inputs is None)
+        Dedup.check_folder(run.out, run.source.files if isinstance(run.source, Source) else [])
+        space = Workspace.open(run.out, run.identity, run.resources.spill, fresh or run.inputs is None)
     try:
         yield space
     except BaseException:
         space.discard()
         raise
     finally:
-        if out is None:
+        if run.out is None:
             space.finish()
         space.close()
-
-
-def _check_unchanged(inputs: dict[str, list[int]], source: Source) -> None:
-    """Raise if an input file has another size or time than when the run began."""
-    now = source.identity(content=False) or {}
-    before = {name: [size, time, 0] for name, (size, time, _) in inputs.items()}
-    for change in changed_files(before, {name: [*facts[:2], 0] for name, facts in now.items()}):
-        raise InputError(f"{change}: it changed while likewise worked; leave it alone and run again with --fresh")

@@ -1,44 +1,59 @@
-"""The two jobs: `dedup` removes near-duplicates and explains each removal, `pairs` lists similar pairs."""
+"""`pairs`: all similar pairs of documents, sets or vectors, within one collection or across two."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likewise.base import checks
-from likewise.base.memory import Budget
+from likewise.base.arrays import Ints, Sets
 from likewise.base.runlog import Progress, RunLog, run_json
-from likewise.errors import ParameterError
+from likewise.errors import InputError, ParameterError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
-from likewise.io.read import Files
+from likewise.io.read import Files, ReadOptions
 from likewise.io.workspace import Workspace
+from likewise.jobs.inputs import opened, reading, reading_given
 from likewise.jobs.result import Pairs, pair_table
-from likewise.jobs.settings import Settings, read_options
+from likewise.jobs.settings import HASHING, Resources, Settings, VectorSettings
+from likewise.search.common_shingles import value_table
+from likewise.search.exact.bounds import MEASURES as SET_MEASURES
+from likewise.search.exact.bounds import Bounds
+from likewise.search.exact.explain import explain as explain_filters
+from likewise.search.exact.pairs import join_sets
 from likewise.search.expand import listed_pairs, nearest_rows
-from likewise.search.load import collect, joined
-from likewise.search.matches import Sides
-from likewise.search.prepare import METHODS
+from likewise.search.items import Items
+from likewise.search.load import Collection, collect, joined
+from likewise.search.matches import Sides, VerifiedPairs
+from likewise.search.prepare import prepare
+from likewise.search.scored import best_first
+from likewise.search.vectors.spaces import SPACES
 from likewise.shingle import Shingler
 
 OWNER = "pairs"
+
+Listed = tuple[Ints, Ints, NDArray[np.float64]]
+"""Rows of the first collection, rows of the second, and their similarity."""
 
 
 def pairs(
     source: Any,
     other: Any = None,
     *,
-    measure: str | None = None,
+    measure: str = "jaccard",
+    threshold: float = 0.8,
     within: float | None = None,
-    vector: str = "vector",
+    k: int | None = None,
     text: str = "text",
+    vector: str = "vector",
     id: str | None = None,
     shingle: str | Shingler = "words:5",
-    threshold: float = 0.8,
     recall: float = 0.99,
     method: str = "auto",
-    k: int | None = None,
+    explain: bool = False,
     threads: int | None = None,
     seed: int = 1,
     sketch: str = "fast",
@@ -56,130 +71,245 @@ def pairs(
     batch_rows: int | None = None,
     progress: Progress | None = None,
 ) -> Pairs:
-    """Return a table (id_a, id_b, similarity) of all pairs at or above the threshold, exact and sorted.
+    """Find all similar pairs of documents, sets or vectors; every similarity is computed exactly.
 
-    With `other`, pairs of a document of `source` and one of `other`. With `k`, for every document of `source` its
-    `k` most similar partners, best first (so a pair within one collection stands there from both sides).
-    The other parameters are those of `dedup`.
+    source: what `dedup` takes, or vectors. other: a second collection; then pairs have one item of each.
+    k: only the `k` most similar partners of each item of `source`, best first (a pair within one collection is then
+        listed from both sides).
+
+    Documents and sets: `measure` is a similarity, and `threshold` the least similarity of a pair. The table has the
+    columns id_a, id_b, similarity. "jaccard" |a ∩ b| / |a ∪ b|; "containment" |a ∩ b| / |a|, of id_a's set in id_b's;
+    "cosine" |a ∩ b| / √(|a|·|b|); "dice" 2|a ∩ b| / (|a| + |b|); "overlap" |a ∩ b| / min(|a|, |b|). For all but jaccard
+    the search is exact.
 
     >>> pairs(["a b c d e f", "x", "a b c d e f"]).to_pylist()
     [{'id_a': 0, 'id_b': 2, 'similarity': 1.0}]
+    >>> pairs(["milk bread", "milk bread eggs tea"], shingle="tokens", measure="containment").to_pylist()
+    [{'id_a': 0, 'id_b': 1, 'similarity': 1.0}]
 
-    Vectors: measure="angle" (degrees), "l2", "l1" or "hamming" and `within`, the largest distance; the table is
-    (id_a, id_b, distance). source: an array with one row a vector (floats or integers of any size, a memory map too;
-    for hamming, bool or packed bits in unsigned integers), a .npy file, or a table with a column `vector` of lists. A
-    pair at that distance is found with probability `recall` at least, or for certain with method="exact".
+    Vectors: `measure` is a distance, "angle" (degrees), "l2", "l1" or "hamming", and `within` the largest distance of a
+    pair. The table has the columns id_a, id_b, distance. source: an array with one vector per row (floats or integers
+    of any size, also a memory map; for hamming bool, or bits packed in unsigned integers), a .npy file, or a table with
+    a column `vector` of lists.
 
     >>> pairs([[0, 0], [3, 4], [9, 9]], measure="l2", within=5).to_pylist()
     [{'id_a': 0, 'id_b': 1, 'distance': 5.0}]
+
+    recall: a pair at the threshold, or at the distance `within`, is found with at least this probability.
+    method: "lsh" (locality-sensitive hashing, with that recall), "exact" (no pair is missed), or "auto", whichever is
+        predicted to be cheaper; `.stats["method"]` says which and why.
+    explain: also count the pairs that each filter of the exact join leaves (MMDS §3.9), in
+        `.stats["details"]["explained"]`; the search is then exact.
+    The other parameters are those of `dedup`. A parameter that has no effect in a call is an error.
     """
-    if measure is not None or within is not None:
-        if measure is None or within is None:
-            raise ParameterError("The 'measure' and 'within' parameters of pairs go together: vectors need both.")
-        if threshold != 0.8:
-            raise ParameterError("The 'threshold' parameter of pairs is for documents and sets; vectors take 'within'.")
-        return _vector_pairs(
-            source, other, measure=measure, within=within, vector=vector, id=id, recall=recall, method=method, k=k,
-            threads=threads, seed=seed, memory=memory, spill=spill, progress=progress,
-        )  # fmt: skip
-    paths = source.paths if isinstance(source, Files) else [source]
-    if isinstance(source, np.ndarray) or any(
-        str(path).endswith(".npy") for path in paths if isinstance(path, str | Path)
-    ):
-        raise ParameterError("Vectors are compared by a measure: pairs(vectors, measure='angle', within=15).")
-    if k is not None:
-        checks.whole("pairs", "k", k)
-    chosen = Settings(
-        "pairs", shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method
-    )
-    budget = Budget.of("pairs", memory)
-    options = read_options(shingle, text, id, None, on_error, encoding_errors, lines, html, batch_rows, budget, OWNER)
-    count = checks.threads("pairs", threads)
-    search = chosen.search(count, budget)
-    log = RunLog.of(progress)
-    space = Workspace.temporary(Path(spill) if spill is not None else None)
-    limit = budget.texts if other is None else budget.texts // 2
-    here = collect(source, options, chosen.shingle, log, count, space, limit)
-    there = here
-    if other is not None:
-        there = collect(other, options, here.shingler or chosen.shingle, log, count, space, limit, "read-other")
-    assert here.items is not None
-    assert there.items is not None
-    split = 0 if other is None else here.rows
-    items = here.items if other is None else joined(here.items, there.items)
-    if other is not None and (split == 0 or len(items) == split):
-        left = right = np.zeros(0, np.int64)
-        similarity = np.zeros(0)
-        abridged: dict[str, int] = {}
-    else:
-        matches = search.find(items, log, space, None if other is None else Sides(split, across=True))
-        if k is None:
-            left, right, similarity, abridged = listed_pairs(matches, within=other is None)
-        else:
-            within_one, abridged = other is None, {}
-            here_groups = int(np.searchsorted(matches.groups.first, split))
-            left, right, similarity = nearest_rows(
-                matches.groups, matches.left, matches.right, matches.similarity, k, here_groups,
-                across=not within_one, same=1.0, both=within_one,
-            )  # fmt: skip
-    table = pair_table(here.name(left), there.name(right - split), similarity)
-    log.counts["pairs"] = len(left)
-    if abridged:
-        log.details["abridged"] = abridged
-    parameters = {**chosen.to_dict(here.shingler), "k": k, "text": text, "id": id, "threads": count}
-    stats = run_json("pairs", parameters, [here] if there is here else [here, there], log)
-    space.finish()
-    return Pairs(table, stats)
-
-
-def _vector_pairs(
-    source: Any,
-    other: Any,
-    *,
-    measure: str,
-    within: object,
-    vector: str,
-    id: str | None,
-    recall: float,
-    method: str,
-    k: int | None,
-    threads: int | None,
-    seed: int,
-    memory: str | int | None,
-    spill: str | Path | None,
-    progress: Progress | None,
-) -> Pairs:
-    """Return the pairs of vectors within a distance."""
-    from threadpoolctl import threadpool_limits
-
-    from likewise.jobs.nearest import distance_table
-    from likewise.search.vectors.load import space_of, vectors
-    from likewise.search.vectors.pairs import VectorAim
-    from likewise.search.vectors.pairs import joined as joined_vectors
-    from likewise.search.vectors.spaces import check_measure, check_within
-
-    check_measure(OWNER, measure)
-    checks.seed(OWNER, seed)
-    checks.recall(OWNER, recall)
-    checks.choice(OWNER, "method", method, METHODS)
+    checks.choice(OWNER, "measure", measure, (*SET_MEASURES, *SPACES))
     if k is not None:
         checks.whole(OWNER, "k", k)
-    budget = Budget.of(OWNER, memory)
-    count = checks.threads(OWNER, threads)
+    resources = Resources.of(OWNER, threads, memory, spill)
+    settings = Settings(
+        OWNER, shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method
+    )
+    options = reading(settings, resources, text, id, on_error, encoding_errors, lines, html, batch_rows)
     log = RunLog.of(progress)
-    folder = Path(spill) if spill is not None else None
-    with log.stage("read"):
-        parts = [vectors(source, vector, id, budget.texts, folder)]
-        if other is not None:
-            parts.append(vectors(other, vector, id, budget.texts, folder))
-        space = space_of(measure, parts, budget.texts, folder)
-    split = len(parts[0].table) if other is not None else 0
-    aim = VectorAim(check_within(OWNER, space, within), recall, seed, method, count, budget.total, folder)
+    if measure in SPACES:
+        if within is None:
+            raise ParameterError(
+                f"The 'within' parameter of pairs is needed with measure={measure!r}: the largest distance of a pair."
+            )
+        documents = settings.given("shingle", "threshold", *HASHING[1:], "ignore_common")
+        given = {**documents, **reading_given(options), "explain": (explain, False)}
+        checks.unused(OWNER, given, f"with measure={measure!r}, which compares vectors")
+        vectors = VectorSettings(OWNER, measure, vector, id, recall, seed, method, k, within)
+        return _vector_pairs(source, other, vectors, resources, log)
+    _check_sets(source, measure, settings, explain)
+    given = {"within": (within, None), "vector": (vector, "vector")}
+    checks.unused(OWNER, given, f"with measure={measure!r}, which compares sets")
+    return _set_pairs(source, other, measure, k, explain, settings, options, resources, log)
+
+
+def _check_sets(source: Any, measure: str, settings: Settings, explain: bool) -> None:
+    """Raise if vectors are given without a measure of distance, or if hashing is asked for where it cannot serve."""
+    paths = source.paths if isinstance(source, Files) else [source]
+    arrays = (str(path).endswith(".npy") for path in paths if isinstance(path, str | Path))
+    if isinstance(source, np.ndarray) or any(arrays):
+        raise ParameterError("Vectors are compared by a distance: pairs(vectors, measure='angle', within=15).")
+    if measure == "jaccard" and not explain:
+        return
+    why = "explain=True" if measure == "jaccard" else f"measure={measure!r}"
+    if settings.method == "lsh":
+        raise ParameterError.of(OWNER, "method", f"'auto' or 'exact' with {why}", settings.method)
+    checks.unused(OWNER, settings.given(*HASHING), f"with {why}, which is an exact search")
+
+
+def _set_pairs(
+    source: Any,
+    other: Any,
+    measure: str,
+    k: int | None,
+    explain: bool,
+    settings: Settings,
+    options: ReadOptions,
+    resources: Resources,
+    log: RunLog,
+) -> Pairs:
+    """Read, search, and list the pairs of documents or sets."""
+    space = Workspace.temporary(resources.spill)
+    try:
+        parts = _read(source, other, settings, options, resources, space, log)
+        whole = _Whole(parts)
+        if measure == "jaccard":
+            left, right, similarity = _searched(whole, k, explain, settings, resources, space, log)
+        else:
+            left, right, similarity = _joined(whole, k, explain, measure, settings, resources, log)
+    finally:
+        space.finish()
+    log.counts["pairs"] = len(left)
+    table = pair_table(parts[0].name(left), parts[-1].name(right - whole.split), similarity)
+    parameters = {
+        "measure": measure, **settings.to_dict(parts[0].shingler), "k": k, "text": options.text, "id": options.id,
+        "on_error": options.on_error, "encoding_errors": options.encoding_errors, "lines": options.lines,
+        "sets": options.sets, "html": options.html, "threads": resources.threads, "memory": resources.budget.total,
+    }  # fmt: skip
+    return Pairs(table, run_json(OWNER, parameters, parts, log))
+
+
+def _read(
+    source: Any,
+    other: Any,
+    settings: Settings,
+    options: ReadOptions,
+    resources: Resources,
+    space: Workspace,
+    log: RunLog,
+) -> list[Collection]:
+    """Read one collection or two; the second is shingled like the first."""
+    inputs = opened(settings, options, source, *([] if other is None else [other]))
+    limit = resources.budget.texts // len(inputs)
+    shingle = settings.shingle
+    parts: list[Collection] = []
+    for number, one in enumerate(inputs):
+        step = "read-other" if number else "read"
+        parts.append(collect(one, options, shingle, log, resources.threads, space, limit, step))
+        shingle = parts[0].shingler or shingle
+    return parts
+
+
+class _Whole:
+    """The items of one collection or two, end to end; the second begins at row `split`."""
+
+    def __init__(self, parts: list[Collection]) -> None:
+        items = [part.items for part in parts if part.items is not None]
+        self.across = len(parts) == 2
+        self.split = parts[0].rows if self.across else 0
+        self.items: Items = joined(*items) if self.across else items[0]
+        self.sides = Sides(self.split, across=True) if self.across else None
+        self.one_sided = self.across and not 0 < self.split < len(self.items)
+
+    def sets(self, items: Items, threads: int, log: RunLog) -> list[Sets]:
+        """Return the sets of each collection."""
+        with log.stage("sets", len(items)) as tick:
+            every = items.sets(np.arange(len(items)), threads)
+            tick(len(items))
+        if not self.across:
+            return [every]
+        cut = every.offsets[self.split]
+        here = Sets(every.values[:cut], every.offsets[: self.split + 1])
+        return [here, Sets(every.values[cut:], every.offsets[self.split :] - cut)]
+
+
+NO_PAIRS: Listed = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+
+
+def _searched(
+    whole: _Whole, k: int | None, explain: bool, settings: Settings, resources: Resources, space: Workspace, log: RunLog
+) -> Listed:
+    """Search by Jaccard similarity, in the way that is asked for or cheaper."""
+    if whole.one_sided:
+        return NO_PAIRS
+    search = settings.search(resources.threads, resources.budget)
+    if explain:
+        search = replace(search, method="exact")
+    matches = search.find(whole.items, log, space, whole.sides)
+    if explain:
+        common = matches.sketched.common if matches.sketched is not None else None
+        items = whole.items if common is None or not len(common) else whole.items.ignoring(value_table(common))
+        _explain(whole.sets(items, resources.threads, log), "jaccard", settings, resources, log)
+    return _listed(whole, matches, k, log)
+
+
+def _listed(whole: _Whole, matches: VerifiedPairs, k: int | None, log: RunLog) -> Listed:
+    """List the pairs of rows: all of them, or the k best of each row."""
+    if k is None:
+        left, right, similarity, abridged = listed_pairs(matches, within=not whole.across)
+        if abridged:
+            log.details["abridged"] = abridged
+        return left, right, similarity
+    here = int(np.searchsorted(matches.groups.first, whole.split))
+    return nearest_rows(
+        matches.groups, matches.left, matches.right, matches.similarity, k, here,
+        across=whole.across, same=1.0, both=not whole.across,
+    )  # fmt: skip
+
+
+def _joined(
+    whole: _Whole, k: int | None, explain: bool, measure: str, settings: Settings, resources: Resources, log: RunLog
+) -> Listed:
+    """Join by another measure of sets; none but Jaccard similarity has a family of hash functions."""
+    if whole.one_sided:
+        return NO_PAIRS
+    search = replace(settings.search(resources.threads, resources.budget), method="exact")
+    items = prepare(search, whole.items, log, whole.sides).items
+    if settings.method == "auto":
+        log.method = {"asked": "auto", "taken": "exact", "why": f"{measure} has no hash family"}
+    sets = whole.sets(items, resources.threads, log)
+    bounds = Bounds(measure, settings.threshold, OWNER)
+    if explain:
+        _explain(sets, measure, settings, resources, log)
+    with log.stage("join"):
+        other = sets[1] if whole.across else None
+        found = join_sets(sets[0], other, bounds, "auto", resources.threads, resources.budget.total)
+    log.counts["candidates"] = found.counts["compared"]
+    log.counts["verified"] = found.counts["pairs"]
+    log.details["filters"] = {name: found.counts[name] for name in ("length", "suffix", "bitmap")}
+    log.details["predicted_recall"] = 1.0
+    left, right, similarity = found.left, found.right + whole.split, found.similarity
+    if k is None:
+        return left, right, similarity
+    if not whole.across and bounds.symmetric:
+        left, right = np.concatenate([left, right]), np.concatenate([right, left])
+        similarity = np.concatenate([similarity, similarity])
+    return best_first(left, right, similarity, k)
+
+
+def _explain(sets: list[Sets], measure: str, settings: Settings, resources: Resources, log: RunLog) -> None:
+    """Count the pairs that each filter of the exact join leaves."""
+    if not all(map(len, sets)):
+        raise InputError("there is nothing to explain: the input is empty")
+    with log.stage("explain"):
+        other = sets[1] if len(sets) == 2 else None
+        table = explain_filters(sets[0], settings.threshold, measure, other=other, threads=resources.threads)
+    log.details["explained"] = table.to_pylist()
+
+
+def _vector_pairs(source: Any, other: Any, settings: VectorSettings, resources: Resources, log: RunLog) -> Pairs:
+    """Find the pairs of vectors within a distance."""
+    from threadpoolctl import threadpool_limits
+
+    from likewise.jobs.nearest import distance_table, read_vectors
+    from likewise.search.vectors.pairs import VectorAim
+    from likewise.search.vectors.pairs import joined as joined_vectors
+    from likewise.search.vectors.spaces import check_within
+
+    parts, space, split = read_vectors(source, other, settings, resources, log)
+    within = check_within(OWNER, space, settings.within)
+    aim = VectorAim(
+        within, settings.recall, settings.seed, settings.method, resources.threads, resources.budget.total,
+        resources.spill,
+    )  # fmt: skip
     with threadpool_limits(1, "blas"):
-        left, right, distance = joined_vectors(space, split, other is not None, aim, log, k)
+        left, right, distance = joined_vectors(space, split, other is not None, aim, log, settings.k)
     log.counts["pairs"] = len(left)
     parameters = {
-        "measure": measure, "within": aim.within, "recall": recall, "method": method, "seed": seed, "k": k,
-        "vector": vector, "id": id, "threads": count, "memory": budget.total,
+        **settings.to_dict(), "within": within, "threads": resources.threads, "memory": resources.budget.total,
     }  # fmt: skip
     return Pairs(distance_table(parts, split, left, right, distance), run_json(OWNER, parameters, parts, log))

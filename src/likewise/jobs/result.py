@@ -1,4 +1,4 @@
-"""The answer of `dedup`: its tables, and the folder they are written to."""
+"""The results of jobs and applications: Arrow tables, statistics, and the folder or file they are saved to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from likewise.base.arrays import Ints, strings, to_arrow
 from likewise.base.runlog import RunLog, run_json
 from likewise.io.publish import Output, check_output, publish
 from likewise.io.workspace import Workspace
-from likewise.io.write import ROWS, write_batches, write_table
+from likewise.io.write import ROWS, check_target, write_batches, write_table
 from likewise.jobs.against import Against
 from likewise.jobs.state import FOLDER, save_state, update_state
 from likewise.search.cluster import Removal, components
@@ -29,6 +29,9 @@ from likewise.search.matches import VerifiedPairs
 KINDS = ("near", "identical")
 SHOWN = 5
 """Rows of each table that a notebook shows."""
+
+TABLE_FILES = (".parquet", ".csv", ".jsonl", ".arrow", ".feather")
+"""Endings of files that a single table is saved to; any other path is a folder."""
 
 
 class Result:
@@ -73,6 +76,25 @@ class TableResult(Result):
     def __init__(self, table: Any, stats: dict[str, Any]) -> None:
         self.table = table
         self.stats = stats
+
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Write the table as Parquet and run.json to a folder, all or nothing; return the folder.
+
+        A path that ends in .parquet, .csv, .jsonl, .arrow or .feather is a file for the table alone, in that format.
+        """
+        path = Path(directory)
+        if path.suffix.lower() not in TABLE_FILES:
+            return super().save(path)
+        write_table(self.table, path)
+        return path
+
+    @classmethod
+    def check_target(cls, path: Path, command: str, inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
+        """Raise now what `save` would raise when the work is done: no such folder, another result, an own input."""
+        if path.suffix.lower() in TABLE_FILES:
+            check_target(path, inputs)
+        else:
+            check_output(path, command, cls.files, inputs)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -156,7 +178,10 @@ def _array(column: Any) -> pa.Array:
 
 
 class Dedup(Result):
-    """The result of `dedup`: tables `.pairs`, `.removed`, `.clusters`, the rows `.kept`, `.stats`, and `.save(dir)`."""
+    """The result of `dedup` and `rethreshold`: the tables `.removed`, `.pairs` and `.clusters`, and the rows `.kept`.
+
+    `.stats` is the content of run.json; `.save(directory)` writes everything.
+    """
 
     files: ClassVar[dict[str, str]] = {
         "removed.parquet": "removed",
@@ -194,7 +219,7 @@ class Dedup(Result):
             if against:
                 new = self._right >= self._offset
                 self._left, self._right, self._similarity = self._left[new], self._right[new], self._similarity[new]
-        sizes = np.bincount(self._labels) if len(self._labels) else np.zeros(0, np.int64)
+        sizes = self._sizes
         log.counts["pairs"] = len(self._left)
         log.counts["identical"] = int(removal.identical.sum())
         log.counts["near"] = int((~removal.identical).sum())
@@ -241,8 +266,22 @@ class Dedup(Result):
             {
                 "id": lambda part: name(np.arange(part.start, part.stop) + self._offset),
                 "cluster": lambda part: name(self._labels[part]),
+                "size": lambda part: to_arrow(self._sizes[self._labels[part]]),
+                "keeper": lambda part: name(self._keepers[part]),
             },
         )
+
+    @cached_property
+    def _sizes(self) -> Ints:
+        """How many documents of this run are in the cluster that is named after each row."""
+        return np.bincount(self._labels) if len(self._labels) else np.zeros(0, np.int64)
+
+    @cached_property
+    def _keepers(self) -> Ints:
+        """The row that is kept for each document: its own, unless it is removed."""
+        keepers = np.arange(self._collection.rows) + self._offset
+        keepers[self._removal.rows - self._offset] = self._removal.keepers
+        return keepers
 
     @cached_property
     def pairs(self) -> Any:
@@ -251,12 +290,16 @@ class Dedup(Result):
 
     @cached_property
     def removed(self) -> Any:
-        """Every removed document, the one that stands for it, their similarity, and the kind: identical or near."""
+        """Every removed document: id, kept_id (the document kept for it), similarity, kind (identical or near)."""
         return self._rows("removed").table()
 
     @cached_property
     def clusters(self) -> Any:
-        """Every document and the first document of its connected component."""
+        """Every document: id, cluster, size, keeper.
+
+        cluster: the id of the first document of its connected component. size: how many documents of this run that
+        component has. keeper: the kept document that represents it, itself if it is kept.
+        """
         return self._rows("clusters").table()
 
     @cached_property

@@ -1,4 +1,4 @@
-"""A finished run at a higher threshold, or with other keepers, from the pairs it stored (U6)."""
+"""`rethreshold`: a finished run at a higher threshold, or with other keepers, from the pairs it stored."""
 
 from __future__ import annotations
 
@@ -34,12 +34,16 @@ def rethreshold(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Dedup:
-    """Take a finished run of `dedup` to a higher threshold, or to another keep policy, without comparing it again.
+    """Take a finished run of `dedup` to a higher threshold, or to another keep policy, without comparing again.
 
-    The answer replaces the one in `directory`, or goes to `out`. The pairs of the first run stay in `state/`, so that
-    any threshold from that of the first run on can be asked for, in any order. The input files must still be there,
-    unchanged: documents that are kept now and were removed before are taken from them.
+    directory: the folder of the run. threshold, keep: by default those of the run. out: a folder for the result; by
+    default it replaces the one in `directory`.
+
+    The pairs of the first run stay in `state/`, so that any threshold from that of the first run upwards can be asked
+    for, in any order. The input files must still be there, unchanged: documents that are kept now and were removed
+    before are taken from them.
     """
+    count = checks.threads("rethreshold", threads)
     state = State.load(directory)
     parameters = state.run["parameters"]
     lowest = state.about.get("threshold")
@@ -47,8 +51,8 @@ def rethreshold(
         raise IncompatibleError(f"{directory}: a run made with --against cannot be re-thresholded; run it again")
     if not state.about["complete"]:
         raise IncompatibleError(
-            f"{directory}: the run met crowds of alike documents and did not list all of their pairs;"
-            " for another threshold run it again"
+            f"{directory}: the run has crowds of similar documents and did not list all of their pairs;"
+            " for another threshold run dedup again"
         )
     wanted = parameters["threshold"] if threshold is None else checks.threshold("rethreshold", threshold)
     if wanted < lowest:
@@ -56,7 +60,7 @@ def rethreshold(
             f"The 'threshold' parameter of rethreshold must be at least {lowest:g}, that of the run in {directory}:"
             f" pairs below it were not looked for. Got {wanted:g} instead; run dedup again."
         )
-    policy = Keep.parse(parameters["keep"] if keep is None else keep)
+    policy = Keep.parse(parameters["keep"] if keep is None else keep, "rethreshold")
     folder = Path(directory if out is None else out)
     log = RunLog.of(progress)
     for name in ("items", "bytes", "different", "groups", "candidates"):
@@ -87,7 +91,7 @@ def rethreshold(
         log.counts["verified"] = len(left)
         lengths, scores = np.zeros(len(ids), np.int64), None
         if policy.rule not in ("first", "last"):
-            lengths, scores = _read_again(state, policy, options, checks.threads("rethreshold", threads))
+            lengths, scores = _read_again(state, policy, options, count)
         removal = removals(groups, left, right, matches.similarity, policy.ranks(lengths, scores), copies)
     changed = {**parameters, "threshold": wanted, "keep": str(policy), "first_threshold": lowest}
     about = {"state": str(state.directory / FOLDER)}
@@ -100,7 +104,7 @@ def _unchanged(state: State, options: ReadOptions) -> Source:
     """Open the input of a run again; raise if it is not what it was."""
     source = open_source(Files(state.about["given"]), options)
     for change in changed_files(state.about["inputs"], source.identity() or {}):
-        raise InputError(f"{change}, and the run in {state.directory} is of what it was; run dedup again")
+        raise InputError(f"{change}, and the run in {state.directory} used the earlier version; run dedup again")
     source.restore(state.about["source"])
     return source
 

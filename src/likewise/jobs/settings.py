@@ -1,8 +1,13 @@
-"""Everything the user can set that changes the answer."""
+"""What the user of a job can set, checked once and passed on whole.
+
+`Settings` say which documents or sets are similar and how they are found, `VectorSettings` do so for vectors, and
+`Resources` are what a run may use.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from likewise.base import checks
@@ -11,17 +16,23 @@ from likewise.errors import ParameterError
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
-from likewise.io.read import ReadOptions
 from likewise.search.common_shingles import check_fraction
 from likewise.search.prepare import METHODS
 from likewise.search.recall.sample import check_sample
 from likewise.search.search import Search
-from likewise.shingle import Shingler, Tokens, parse_shingler
+from likewise.search.vectors.spaces import check_measure
+from likewise.shingle import Shingler, parse_shingler
+
+Given = dict[str, tuple[object, object]]
+"""Names of parameters, each with its value and its default: what `checks.unused` expects."""
+
+HASHING = ("recall", "sketch", "bands", "rows", "max_slots", "certify")
+"""Settings of locality-sensitive hashing; an exact search uses none of them."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything the user can set that changes the answer, validated; `run.json` holds it.
+    """The settings of a search for similar documents or sets.
 
     owner: the function the user called, for error messages.
     """
@@ -44,24 +55,40 @@ class Settings:
         object.__setattr__(self, "threshold", checks.threshold(owner, self.threshold))
         object.__setattr__(self, "recall", checks.recall(owner, self.recall))
         checks.seed(owner, self.seed)
+        checks.choice(owner, "sketch", self.sketch, ("fast", "classic"))
+        checks.whole(owner, "max_slots", self.max_slots)
         object.__setattr__(self, "ignore_common", check_fraction(owner, self.ignore_common))
         check_sample(owner, self.certify)
-        parse_shingler(self.shingle, owner=owner)
         checks.choice(owner, "method", self.method, METHODS)
-        if self.method == "exact" and self.bands is not None:
-            raise ParameterError(f"The 'bands' and 'rows' parameters of {owner} are not for method 'exact'.")
+        _ = self.shingler
+        if self.method == "exact":
+            checks.unused(owner, self.given(*HASHING), "with method='exact'")
         if (self.bands is None) != (self.rows is None):
             raise ParameterError(f"The 'bands' and 'rows' parameters of {owner} go together: give both or neither.")
+        if self.bands is not None:
+            checks.unused(owner, self.given("max_slots"), "with 'bands' and 'rows'")
+
+    @property
+    def shingler(self) -> Shingler:
+        """The shingler; where its k depends on the documents, with a k that may change."""
+        return parse_shingler(self.shingle)
+
+    @property
+    def banding(self) -> Banding | None:
+        """The banding the user gave, if any."""
+        return Banding(self.bands, self.rows) if self.bands is not None and self.rows is not None else None
+
+    def given(self, *names: str) -> Given:
+        """Return these settings with their defaults."""
+        return {name: (getattr(self, name), DEFAULTS[name]) for name in names}
 
     def search(self, threads: int, budget: Budget) -> Search:
         """Return the search these settings describe."""
-        banding = Banding(self.bands, self.rows) if self.bands is not None and self.rows is not None else None
-        minhash = MinHash(self.seed, self.sketch)
         return Search(
             self.threshold,
             self.recall,
-            minhash,
-            banding,
+            MinHash(self.seed, self.sketch),
+            self.banding,
             self.max_slots,
             threads,
             budget,
@@ -72,46 +99,54 @@ class Settings:
 
     def to_dict(self, shingler: Shingler | None) -> dict[str, Any]:
         """Return all parameters, for run.json."""
-        return {
-            **(shingler.to_dict() if shingler else {"shingle": None}),
-            "threshold": self.threshold,
-            "recall": self.recall,
-            "seed": self.seed,
-            "sketch": self.sketch,
-            "bands": self.bands,
-            "rows": self.rows,
-            "max_slots": self.max_slots,
-            "ignore_common": self.ignore_common,
-            "certify": self.certify,
-            "method": self.method,
-        }
+        names = [field.name for field in fields(self) if field.name not in ("owner", "shingle")]
+        shingled = shingler.to_dict() if shingler else {"shingle": None}
+        return {**shingled, **{name: getattr(self, name) for name in names}}
 
 
-def read_options(
-    shingle: str | Shingler,
-    text: str,
-    id: str | None,
-    score: str | None,
-    on_error: str,
-    encoding_errors: str,
-    lines: bool,
-    html: bool,
-    batch_rows: int | None,
-    budget: Budget,
-    owner: str = "dedup",
-) -> ReadOptions:
-    """Return how the input is read."""
-    sets = isinstance(parse_shingler(shingle), Tokens)
-    more: dict[str, Any] = {"batch_bytes": budget.batch, **({} if batch_rows is None else {"batch_rows": batch_rows})}
-    return ReadOptions(
-        text=text,
-        id=id,
-        score=score,
-        on_error=on_error,
-        encoding_errors=encoding_errors,
-        lines=lines or sets,
-        sets=sets,
-        html=html,
-        owner=owner,
-        **more,
-    )
+DEFAULTS = {field.name: field.default for field in fields(Settings)}
+
+
+@dataclass(frozen=True)
+class VectorSettings:
+    """The settings of a search for similar vectors; `within` is checked when the vectors are known."""
+
+    owner: str
+    measure: str
+    vector: str = "vector"
+    id: str | None = None
+    recall: float = 0.99
+    seed: int = 1
+    method: str = "auto"
+    k: int | None = None
+    within: float | None = None
+
+    def __post_init__(self) -> None:
+        owner = self.owner
+        check_measure(owner, self.measure)
+        checks.seed(owner, self.seed)
+        checks.choice(owner, "method", self.method, METHODS)
+        object.__setattr__(self, "recall", checks.recall(owner, self.recall))
+        if self.method == "exact":
+            checks.unused(owner, {"recall": (self.recall, 0.99)}, "with method='exact'")
+        if self.k is not None:
+            checks.whole(owner, "k", self.k)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all parameters, for run.json."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "owner"}
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a run may use: threads, memory, and a folder for what does not fit in memory."""
+
+    threads: int
+    budget: Budget
+    spill: Path | None = None
+
+    @classmethod
+    def of(cls, owner: str, threads: object, memory: object, spill: str | Path | None = None) -> Resources:
+        """Check what the user gave; by default all cores and half of the free memory."""
+        folder = Path(spill) if spill is not None else None
+        return cls(checks.threads(owner, threads), Budget.of(owner, memory), folder)

@@ -1,4 +1,4 @@
-"""What a finished run leaves in `state/`, so that later runs can build on it: `rethreshold`, and `dedup --against`."""
+"""The state of a finished run in `state/`, on which `rethreshold` and `dedup --against` build."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ from likewise.search.band_keys import Keys, StoredKeys
 from likewise.search.matches import VerifiedPairs
 
 FORMAT = 1
+"""Version of the files in `state/`; a run of another version must be run again."""
+
 FOLDER = "state"
 
 
 @dataclass(frozen=True)
 class State:
-    """The state of a finished run: `about` says how it was made, the rest is read when it is needed."""
+    """The state of a finished run: `about` says how it was made, the arrays are read when they are needed."""
 
     directory: Path
     about: dict[str, Any]
@@ -35,7 +37,7 @@ class State:
 
     @classmethod
     def load(cls, directory: str | Path) -> State:
-        """Read the state of a run; raise if there is none, or if it is not one of ours."""
+        """Read the state of a run; raise if there is none, or if likewise did not make it."""
         folder = Path(directory)
         try:
             run = json.loads((folder / MANIFEST).read_bytes())
@@ -48,8 +50,8 @@ class State:
             about = json.loads((folder / FOLDER / "state.json").read_bytes())
         except FileNotFoundError as error:
             raise MissingInput(
-                f"{folder}: the run left no state (it was made with --no-state, of objects in memory,"
-                " or by an older likewise); run it again"
+                f"{folder}: the run left no state (it was made with --no-state, from objects in memory,"
+                " or by an older version of likewise); run it again"
             ) from error
         except (OSError, ValueError) as error:
             raise IncompatibleError(f"{folder / FOLDER}: cannot be read: {error}") from error
@@ -132,7 +134,7 @@ def save_state(
 
 
 def update_state(old: Path, new: Path, matches: VerifiedPairs, keep: NDArray[np.bool_], kept_files: list[str]) -> None:
-    """Carry the state of a run over to the same run with other keepers."""
+    """Write the state of a run for the same run with other keepers."""
     new.mkdir()
     changed = ("kept.npy", "kept_keys.npy", "kept_units.npy", "state.json")
     for path in old.iterdir():
@@ -148,7 +150,7 @@ def update_state(old: Path, new: Path, matches: VerifiedPairs, keep: NDArray[np.
 
 
 def link(source: Path, target: Path) -> None:
-    """Give a file a second name, or copy it where that cannot be."""
+    """Make a hard link to a file, or copy it where links are not possible."""
     try:
         os.link(source, target)
     except OSError:

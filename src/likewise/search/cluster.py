@@ -32,8 +32,8 @@ class Keep:
     column: str | None = None
 
     @classmethod
-    def parse(cls, policy: str | Keep) -> Keep:
-        """Parse a policy as the user writes it."""
+    def parse(cls, policy: str | Keep, owner: str = "dedup") -> Keep:
+        """Read a policy as the user writes it; `owner` is the function the user called."""
         if isinstance(policy, Keep):
             return policy
         rule, colon, column = str(policy).partition(":")
@@ -41,7 +41,7 @@ class Keep:
             return cls(rule)
         if rule in ("max", "min") and column:
             return cls(rule, column)
-        raise ParameterError.of("dedup", "keep", f"one of {', '.join(POLICIES)}, max:COLUMN, min:COLUMN", policy)
+        raise ParameterError.of(owner, "keep", f"one of {', '.join(POLICIES)}, max:COLUMN, min:COLUMN", policy)
 
     def __str__(self) -> str:
         return f"{self.rule}:{self.column}" if self.column else self.rule

@@ -34,7 +34,8 @@ def test_against_the_plain_truth(measure, method, rows, k, copies, seed):
     table = some(measure, rows, 6, rng)
     table = np.concatenate([table, table[rng.integers(0, rows, copies)]])
     truth = naive.nearest(table, measure, k)
-    answer = found(table, k, measure=measure, method=method, recall=0.999999)
+    target = {} if method == "exact" else {"recall": 0.999999}
+    answer = found(table, k, measure=measure, method=method, **target)
     assert [(a, round(d, 5)) for a, _, d in answer] == [(a, round(d, 5)) for a, _, d in truth]
     if measure == "hamming":  # no rounding: ties go to the earlier row
         assert answer == truth
@@ -48,7 +49,7 @@ def test_queries(measure, rows, asked, k, seed):
     table = some(measure, rows, 5, rng)
     queries = np.concatenate([some(measure, asked, 5, rng), table[:2], table[:1]])
     truth = naive.nearest(table, measure, k, queries)
-    answer = found(table, k, queries=queries, measure=measure)
+    answer = found(queries, k, other=table, measure=measure)
     assert [(a, round(d, 5)) for a, _, d in answer] == [(a, round(d, 5)) for a, _, d in truth]
 
 

@@ -20,9 +20,10 @@ def test_short_vectors_among_long_ones(kind, method):
     long = rng.normal(size=(300, 8))
     short = (1e-60 if kind is np.float64 else 1e-30) * (long + 0.02 * rng.normal(size=long.shape))
     table = np.vstack([long, short]).astype(kind)
-    pairs = found(table, measure="angle", within=5, method=method, recall=0.9999)
+    target = {} if method == "exact" else {"recall": 0.9999}
+    pairs = found(table, measure="angle", within=5, method=method, **target)
     assert sum(b - a == 300 for a, b in pairs) >= 299
-    near = likewise.nearest(table, 1, method=method, recall=0.9999).table
+    near = likewise.nearest(table, 1, method=method, **target).table
     assert near.num_rows == 600
     assert (np.abs(np.asarray(near["id_a"]) - np.asarray(near["id_b"])) == 300).mean() > 0.99
 
@@ -68,8 +69,8 @@ def test_no_rows(measure):
         assert len(likewise.nearest(none, 2, measure=measure)) == 0
         assert len(likewise.pairs(none, measure=measure, within=0)) == 0
         assert len(likewise.pairs(table, none, measure=measure, within=0)) == 0
-        assert len(likewise.nearest(table, 2, queries=none, measure=measure)) == 0
-        assert len(likewise.nearest(none, 2, queries=table, measure=measure)) == 0
+        assert len(likewise.nearest(none, 2, other=table, measure=measure)) == 0
+        assert len(likewise.nearest(table, 2, other=none, measure=measure)) == 0
 
 
 def test_chunks_without_rows():
@@ -93,10 +94,10 @@ def test_which_vector_of_which_collection():
     bad[1] = 0
     with pytest.raises(InputError, match=r"^vector 1 \(counted from 0\) of the other collection is all zeros"):
         likewise.pairs(good, bad, measure="angle", within=1)
-    with pytest.raises(InputError, match=r"^vector 1 \(counted from 0\) of the queries is all zeros"):
-        likewise.nearest(good, 1, queries=bad)
+    with pytest.raises(InputError, match=r"^vector 1 \(counted from 0\) of the other collection is all zeros"):
+        likewise.nearest(good, 1, other=bad)
     with pytest.raises(InputError, match=r"^vector 1 \(counted from 0\) is all zeros"):
-        likewise.nearest(bad, 1, queries=good)
+        likewise.nearest(bad, 1, other=good)
 
 
 def test_ids_of_odd_types():
@@ -119,5 +120,5 @@ def test_series_and_masks():
         assert list(found(series, measure="angle", within=5)) == [(0, 1)]
     with pytest.raises(ParameterError, match="mask"):
         likewise.pairs(np.ma.array(lists, mask=[[0, 1], [0, 0]]), measure="angle", within=5)
-    with pytest.raises(ParameterError, match="'threshold' parameter of pairs is for documents"):
+    with pytest.raises(ParameterError, match="'threshold' parameter of pairs has no effect"):
         likewise.pairs(lists, measure="angle", within=5, threshold=0.9)

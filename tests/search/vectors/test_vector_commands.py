@@ -56,7 +56,7 @@ def test_nearest(run, tmp_path):
     assert done.stdout.splitlines()[2] == "100 neighbours"
     rows = [json.loads(line) for line in (tmp_path / "n.jsonl").read_text().splitlines()]
     assert [row["id_b"] for row in rows[:2]] == [49, 30]
-    asked = run("nearest", "v.parquet", "--vector", "e", "--queries", "v.parquet", "-k", "1", "--out", "q.csv")
+    asked = run("nearest", "v.parquet", "--vector", "e", "--with", "v.parquet", "-k", "1", "--out", "q.csv")
     assert asked.returncode == 0
     assert (tmp_path / "q.csv").read_text().splitlines()[1] == "0,0,0"
 
@@ -64,11 +64,15 @@ def test_nearest(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        ([], 2, "Vectors are compared by a measure"),
-        (["--measure", "angle"], 2, "'measure' and 'within' parameters of pairs go together"),
+        ([], 2, "Vectors are compared by a distance"),
+        (["--measure", "angle"], 2, "'within' parameter of pairs is needed with measure='angle'"),
         (["--measure", "angle", "--within", "190"], 2, "from 0 to 180"),
-        (["--measure", "angle", "--within", "1", "--threshold", "0.9"], 2, "--threshold is for documents and sets"),
-        (["--measure", "angle", "--within", "1", "--sets"], 2, "--sets is for documents and sets"),
+        (
+            ["--measure", "angle", "--within", "1", "--threshold", "0.9"],
+            2,
+            "'threshold' parameter of pairs has no effect with measure='angle'",
+        ),
+        (["--measure", "angle", "--within", "1", "--sets"], 2, "--sets has no effect with --measure angle"),
         (["--measure", "dot", "--within", "1"], 2, "dot"),
         (["--measure", "hamming", "--within", "1"], 2, "compares bits"),
         (["--measure", "angle", "--within", "1", "--with", "no.npy"], 1, "no.npy: there is no such file"),

@@ -55,7 +55,8 @@ def test_two_collections(measure, rows, others, seed):
     within = {"angle": 40.5, "l2": 2.1, "l1": 3.5, "hamming": 2}[measure]
     truth = naive.pairs(table, measure, within, other)
     for method in ("exact", "lsh"):
-        answer = found(table, other, measure=measure, within=within, method=method, recall=0.999999)
+        target = {} if method == "exact" else {"recall": 0.999999}
+        answer = found(table, other, measure=measure, within=within, method=method, **target)
         assert set(answer) == set(truth), method
     assert answer == pytest.approx(truth, abs=1e-6)
 
@@ -222,7 +223,11 @@ def test_top():
         (np.array([["a", "b"]]), {}, "table of numbers"),
         (np.array([[1.0, 2], [0, 0]]), {}, "vector 1 .*all zeros"),
         (np.array([[1.0, np.nan]]), {}, "vector 0 .*not finite"),
-        (np.ones((2, 2)), {"measure": "cosine"}, "'measure' parameter of pairs must be 'angle', 'l2'"),
+        (
+            np.ones((2, 2)),
+            {"measure": "dot"},
+            "'measure' parameter of pairs must be 'jaccard', .*'angle', 'l2', 'l1' or 'hamming'",
+        ),
         (np.ones((2, 2)), {"within": 181}, "'within' parameter of pairs must be a number from 0 to 180"),
         (np.ones((2, 2)), {"within": -1}, "from 0 to 180"),
         (np.ones((2, 2)), {"within": "near"}, "from 0 to 180"),
@@ -243,11 +248,11 @@ def test_bad_input(source, options, words):
 
 
 def test_measure_and_within_go_together():
-    with pytest.raises(ParameterError, match="Vectors are compared by a measure"):
+    with pytest.raises(ParameterError, match="Vectors are compared by a distance"):
         likewise.pairs(np.ones((2, 2)))
-    with pytest.raises(ParameterError, match="Vectors are compared by a measure"):
+    with pytest.raises(ParameterError, match="Vectors are compared by a distance"):
         likewise.pairs("some.npy")
-    with pytest.raises(ParameterError, match="go together"):
+    with pytest.raises(ParameterError, match="'within' parameter of pairs is needed"):
         likewise.pairs(np.ones((2, 2)), measure="angle")
     with pytest.raises(ParameterError, match="components"):
         likewise.pairs(np.ones((2, 2)), np.ones((2, 3)), measure="angle", within=1)

@@ -1,8 +1,8 @@
-"""The same work on many machines, without any input: the arithmetic for n documents, at the speed of this machine.
+"""The same work on a cluster, without any input: the arithmetic for n documents, at the speed of this machine.
 
-Documents are read, shingled and sketched where they lie. What travels is, for every band and document, a key of 4 bytes
-and a document's number of 8; then the candidate pairs, two numbers each, once for every band in which they meet; then,
-for every pair once, the two texts to be compared.
+Documents are read, shingled and sketched where they are stored. What is sent over the network is, for every band and
+document, a key of 4 bytes and the number of the document in 8; then the candidate pairs, two numbers each, once for
+every band in which they share a bucket; then, once for every pair, the two texts to be compared.
 """
 
 from __future__ import annotations
@@ -30,39 +30,39 @@ from likewise.search.sketch import SketchPlan
 from likewise.shingle import Shingler, parse_shingler
 
 KEY = 12
-"""Bytes that travel for a band of a document: its key and its number."""
+"""Bytes sent for a band of a document: its key and its number."""
 
 PAIR = 16
-"""Bytes that travel for a candidate: two numbers of documents."""
+"""Bytes sent for a candidate: two numbers of documents."""
 
 EFFICIENCY = 0.5
-"""What a cluster leaves of a machine's speed, as a rule: stragglers, serialisation, scheduling. Not measured here."""
+"""Share of the speed of its machines that a cluster delivers: stragglers, serialisation, scheduling. An assumption."""
 
 NETWORK = 1.25e9
-"""Bytes a second between one machine and the others: 10 Gbit/s."""
+"""Bytes per second between one machine and the others: 10 Gbit/s."""
 
 DUPLICATES = 0.1
-"""The share of documents that are assumed to have a near-duplicate, so that there are as many similar pairs."""
+"""The share of documents that are assumed to have a near-duplicate; there are as many similar pairs."""
 
 TASK = 512e6
-"""Bytes of memory of one task: a part of a band to be sorted, or texts to be compared."""
+"""Bytes of memory of one task: part of a band to be sorted, or texts to be compared."""
 
 SORTING = 1.5
-"""What sorting costs more than was measured, on parts of some millions of documents that leave the caches."""
+"""How much more sorting costs than measured, on parts of some millions of documents that leave the caches."""
 
 SHORT = Banding(2, 2)
-"""A signature so short that sketching with it is all about the text."""
+"""A signature so short that sketching with it measures the work on the text only."""
 
 BYTES_A_WORD = 6
 MEASURED = 4 << 20
 LONGEST = 1 << 20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Cluster:
-    """What the work takes on so many machines. Sizes are in bytes, of all machines together if not said otherwise.
+    """The forecast for a cluster of machines. Sizes are in bytes, of all machines together unless stated otherwise.
 
-    `shuffle` is what travels between machines, by kind; `seconds` are by stage; `disk` and `memory` are of one machine.
+    shuffle: what is sent between machines, by kind. seconds: by stage. disk, memory: of one machine.
     """
 
     documents: int
@@ -89,8 +89,14 @@ class Cluster:
 
     @property
     def shuffle_bytes(self) -> int:
-        """All that travels between machines."""
+        """Everything that is sent between machines."""
         return sum(self.shuffle.values())
+
+    def __repr__(self) -> str:
+        return (
+            f"<Cluster: {self.documents:,} documents on {self.machines:,} machines of {self.cores} cores,"
+            f" {self.total:,.0f} s, {self.shuffle_bytes / 1e9:,.0f} GB through the network>"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, for JSON."""
@@ -130,11 +136,11 @@ def cluster(
     max_slots: int = DEFAULT_MAX_SLOTS,
     machine: Machine | None = None,
 ) -> Cluster:
-    """Predict what so many documents take on so many machines, each core as fast as one of this machine.
+    """Predict what deduplication needs on a cluster whose cores are as fast as those of this machine.
 
     It is assumed that the similarity of two unrelated documents falls off exponentially, with mean 0.02, and that one
-    document in ten has a near-duplicate. Of all bandings that reach the recall at the threshold the one is taken that
-    needs the least time: since texts that are compared must travel, it has more rows than one for a single machine.
+    document in ten has a near-duplicate. Of all bandings that reach the recall at the threshold the fastest is taken:
+    since texts must be sent over the network to be compared, it has more rows than one for a single machine.
 
     >>> work = cluster(1e10, 5000, 1000, bands=20, rows=5)
     >>> work.text_bytes, work.key_bytes, work.shuffle["keys"]
@@ -142,8 +148,7 @@ def cluster(
     """
     n, machines = _whole("documents", documents), _whole("machines", machines)
     cores = _whole("cores_per_machine", cores_per_machine)
-    if isinstance(mean_bytes, bool) or not isinstance(mean_bytes, int | float) or not 0 < mean_bytes < math.inf:
-        raise ParameterError.of("plan", "mean_bytes", "a positive number", mean_bytes)
+    mean_bytes = checks.number("plan", "mean_bytes", mean_bytes, 0, open_left=True, rule="a positive number")
     if (bands is None) != (rows is None):
         raise ParameterError("The 'bands' and 'rows' parameters of plan go together: give both or neither.")
     threshold, recall = checks.threshold("plan", threshold), checks.recall("plan", recall)
@@ -163,7 +168,7 @@ def cluster(
 
 @dataclass(frozen=True)
 class _Work:
-    """So many documents on so many machines, with a banding."""
+    """A number of documents on a number of machines, with a banding."""
 
     documents: int
     mean_bytes: float
@@ -190,7 +195,7 @@ class _Work:
 
     @property
     def meetings(self) -> float:
-        """How often two documents meet in a bucket, counted in every band; similar ones are half way to equal."""
+        """How often two documents share a bucket, counted in every band; similar ones are half way to equal."""
         below = self.corpus.values < self.threshold
         b, r = self.banding.b, self.banding.r
         useless = float(self.corpus.pairs[below] @ (b * self.corpus.values[below] ** r))
@@ -198,7 +203,7 @@ class _Work:
 
     @property
     def shuffle(self) -> dict[str, int]:
-        """The bytes that travel."""
+        """The bytes that are sent between machines."""
         return {
             "keys": KEY * self.banding.b * self.documents,
             "pairs": round(PAIR * self.meetings),
@@ -225,7 +230,7 @@ class _Work:
         }
 
     def cluster(self, given: int | None) -> Cluster:
-        """Put it all together; `given` is the memory of a machine."""
+        """Put the forecast together; `given` is the memory of a machine."""
         travelling = sum(self.shuffle.values())
         memory = self.cores * (self.machine.base + TASK)
         return Cluster(
@@ -258,18 +263,18 @@ def _whole(name: str, value: object) -> int:
 
 def _notes(memory: float, given: int | None) -> tuple[str, ...]:
     notes = [
-        f"cores as fast as this machine's, of which a cluster leaves {EFFICIENCY:.0%} (an assumption, not measured)",
-        f"a network of {NETWORK * 8 / 1e9:g} Gbit/s for every machine",
+        f"cores as fast as those of this machine, at {EFFICIENCY:.0%} efficiency (an assumption, not measured)",
+        f"a network of {NETWORK * 8 / 1e9:g} Gbit/s per machine",
         f"one document in {1 / DUPLICATES:g} has a near-duplicate; unrelated ones are as similar as in prose",
     ]
     if given is not None and given < memory:
-        notes.append(f"the memory given is less than {memory / 1e9:.1f} GB: run fewer tasks at a time")
+        notes.append(f"the memory of a machine is less than {memory / 1e9:.1f} GB: run fewer tasks at a time")
     return tuple(notes)
 
 
 @dataclass(frozen=True)
 class _Speed:
-    """Seconds of one core for a byte of text in documents of a given size."""
+    """Seconds of one core per byte of text in documents of a given size."""
 
     read: float
     sketch: float

@@ -1,6 +1,6 @@
-"""How fast this machine is: the real kernels on made-up documents, once, and then from a file beside the compiled code.
+"""The speed of this machine: the real kernels on made-up documents, measured once and cached beside the compiled code.
 
-All times but those of the disk are CPU times, so that whatever else runs at the moment does not spoil them.
+All times but those of the disk are CPU times, so that other work at the same time does not distort them.
 """
 
 from __future__ import annotations
@@ -45,40 +45,43 @@ from likewise.search.verify import similarities
 from likewise.shingle import Words
 
 FORMAT = 5
-"""To be raised when something else is measured."""
+"""Version of the cached measurements; raise it when what is measured changes."""
 
 DOCUMENTS, WORDS = 40_000, 12
-"""What the times for a document are measured on: many short documents."""
+"""Documents, and their words, for the times per document: many short ones."""
 
 LONG, LONG_WORDS = 1_000, 600
-"""What the times for a byte are measured on: fewer long ones."""
+"""Documents, and their words, for the times per byte: fewer long ones."""
 
 DRAWN, DRAWN_SIZE = 2_000, 100
-"""What the certificate is measured on."""
+"""Documents of a certificate's sample, and the size of their sets."""
 
 BANDING = Banding(8, 4)
 GROUP, THRESHOLD = 8, 0.8
 DISK = 1 << 23
+"""Bytes that are written and read to measure the disk: enough for its speed, little enough to do each time."""
+
 USUAL_DISK = 400e6
 USUAL_START, USUAL_BASE = 1.5, 230e6
+"""What is assumed where measuring fails: bytes per second, seconds, bytes of memory."""
+
 COMPILING = 6.0
-"""A start that takes so many seconds has compiled kernels, and the next one will not."""
+"""A start that takes this many seconds has compiled kernels, which the next one will not do."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What the work costs here: seconds of one core for a document, a byte, a pair …
+    """The cost of the work on this machine, in seconds of one core per document, byte, pair …
 
     parallel: how many times faster `threads` threads are than one. start: seconds until Python, likewise and its
-    kernels are loaded; base: the bytes of memory this takes.
-    sample, unique, identical, group, cluster, table, row: seconds for a document (to take its fingerprint while it is
-    read, to see that its id is its own, to find copies, to number groups, to choose keepers, to make tables, to write
-    a row of one).
-    sketch, shingle: for a byte of text (to band keys; to a set). check: for a byte of a committed file.
-    sort: for a document and band. candidate: for meeting a candidate. match, miss: for a shingle of a pair that is
-    verified and turns out to be similar, or not. index: for a shingle of the certificate's sample; probe, meet: for one
-    of a document that passes by, to look it up, and to compare the document with one of the sample.
-    write_speed, read_speed: bytes a second, of the disk.
+    kernels are loaded; base: the memory this needs, in bytes.
+    sample, unique, identical, group, cluster, table, row: per document (its fingerprint while it is read, the check
+    that its id is unique, finding copies, numbering groups, choosing keepers, making tables, writing a row).
+    sketch, shingle: per byte of text (to band keys; to a set). check: per byte of a committed file.
+    sort: per document and band. candidate: per candidate found. match, miss: per shingle of a verified pair that is
+    similar, or is not. index: per shingle of the certificate's sample; probe, meet: per shingle of a document that is
+    compared with the sample, to look it up, and to compare the document with one of the sample.
+    write_speed, read_speed: of the disk, in bytes per second.
     """
 
     name: str
@@ -109,7 +112,7 @@ class Machine:
 
     @classmethod
     def measured(cls, threads: int = 1, folder: Path | None = None, again: bool = False) -> Machine:
-        """Return what this machine can do with so many threads; `folder` lies on the disk to be used.
+        """Return the speed of this machine with this many threads; `folder` is on the disk to be used.
 
         What was measured once by the same version of likewise is taken from the cache, unless `again`; the disk
         is tried each time.
@@ -123,7 +126,7 @@ class Machine:
 
     @classmethod
     def is_known(cls, threads: int) -> bool:
-        """Tell whether this machine has been measured with so many threads."""
+        """Return whether this machine has been measured with this many threads."""
         return _cached(threads) is not None
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,7 +135,7 @@ class Machine:
 
 
 def cpu_name() -> str:
-    """Return the model of the processor, as far as the system tells."""
+    """Return the model of the processor, if the system says."""
     names: list[str] = []
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -147,7 +150,7 @@ def core_count() -> int:
 
 
 def others_load() -> float:
-    """Return how many cores other work has kept busy in the last minute, as far as the system tells."""
+    """Return how many cores other work has kept busy in the last minute, if the system says."""
     return max(0.0, os.getloadavg()[0] - 1) if hasattr(os, "getloadavg") else 0.0
 
 
@@ -187,7 +190,7 @@ def _remember(machine: Machine) -> None:
 
 
 def disk_speed(folder: Path) -> tuple[float, float]:
-    """Return the bytes a second that can be written to (and brought to the disk) and read from where a folder lies."""
+    """Return the bytes per second that can be written to and read from the disk of a folder."""
     there = next((place for place in (folder, *folder.absolute().parents) if place.is_dir()), Path("/"))
     data = np.random.default_rng(0).bytes(DISK)
     try:
@@ -219,7 +222,7 @@ def seconds(work: Callable[[], object], repeat: int = 2) -> float:
 
 
 def made_up(documents: int, words: int, seed: int = 1) -> TextChunk:
-    """Return documents of random words of six letters; of long ones, every eight are alike but for their end."""
+    """Return documents of random words of six letters; of long ones, every eight are the same but for their end."""
     random = np.random.default_rng(seed)
     vocabulary = random.integers(97, 123, (20_000, 7), dtype=np.uint8)
     vocabulary[:, 6] = 32

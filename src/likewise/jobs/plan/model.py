@@ -1,7 +1,8 @@
-"""From a sample and a machine to what a run will take: seconds by stage, memory, disk.
+"""From a sample and a machine to a forecast: seconds by stage, memory, disk.
 
-Every term is something measured, on the machine or on the sample, times how often it will be done. What is left over is
-in the table of constants below; benchmarks/forecast.py shows what they are worth, beside real runs.
+Every term is something measured, on the machine or on the sample, times how often it will be done. The rest is in the
+table of constants below; benchmarks/forecast.py compares forecasts with real runs. The cost of an exact join is
+predicted by `search.prepare.choose`, as in the run itself.
 """
 
 from __future__ import annotations
@@ -14,47 +15,55 @@ from typing import Any
 from likewise.base.memory import free_memory
 from likewise.families.banding import Banding
 from likewise.jobs.plan.machine import DOCUMENTS, Machine, others_load
-from likewise.jobs.plan.sample import Sample, Trial
+from likewise.jobs.plan.sample import InputSample, Trial
 from likewise.search.candidates import PAIRS_AN_ITEM, PAIRS_AT_LEAST
+from likewise.search.exact.pairs import MAP_WORDS
 from likewise.search.expand import LISTED_PER_ITEM, MAX_LISTED
 from likewise.search.items import BYTES_A_BYTE
 from likewise.search.prepare import PATIENCE
 from likewise.search.search import Search
+from likewise.search.verify import map_words
 
 # Measured by benchmarks/forecast.py --constants, on corpora of 10^4 to 10^7 documents.
-GROWTH = 0.6  # what sorts documents gets slower by this share with each tenfold number: it leaves the caches
-MET = 0.6  # documents of the certificate's sample that a document is compared with; its size is chosen so
-TEXT = 1.17  # memory for a byte of text that is held: buffers are a little larger than what is in them
-READ = 40.0  # memory for a document that has been read: offsets, length, fingerprint
-EACH = 120.0  # memory for a document later: groups, its place in all of them, what sorting them takes
-SORTING = 16.0  # memory for a document while a thread sorts a band
-SET = 1.25  # memory for a byte of the sets of documents while pairs are verified
-PARSING = 5.0  # memory for a byte of lines or records that is parsed
-WRITING = 5.0  # memory for a byte of a row group that is written
+GROWTH = 0.6  # sorting documents becomes slower by this share with each tenfold number, as it leaves the caches
+MET = 0.6  # documents of the certificate's sample that a document is compared with, by the choice of its size
+TEXT = 1.17  # memory per byte of text that is held: buffers are a little larger than their content
+READ = 40.0  # memory per document that has been read: offsets, length, fingerprint
+EACH = 120.0  # memory per document later: groups, its place in them, sorting
+SORTING = 16.0  # memory per document while a thread sorts a band
+SET = 1.25  # memory per byte of the sets of documents while they are compared
+STRINGS = 52.0  # memory per symbol of a prefix: in its string, and in the index of an exact join
+COUNTING = 0.55  # share of the predicted cost of an exact join that is spent on counting symbols, in the stage "sets"
+PARSING = 5.0  # memory per byte of lines or records that is parsed
+WRITING = 5.0  # memory per byte of a row group that is written
 BUFFERS = 60e6  # memory for what is being read and written
-READ_STEP = 27.0  # bytes that lie beside the text of a document on disk
-STEP = 40.0  # bytes that lie beside the keys of a document on disk
+READ_STEP = 27.0  # bytes on disk per document beside its text
+STEP = 40.0  # bytes on disk per document beside its keys
 MEETINGS = 1.5  # bands in which a candidate pair meets
-NAME = 0.4  # what is left of an id on disk, in a table that is compressed
+NAME = 0.4  # share of the size of an id that remains in a compressed table
 SCORE = 2.5  # bytes of a similarity there
+SIZES = 0.5  # bytes of the size of a cluster there
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Forecast:
-    """What a run will take. Sizes are in bytes; `seconds` has the stages of `run.json`, `start` (loading likewise) and
-    `rest` (what is done between stages).
+    """The forecast of a run. Sizes are in bytes.
 
-    Times are those of a machine that has nothing else to do; `cpu_seconds` are those of all its cores together.
-    `exact` says that the documents were counted. `spill` is the most that lies on disk at a time because memory cannot
-    hold it, `answer` what stays in the folder in the end, and `disk` the most that lies in the folder at a time: both,
-    and what is kept for the case that the run is interrupted. `notes` say what is special, or uncertain.
+    method: "exact" or "lsh", as the run will take it, and `why`; `banding` is None for "exact".
+    seconds: by the stages of run.json, with `start` (loading likewise) and `rest` (what is done between stages), on a
+    machine that has nothing else to do; `cpu_seconds` are those of all its cores together, `total` is the sum.
+    exact: the documents were counted, not estimated. spill: the most that is on disk at a time because it does not fit
+    in memory. answer: the size of the result. disk: the most that is in the folder at a time: both, and what is kept in
+    case the run is interrupted. notes: what is special or uncertain.
     """
 
+    method: str
+    why: str
     documents: int
     exact: bool
     text_bytes: int
     shingles: float
-    banding: Banding
+    banding: Banding | None
     different: int
     removed: int
     candidates: int
@@ -74,14 +83,23 @@ class Forecast:
         """The seconds of the whole run."""
         return sum(self.seconds.values())
 
+    def __repr__(self) -> str:
+        about = "" if self.exact else "about "
+        return (
+            f"<Forecast: {about}{self.documents:,} documents, {self.method}, {self.total:.1f} s,"
+            f" {self.memory / 1e6:,.0f} MB of memory, {self.disk / 1e6:,.0f} MB of disk>"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything, for JSON."""
+        banding = self.banding
         return {
+            "method": {"taken": self.method, "why": self.why},
             "documents": self.documents,
             "documents_exact": self.exact,
             "text_bytes": self.text_bytes,
             "shingles_per_document": round(self.shingles, 1),
-            "banding": {"bands": self.banding.b, "rows": self.banding.r, "slots": self.banding.slots},
+            "banding": {"bands": banding.b, "rows": banding.r, "slots": banding.slots} if banding else None,
             "different": self.different,
             "removed": self.removed,
             "candidates": self.candidates,
@@ -99,16 +117,16 @@ class Forecast:
         }
 
 
-def forecast(sample: Sample, machine: Machine, search: Search) -> Forecast:
-    """Predict what `dedup` of the sampled input will take on this machine, with the search's threads and memory."""
+def forecast(sample: InputSample, machine: Machine, search: Search) -> Forecast:
+    """Predict what `dedup` of the sampled input needs on this machine, with the threads and memory of the search."""
     return _Model(sample, machine, search, sample.trial(search)).forecast()
 
 
 @dataclass(frozen=True)
 class _Cost:
-    """Seconds of one core: work that threads share, work for one thread, and work that is done beside that.
+    """Seconds of one core: work that threads share, work of one thread, and work that is done beside that.
 
-    `wait` is the least time that it takes, because of the disk.
+    `wait` is the least time it takes, because of the disk.
     """
 
     shared: float = 0.0
@@ -133,7 +151,7 @@ class _Cost:
 
 @dataclass(frozen=True)
 class _Model:
-    sample: Sample
+    sample: InputSample
     machine: Machine
     search: Search
     trial: Trial
@@ -155,16 +173,22 @@ class _Model:
         return self.documents * self.trial.kept
 
     @property
+    def exact(self) -> bool:
+        return self.trial.method == "exact"
+
+    @property
     def bands(self) -> int:
-        return self.trial.banding.b
+        return 0 if self.exact else self.trial.banding.b
 
     @property
     def most_candidates(self) -> float:
-        """Buckets that give more pairs than this are compared in another way."""
+        """Buckets that give more pairs than this are compared in a different way."""
         return max(PAIRS_AT_LEAST, PAIRS_AN_ITEM * self.different) * self.bands
 
     @property
     def candidates(self) -> float:
+        if self.exact:  # bitmaps leave little but the similar pairs
+            return self.trial.pairs
         return min(self.trial.candidates, self.most_candidates, self.different * (self.different - 1) / 2)
 
     @property
@@ -176,8 +200,8 @@ class _Model:
 
     @property
     def verified(self) -> float:
-        """Different documents that stand in a candidate pair."""
-        return self.different * self.trial.involved
+        """Different documents whose sets are compared: those in a candidate pair, or all in an exact join."""
+        return self.different * (1.0 if self.exact else self.trial.involved)
 
     @property
     def spilled(self) -> bool:
@@ -208,7 +232,7 @@ class _Model:
 
     @property
     def unpacked(self) -> _Cost:
-        """What it takes to go once through text that lies on disk, or still in the system's cache."""
+        """The work to read once through text that is on disk, or still in the system's cache."""
         if not self.spilled:
             return _Cost()
         cached = self.packed < free_memory() - self.search.budget.total
@@ -217,33 +241,45 @@ class _Model:
 
     @property
     def certified(self) -> int:
-        return self.sample.certified(self.search)
+        return 0 if self.search.method == "exact" else self.sample.certified(self.search)
 
     @property
     def commits(self) -> bool:
-        """True if sketching takes so long that its result is committed."""
+        """True if sketching or joining takes so long that its result is committed."""
+        if self.exact:
+            cost = self.making() + self.joining()
+            return cost.seconds(self.machine) > PATIENCE
         return self.stored_keys or self.sketching().seconds(self.machine) > PATIENCE
 
+    @property
+    def streamed(self) -> bool:
+        """True if an exact join cannot hold all sets at once, and makes them twice."""
+        each = self.text / max(1, self.documents) * BYTES_A_BYTE[self.sample.shingler.name] + 64
+        return self.different * each > 2 * self.search.budget.sets
+
+    @property
+    def exact_seconds(self) -> float:
+        """Seconds of one core for an exact join, as the run itself predicts them."""
+        return 0.0 if self.trial.choice is None else self.trial.choice.exact_seconds
+
+    @property
+    def prefixes(self) -> float:
+        """The symbols of all prefixes that an exact join indexes: those of a set at the threshold, and one more."""
+        return self.different * ((1 - self.search.threshold) * self.sample.mean_set + 2)
+
     def costs(self) -> dict[str, _Cost]:
-        """Predict the work of every stage."""
+        """Predict the work of every stage of the run."""
         machine, seen, trial, n = self.machine, self.sample.seen, self.trial, self.documents
         growth = 1 + GROWTH * max(0.0, math.log10(max(1, n) / DOCUMENTS))
         mean = self.text / max(1, n)
-        pairing = self.different * (self.bands + 1) * machine.sort * growth + self.candidates * machine.candidate
         steps = self.keys + STEP * n if self.commits else 0.0
         naming = machine.unique if seen.named else 0.0
         costs = {
             "start": _Cost(alone=machine.start),
             "read": self.reading(),
             "identical": self.unpacked * (trial.different < 1) + _Cost(alone=n * machine.identical * growth),
-            "tune": self.unpacked
-            + _Cost(
-                shared=trial.tune + self.certified * mean * trial.shingle,
-                alone=self.certified * self.sample.mean_set * machine.index,
-            ),
-            "sketch": self.sketching(),
-            "candidates": _Cost(shared=pairing),
-            "verify": self.verifying(mean),
+            "tune": self.tuning(mean),
+            **(self.by_join() if self.exact else self.by_lsh(mean, growth)),
             "cluster": _Cost(alone=n * machine.cluster * growth),
             "tables": _Cost(alone=n * machine.table * growth),
             "write": self.writing(),
@@ -255,8 +291,22 @@ class _Model:
             costs["common"] = self.unpacked + _Cost(shared=self.different * mean * trial.shingle)
         return costs
 
+    def by_lsh(self, mean: float, growth: float) -> dict[str, _Cost]:
+        """Predict the stages of locality-sensitive hashing."""
+        machine = self.machine
+        pairing = self.different * (self.bands + 1) * machine.sort * growth + self.candidates * machine.candidate
+        return {
+            "sketch": self.sketching(),
+            "candidates": _Cost(shared=pairing),
+            "verify": self.verifying(mean),
+        }
+
+    def by_join(self) -> dict[str, _Cost]:
+        """Predict the stages of an exact join."""
+        return {"sets": self.making(), "join": self.joining()}
+
     def reading(self) -> _Cost:
-        """Predict the work to read: one thread hands it out, and can be what the others wait for."""
+        """Predict the work to read: one thread hands it out, and may keep the others waiting."""
         seen, machine = self.sample.seen, self.machine
         work = self.text * seen.read + self.documents * machine.sample
         disk = seen.stored / machine.read_speed
@@ -265,8 +315,26 @@ class _Model:
             disk += self.packed / machine.write_speed
         return _Cost(shared=work, wait=max(disk, self.text * seen.drawn))
 
+    def tuning(self, mean: float) -> _Cost:
+        """Predict the work to look at samples: one to choose the method and the banding, one for the certificate."""
+        if self.search.method == "exact":
+            return _Cost()
+        index = 0.0 if self.exact else self.certified * self.sample.mean_set * self.machine.index
+        work = self.trial.tune + self.certified * mean * self.trial.shingle
+        return self.unpacked + _Cost(shared=work, alone=index)
+
+    def making(self) -> _Cost:
+        """Predict the work to make the sets for an exact join: twice if they do not fit in memory."""
+        once = self.unpacked + _Cost(shared=self.trial.different * self.text * self.trial.shingle)
+        return once * (2 if self.streamed else 1) + _Cost(shared=COUNTING * self.exact_seconds)
+
+    def joining(self) -> _Cost:
+        """Predict the work of the exact join, and of comparing the pairs that its filters leave."""
+        comparing = self.candidates * self.sample.mean_set * self.machine.match
+        return _Cost(shared=(1 - COUNTING) * self.exact_seconds + comparing)
+
     def sketching(self) -> _Cost:
-        """Predict the work to sketch, with every document shown to the certificate's sample."""
+        """Predict the work to sketch, and to compare every document with the certificate's sample."""
         work = self.text * self.trial.sketch
         if self.certified:
             work += self.documents * self.sample.mean_set * (self.machine.probe + MET * self.machine.meet)
@@ -283,7 +351,7 @@ class _Model:
         return self.unpacked * (self.verified > 0) + cost
 
     def writing(self) -> _Cost:
-        """Predict the work to write what is kept, and the tables."""
+        """Predict the work to write the kept documents, and the tables."""
         seen = self.sample.seen
         rows = (2 * self.documents - self.kept + self.pairs) * self.machine.row
         disk = self.answer() / self.machine.write_speed
@@ -295,7 +363,7 @@ class _Model:
         return _Cost(alone=once + again + rows, wait=disk)
 
     def memory(self) -> float:
-        """Predict the peak of memory: it comes while text is read, or while pairs are sorted or verified."""
+        """Predict the peak of memory: while text is read, or while pairs are sorted, joined or verified."""
         budget, n, named, seen = self.search.budget, self.documents, self.sample.id_bytes, self.sample.seen
         base = self.machine.base + BUFFERS
         held = budget.texts if self.spilled else self.text
@@ -303,23 +371,33 @@ class _Model:
         reading = base + parsed + held * TEXT + n * held / max(1.0, self.text) * (READ + named)
         keys = 2 * min(self.keys, budget.keys)
         sorting = self.search.threads * min(SORTING * self.different, budget.sort)
-        sets = min(self.set_bytes * SET, 0.75 * budget.sets)
+        sets = self.joined_bytes() if self.exact else min(self.set_bytes * SET, 0.75 * budget.sets)
         texts = BUFFERS if self.spilled else self.text * TEXT + n * named + parsed / 2  # which is not given back
         written = WRITING * seen.group * min(seen.files, self.search.threads)
         return max(reading, base + texts + n * EACH + keys + max(sorting, sets, written))
 
+    def joined_bytes(self) -> float:
+        """Predict the memory of an exact join: sets, unless they are made twice, bitmaps, and the index in blocks."""
+        budget = self.search.budget
+        maps = 8.0 * self.different * min(MAP_WORDS, map_words(self.sample.mean_set))
+        index = min(STRINGS * self.prefixes, SET * budget.sets)
+        if self.streamed:
+            return min(maps, budget.total / 16) + 12.0 * self.prefixes + index + 0.75 * budget.sets
+        return self.set_bytes * SET + maps + index
+
     def answer(self) -> float:
-        """Predict the size of the answer: what is kept, three tables, and the state."""
+        """Predict the size of the result: what is kept, three tables, and the state."""
         n, named = self.documents, 2 * NAME * self.sample.id_bytes
-        tables = n * named + (n - self.kept + self.pairs) * (named + SCORE)
+        tables = n * (1.5 * named + SIZES) + (n - self.kept + self.pairs) * (named + SCORE)
         state = self.keys + 9.0 * n + 24.0 * self.kept + 16.0 * self.different + 16.0 * self.trial.pairs
         return self.kept * self.sample.seen.kept + tables + state
 
     def spill(self) -> tuple[float, float]:
-        """Predict what lies on disk for want of memory, while pairs are verified and while the answer is written."""
+        """Predict what is on disk for lack of memory, while pairs are verified and while the result is written."""
         lasting = self.packed + (self.keys if self.stored_keys else 0.0)
         runs = 8 * self.candidates * MEETINGS if self.stored_keys else 0.0
-        return lasting + runs + (self.set_bytes if self.in_blocks else 0.0), lasting
+        blocks = self.streamed if self.exact else self.in_blocks
+        return lasting + runs + (self.set_bytes if blocks else 0.0), lasting
 
     def notes(self) -> tuple[str, ...]:
         """Say what the user should know."""
@@ -329,27 +407,29 @@ class _Model:
             found.append(f"{seen.broken:,} of {seen.broken + seen.seen:,} rows looked at are broken")
         if not seen.exact:
             found.append("the number of documents is estimated")
-        if self.trial.candidates > self.most_candidates:
-            found.append("many documents share a template; comparing such crowds is not counted in")
-        if self.spilled or self.stored_keys:
+        if not self.exact and self.trial.candidates > self.most_candidates:
+            found.append("many documents share a template; comparing such crowds is not included")
+        if self.spilled or self.stored_keys or (self.exact and self.streamed):
             found.append("the run will keep data on disk; more memory would make it faster")
         busy = others_load()
         if busy + self.search.threads > 1.5 * self.machine.cores:
-            found.append(f"other work keeps {busy:.1f} of {self.machine.cores} cores busy now; it is not counted in")
+            found.append(f"other work keeps {busy:.1f} of {self.machine.cores} cores busy now; it is not included")
         return tuple(found)
 
     def forecast(self) -> Forecast:
-        """Put it all together."""
+        """Put the forecast together."""
         verifying, writing = self.spill()
         answer = self.answer()
         costs = self.costs()
         steps = STEP * self.documents + (0.0 if self.stored_keys else self.keys) if self.commits else 0.0
         return Forecast(
+            method=self.trial.method,
+            why=self.trial.why,
             documents=self.documents,
             exact=self.sample.seen.exact,
             text_bytes=round(self.text),
             shingles=self.sample.mean_set,
-            banding=self.trial.banding,
+            banding=None if self.exact else self.trial.banding,
             different=round(self.different),
             removed=round(self.documents - self.kept),
             candidates=round(self.candidates),

@@ -1,8 +1,8 @@
-"""What a sample of an input tells about all of it: sizes, how similar the documents are, and how many are duplicates.
+"""What a sample of an input says about all of it: sizes, how similar the documents are, and how many are duplicates.
 
-The sample is made of stretches of consecutive documents. A document and its copy far away are both in the sample with
-the probability that any two are; a document and its copy next to it, whenever one of them is. So pairs within
-a stretch and pairs across stretches are counted apart, and scaled up each in its own way.
+The sample consists of stretches of consecutive documents. A document and its copy far away are both in the sample with
+the probability that any two are; a document and its copy next to it, whenever one of them is. Therefore pairs within
+a stretch and pairs across stretches are counted separately, and scaled up differently.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from likewise.search.candidates import candidates
 from likewise.search.cluster import components
 from likewise.search.items import TextItems
 from likewise.search.matches import first_of_each
-from likewise.search.prepare import SAMPLE, SAMPLE_SLOTS, lowest
+from likewise.search.prepare import SAMPLE, SAMPLE_SLOTS, Choice, choose, lowest
 from likewise.search.recall.sample import sample_size
 from likewise.search.search import Search
 from likewise.search.sketch import SketchPlan, agreement_counts
@@ -39,16 +39,15 @@ from likewise.shingle import Shingler, parse_shingler
 Floats = NDArray[np.float64]
 
 MOST_PAIRS = 300_000
-"""Candidates of the sample that are verified; of more, as many are taken from all over."""
-
+"""Candidates of the sample that are verified, at most: enough for a share that is exact to a fraction of a percent."""
 
 SHINGLED = 2 << 20
-"""Bytes of text that are made sets of, to see how long it takes."""
+"""Bytes of text that are shingled to measure how long it takes: some tens of milliseconds."""
 
 
 @dataclass(frozen=True)
 class Packing:
-    """What it takes to keep text on disk: its share of the size, and seconds of one core for a byte, in and out."""
+    """The cost of text on disk: its compressed share of the size, and seconds of one core per byte, in and out."""
 
     share: float
     pack: float
@@ -57,12 +56,17 @@ class Packing:
 
 @dataclass(frozen=True)
 class Trial:
-    """What a run over the sample tells about one over everything.
+    """What a run over the sample says about one over everything.
 
-    different: the share of the documents that are no copy of an earlier one; kept: of those that no kept one is similar
-    to. candidates, pairs: so many there will be; involved: the share of the different documents that stand in a
-    candidate pair. sketch, shingle: seconds of one core for a byte; tune: for the whole run.
+    method: the one the run will take, "exact" or "lsh", and `why`; choice: the predicted costs of both, None if the
+    banding was given. different: the share of the documents that are not copies of an earlier one; kept: the share that
+    is similar to no kept one. candidates, pairs: their expected numbers; involved: the share of the different documents
+    that are in a candidate pair. sketch, shingle: seconds of one core per byte; tune: for the whole run.
     """
+
+    method: str
+    why: str
+    choice: Choice | None
 
     banding: Banding
     different: float
@@ -76,18 +80,15 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """Documents of an input, and what they are a sample of.
-
-    `stretch` is the number of the stretch each stands in.
-    """
+class InputSample:
+    """Documents of an input, and what they are a sample of; `stretch` is the number of the stretch of each."""
 
     seen: Glimpse
     items: TextItems
     stretch: Ints
 
     @classmethod
-    def of(cls, source: Source, shingle: str | Shingler = "words:5", size: int = SIZE) -> Sample:
+    def of(cls, source: Source, shingle: str | Shingler = "words:5", size: int = SIZE) -> InputSample:
         """Look at about `size` bytes of an input, here and there."""
         seen = glimpse(source, size)
         chunks = [TextChunk.from_arrow(one.text) for one in seen.stretches]
@@ -108,12 +109,12 @@ class Sample:
 
     @property
     def shingler(self) -> Shingler:
-        """What makes sets of the documents."""
+        """The shingler of the documents."""
         return self.items.shingler
 
     @property
     def share(self) -> float:
-        """The share of all documents that is in the sample."""
+        """The share of all documents that are in the sample."""
         return min(1.0, len(self.items) / max(1, self.documents))
 
     @cached_property
@@ -125,7 +126,7 @@ class Sample:
 
     @cached_property
     def id_bytes(self) -> float:
-        """The bytes that an id takes."""
+        """The mean size of an id in bytes."""
         known = [one.ids for one in self.seen.stretches if one.ids is not None and len(one.ids)]
         if not known:
             return 8.0
@@ -133,7 +134,7 @@ class Sample:
 
     @cached_property
     def packing(self) -> Packing:
-        """Pack the text of the sample as a run does that has too little memory."""
+        """Compress the text of the sample as a run with too little memory does."""
         parts = [chunk.load() for chunk in self.items.texts.chunks]
         raw = b"".join(part.data[part.offsets[0] : part.offsets[-1]].tobytes() for part in parts)
         if not raw:
@@ -147,17 +148,20 @@ class Sample:
         return Packing(packed.size / len(raw), (between - begun) / len(raw), (ended - between) / len(raw))
 
     def trial(self, search: Search) -> Trial:
-        """Do on the sample what the run will do on everything."""
+        """Do to the sample what the run will do to everything."""
         if not len(self.items):
-            return Trial(search.banding or Banding(1, 1), 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+            method = "lsh" if search.banding or search.method == "lsh" else "exact"
+            banding = search.banding or Banding(1, 1)
+            return Trial(method, "there are no documents", None, banding, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         copies = labels(self.items.digests(1))
         first = first_of_each(copies)
         different = 1 - self.duplicates(copies)
         self._load_kernels(search)
         begun = process_time()
         rows = first[np.sort(lowest(search.minhash.seed, len(first), SAMPLE))]
-        banding = search.banding or self._tuned(search, rows, different)
+        banding, choice = (search.banding, None) if search.banding else self._tuned(search, rows, different)
         tuning = process_time() - begun
+        method, why = _method(search, choice)
         keys = HeldKeys(np.empty((len(first), banding.b), np.uint32))
         begun = process_time()
         units = self.items.keys(first, SketchPlan(search.minhash, banding, keys))
@@ -173,6 +177,9 @@ class Sample:
         groups = Groups.by_label(labels(units)[copies])
         clusters = components(groups, groups.of[rows[a]], groups.of[rows[b]])
         return Trial(
+            method=method,
+            why=why,
+            choice=choice,
             banding=banding,
             different=different,
             kept=min(different, 1 - self.duplicates(clusters)),
@@ -217,9 +224,9 @@ class Sample:
         return near / self.share + (len(left) - near) / self.share**2
 
     def _involved(self, rows: Ints, left: Ints, right: Ints) -> float:
-        """Return the share of these documents that stand in a pair, if all the others were there too.
+        """Return the share of these documents that would be in a pair if all the others were there too.
 
-        It lies between two bounds: that all who have partners have equally many, and that each has one.
+        It lies between two bounds: all documents with partners have equally many, or each has one.
         """
         apart = self.stretch[rows[left]] != self.stretch[rows[right]]
         n = max(1, len(rows))
@@ -233,8 +240,8 @@ class Sample:
     def duplicates(self, label: NDArray[Any]) -> float:
         """Return the share of all documents that have the label of an earlier one; `label` is that of the sample.
 
-        First those within a stretch; then, of what is left, those that have their like far away. Of these one standard
-        deviation fewer are taken than the sample says: what few meetings there were may have been a chance.
+        First those within a stretch; then, of the rest, those with a duplicate far away. Of these the estimate is
+        lowered by one standard deviation: the few that the sample shows may be due to chance.
         """
         if self.share == 1:
             return 1 - len(np.unique(label)) / len(label)
@@ -248,8 +255,8 @@ class Sample:
         share *= 1 - met**-0.5 if met > 1 else 0.0
         return 1 - len(pairs) / len(label) * (1 - share * each / (1 + each))
 
-    def _tuned(self, search: Search, rows: Ints, different: float) -> Banding:
-        """Choose the banding as the run will, for as many documents as there are."""
+    def _tuned(self, search: Search, rows: Ints, different: float) -> tuple[Banding, Choice]:
+        """Choose the banding as the run will for all documents, and predict what either method costs."""
         sets = self.items.sets(rows, 1)
         full = np.flatnonzero(sets.sizes > 0)
         sets, stretch = sets.take(full), self.stretch[rows[full]]
@@ -261,7 +268,9 @@ class Sample:
         sample = round((1 + (1 + 8 * pairs) ** 0.5) / 2)
         items = max(2, round(self.documents * different))
         corpus = Similarities.sampled(counts, sample, items, mean, search.threshold)
-        return tune_for(search.threshold, search.recall, corpus, search.max_slots).banding
+        tuning = tune_for(search.threshold, search.recall, corpus, search.max_slots)
+        choice = choose(sets, items, search.threshold, tuning.banding, tuning.predicted_candidates)
+        return tuning.banding, choice
 
     def _weighted(self, search: Search, sets: Sets, stretch: Ints, counts: Floats) -> tuple[Floats, float]:
         """Give the pairs within a stretch the weight they have among all pairs, which is less than in the sample.
@@ -279,6 +288,16 @@ class Sample:
         all_near = (lengths * (lengths - 1) / 2).sum() / self.share
         all_far = self.documents * (self.documents - 1) / 2
         return counts - near + near * (all_near / near.sum()) / (all_far / far), float(far)
+
+
+def _method(search: Search, choice: Choice | None) -> tuple[str, str]:
+    """Return the method that the run will take, and why."""
+    if choice is None:
+        return "lsh", "bands and rows were given"
+    if search.method != "auto":
+        return search.method, "requested"
+    chosen = choice.to_dict()
+    return chosen["taken"], chosen["why"]
 
 
 def _nowhere() -> Any:

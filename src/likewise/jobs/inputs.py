@@ -1,0 +1,63 @@
+"""The inputs of a job: how they are read, what is given, and which options have no effect on it."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from likewise.base import checks
+from likewise.base.arrays import Sets
+from likewise.io.read import ReadOptions, Source, open_source
+from likewise.jobs.settings import Given, Resources, Settings
+from likewise.shingle import Tokens
+
+
+
+def reading(
+    settings: Settings,
+    resources: Resources,
+    text: str,
+    id: str | None,
+    on_error: str = "stop",
+    encoding_errors: str = "strict",
+    lines: bool = False,
+    html: bool = False,
+    batch_rows: int | None = None,
+    score: str | None = None,
+) -> ReadOptions:
+    """Return how the input is read: with a shingler of tokens, rows are sets and lines of text are rows."""
+    owner = settings.owner
+    rows: dict[str, Any] = {} if batch_rows is None else {"batch_rows": batch_rows}
+    sets = isinstance(settings.shingler, Tokens)
+    return ReadOptions(
+        text=text,
+        id=id,
+        score=score,
+        on_error=on_error,
+        encoding_errors=encoding_errors,
+        lines=checks.flag(owner, "lines", lines) or sets,
+        sets=sets,
+        html=html,
+        batch_bytes=resources.budget.batch,
+        owner=owner,
+        **rows,
+    )
+
+
+def reading_given(options: ReadOptions) -> Given:
+    """Return what the user set about reading, with the defaults."""
+    names = ("text", "on_error", "encoding_errors", "html", "batch_rows")
+    defaults = {field.name: field.default for field in fields(ReadOptions)}
+    lines = options.lines and not options.sets
+    return {**{name: (getattr(options, name), defaults[name]) for name in names}, "lines": (lines, False)}
+
+
+def opened(settings: Settings, options: ReadOptions, *sources: Any) -> list[Source | Sets]:
+    """Open the collections of a run; options that none of them uses are an error."""
+    found = [source if isinstance(source, Sets) else open_source(source, options) for source in sources]
+    if all(isinstance(source, Sets) for source in found):
+        given = {**settings.given("shingle"), **reading_given(options), "id": (options.id, None)}
+        checks.unused(settings.owner, given, "for Sets")
+    elif not any(isinstance(source, Source) and source.files for source in found):
+        checks.unused(settings.owner, {"lines": reading_given(options)["lines"]}, "for objects in memory")
+    return found
