@@ -83,7 +83,8 @@ class Comparison:
             "totals": {name: _told(*both) for name, both in self.totals.items()},
             "stages": {name: _told(*both) for name, both in self.stages.items()},
             "counts": counts,
-            "banding": self.run.get("banding"),
+            "method": self.run["method"],
+            "banding": self.run["details"].get("banding"),
             "forecast": self.forecast,
         }
 
@@ -127,11 +128,15 @@ def show(comparison: Comparison) -> None:
     console.print(table)
     plan, run = comparison.forecast, comparison.run
     console.print(
-        f"planned in {comparison.plan_seconds:.1f} s; load {comparison.load:.1f}; bands and rows"
-        f" {plan['banding']['bands']} × {plan['banding']['rows']},"
-        f" in the run {run['banding']['bands']} × {run['banding']['rows']};"
+        f"planned in {comparison.plan_seconds:.1f} s; load {comparison.load:.1f};"
+        f" {plan['method']['taken']}, {_bands(plan['banding'])},"
+        f" in the run {run['method']['taken']}, {_bands(run['details'].get('banding'))};"
         f" removed {plan['removed']:,}, in the run {run['counts']['removed']:,}"
     )
+
+
+def _bands(banding: dict[str, int] | None) -> str:
+    return "no bands" if banding is None else f"{banding['bands']} bands of {banding['rows']} rows"
 
 
 def constants(sizes: list[int]) -> None:

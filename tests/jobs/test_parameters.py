@@ -125,6 +125,15 @@ def test_options_of_documents_have_no_effect_on_vectors(options: dict[str, Any])
         likewise.pairs(VECTORS, measure="l2", within=1, **options)
 
 
+def test_the_column_of_vectors_needs_a_table(tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", VECTORS)
+    table = pa.table({"v": VECTORS.tolist()})
+    for source in (VECTORS, VECTORS.tolist(), tmp_path / "v.npy", [str(tmp_path / "v.npy")]):
+        with pytest.raises(ParameterError, match="'vector' parameter of nearest has no effect for arrays"):
+            likewise.nearest(source, vector="v")
+        assert len(likewise.nearest(source, 1, other=table, vector="v")) == 3
+
+
 def test_hashing_serves_no_measure_of_sets_but_jaccard() -> None:
     for options in ({"measure": "cosine"}, {"explain": True}):
         with pytest.raises(ParameterError, match=r"'method' parameter of pairs must be 'auto' or 'exact' with"):

@@ -484,3 +484,16 @@ def test_measuring_again_is_told(start: Run) -> None:
 def test_a_forecast_is_public() -> None:
     assert likewise.plan is plan
     assert isinstance(likewise.plan(["a b c d e f"] * 3), Forecast)
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "lsh"])
+def test_a_large_run_carries_the_forecast_of_its_method(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setattr("likewise.jobs.dedup.FORECAST_FROM", 1)
+    source = make(tmp_path, "a.parquet", documents(300))
+    stats = likewise.dedup(source, method=method, out=tmp_path / "out").stats
+    predicted = stats["details"]["forecast"]
+    assert predicted["method"]["taken"] == stats["method"]["taken"]
+    assert predicted["removed"] == stats["counts"]["removed"]
+    assert predicted["measured"]["total_seconds"] > 0

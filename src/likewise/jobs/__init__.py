@@ -1,1 +1,1 @@
-"""What a user runs: dedup, pairs, nearest, rethreshold and plan, each with its settings and its result."""
+"""The jobs a user runs: dedup, pairs, nearest, rethreshold and plan, with their settings and results."""

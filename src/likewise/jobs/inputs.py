@@ -12,7 +12,6 @@ from likewise.jobs.settings import Given, Resources, Settings
 from likewise.shingle import Tokens
 
 
-
 def reading(
     settings: Settings,
     resources: Resources,

@@ -5,19 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from likewise.base import checks
-from likewise.base.arrays import Ints, to_arrow
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.jobs.result import Nearest
-from likewise.jobs.settings import Resources, VectorSettings
-from likewise.search.vectors.load import Vectors, space_of, vectors
+from likewise.jobs.settings import Resources
+from likewise.jobs.vectors import VectorSettings, aim_of, distance_table, read_vectors
 from likewise.search.vectors.nearest import neighbours
-from likewise.search.vectors.pairs import VectorAim
-from likewise.search.vectors.spaces import Space
 
 OWNER = "nearest"
 
@@ -58,30 +53,10 @@ def nearest(
     resources = Resources.of(OWNER, threads, memory, spill)
     log = RunLog.of(progress)
     parts, space, split = read_vectors(source, other, settings, resources, log)
-    aim = VectorAim(0.0, settings.recall, seed, method, resources.threads, resources.budget.total, resources.spill)
+    aim = aim_of(settings, resources, 0.0)
     with threadpool_limits(1, "blas"):
         left, right, distance = neighbours(space, split, other is not None, int(k), aim, log)
     log.counts["pairs"] = len(left)
     parameters = {**settings.to_dict(), "threads": resources.threads, "memory": resources.budget.total}
     del parameters["within"]
     return Nearest(distance_table(parts, split, left, right, distance), run_json(OWNER, parameters, parts, log))
-
-
-def read_vectors(
-    source: Any, other: Any, settings: VectorSettings, resources: Resources, log: RunLog
-) -> tuple[list[Vectors], Space, int]:
-    """Read one collection of vectors or two; also return them as one space, and the row at which the second begins."""
-    sources = [source] if other is None else [source, other]
-    if all(isinstance(one, np.ndarray) for one in sources):
-        checks.unused(settings.owner, {"vector": (settings.vector, "vector")}, "for arrays, which have no columns")
-    room, folder = resources.budget.texts, resources.spill
-    with log.stage("read"):
-        parts = [vectors(one, settings.vector, settings.id, room, folder, settings.owner) for one in sources]
-        space = space_of(settings.measure, parts, room, folder)
-    return parts, space, 0 if other is None else len(parts[0].table)
-
-
-def distance_table(parts: list[Vectors], split: int, left: Ints, right: Ints, distance: Any) -> Any:
-    """Return the table id_a, id_b, distance of these rows."""
-    names = {"id_a": parts[0].name(left), "id_b": parts[-1].name(right - split)}
-    return pa.table({**names, "distance": to_arrow(np.asarray(distance, np.float64))})

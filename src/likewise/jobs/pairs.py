@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from likewise.base import checks
 from likewise.base.arrays import Ints, Sets
@@ -18,7 +19,8 @@ from likewise.io.read import Files, ReadOptions
 from likewise.io.workspace import Workspace
 from likewise.jobs.inputs import opened, reading, reading_given
 from likewise.jobs.result import Pairs, pair_table
-from likewise.jobs.settings import HASHING, Resources, Settings, VectorSettings
+from likewise.jobs.settings import HASHING, Resources, Settings
+from likewise.jobs.vectors import VectorSettings, aim_of, distance_table, read_vectors
 from likewise.search.common_shingles import value_table
 from likewise.search.exact.bounds import MEASURES as SET_MEASURES
 from likewise.search.exact.bounds import Bounds
@@ -30,7 +32,8 @@ from likewise.search.load import Collection, collect, joined
 from likewise.search.matches import Sides, VerifiedPairs
 from likewise.search.prepare import prepare
 from likewise.search.scored import best_first
-from likewise.search.vectors.spaces import SPACES
+from likewise.search.vectors.pairs import joined as joined_vectors
+from likewise.search.vectors.spaces import SPACES, check_within
 from likewise.shingle import Shingler
 
 OWNER = "pairs"
@@ -293,23 +296,12 @@ def _explain(sets: list[Sets], measure: str, settings: Settings, resources: Reso
 
 def _vector_pairs(source: Any, other: Any, settings: VectorSettings, resources: Resources, log: RunLog) -> Pairs:
     """Find the pairs of vectors within a distance."""
-    from threadpoolctl import threadpool_limits
-
-    from likewise.jobs.nearest import distance_table, read_vectors
-    from likewise.search.vectors.pairs import VectorAim
-    from likewise.search.vectors.pairs import joined as joined_vectors
-    from likewise.search.vectors.spaces import check_within
-
     parts, space, split = read_vectors(source, other, settings, resources, log)
-    within = check_within(OWNER, space, settings.within)
-    aim = VectorAim(
-        within, settings.recall, settings.seed, settings.method, resources.threads, resources.budget.total,
-        resources.spill,
-    )  # fmt: skip
+    aim = aim_of(settings, resources, check_within(OWNER, space, settings.within))
     with threadpool_limits(1, "blas"):
         left, right, distance = joined_vectors(space, split, other is not None, aim, log, settings.k)
     log.counts["pairs"] = len(left)
     parameters = {
-        **settings.to_dict(), "within": within, "threads": resources.threads, "memory": resources.budget.total,
+        **settings.to_dict(), "within": aim.within, "threads": resources.threads, "memory": resources.budget.total,
     }  # fmt: skip
     return Pairs(distance_table(parts, split, left, right, distance), run_json(OWNER, parameters, parts, log))

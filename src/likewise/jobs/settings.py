@@ -1,7 +1,6 @@
 """What the user of a job can set, checked once and passed on whole.
 
-`Settings` say which documents or sets are similar and how they are found, `VectorSettings` do so for vectors, and
-`Resources` are what a run may use.
+`Settings` say which documents or sets are similar and how they are found; `Resources` are what a run may use.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from likewise.search.common_shingles import check_fraction
 from likewise.search.prepare import METHODS
 from likewise.search.recall.sample import check_sample
 from likewise.search.search import Search
-from likewise.search.vectors.spaces import check_measure
 from likewise.shingle import Shingler, parse_shingler
 
 Given = dict[str, tuple[object, object]]
@@ -105,36 +103,6 @@ class Settings:
 
 
 DEFAULTS = {field.name: field.default for field in fields(Settings)}
-
-
-@dataclass(frozen=True)
-class VectorSettings:
-    """The settings of a search for similar vectors; `within` is checked when the vectors are known."""
-
-    owner: str
-    measure: str
-    vector: str = "vector"
-    id: str | None = None
-    recall: float = 0.99
-    seed: int = 1
-    method: str = "auto"
-    k: int | None = None
-    within: float | None = None
-
-    def __post_init__(self) -> None:
-        owner = self.owner
-        check_measure(owner, self.measure)
-        checks.seed(owner, self.seed)
-        checks.choice(owner, "method", self.method, METHODS)
-        object.__setattr__(self, "recall", checks.recall(owner, self.recall))
-        if self.method == "exact":
-            checks.unused(owner, {"recall": (self.recall, 0.99)}, "with method='exact'")
-        if self.k is not None:
-            checks.whole(owner, "k", self.k)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all parameters, for run.json."""
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "owner"}
 
 
 @dataclass(frozen=True)

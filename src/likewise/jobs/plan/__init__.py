@@ -14,7 +14,8 @@ from likewise.io.read.glimpse import SIZE
 from likewise.jobs.inputs import reading
 from likewise.jobs.plan.fleet import Cluster, cluster
 from likewise.jobs.plan.machine import Machine
-from likewise.jobs.plan.model import Forecast, forecast
+from likewise.jobs.plan.model import forecast
+from likewise.jobs.plan.result import Forecast
 from likewise.jobs.plan.sample import InputSample
 from likewise.jobs.settings import Resources, Settings
 from likewise.search.search import Search

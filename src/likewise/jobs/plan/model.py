@@ -8,13 +8,11 @@ predicted by `search.prepare.choose`, as in the run itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from likewise.base.memory import free_memory
-from likewise.families.banding import Banding
 from likewise.jobs.plan.machine import DOCUMENTS, Machine, others_load
+from likewise.jobs.plan.result import Forecast
 from likewise.jobs.plan.sample import InputSample, Trial
 from likewise.search.candidates import PAIRS_AN_ITEM, PAIRS_AT_LEAST
 from likewise.search.exact.pairs import MAP_WORDS
@@ -43,78 +41,6 @@ MEETINGS = 1.5  # bands in which a candidate pair meets
 NAME = 0.4  # share of the size of an id that remains in a compressed table
 SCORE = 2.5  # bytes of a similarity there
 SIZES = 0.5  # bytes of the size of a cluster there
-
-
-@dataclass(frozen=True, repr=False)
-class Forecast:
-    """The forecast of a run. Sizes are in bytes.
-
-    method: "exact" or "lsh", as the run will take it, and `why`; `banding` is None for "exact".
-    seconds: by the stages of run.json, with `start` (loading likewise) and `rest` (what is done between stages), on a
-    machine that has nothing else to do; `cpu_seconds` are those of all its cores together, `total` is the sum.
-    exact: the documents were counted, not estimated. spill: the most that is on disk at a time because it does not fit
-    in memory. answer: the size of the result. disk: the most that is in the folder at a time: both, and what is kept in
-    case the run is interrupted. notes: what is special or uncertain.
-    """
-
-    method: str
-    why: str
-    documents: int
-    exact: bool
-    text_bytes: int
-    shingles: float
-    banding: Banding | None
-    different: int
-    removed: int
-    candidates: int
-    pairs: int
-    seconds: Mapping[str, float]
-    cpu_seconds: float
-    memory: int
-    spill: int
-    answer: int
-    disk: int
-    threads: int
-    budget: int
-    notes: tuple[str, ...] = ()
-
-    @property
-    def total(self) -> float:
-        """The seconds of the whole run."""
-        return sum(self.seconds.values())
-
-    def __repr__(self) -> str:
-        about = "" if self.exact else "about "
-        return (
-            f"<Forecast: {about}{self.documents:,} documents, {self.method}, {self.total:.1f} s,"
-            f" {self.memory / 1e6:,.0f} MB of memory, {self.disk / 1e6:,.0f} MB of disk>"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, for JSON."""
-        banding = self.banding
-        return {
-            "method": {"taken": self.method, "why": self.why},
-            "documents": self.documents,
-            "documents_exact": self.exact,
-            "text_bytes": self.text_bytes,
-            "shingles_per_document": round(self.shingles, 1),
-            "banding": {"bands": banding.b, "rows": banding.r, "slots": banding.slots} if banding else None,
-            "different": self.different,
-            "removed": self.removed,
-            "candidates": self.candidates,
-            "pairs": self.pairs,
-            "seconds": {stage: round(seconds, 4) for stage, seconds in self.seconds.items()},
-            "total_seconds": round(self.total, 4),
-            "cpu_seconds": round(self.cpu_seconds, 4),
-            "memory_bytes": self.memory,
-            "spill_bytes": self.spill,
-            "answer_bytes": self.answer,
-            "disk_bytes": self.disk,
-            "threads": self.threads,
-            "memory_budget_bytes": self.budget,
-            "notes": list(self.notes),
-        }
 
 
 def forecast(sample: InputSample, machine: Machine, search: Search) -> Forecast:

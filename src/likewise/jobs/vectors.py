@@ -1,0 +1,94 @@
+"""What `pairs` of vectors and `nearest` share: their settings, how vectors are read, and the table of distances."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from likewise.base import checks
+from likewise.base.arrays import Ints, to_arrow
+from likewise.base.runlog import RunLog
+from likewise.io.read import Files
+from likewise.jobs.settings import Resources
+from likewise.search.prepare import METHODS
+from likewise.search.vectors.load import Vectors, space_of, vectors
+from likewise.search.vectors.pairs import VectorAim
+from likewise.search.vectors.spaces import Space, check_measure
+
+
+@dataclass(frozen=True)
+class VectorSettings:
+    """The settings of a search for similar vectors; `within` is checked when the vectors are known."""
+
+    owner: str
+    measure: str
+    vector: str = "vector"
+    id: str | None = None
+    recall: float = 0.99
+    seed: int = 1
+    method: str = "auto"
+    k: int | None = None
+    within: float | None = None
+
+    def __post_init__(self) -> None:
+        owner = self.owner
+        check_measure(owner, self.measure)
+        checks.seed(owner, self.seed)
+        checks.choice(owner, "method", self.method, METHODS)
+        object.__setattr__(self, "recall", checks.recall(owner, self.recall))
+        if self.method == "exact":
+            checks.unused(owner, {"recall": (self.recall, 0.99)}, "with method='exact'")
+        if self.k is not None:
+            checks.whole(owner, "k", self.k)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all parameters, for run.json."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "owner"}
+
+
+def aim_of(settings: VectorSettings, resources: Resources, within: float) -> VectorAim:
+    """Return what the search is for, and what it may use."""
+    return VectorAim(
+        within,
+        settings.recall,
+        settings.seed,
+        settings.method,
+        resources.threads,
+        resources.budget.total,
+        resources.spill,
+    )
+
+
+def read_vectors(
+    source: Any, other: Any, settings: VectorSettings, resources: Resources, log: RunLog
+) -> tuple[list[Vectors], Space, int]:
+    """Read one collection of vectors or two; also return them as one space, and the row at which the second begins."""
+    sources = [source] if other is None else [source, other]
+    if not any(map(_has_columns, sources)):
+        checks.unused(settings.owner, {"vector": (settings.vector, "vector")}, "for arrays, which have no columns")
+    room, folder = resources.budget.texts, resources.spill
+    with log.stage("read"):
+        parts = [vectors(one, settings.vector, settings.id, room, folder, settings.owner) for one in sources]
+        space = space_of(settings.measure, parts, room, folder)
+    return parts, space, 0 if other is None else len(parts[0].table)
+
+
+def _has_columns(source: Any) -> bool:
+    """Return whether vectors come in a column of a table, and not as an array, a list or .npy files."""
+    if isinstance(source, str | os.PathLike | Files):
+        paths = source.paths if isinstance(source, Files) else [source]
+    elif isinstance(source, list | tuple):
+        paths = [one for one in source if isinstance(one, str | os.PathLike)]
+    else:
+        return not isinstance(source, np.ndarray)
+    return any(not os.fspath(path).lower().endswith(".npy") for path in paths)
+
+
+def distance_table(parts: list[Vectors], split: int, left: Ints, right: Ints, distance: Any) -> Any:
+    """Return the table id_a, id_b, distance of these rows."""
+    names = {"id_a": parts[0].name(left), "id_b": parts[-1].name(right - split)}
+    return pa.table({**names, "distance": to_arrow(np.asarray(distance, np.float64))})
