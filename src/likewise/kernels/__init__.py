@@ -20,6 +20,7 @@ import numba
 from numba.core import event
 
 config: Any = numba.config
+jit: Any = numba.njit
 
 
 @functools.cache
@@ -55,7 +56,7 @@ def is_compiled(*names: str) -> bool:
 def before_first_compilation(call: Callable[[], None]) -> None:
     """Make this call when a kernel has to be compiled for the first time in this process, if that ever happens."""
 
-    class Once(event.Listener):  # type: ignore[misc]
+    class Once(event.Listener):
         def on_start(self, happening: Any) -> None:
             if happening.data["dispatcher"].py_func.__module__.startswith(__name__):
                 event.unregister("numba:compile", self)
@@ -83,6 +84,6 @@ def _compiled(function: Callable[..., Any], **options: bool) -> Any:
     try:
         if folder is not None:
             config.CACHE_DIR = str(folder)
-        return numba.njit(nogil=True, cache=folder is not None, no_cfunc_wrapper=True, **options)(function)
+        return jit(nogil=True, cache=folder is not None, no_cfunc_wrapper=True, **options)(function)
     finally:
         config.CACHE_DIR = before
