@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 KERNEL_MODE = os.environ.get("LIKEWISE_KERNEL_MODE", "compiled")  # see tests/kernels/test_kernel_modes.py
-EXAMPLES = {"compiled": 60, "checked": 30, "interpreted": 15}
+EXAMPLES = {"compiled": 60, "checked": 10, "interpreted": 10}
 
 settings.register_profile(
     "likewise",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, Sets
+from likewise.base.random import mix
 from likewise.errors import IncompatibleError, ParameterError
 from likewise.families import sketches
 from likewise.families.algebra import Family
@@ -24,13 +25,7 @@ STEP = 0x9E3779B97F4A7C15
 
 def seed_sequence(seed: int, n: int) -> Hashes:
     """Return n 64-bit seeds: the SplitMix64 stream that starts at `seed`, the same under every version of NumPy."""
-    seeds = []
-    for i in range(1, n + 1):
-        x = (seed + i * STEP) & MASK
-        x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-        x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
-        seeds.append(x ^ (x >> 31))
-    return np.array(seeds, np.uint64)
+    return mix(np.arange(1, n + 1, dtype=np.uint64) * np.uint64(STEP) + np.uint64(seed & MASK))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import numba
 from numba.core import event
 
 config: Any = numba.config
-njit: Any = numba.njit
+jit: Any = numba.njit
 
 
 @functools.cache
@@ -84,6 +84,6 @@ def _compiled(function: Callable[..., Any], **options: bool) -> Any:
     try:
         if folder is not None:
             config.CACHE_DIR = str(folder)
-        return njit(nogil=True, cache=folder is not None, no_cfunc_wrapper=True, **options)(function)
+        return jit(nogil=True, cache=folder is not None, no_cfunc_wrapper=True, **options)(function)
     finally:
         config.CACHE_DIR = before

@@ -13,6 +13,7 @@ import numpy as np
 
 from likewise.kernels import inner, kernel
 from likewise.kernels.bits import ones
+from likewise.kernels.overlap import JACCARD, SUM, similarity_of
 
 NEARLY = 1 - 1e-9
 """Bounds that are computed in floating point are loosened by this much; what they let through is compared exactly."""
@@ -20,12 +21,6 @@ NEARLY = 1 - 1e-9
 
 PATIENCE = 2
 """A search by the rarest elements may take this part of the steps of counting before it gives up."""
-
-
-@inner
-def similarity_of(shared, a, b, summed):
-    """Return the similarity of two sets."""
-    return shared / (a + b) if summed else shared / (a + b - shared)
 
 
 @inner
@@ -72,6 +67,7 @@ def count_pairs(
     It stops at `last`, or where the next set might have more partners than there is room for. `counts` are zero.
     """
     found = 0
+    measure = SUM if summed else JACCARD
     factor = needed(threshold, summed)
     while x < last and found + x <= left.size:
         a = offsets[x + 1] - offsets[x]
@@ -93,7 +89,7 @@ def count_pairs(
             c = counts[y]
             counts[y] = 0
             b = sizes[y]
-            if c >= factor * (a + b) and similarity_of(c, a, b, summed) >= threshold:
+            if c >= factor * (a + b) and similarity_of(measure, c, a, b) >= threshold:
                 left[found] = x
                 right[found] = y
                 shared[found] = c
@@ -152,10 +148,11 @@ def meet_rare_first(
     held = 0
     work = 0
     least = threshold
+    measure = SUM if summed else JACCARD
     factor = needed(least, summed)
     for k in range(offsets[x], offsets[x + 1]):
         most = offsets[x + 1] - k
-        if similarity_of(most, a, most, summed) < least:
+        if similarity_of(measure, most, a, most) < least:
             break
         element = values[k]
         low = first_of_size[min(least_size(a, least, summed), first_of_size.size - 1)]
@@ -178,7 +175,7 @@ def meet_rare_first(
             c = shared_from(values, k, offsets[x + 1], offsets[y], offsets[y + 1], need)
             if c < 1:
                 continue
-            similarity = similarity_of(c, a, b, summed)
+            similarity = similarity_of(measure, c, a, b)
             if similarity >= least:
                 held = put(best, best_rows, best_shared, held, similarity, rows[y], c)
                 if held == top:
@@ -209,14 +206,15 @@ def meet_all(
                 touched[met] = y
                 met += 1
             counts[y] += 1
-    held = 0
+    held = np.int64(0)
+    measure = SUM if summed else JACCARD
     factor = needed(least, summed)
     for i in range(met):
         y = touched[i]
         c = counts[y]
         counts[y] = 0
         if c >= factor * (a + sizes[y]) and y != x:
-            similarity = similarity_of(c, a, sizes[y], summed)
+            similarity = similarity_of(measure, c, a, sizes[y])
             if similarity >= least:
                 held = put(best, best_rows, best_shared, held, similarity, rows[y], c)
                 if held == best.size:

@@ -217,7 +217,7 @@ def pairs_in_reach(pairs, rows, sizes, heavy, maps, p, q):
     for i in range(pairs.size):
         a = rows[pairs[i] >> U32]
         b = rows[pairs[i] & LOW32]
-        least = least_overlap(JACCARD, p, q, 0.0, sizes[a], sizes[b])
+        least = least_overlap(np.int64(JACCARD), p, q, 0.0, sizes[a], sizes[b])
         if heavy[a] + heavy[b] - differing_bits(maps[a], maps[b]) >= 2 * least:
             pairs[count] = (np.uint64(min(a, b)) << U32) | np.uint64(max(a, b))
             count += 1
@@ -326,7 +326,7 @@ def lead(
                         continue
                     seen_by[b] = i
                     checks += 1
-                    least = least_overlap(JACCARD, p, q, 0.0, size_i, offsets[b + 1] - offsets[b])
+                    least = least_overlap(np.int64(JACCARD), p, q, 0.0, size_i, offsets[b + 1] - offsets[b])
                     if heavy[i] + heavy[b] - differing_bits(maps[i], maps[b]) < 2 * least:
                         continue
                     if not tabulated:
@@ -353,7 +353,7 @@ def lead(
             if b < 0:
                 deputies[found, rank] = i
                 break
-            least = least_overlap(JACCARD, p, q, 0.0, size_i, offsets[b + 1] - offsets[b])
+            least = least_overlap(np.int64(JACCARD), p, q, 0.0, size_i, offsets[b + 1] - offsets[b])
             similarity = similarity_to(values, offsets, i, b, table, owner, down, mask, least)
             if similarity >= 0:
                 out_left[written] = b

@@ -7,7 +7,7 @@ import numpy as np
 from likewise.kernels import kernel
 from likewise.kernels.hashtable import NOBODY, enter_set, spared, table_bits
 
-JACCARD, DICE, COSINE, OVERLAP, CONTAINMENT, SUM = (np.int64(code) for code in range(6))
+JACCARD, DICE, COSINE, OVERLAP, CONTAINMENT, SUM = range(6)
 """Measures of similarity. SUM is the Jaccard similarity of bags whose union is the sum of the counts, at most 1/2."""
 
 

@@ -126,7 +126,7 @@ def verify(left, right, values, offsets, maps, p, q, out):
         b = np.int64(right[k])
         size_a = offsets[a + 1] - offsets[a]
         size_b = offsets[b + 1] - offsets[b]
-        least = least_overlap(JACCARD, p, q, 0.0, size_a, size_b)
+        least = least_overlap(np.int64(JACCARD), p, q, 0.0, size_a, size_b)
         out[k] = -1.0
         if min(size_a, size_b) < least:
             continue

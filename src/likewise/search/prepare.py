@@ -15,6 +15,7 @@ import numpy as np
 from likewise.base.arrays import Hashes, Ints, Sets
 from likewise.base.copies import labels
 from likewise.base.memory import UNLIMITED, Budget
+from likewise.base.random import mix
 from likewise.base.runlog import RunLog
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash, seed_sequence
@@ -172,9 +173,7 @@ def seed_hashes(seed: int, n: int) -> Hashes:
     """Return a pseudo-random number for each of n rows; it depends on the seed and the row only."""
     base = int(seed_sequence(seed ^ 0x5A17, 1)[0])
     x = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(base)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    return mix(x)
 
 
 def lowest(seed: int, n: int, count: int) -> Ints:

@@ -6,7 +6,7 @@ import pytest
 from made_people import two_tables
 
 from likewise.apps.link import blocking
-from likewise.apps.link.blocking import CandidatePairs, block, completeness
+from likewise.apps.link.blocking import RecordPairs, block, completeness
 from likewise.apps.link.fields import make_field
 
 
@@ -66,7 +66,7 @@ def test_large_blocks_are_cut_by_another_field():
 
 
 def test_completeness_counts_true_pairs():
-    found = CandidatePairs(np.array([0, 1]), np.array([2, 3]), {}, [])
+    found = RecordPairs(np.array([0, 1]), np.array([2, 3]), {}, [])
     assert completeness(found, np.array([[0, 2], [1, 3]]), 4) == 1.0
     assert completeness(found, np.array([[0, 2], [0, 3]]), 4) == 0.5
     assert completeness(found, np.zeros((0, 2), np.int64), 4) == 1.0

@@ -67,7 +67,7 @@ MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
-class CandidatePairs:
+class RecordPairs:
     """Distinct sorted pairs to compare, left < right; the number found by each method (`ways`); notes for the user."""
 
     left: Ints
@@ -78,16 +78,16 @@ class CandidatePairs:
     def __len__(self) -> int:
         return len(self.left)
 
-    def with_pairs(self, pairs: Ints, records: int) -> CandidatePairs:
+    def with_pairs(self, pairs: Ints, records: int) -> RecordPairs:
         """Return these pairs and those given (two columns, left < right)."""
         keys = np.concatenate([self.left * records + self.right, pairs[:, 0] * records + pairs[:, 1]])
         keys = np.unique(keys)
-        return CandidatePairs(keys // records, keys % records, self.ways, self.notes)
+        return RecordPairs(keys // records, keys % records, self.ways, self.notes)
 
 
 def block(
     fields: list[Field], border: int, seed: int = 1, threads: int = 1, most: int = TERMS
-) -> tuple[CandidatePairs, WeightedTerms | None]:
+) -> tuple[RecordPairs, WeightedTerms | None]:
     """Return the candidate pairs, and the weighted terms of records if the tables are small enough for them.
 
     `border` is the number of the first record of the second table, 0 for one table; tables with more than `most` terms
@@ -110,7 +110,7 @@ def block(
         notes.append(f"{whole:,} terms: candidates by bands of MinHash instead of nearest neighbours by all text")
     merged = sorted_unique(np.concatenate(list(kinds.values())))
     ways = {way: len(keys) for way, keys in kinds.items()}
-    return CandidatePairs(merged // records, merged % records, ways, notes), rows
+    return RecordPairs(merged // records, merged % records, ways, notes), rows
 
 
 def sorted_unique(keys: Ints) -> Ints:
@@ -238,7 +238,7 @@ def _identical(fields: list[Field], border: int, notes: list[str], threads: int 
     return sorted_unique(np.concatenate(found))
 
 
-def completeness(candidates: CandidatePairs, truth: Ints, records: int) -> float:
+def completeness(candidates: RecordPairs, truth: Ints, records: int) -> float:
     """Return the fraction of the true pairs (two columns, left < right) that are candidates."""
     if not len(truth):
         return 1.0

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from likewise.apps.link.blocking import CandidatePairs
+from likewise.apps.link.blocking import RecordPairs
 from likewise.apps.link.fields import Floats
-from likewise.apps.link.scoring import ScoredPairs, Scorer
+from likewise.apps.link.scoring import ScoredRecords, Scorer
 from likewise.base.arrays import Ints
 
 
@@ -21,13 +21,13 @@ class MatchedPairs:
     points: dict[str, Floats]
 
 
-def chosen_pairs(candidates: CandidatePairs, scored: ScoredPairs, chosen: Ints) -> MatchedPairs:
+def chosen_pairs(candidates: RecordPairs, scored: ScoredRecords, chosen: Ints) -> MatchedPairs:
     """Return some of the candidates as matches."""
     pairs = np.stack([candidates.left[chosen], candidates.right[chosen]], axis=1)
     return MatchedPairs(pairs, scored.value[chosen], scored.points(chosen))
 
 
-def pairs_within(candidates: CandidatePairs, scored: ScoredPairs, scorer: Scorer, groups: Ints) -> MatchedPairs:
+def pairs_within(candidates: RecordPairs, scored: ScoredRecords, scorer: Scorer, groups: Ints) -> MatchedPairs:
     """Return all pairs inside clusters, with scores; those that were no candidates are compared now."""
     same = np.flatnonzero(groups[candidates.left] == groups[candidates.right])
     known = chosen_pairs(candidates, scored, same)

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from likewise.apps.link.agreement import ALL_TEXT
-from likewise.apps.link.blocking import CandidatePairs
+from likewise.apps.link.blocking import RecordPairs
 from likewise.apps.link.decision import Decision
 from likewise.apps.link.labels import LabelledPairs
 from likewise.apps.link.matched import MatchedPairs
 from likewise.apps.link.model import weights_of
 from likewise.apps.link.records import RecordTable
-from likewise.apps.link.scoring import POINTS, ScoredPairs
+from likewise.apps.link.scoring import POINTS, ScoredRecords
 from likewise.apps.link.validation import Validation
 from likewise.base.arrays import Ints
 from likewise.base.runlog import RunLog
@@ -35,7 +35,7 @@ def explain_method(log: RunLog, weights: Any, labels: LabelledPairs | None, few:
 
 
 def count(
-    log: RunLog, records: RecordTable, candidates: CandidatePairs, matched: MatchedPairs, groups: Ints | None
+    log: RunLog, records: RecordTable, candidates: RecordPairs, matched: MatchedPairs, groups: Ints | None
 ) -> None:
     """Note the numbers of records, candidates, matches and clusters."""
     log.counts["records"] = records.count
@@ -48,7 +48,7 @@ def count(
 
 
 def detail(
-    log: RunLog, records: RecordTable, candidates: CandidatePairs, scored: ScoredPairs, decision: Decision
+    log: RunLog, records: RecordTable, candidates: RecordPairs, scored: ScoredRecords, decision: Decision
 ) -> None:
     """Note what was found out about the tables, what was learnt, and how it was decided."""
     log.details |= {

@@ -17,7 +17,7 @@ from likewise.apps.link.entities import keepers
 from likewise.apps.link.fields import Floats
 from likewise.apps.link.matched import MatchedPairs
 from likewise.apps.link.records import NOT_COMPARED, RecordTable
-from likewise.apps.link.scoring import ScoredPairs
+from likewise.apps.link.scoring import ScoredRecords
 from likewise.apps.link.validation import BINS, Validation, validate
 from likewise.base.arrays import Ints, to_arrow
 from likewise.errors import ParameterError
@@ -161,7 +161,7 @@ def clusters_table(records: RecordTable, labels: Ints) -> pa.Table:
 
 
 def near_threshold(
-    left: Ints, right: Ints, scored: ScoredPairs, decision: Decision
+    left: Ints, right: Ints, scored: ScoredRecords, decision: Decision
 ) -> list[tuple[float, bool, int, int]]:
     """Return the matches just above the threshold, nearest first, then the other pairs just below it.
 

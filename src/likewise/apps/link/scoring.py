@@ -32,7 +32,7 @@ GOOD = 0.6
 
 
 @dataclass(frozen=True)
-class ScoredPairs:
+class ScoredRecords:
     """Scores of pairs, in log-odds with a model and in points without, and which pairs can be matches (`usable`).
 
     `unit` is the number of points per unit of the scores. The points of each field are in `kept` or follow from the
@@ -67,10 +67,10 @@ class Scorer(Protocol):
     def lowest(self) -> float:
         """The least score of a match."""
 
-    def first(self, left: Ints, right: Ints, log: RunLog) -> ScoredPairs:
+    def first(self, left: Ints, right: Ints, log: RunLog) -> ScoredRecords:
         """Score the candidates."""
 
-    def others(self, left: Ints, right: Ints, before: ScoredPairs) -> ScoredPairs:
+    def others(self, left: Ints, right: Ints, before: ScoredRecords) -> ScoredRecords:
         """Score further pairs in the same way."""
 
 
@@ -82,21 +82,21 @@ class PointScorer:
         self.usual = GOOD * (FULL * sum(weights.get(one.name, 1.0) for one in fields))
         self.lowest = -np.inf
 
-    def first(self, left: Ints, right: Ints, log: RunLog) -> ScoredPairs:
+    def first(self, left: Ints, right: Ints, log: RunLog) -> ScoredRecords:
         """Score the candidates."""
         with log.stage("compare_fields", len(left)):
             return self._scored(left, right)
 
-    def others(self, left: Ints, right: Ints, before: ScoredPairs) -> ScoredPairs:
+    def others(self, left: Ints, right: Ints, before: ScoredRecords) -> ScoredRecords:
         """Score further pairs."""
         return self._scored(left, right)
 
-    def _scored(self, left: Ints, right: Ints) -> ScoredPairs:
+    def _scored(self, left: Ints, right: Ints) -> ScoredRecords:
         kinds = {one.name: "text" if one.kind == "tokens" else one.kind for one in self._fields}
         columns = [{one.name: self._side(one, rows) for one in self._fields} for rows in (left, right)]
         total, points = score_pairs(columns[0], columns[1], kinds, self._weights, nicknames=self._nicknames)
         kept = {name: np.nan_to_num(some) * self._weights.get(name, 1.0) for name, some in points.items()}
-        return ScoredPairs(total, np.ones(len(left), bool), 1.0, kept=kept)
+        return ScoredRecords(total, np.ones(len(left), bool), 1.0, kept=kept)
 
     def _side(self, one: Field, rows: Ints) -> Any:
         values = np.array([*one.values, None], object)
@@ -123,7 +123,7 @@ class ModelScorer:
         self.usual = 0.0
         self.lowest = LOWEST
 
-    def first(self, left: Ints, right: Ints, log: RunLog) -> ScoredPairs:
+    def first(self, left: Ints, right: Ints, log: RunLog) -> ScoredRecords:
         """Learn from the candidates, and score them. Labelled pairs must be among them."""
         n = self._records.count
         with log.stage("compare_fields", len(left)) as tick:
@@ -141,15 +141,15 @@ class ModelScorer:
             usable = self._enough(value, evidence)
             if people.own:
                 usable &= ~people.strangers(compared, chance(value))
-        return ScoredPairs(value, usable, POINTS, model, compared)
+        return ScoredRecords(value, usable, POINTS, model, compared)
 
-    def others(self, left: Ints, right: Ints, before: ScoredPairs) -> ScoredPairs:
+    def others(self, left: Ints, right: Ints, before: ScoredRecords) -> ScoredRecords:
         """Score further pairs with the model."""
         assert before.model is not None
         assert self._comparer is not None
         compared, _ = self._comparer.compare(left, right)
         value = before.model.scores(compared)
-        return ScoredPairs(value, np.ones(len(left), bool), POINTS, before.model, compared)
+        return ScoredRecords(value, np.ones(len(left), bool), POINTS, before.model, compared)
 
     def _enough(self, value: Floats, evidence: Floats) -> NDArray[np.bool_]:
         """Return which pairs have enough evidence: full agreement would be rarer than a match is among all pairs."""
