@@ -136,7 +136,7 @@ def _summary(stats: dict[str, Any]) -> Iterator[str]:
     )
     yield _threshold(details["threshold"])
     grouped = (
-        f"; {counts['in_clusters']:,} prints in {show.count(counts['clusters'], 'cluster')}"
+        f"; {counts['clustered']:,} prints in {show.count(counts['clusters'], 'cluster')}"
         if "clusters" in counts
         else ""
     )

@@ -254,11 +254,11 @@ def test_errors(tmp_path, tables):
         link(a, b, nicknames={"phone": Synonyms([("x", "y")])})
     with pytest.raises(ParameterError, match="'nicknames' parameter of link must be a file"):
         link(a, b, nicknames=7)
-    with pytest.raises(ParameterError, match="'truth' parameter of link must be a path, a table"):
+    with pytest.raises(ParameterError, match="'truth' parameter of link must be a path, a list of paths, a pyarrow"):
         link(a, b, truth=7)
     with pytest.raises(ParameterError, match="'seed' parameter of link"):
         link(a, b, seed=-1)
-    with pytest.raises(ParameterError, match="a path, a table"):
+    with pytest.raises(ParameterError, match="a path, a list of paths"):
         link(7)
     with pytest.raises(MissingInput):
         link(tmp_path / "none.csv")
@@ -347,7 +347,7 @@ def test_validation_is_saved_with_the_rest(tmp_path, tables, monkeypatch):
 def test_run_json_has_one_shape(tables, linked):
     stats = linked.stats
     assert stats["command"] == "link"
-    assert stats["inputs"] == [{"object": "Table", "rows": 300}] * 2
+    assert stats["inputs"] == [{"object": "pyarrow.Table", "rows": 300}] * 2
     assert stats["counts"]["records"] == 600
     assert stats["method"]["taken"] == "fellegi-sunter"
     assert stats["parameters"]["truth"] == "list"

@@ -238,7 +238,8 @@ def test_top():
         (np.ones((2, 2)), {"k": 0}, "'k'"),
         (np.ones((2, 2)), {"id": "name"}, "no columns"),
         (np.ones((2, 2), bool), {}, "hamming"),
-        ({"vector": 1}, {}, "'source'"),
+        ({"vector": 1}, {}, "cannot be put in an Arrow table"),
+        (42, {}, "'source' parameter of pairs"),
         ("nowhere.npy", {}, "no such file"),
     ],
 )

@@ -131,7 +131,7 @@ def fingerprints(
     }  # fmt: skip
     if fingers is not None:
         sizes = np.bincount(np.unique(fingers["cluster"].to_pylist(), return_inverse=True)[1])
-        log.counts |= {"clusters": int((sizes > 1).sum()), "in_clusters": int(sizes[sizes > 1].sum())}
+        log.counts |= {"clusters": int((sizes > 1).sum()), "clustered": int(sizes[sizes > 1].sum())}
     _note_prints(given, every, log)
     log.details["threshold"] = asdict(line)
     log.details["below"] = _below(every, found, line)
