@@ -167,10 +167,14 @@ def short(number: float) -> str:
     return f"{number:.3g}T"
 
 
-FIRST_RUN = {"dedup": 10, "pairs": 10, "demo": 10}
-"""Seconds that the first run of a command typically takes longer than the next ones, on two cores of a laptop."""
+FIRST_RUN = {
+    "dedup": 8, "pairs": 8, "demo": 8, "plan": 8, "exact": 8, "nearest": 6, "articles": 12, "link": 9, "passages": 11,
+    "mirrors": 18, "recommend": 5, "fingerprints": 6
+}  # fmt: skip
+"""Seconds by which the first run of a command typically takes longer than the next, measured on two idle cores."""
 
-OTHER = 15
+COMPILED_BESIDE = {"dedup", "pairs", "demo"}
+"""Commands that search text, whose kernels two processes share."""
 
 
 def announce_compilation() -> None:
@@ -183,13 +187,13 @@ def announce_compilation() -> None:
 
     context = click.get_current_context()
     command = context.info_name or ""
-    message = f"compiling what {command} needs (first run only, about {FIRST_RUN.get(command, OTHER)} seconds) …"
+    seconds = f", about {FIRST_RUN[command]} seconds" if command in FIRST_RUN else ""
+    message = f"compiling what {command} needs (first run only{seconds}) …"
     before_first_compilation(lambda: click.echo(message, err=True))
-    if command in FIRST_RUN:
-        if context.params.get("method") == "lsh":
-            compile_beside("pairs.scan_band", "bands")
-        else:
-            compile_beside("strings.strings", "join")
+    if command in COMPILED_BESIDE and context.params.get("method") == "lsh":
+        compile_beside("pairs.scan_band", "clusters", "tuning", "bands")
+    elif command in COMPILED_BESIDE:
+        compile_beside("strings.strings", "clusters", "tuning", "join")
 
 
 def size(amount: float) -> str:

@@ -61,8 +61,8 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def compile_beside(kernel: str, part: str) -> None:
-    """Compile a part in a second process while this one does other work, unless its main kernel was compiled before.
+def compile_beside(kernel: str, *parts: str) -> None:
+    """Compile some parts in a second process while this one does other work, unless this kernel was compiled before.
 
     The process ends with this one at the latest. Results do not depend on it.
     """
@@ -70,7 +70,7 @@ def compile_beside(kernel: str, part: str) -> None:
 
     if config.DISABLE_JIT or cache_directory() is None or is_compiled(kernel) or cores() < 2 or not sys.executable:
         return
-    command = [sys.executable, "-P", "-m", "likewise.cli.warmup", part]
+    command = [sys.executable, "-P", "-m", "likewise.cli.warmup", *parts]
     with contextlib.suppress(OSError):
         nothing = subprocess.DEVNULL
         beside = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)
@@ -89,11 +89,45 @@ def small_sets() -> Any:
     )
 
 
-def join() -> None:
-    """Join sets exactly, and cluster the pairs: what `dedup` does with few documents once they are sets."""
-    import likewise
+def clusters() -> None:
+    """Cluster pairs and write copies out: the kernels that a search of any kind needs last."""
+    import numpy as np
 
-    likewise.dedup(small_sets(), method="exact")
+    from likewise.kernels import graph, pairs, sorting
+
+    rows, scores = np.arange(2), np.ones(1)
+    none, nothing = rows[:0], scores[:0]
+    graph.components(2, none, none)
+    graph.keepers(rows, none, none)
+    pairs.expand_pairs(none, none, nothing, rows, rows, rows, rows, True, True, none, none, nothing)
+    sorting.radix_argsort(np.zeros(1, np.uint64), 1)
+
+
+def tuning() -> None:
+    """Measure a sample of sets, by which a method and its parameters are chosen."""
+    from likewise.families.minhash import MinHash
+    from likewise.search.sketch import agreement_counts
+
+    agreement_counts(small_sets(), MinHash(), 8, 1)
+
+
+def join() -> None:
+    """Join sets exactly, with the last kernel first."""
+    import numpy as np
+
+    from likewise.kernels.overlap import verify_overlap
+    from likewise.kernels.strings import add_counts
+    from likewise.search.exact.bounds import Bounds
+    from likewise.search.exact.join import Join
+    from likewise.search.exact.prefixes import Side, survey
+
+    sets, bounds = small_sets(), Bounds("jaccard", 0.5)
+    rows = np.arange(3)
+    side = sets.values, sets.offsets, rows
+    verify_overlap(rows[:0], rows[:0], *side, *side, *bounds.code, np.empty(0))
+    known = survey([sets], 4, 1)
+    add_counts(known.counts, known.counts)
+    list(Join(bounds, known.counts, "auto", 1, 1 << 20).pairs(Side.of(sets, rows, known.maps[0])))
 
 
 def bands() -> None:
@@ -230,6 +264,8 @@ PARTS: dict[str, Callable[[], None]] = {
         bands,
         link,
         join,
+        clusters,
+        tuning,
         mirrors,
         crowd,
         passages,

@@ -1,7 +1,7 @@
-"""Numba lives here and nowhere else: arrays and scalars in, arrays out, no Python objects.
+"""Numba kernels, the only ones in the package: arrays and scalars in, arrays out, no Python objects.
 
-Kernels are serial and release the GIL; threads run them over batches. They never raise: whoever calls them has
-validated the input. Compiled code is cached in a folder named after a hash of these files, so that a
+Kernels are serial and release the GIL; threads run them over batches. They never raise: the
+caller has validated the input. Compiled code is cached in a folder named after a hash of these files, so that a
 change in one kernel recompiles the kernels that inlined it.
 """
 
@@ -25,7 +25,7 @@ jit: Any = numba.njit
 
 @functools.cache
 def cache_directory() -> Path | None:
-    """Return the folder for compiled kernels, made if need be; None when none is writable."""
+    """Return the folder for compiled kernels, created if necessary; None if no location is writable."""
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())

@@ -1,4 +1,4 @@
-"""The number of bits that are set in a word, by the one instruction that processors have for it."""
+"""Population count: the number of bits set in a word, by the instruction that processors have for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numba.extending import intrinsic, overload
 
 
 def ones(x):
-    """Return how many bits of a word of 64 are set."""
+    """Return the number of bits set in a 64-bit word."""
     return int(x).bit_count()
 
 

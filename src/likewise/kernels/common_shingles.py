@@ -1,4 +1,4 @@
-"""Shingles that too many documents carry: a hash table of them, counting their carriers, leaving them out."""
+"""Common shingles, those of too many documents: counting the documents that have them, and leaving them out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from likewise.kernels.hashtable import U0, slot_of
 
 @kernel
 def count_carriers(values, offsets, table, counts):
-    """Add to counts[s], for every set, 1 where table[s] is one of its elements."""
+    """Add 1 to counts[s] for every set that has table[s] among its elements."""
     for i in range(offsets.size - 1):
         for j in range(offsets[i], offsets[i + 1]):
             slot = slot_of(table, np.uint64(values[j]))
@@ -20,7 +20,7 @@ def count_carriers(values, offsets, table, counts):
 
 @inner
 def without(values, n, table):
-    """Leave out the values that stand in the table, but not if none were left; return how many remain."""
+    """Drop the values that are in the table, unless none would remain; return how many remain."""
     left = 0
     for i in range(n):
         if table[slot_of(table, values[i])] == U0:
@@ -37,7 +37,7 @@ def without(values, n, table):
 
 @kernel
 def sets_without(values, offsets, table, out, out_offsets):
-    """Leave the values of the table out of every set; return how many values there are then."""
+    """Drop the values of the table from every set; return how many values remain."""
     written = 0
     out_offsets[0] = 0
     for i in range(offsets.size - 1):

@@ -2,7 +2,7 @@
 
 Nodes are numbered so that those with few links to them come first. A class of folded nodes goes by the number of one
 of them, its label. Its outlinks, as labels, ascend in `arena` from place[label] on: the rarest first, so that two sets
-that are similar share one of their first elements (prefix filter, Section 3.9.4).
+that are similar share one of their first elements (prefix filter, MMDS §3.9.4).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Graph(NamedTuple):
     label: Any
     member: Any  # the next node of the same class, in a circle
     weight: Any  # links to the class
-    first: Any  # the lowest of the numbers that the user knows its nodes by
+    first: Any  # the lowest of the user's numbers of its nodes
     place: Any
     size: Any
     digest: Any
@@ -43,7 +43,7 @@ class PrefixLists(NamedTuple):
     head: Any
     following: Any
     owner: Any
-    seen: Any  # when this class was last met
+    seen: Any  # when this class was last seen
 
 
 @kernel
@@ -174,7 +174,7 @@ def equal_sets(graph, arena, a, b):
 
 @kernel
 def find_equal(graph, arena, classes, least, table, left, right):
-    """Write the pairs of a class and an earlier one with equal outlinks, at least so many.
+    """Write the pairs of a class and an earlier one with equal outlinks, at least `least`.
 
     Returns how many pairs there are, and how many classes were put in the table.
     """
@@ -207,7 +207,7 @@ def find_equal(graph, arena, classes, least, table, left, right):
 
 @kernel
 def refill(graph, least, wanted, table):
-    """Put the wanted classes with at least so many outlinks in the table of sets, which is empty."""
+    """Put the wanted classes with at least `least` outlinks in the table of sets, which is empty."""
     mask = np.uint64(table.size - 1)
     added = 0
     for c in range(graph.label.size):
@@ -255,7 +255,7 @@ def find_similar(graph, arena, classes, begin, least, threshold, common, index, 
 
     Returns how many were done, how many entries and how many pairs there are; stops where there is no room for more.
     Of the classes that share one of the first outlinks, `common` are looked at; told[0] counts where there were more,
-    told[1] the pairs compared, told[2] the classes met.
+    told[1] the pairs compared, told[2] the classes looked up.
     """
     count = 0
     for n in range(begin, classes.size):

@@ -20,12 +20,12 @@ NEARLY = 1 - 1e-9
 
 
 PATIENCE = 2
-"""A search by the rarest elements may take this part of the steps of counting before it gives up."""
+"""A search by the rarest elements gives up after one part in this many of the steps that counting takes."""
 
 
 @inner
 def needed(least, summed):
-    """Return which part of a + b two sets of a and b elements must share to be so similar, nearly."""
+    """Return the fraction of a + b that two sets of a and b elements must share to be similar, rounded down."""
     return (least if summed else least / (1 + least)) * NEARLY
 
 
@@ -43,7 +43,7 @@ def place_of(members, begin, end, low):
 
 @inner
 def least_size(a, least, summed):
-    """Return the smallest size of a set that can be so similar to one of a elements."""
+    """Return the smallest size of a set whose similarity to one of a elements can be `least`."""
     if summed:
         return int(np.ceil(a * least / max(1 - least, 1e-12) * NEARLY))
     return int(np.ceil(a * least * NEARLY))
@@ -51,7 +51,7 @@ def least_size(a, least, summed):
 
 @inner
 def largest_size(a, most, least, summed):
-    """Return the greatest size of a set that can be so similar to one of a elements, if they share at most `most`."""
+    """Return the largest size of a set whose similarity to one of a elements can be `least` if they share `most`."""
     if summed:
         return int(min(most / least / NEARLY - a, 2.0**40))
     return int(min(most / least / NEARLY + most - a, 2.0**40))
@@ -139,7 +139,7 @@ def meet_rare_first(
     x, rows, sizes, maps, values, offsets, starts, members, first_of_size, threshold, summed, patience, stamps,
     best, best_rows, best_shared
 ):  # fmt: skip
-    """Find the best partners of a set by its rarest elements, until no set not met yet can be among them.
+    """Find the best partners of a set by its rarest elements, until no other set can be among them.
 
     Return how many there are, or -1 - (how many so far) when that takes more steps than `patience`.
     """

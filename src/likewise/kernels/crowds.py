@@ -1,4 +1,4 @@
-"""Crowds: documents that share a template, told apart by the shingles that few of them carry.
+"""Crowds: documents that share a template, distinguished by the shingles that few of them have.
 
 A word is 64 bits: a key in the high half, a row in the low half, so that sorting words by their key groups the rows.
 """
@@ -37,7 +37,7 @@ def value_counts(values, down, counts, out):
 
 @kernel
 def exact_counts(values, wanted, out):
-    """out[w] = how often the value wanted[w] stands among the values; the wanted ones are all different."""
+    """out[w] = how often the value wanted[w] occurs; the wanted values are all different."""
     bits = table_bits(4 * wanted.size)
     down = np.uint64(64 - bits)
     mask = np.uint64((1 << bits) - 1)
@@ -162,7 +162,7 @@ def bucket_pairs(keys, band, order, lack, limit, throngs, number, out):
     """Count, or write unless `out` is empty, the pairs of this band that may be similar by their heavy values alone.
 
     Those are the pairs with lack[i] + lack[j] <= 0; `order` sorts the items by key, and within a bucket `lack` ascends.
-    Pairs that agree in an earlier band are left out. A bucket with more than `limit` such pairs a member is a throng:
+    Pairs that agree in an earlier band are left out. A bucket with more than `limit` of these pairs per member is a throng:
     it gives no pairs; throngs are numbered from `number` on, and throngs[i, band] is set to the one that i is in.
     Return the number of pairs and the number of the next throng.
     """
@@ -276,7 +276,7 @@ def lead(
     then in the lists of the throngs that the row is in: throngs[place[i]], or in none where place[i] is -1. The list of
     throng t has room for lists[t + 1] - lists[t] leaders, those that lack least. At most about `most` leaders are
     looked at, by turns from the lists; and of those looked at in vain there are no more than `income` a row, so that
-    hopeless throngs cost little. Two rows of a throng that share a light value have met before, so only heavy values
+    hopeless throngs cost little. Two rows of a throng that share a light value are a pair already, so only heavy values
     count here: heavy[i] of them, drawn in maps[i].
     A row that follows a leader is also compared with the leader's first followers, its deputies: should the leader go,
     they take over.

@@ -234,7 +234,7 @@ def sketch_units(units, n, recipe, seeds, slots, signature, values, digest):
     for i in range(t):
         empty += np.int64(slots[i] == EMPTY)
     if count > 4 * t and empty > 3 * t * np.exp(-count / t) + 10:
-        # Emptier than so many different shingles would leave it: the rounds that follow need each of them only once.
+        # More slots are empty than `count` different shingles would leave: drop repetitions before the next rounds.
         values = values[:count].copy()
         sort_values(values, count)
         different = 1
@@ -250,10 +250,10 @@ def sketch_units(units, n, recipe, seeds, slots, signature, values, digest):
 def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, digests, sample, hits):
     """Write the band keys of each of these documents, and the 128-bit fingerprint of its shingles.
 
-    Repeated shingles do not change a minhash, so no set is made — but for bags, whose copies count.
-    An empty document gets the fingerprint 0, 0, which no other document has but by a chance of 2**-128.
-    The neighbours of a sample (see probe.py) are written to `hits`. Returns how many documents were done — it stops
-    before the one whose hits may not fit — and how many hits there are.
+    Repeated shingles do not change a minhash, so no set is made — except for bags, whose copies count.
+    An empty document gets the fingerprint 0, 0, which another document has with probability 2**-128.
+    The neighbours of a sample (see probe.py) are written to `hits`. Returns how many documents were processed (it
+    stops before the one whose hits may not fit) and how many hits there are.
     """
     largest = longest_of(offsets, rows) * recipe.units.per_two_bytes // 2 + 1
     units = np.empty(largest, np.uint64)

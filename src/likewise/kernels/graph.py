@@ -33,7 +33,7 @@ def components(n, left, right):
 
 @kernel
 def keepers(order, left, right):
-    """Walk the nodes in `order`; a node that nobody stands for is kept and stands for its free neighbours.
+    """Walk the nodes in `order`; a node not removed yet is kept, and its remaining neighbours are removed.
 
     Return for each node the number of the pair that removed it, or -1 if it is kept. Kept nodes share no pair, and
     every removed node shares one with its keeper: the other end of the pair returned.

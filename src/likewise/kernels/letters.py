@@ -12,7 +12,7 @@ WAYS = {"date": DATE, "phone": PHONE}
 """How kinds of fields are compared; all others as texts."""
 
 LOCAL = 7
-"""Phone numbers that agree in so many last digits, where one has no area code, differ by one edit."""
+"""Phone numbers that agree in at least this many last digits, one of them without area code, are one edit apart."""
 
 LETTERS = 256
 WORD = 64
@@ -100,7 +100,7 @@ def edits(text, offsets, left, right, way):
 
 @kernel
 def frequencies(terms, rows, repeats, slots):
-    """Add up in `slots`, a power of two of them, how many records have each term, given by the rows it stands in."""
+    """Add up in `slots`, a power of two of them, how many records have each term, given by the rows it is in."""
     mask = np.uint64(slots.size - 1)
     for t in range(terms.size):
         slots[terms[t] & mask] += repeats[rows[t]]

@@ -342,7 +342,7 @@ def block_pairs(order, keys, border, limit, left, right, write):
     """Pair the records of every block of equal keys (sorted; key 0 is none) with at most `limit` records.
 
     `border` is the number of the second table's first record, or 0 for one table. Return how many pairs there are,
-    and how many records stand in blocks that were too large.
+    and how many records are in blocks that were too large.
     """
     count = 0
     crowded = 0

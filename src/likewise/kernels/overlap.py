@@ -15,7 +15,7 @@ JACCARD, DICE, COSINE, OVERLAP, CONTAINMENT, SUM = range(6)
 def least_overlap(measure, p, q, threshold, a, b):
     """Return the least overlap with which sets of a and b elements reach the threshold, which is p/q (see bounds.py).
 
-    a, b ≥ 1. Whole numbers throughout, but for the cosine: there the very test that brute force makes settles it.
+    a, b ≥ 1. Whole numbers throughout, except for the cosine, where the test that brute force makes decides.
     """
     if measure == JACCARD:
         return (p * (a + b) + p + q - 1) // (p + q)
@@ -50,7 +50,7 @@ def shortest_partner(measure, p, q, threshold, size):
 
 @kernel
 def similarity_of(measure, shared, a, b):
-    """Return the similarity of sets of a and b elements, not both empty, that share so many."""
+    """Return the similarity of sets of a and b elements, not both empty, that share this many."""
     if measure == JACCARD:
         return shared / (a + b - shared)
     if measure == DICE:

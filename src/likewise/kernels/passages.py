@@ -230,7 +230,7 @@ def join_runs(runs, n, m, length, gap, passages):
 def sources_with(prints, index, common, used, seen, stamp, candidates):
     """Write the sources that have one of these fingerprints, in order; return how many, and how many are common.
 
-    used[f] counts the sources with fingerprint f that were looked at so far; common + 1 stands for: there are more.
+    used[f] counts the sources with fingerprint f that were looked at so far; common + 1 means that there are more.
     """
     count = np.int64(0)
     capped = 0

@@ -1,4 +1,4 @@
-"""Exact joins: the lists of an index of prefixes, and the probes that meet them."""
+"""Exact set similarity joins: the inverted index of prefixes, and the probes that scan its lists."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def look_up(symbols, table, numbers, out):
 def fill_lists(numbered, positions, offsets, classes, class_sizes, starts, sets, rests, set_classes):
     """Write the lists of the index: for each symbol the sets that have it in their prefix, ascending.
 
-    Beside each set stands how many of its symbols are left from this one on, and the class of its size.
+    Each entry also holds how many symbols of the set are left from this one on, and the class of its size.
 
     `starts` begins as the number of every list's entries and ends as where each list begins, with the end of all.
     """
@@ -229,7 +229,7 @@ def meet(
     right,
     facts,
 ):
-    """Write the pairs that one of the chapter's filters lets through; return the next probe. See `probe`.
+    """Write the pairs that one of the filters of MMDS §3.9 lets through; return the next probe. See `probe`.
 
     LENGTH: all pairs whose lengths allow it. PREFIX: those that share a symbol of their prefixes. POSITION: those
     where what comes before and after it in the probe leaves room for the threshold. SUFFIX: and in the other set.

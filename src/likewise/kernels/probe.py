@@ -1,4 +1,4 @@
-"""All true neighbours of a sample, found exactly while the documents pass by (P3).
+"""All true neighbours of a sample, found exactly in one pass over the documents.
 
 Of a sample set A only |A| − c + k elements are entered, where c is the least overlap that similarity θ needs: whoever
 has fewer than k of them shares fewer than c elements with A. With k well above 1 common phrases do no harm. A filter
@@ -24,8 +24,8 @@ U63 = np.uint64(63)
 class SampleIndex(NamedTuple):
     """The sets of a sample and the index of their rarest elements; an `entries` of size 1 means no sample.
 
-    The filter has 2**(64 - down) words. Element entries[s] is in the sets owners[starts[s]:starts[s + 1]]; set i is met
-    by a document with needs[i] entered elements of it.
+    The filter has 2**(64 - down) words. Element entries[s] is in the sets owners[starts[s]:starts[s + 1]]; a document
+    is compared with set i if it has needs[i] of its indexed elements.
     """
 
     bits: Any

@@ -98,7 +98,7 @@ def bitmaps(values, offsets, out):
 
 @inner
 def differing_bits(a, b):
-    """Count the bits in which two bitmaps differ; LLVM knows the idiom and takes the instruction for it."""
+    """Count the bits in which two bitmaps differ; popcount is one instruction."""
     total = 0
     for i in range(a.size):
         total += ones(a[i] ^ b[i])

@@ -1,6 +1,6 @@
-"""Stop-word shingles: a stop word and the words that follow it (§3.2.4).
+"""Stop-word shingles: a stop word and the words that follow it (MMDS §3.2.4).
 
-`stops` is a hash table (see common.py) of the hashes of stop words; bit b of `tongues`, at the same place, tells
+`stops` is a hash table (see hashtable.py) of the hashes of stop words; bit b of `tongues`, at the same place, tells
 whether the word is one in language b. With several languages, a document counts as written in the one of which it has
 most.
 """
@@ -36,7 +36,7 @@ def language_of(units, n, stops, tongues, languages, votes):
 
 @inner
 def mark_short(data, start, stop, kinds, letters, flags):
-    """Write for every word, told apart as in text.words, 1 if it has at most so many letters, else 0; return how many.
+    """Write for every word, as in text.words, 1 if it has at most `letters` letters, else 0; return how many.
 
     Combining marks are not counted.
     """

@@ -61,7 +61,7 @@ def host_end(data, start, stop):
 
 @inner
 def tokens_begin(data, start, stop, host):
-    """Return where the tokens of a URL begin: at its host, without what stands before an @ there, or behind it."""
+    """Return where the tokens of a URL begin: at its host, without what precedes an @ there, or after it."""
     begin = scheme_end(data, start, stop)
     if begin == start and start < stop and data[start] == SLASH:
         return start
@@ -78,7 +78,7 @@ def tokens_begin(data, start, stop, host):
 def token_hashes(data, start, stop, words, out):
     """Hash the tokens of a URL, small letters only, those in the table `words` left out; return how many there are.
 
-    A token is a run of letters; %41 counts as the letter that it stands for. The fragment is no part of the URL.
+    A token is a run of letters; %41 counts as the letter that it encodes. The fragment is no part of the URL.
     """
     count = 0
     at = start
@@ -301,7 +301,7 @@ def number_strings(data, starts, stops, held, held_offsets, hashes, table, count
 
 @kernel
 def path_hashes(data, offsets, stops, rows, skip, tails, tops):
-    """Hash the path of each page without its first `skip` folders, and those folders; 0 where there are not so many."""
+    """Hash the path of each page without its first `skip` folders, and those folders; 0 where there are fewer."""
     for r in range(rows.size):
         start = stops[rows[r]]
         stop = offsets[rows[r] + 1]
@@ -350,7 +350,7 @@ def count_shared(mine, mine_at, theirs, theirs_at, left, right, out):
 def list_shared(mine, mine_at, my_pages, theirs, theirs_at, their_pages, left, right, known, most, out):
     """Write (pair, my page, their page) for the first values that each pair shares and whose pages are both known.
 
-    At most so many a pair; returns how many there are.
+    At most `most` per pair; returns how many there are.
     """
     count = 0
     for p in range(left.size):

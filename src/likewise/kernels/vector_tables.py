@@ -141,7 +141,7 @@ def nearest_held(held, x, size, width, apart):
 
 @kernel
 def meet(ends, rows, ordered, place, words, starts, lengths, chosen, seen, most, split, left, right):
-    """Write the pairs of rows that meet, differ in at most so many bits of `seen`, and met in no earlier table.
+    """Write the pairs of rows that meet, differ in at most `most` bits of `seen`, and did not meet in an earlier table.
 
     With a `split` above 0, one row is below it and the other is not. Goes on at place[0], a bucket, and place[1], a
     row of it, and stops there when the room may not do for another row. Returns how many pairs were written.
