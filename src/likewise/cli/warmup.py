@@ -119,7 +119,7 @@ def join() -> None:
     from likewise.kernels.strings import add_counts
     from likewise.search.exact.bounds import Bounds
     from likewise.search.exact.join import Join
-    from likewise.search.exact.prefixes import Side, survey
+    from likewise.search.exact.prefixes import JoinSide, survey
 
     sets, bounds = small_sets(), Bounds("jaccard", 0.5)
     rows = np.arange(3)
@@ -127,7 +127,7 @@ def join() -> None:
     verify_overlap(rows[:0], rows[:0], *side, *side, *bounds.code, np.empty(0))
     known = survey([sets], 4, 1)
     add_counts(known.counts, known.counts)
-    list(Join(bounds, known.counts, "auto", 1, 1 << 20).pairs(Side.of(sets, rows, known.maps[0])))
+    list(Join(bounds, known.counts, "auto", 1, 1 << 20).pairs(JoinSide.of(sets, rows, known.maps[0])))
 
 
 def bands() -> None:
