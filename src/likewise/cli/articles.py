@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,32 +31,15 @@ DIR will contain:
 )
 @click.argument("pages", nargs=-1, required=True, metavar="PAGES...")
 @shared.out
-@click.option(
-    "--shingle",
-    default="stopwords:auto",
-    show_default=True,
-    metavar="SPEC",
-    help="stopwords:LANGUAGE (da de en es fi fr hu it ne nl no pt ru sv tr; several: en+de; auto: detected for each "
+@shared.shingle(
+    "stopwords:auto",
+    "stopwords:LANGUAGE (da de en es fi fr hu it ne nl no pt ru sv tr; several: en+de; auto: detected for each "
     "page), stopwords:FILE for your own list, stopwords:letters=3 for short words; or words:K, chars:K.",
 )
-@click.option("--threshold", type=float, default=0.3, show_default=True, help="Least Jaccard similarity of a pair.")
-@click.option(
-    "--recall",
-    type=float,
-    default=0.99,
-    show_default=True,
-    help="A pair at the threshold is found with at least this probability.",
-)
-@click.option(
-    "--method", type=click.Choice(["auto", "exact", "lsh"]), default="auto", show_default=True, help="As for dedup."
-)
-@click.option(
-    "--keep",
-    default="longest",
-    show_default=True,
-    metavar="POLICY",
-    help="Which page represents the others: first, last, longest, shortest, max:COL, min:COL.",
-)
+@shared.number("--threshold", 0.3, "Least Jaccard similarity of a pair.")
+@shared.pair_recall
+@shared.method("As for dedup.")
+@shared.keep("longest", "Which page represents the others")
 @click.option(
     "--html/--no-html",
     default=None,
@@ -89,31 +72,26 @@ def articles(pages: tuple[str, ...], out: Path, as_json: bool, **options: Any) -
     from likewise.apps.articles import articles as find_articles
     from likewise.io.publish import check_output
     from likewise.io.read import Files
-    from likewise.io.read.find import find
 
-    check_output(out, "articles", Articles.files, [file.path for file in find(Files(list(pages)))])
+    check_output(out, "articles", Articles.files, shared.files(pages))
     show.announce_compilation()
     with show.progress(as_json) as observer:
-        result = find_articles(Files(list(pages)), progress=observer, **options)
+        result = find_articles(Files(pages), progress=observer, **options)
         result.save(out)
-    stats = result.stats
-    if as_json:
-        click.echo(json.dumps(stats, indent=2))
-        return
-    for line in show.opening(stats):
-        click.echo(line)
-    show.set_aside(stats)
+    show.report(result.stats, as_json, (*_summary(result.stats), *largest(result.articles)), out)
+
+
+def _summary(stats: dict[str, Any]) -> Iterator[str]:
+    """Say what was read, how it was searched, and how many articles there are."""
+    yield from show.opening(stats)
     counts = stats["counts"]
     if counts["empty"]:
-        click.echo(f"{show.count(counts['empty'], 'page')} without words")
+        yield f"{show.count(counts['empty'], 'page')} without words"
     alone = counts["items"] - counts["clustered"]
-    click.echo(
+    yield (
         f"{show.count(counts['clusters'], 'article')} on two or more pages, {counts['clustered']:,} pages in total; "
         f"{show.count(alone, 'page')} with an article of {'its' if alone == 1 else 'their'} own"
     )
-    for line in largest(result.articles):
-        click.echo(line)
-    click.echo(show.closing(stats, str(out)))
 
 
 def largest(table: Any) -> list[str]:

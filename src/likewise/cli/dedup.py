@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +31,7 @@ DIR will contain:
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @shared.out
-@click.option(
-    "--keep",
-    default="first",
-    show_default=True,
-    metavar="POLICY",
-    help="Which document stays: first, last, longest, shortest, max:COL, min:COL.",
-)
+@shared.keep("first", "Which document stays")
 @click.option(
     "--against",
     multiple=True,
@@ -68,24 +61,16 @@ def dedup(
     """
     import likewise
     from likewise.io.read import Files
-    from likewise.io.read.find import find
     from likewise.jobs.result import Dedup
 
     shared.take_sets(context, options)
-    Dedup.check_folder(out, [file.path for file in find(Files(list(inputs)))])
+    Dedup.check_folder(out, shared.files(inputs))
     show.announce_compilation()
     if against:
         options.update(_settings_of(context, list(against)))
     with show.progress(as_json) as observer:
-        result = likewise.dedup(Files(list(inputs)), out=out, against=list(against), progress=observer, **options)
-    stats = result.stats
-    if as_json:
-        click.echo(json.dumps(stats, indent=2))
-        return
-    for line in show.opening(stats):
-        click.echo(line)
-    click.echo(show.outcome(stats))
-    click.echo(show.closing(stats, str(out)))
+        result = likewise.dedup(Files(inputs), out=out, against=list(against), progress=observer, **options)
+    show.report(result.stats, as_json, (*show.opening(result.stats), show.outcome(result.stats)), out)
 
 
 def _settings_of(context: click.Context, against: list[Path]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,59 +40,42 @@ DIR will hold:
     type=float,
     help="Least score of a match, in (0, 1].  [default: by --false-matches and mirror images]",
 )
-@click.option(
+@shared.number(
     "--false-matches",
-    type=float,
-    default=1.0,
-    show_default=True,
+    1.0,
+    "Number of false matches to expect in the whole run; at most one in a thousand pairs.",
     metavar="PAIRS",
-    help="Number of false matches to expect in the whole run; at most one in a thousand pairs.",
 )
 @click.option("--id", metavar="COL", help="Column that names the print.  [default: print, impression, image or id]")
-@click.option("--x", default="x", show_default=True, metavar="COL", help="Column with the horizontal position.")
-@click.option("--y", default="y", show_default=True, metavar="COL", help="Column with the vertical position.")
-@click.option(
-    "--angle",
-    default="angle",
-    show_default=True,
-    metavar="COL",
-    help="Column with the direction, from the x axis towards the y axis.",
-)
-@click.option(
+@shared.column("--x", "x", "Column with the horizontal position.")
+@shared.column("--y", "y", "Column with the vertical position.")
+@shared.column("--angle", "angle", "Column with the direction, from the x axis towards the y axis.")
+@shared.choice(
     "--angles",
-    type=click.Choice(["auto", "degrees", "radians"]),
-    default="auto",
-    show_default=True,
-    help="Unit of the directions; auto: degrees if one is beyond 2π.",
+    ["auto", "degrees", "radians"],
+    "auto",
+    "Unit of the directions; auto: degrees if one is beyond 2π.",
 )
 @click.option("--flip", is_flag=True, help="Angles turn the other way: counter-clockwise while y points down.")
-@click.option("--dpi", type=float, default=500, show_default=True, help="Pixels per inch.")
+@shared.number("--dpi", 500, "Pixels per inch.")
 @click.option("--finger", metavar="COL", help="Column with the known finger: measure the match rates.")
-@click.option("--near", type=float, default=15, show_default=True, help="Minutiae agree within this many pixels …")
-@click.option("--turned", type=float, default=20, show_default=True, help="… and this many degrees.")
-@click.option(
+@shared.number("--near", 15, "Minutiae agree within this many pixels …")
+@shared.number("--turned", 20, "… and this many degrees.")
+@shared.number(
     "--votes",
-    type=float,
-    default=0.3,
-    show_default=True,
-    help="Prints of m and n minutiae are compared if this times √(m·n) triples agree; less finds more, slower.",
+    0.3,
+    "Prints of m and n minutiae are compared if this times √(m·n) triples agree; less finds more, slower.",
 )
 @click.option(
     "--aligned",
     is_flag=True,
     help="The prints are aligned: find candidates by random triples of grid squares; directions are not needed.",
 )
-@click.option("--functions", type=int, default=1024, show_default=True, help="With --aligned: triples in an OR …")
-@click.option("--groups", type=int, default=2, show_default=True, help="… and the number of ORs in the AND.")
-@click.option("--side", type=float, default=20, show_default=True, help="With --aligned: side of a square in pixels …")
-@click.option(
-    "--border",
-    type=float,
-    default=5,
-    show_default=True,
-    help="… and the distance from an edge within which a minutia counts in both squares.",
-)
-@click.option("--seed", type=int, default=1, show_default=True, help="With --aligned: seed of the random triples.")
+@shared.whole("--functions", 1024, "With --aligned: triples in an OR …")
+@shared.whole("--groups", 2, "… and the number of ORs in the AND.")
+@shared.number("--side", 20, "With --aligned: side of a square in pixels …")
+@shared.number("--border", 5, "… and the distance from an edge within which a minutia counts in both squares.")
+@shared.whole("--seed", 1, "With --aligned: seed of the random triples.")
 @shared.threads
 @shared.as_json
 def fingerprints(
@@ -108,21 +90,15 @@ def fingerprints(
     from likewise.apps.fingerprints import fingerprints as run
     from likewise.io.publish import check_output
     from likewise.io.read import Files
-    from likewise.io.read.find import find
 
-    given = [Files(list(some)) for some in (inputs, others) if some]
-    check_output(out, "fingerprints", Fingerprints.files, [file.path for one in given for file in find(one)])
+    given = [Files(some) for some in (inputs, others) if some]
+    check_output(out, "fingerprints", Fingerprints.files, shared.files(inputs, others))
     show.announce_compilation()
     with show.progress(as_json) as observer:
         result = run(*given, only=list(only) or None, progress=observer, **options)
         result.save(out)
-    stats = result.stats
-    if as_json:
-        click.echo(json.dumps(stats, indent=2))
-        return
-    for line in (*_summary(stats), *_best(result.matches, stats, bool(only or others))):
-        click.echo(line)
-    click.echo(show.closing(stats, str(out)))
+    lines = (*_summary(result.stats), *_best(result.matches, result.stats, bool(only or others)))
+    show.report(result.stats, as_json, lines, out)
 
 
 def _summary(stats: dict[str, Any]) -> Iterator[str]:
@@ -141,8 +117,7 @@ def _summary(stats: dict[str, Any]) -> Iterator[str]:
         else ""
     )
     yield f"{counts['matches']:,} {'match' if counts['matches'] == 1 else 'matches'}{grouped}"
-    for note in stats["notes"]:
-        yield f"note: {note}"
+    yield from show.notes(stats)
     if details.get("rates"):
         yield from _rates(details["rates"], stats["parameters"]["finger"])
 

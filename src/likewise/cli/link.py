@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -113,12 +113,8 @@ def link(
     with show.progress(as_json) as observer:
         found = link_records(a, b, progress=observer, **options)
         found.save(out)
-    if as_json:
-        click.echo(json.dumps(found.stats, indent=2))
-        return
-    for line in (*_report(found.stats), *_examples(found), *_fractions(found)):
-        click.echo(line)
-    click.echo(show.closing(found.stats, str(out)))
+    lines = itertools.chain(_report(found.stats), _examples(found), _fractions(found))
+    show.report(found.stats, as_json, lines, out)
 
 
 def _weights(given: tuple[str, ...]) -> dict[str, float] | None:
@@ -165,8 +161,7 @@ def _report(stats: dict[str, Any]) -> Iterator[str]:
             f"against the truth: precision {truth['precision']:.4f}, recall {truth['recall']:.4f}, "
             f"F1 {truth['f1']:.4f}; {truth['completeness']:.4f} of the true pairs were candidates"
         )
-    for note in stats["notes"]:
-        yield f"note: {note}"
+    yield from show.notes(stats)
 
 
 def _examples(found: Any) -> Iterator[str]:

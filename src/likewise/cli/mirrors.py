@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -36,78 +35,29 @@ DIR will contain:
 @shared.out
 @click.option("--links", multiple=True, metavar="FILE", help="Table of links, to fold pages. Repeatable.")
 @click.option("--pages", multiple=True, metavar="FILE", help="Table of URLs and texts, to confirm mirrors. Repeatable.")
-@click.option(
-    "--threshold", type=float, default=0.2, show_default=True, help="Least similarity of two hosts by their URLs."
-)
-@click.option(
-    "--recall",
-    type=float,
-    default=0.99,
-    show_default=True,
-    help="A pair at the threshold is found with at least this probability.",
-)
-@click.option(
-    "--method",
-    type=click.Choice(["auto", "exact", "lsh"]),
-    default="auto",
-    show_default=True,
-    help="exact: find all pairs; lsh: MinHash; auto: whichever is predicted to be cheaper.",
-)
-@click.option("--least", type=int, default=5, show_default=True, help="Least number of paths that two mirrors share.")
-@click.option(
+@shared.number("--threshold", 0.2, "Least similarity of two hosts by their URLs.")
+@shared.pair_recall
+@shared.method("exact: find all pairs; lsh: MinHash; auto: whichever is predicted to be cheaper.")
+@shared.whole("--least", 5, "Least number of paths that two mirrors share.")
+@shared.choice(
     "--position",
-    type=click.Choice(["end", "start", "none"]),
-    default="end",
-    show_default=True,
-    help="Where positions in a path are counted from; from the start, other folders on top change all of them.",
+    ["end", "start", "none"],
+    "end",
+    "Where positions in a path are counted from; from the start, other folders on top change all of them.",
 )
 @click.option("--stop", metavar="WORDS", help="Components of paths to ignore, comma-separated.  [default: htm,html,…]")
-@click.option(
-    "--confirmed",
-    type=float,
-    default=0.5,
-    show_default=True,
-    help="With --pages: least fraction of the compared pages with similar texts.",
+@shared.number("--confirmed", 0.5, "With --pages: least fraction of the compared pages with similar texts.")
+@shared.number("--similar-text", 0.8, "With --pages: least similarity of two texts.")
+@shared.shingle("words:3", "With --pages: shingles by which texts are compared.")
+@shared.number(
+    "--similar-links", 0.9, "With --links: least similarity of the outlinks of pages to fold; 1: they must be equal."
 )
-@click.option(
-    "--similar-text", type=float, default=0.8, show_default=True, help="With --pages: least similarity of two texts."
-)
-@click.option(
-    "--shingle",
-    default="words:3",
-    show_default=True,
-    metavar="SPEC",
-    help="With --pages: shingles by which texts are compared.",
-)
-@click.option(
-    "--similar-links",
-    type=float,
-    default=0.9,
-    show_default=True,
-    help="With --links: least similarity of the outlinks of pages to fold; 1: they must be equal.",
-)
-@click.option(
-    "--least-links",
-    type=int,
-    default=3,
-    show_default=True,
-    help="With --links: least number of outlinks of such pages.",
-)
-@click.option(
-    "--template",
-    type=float,
-    default=0.5,
-    show_default=True,
-    help="With --links: ignore links on more than this fraction of a host's pages.",
-)
-@click.option("--url", default="url", show_default=True, metavar="COL", help="Column with the URLs, in tables.")
-@click.option("--text", default="text", show_default=True, metavar="COL", help="Column with the texts of --pages.")
-@click.option(
-    "--source", default="source", show_default=True, metavar="COL", help="Column of --links: the linking page."
-)
-@click.option(
-    "--target", default="target", show_default=True, metavar="COL", help="Column of --links: the page linked to."
-)
+@shared.whole("--least-links", 3, "With --links: least number of outlinks of such pages.")
+@shared.number("--template", 0.5, "With --links: ignore links on more than this fraction of a host's pages.")
+@shared.column("--url", "url", "Column with the URLs, in tables.")
+@shared.column("--text", "text", "Column with the texts of --pages.")
+@shared.column("--source", "source", "Column of --links: the linking page.")
+@shared.column("--target", "target", "Column of --links: the page linked to.")
 @shared.seed
 @shared.on_error
 @shared.encoding_errors
@@ -127,29 +77,20 @@ def mirrors(
     from likewise.apps.mirrors import mirrors as find_mirrors
     from likewise.io.publish import check_output
     from likewise.io.read import Files
-    from likewise.io.read.find import find
 
-    inputs = [file.path for given in (urls, links, pages) if given for file in find(Files(list(given)))]
-    check_output(out, "mirrors", Mirrors.files, inputs)
+    check_output(out, "mirrors", Mirrors.files, shared.files(urls, links, pages))
     if options["position"] == "none":
         options["position"] = None
     words = options.pop("stop")
     if words is not None:
         options["stop"] = [word.strip() for word in words.split(",") if word.strip()]
-    more: dict[str, Any] = {name: Files(list(given)) for name, given in (("links", links), ("pages", pages)) if given}
+    more: dict[str, Any] = {name: Files(given) for name, given in (("links", links), ("pages", pages)) if given}
     show.announce_compilation()
     with show.progress(as_json) as observer:
-        result = find_mirrors(Files(list(urls)), **more, progress=observer, **options)
+        result = find_mirrors(Files(urls), **more, progress=observer, **options)
         result.save(out)
-    if as_json:
-        click.echo(json.dumps(result.stats, indent=2))
-        return
-    for line in summary(result.stats, options["least"]):
-        click.echo(line)
-    show.set_aside(result.stats)
-    for line in largest(result.mirrors):
-        click.echo(line)
-    click.echo(show.closing(result.stats, str(out)))
+    lines = (*summary(result.stats, options["least"]), *largest(result.mirrors))
+    show.report(result.stats, as_json, lines, out)
 
 
 def summary(stats: dict[str, Any], least: int) -> list[str]:
@@ -158,9 +99,7 @@ def summary(stats: dict[str, Any], least: int) -> list[str]:
     twice = f", {counts['repeated']:,} repeated" if counts["repeated"] else ""
     pages = show.count(counts["pages"], "page")
     lines = [f"{show.count(counts['urls'], 'URL')}{twice}; {pages} of {_hosts(counts['hosts'])}"]
-    if counts["set_aside"]:
-        lines.append(f"{show.count(counts['set_aside'], 'row')} set aside as broken")
-    lines += [f"note: {note}" for note in stats["notes"]]
+    lines += [*show.broken(stats), *show.notes(stats)]
     small = counts["hosts"] - counts["hosts_compared"]
     if small and counts["hosts"]:
         lines.append(f"not compared: {_hosts(small)} with fewer than {least} named pages")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +35,8 @@ first; with --with, id_b is of OTHER."""
 @click.option("--measure", type=click.Choice(["angle", "l2", "l1", "hamming"]), default="angle", show_default=True)
 @shared.vector
 @shared.id
-@shared.recall
-@shared.method
+@shared.any_recall
+@shared.lsh_or_exact
 @shared.threads
 @shared.seed
 @shared.memory
@@ -50,20 +49,13 @@ def nearest(inputs: tuple[str, ...], others: tuple[str, ...], out: Path, as_json
     """
     import likewise
     from likewise.io.read import Files
-    from likewise.io.read.find import find
     from likewise.jobs.result import Nearest
 
-    Nearest.check_target(out, "nearest", [file.path for file in find(Files([*inputs, *others]))])
+    Nearest.check_target(out, "nearest", shared.files(inputs, others))
     show.announce_compilation()
-    other = Files(list(others)) if others else None
+    other = Files(others) if others else None
     with show.progress(as_json) as observer:
-        result = likewise.nearest(Files(list(inputs)), other=other, progress=observer, **options)
+        result = likewise.nearest(Files(inputs), other=other, progress=observer, **options)
         result.save(out)
-    stats = result.stats
-    if as_json:
-        click.echo(json.dumps(stats, indent=2))
-        return
-    for line in show.opening_vectors(stats):
-        click.echo(line)
-    click.echo(show.found(stats, "neighbour"))
-    click.echo(show.closing(stats, str(out)))
+    lines = (*show.opening_vectors(result.stats), show.found(result.stats, "neighbour"))
+    show.report(result.stats, as_json, lines, out)

@@ -2,11 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def number(name: str, default: float, help: str, metavar: str | None = None) -> Callable[[F], F]:
+    """Return an option that takes a number."""
+    return click.option(name, type=float, default=default, show_default=True, metavar=metavar, help=help)
+
+
+def whole(name: str, default: int, help: str, metavar: str | None = None) -> Callable[[F], F]:
+    """Return an option that takes an integer."""
+    return click.option(name, type=int, default=default, show_default=True, metavar=metavar, help=help)
+
+
+def choice(name: str, choices: Sequence[str], default: str, help: str) -> Callable[[F], F]:
+    """Return an option that takes one of a few words."""
+    return click.option(name, type=click.Choice(choices), default=default, show_default=True, help=help)
+
+
+def word(name: str, metavar: str, default: str, help: str) -> Callable[[F], F]:
+    """Return an option that takes any text."""
+    return click.option(name, default=default, show_default=True, metavar=metavar, help=help)
+
+
+def column(name: str, default: str, help: str) -> Callable[[F], F]:
+    """Return an option that takes the name of a column."""
+    return word(name, "COL", default, help)
+
+
+def recall(help: str) -> Callable[[F], F]:
+    """Return the option --recall."""
+    return number("--recall", 0.99, help)
+
+
+def method(help: str) -> Callable[[F], F]:
+    """Return the option --method."""
+    return choice("--method", ["auto", "exact", "lsh"], "auto", help)
+
+
+def shingle(default: str, help: str) -> Callable[[F], F]:
+    """Return the option --shingle."""
+    return word("--shingle", "SPEC", default, help)
+
+
+def keep(default: str, help: str) -> Callable[[F], F]:
+    """Return the option --keep; `help` says what the keeper is."""
+    return word("--keep", "POLICY", default, f"{help}: first, last, longest, shortest, max:COL, min:COL.")
+
+
+def k(default: int | None, help: str) -> Callable[[F], F]:
+    """Return the option -k: how many neighbours or partners of each item."""
+    return click.option("-k", type=int, metavar="K", default=default, show_default=default is not None, help=help)
+
 
 out = click.option(
     "--out", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Folder for the result."
@@ -16,21 +69,14 @@ FILE_OR_FOLDER = (
 )
 out_table = click.option("--out", required=True, metavar="PATH", type=click.Path(path_type=Path), help=FILE_OR_FOLDER)
 threads = click.option("--threads", type=int, help="Changes the speed, never the result.  [default: all cores]")
-on_error = click.option(
+on_error = choice(
     "--on-error",
-    type=click.Choice(["stop", "skip"]),
-    default="stop",
-    show_default=True,
-    help="stop: a broken row is an error. skip: set broken rows aside, count and list them.",
+    ["stop", "skip"],
+    "stop",
+    "stop: a broken row is an error. skip: set broken rows aside, count and list them.",
 )
-encoding_errors = click.option(
-    "--encoding-errors",
-    type=click.Choice(["strict", "replace"]),
-    default="strict",
-    show_default=True,
-    help="What to do with invalid UTF-8.",
-)
-seed = click.option("--seed", type=int, default=1, show_default=True, help="Seed of the random hash functions.")
+encoding_errors = choice("--encoding-errors", ["strict", "replace"], "strict", "What to do with invalid UTF-8.")
+seed = whole("--seed", 1, "Seed of the random hash functions.")
 memory = click.option(
     "--memory",
     metavar="SIZE",
@@ -43,7 +89,7 @@ spill = click.option(
     type=click.Path(path_type=Path),
     help="Folder for data that does not fit in memory.  [default: the output folder, or that of temporary files]",
 )
-text = click.option("--text", default="text", show_default=True, metavar="COL", help="Column with the documents.")
+text = column("--text", "text", "Column with the documents.")
 id = click.option("--id", metavar="COL", help="Column with the ids.  [default: row number; path for text files]")
 others = click.option(
     "--with",
@@ -52,50 +98,30 @@ others = click.option(
     metavar="OTHER",
     help="Compare INPUT with this collection instead of with itself. Repeatable.",
 )
-method = click.option(
-    "--method",
-    type=click.Choice(["auto", "exact", "lsh"]),
-    default="auto",
-    show_default=True,
-    help="lsh: find pairs by locality-sensitive hashing, with the recall asked for. exact: find all of them. auto: "
-    "whichever is predicted to be cheaper; the result says which.",
+lsh_or_exact = method(
+    "lsh: find pairs by locality-sensitive hashing, with the recall asked for. exact: find all of them. auto: "
+    "whichever is predicted to be cheaper; the result says which."
 )
-recall = click.option(
-    "--recall",
-    type=float,
-    default=0.99,
-    show_default=True,
-    help="A pair at the threshold, or a neighbour, is found with at least this probability.",
-)
-vector = click.option("--vector", default="vector", show_default=True, metavar="COL", help="Column with the vectors.")
+pair_recall = recall("A pair at the threshold is found with at least this probability.")
+any_recall = recall("A pair at the threshold, or a neighbour, is found with at least this probability.")
+vector = column("--vector", "vector", "Column with the vectors.")
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr."
 )
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def k(default: int | None, help: str) -> Callable[[F], F]:
-    """Return the option -k: how many neighbours or partners of each item."""
-    return click.option("-k", type=int, metavar="K", default=default, show_default=default is not None, help=help)
-
-
 SEARCH = [
     text,
     id,
-    click.option(
-        "--shingle",
-        default="words:5",
-        show_default=True,
-        metavar="SPEC",
-        help="How a document becomes a set: words:K or chars:K. Without K: 5 words, or the K that suits the lengths of "
+    shingle(
+        "words:5",
+        "How a document becomes a set: words:K or chars:K. Without K: 5 words, or the K that suits the lengths of "
         "the documents. tokens for sets of tokens. stopwords:en, stopwords:auto or stopwords:FILE for articles on web "
         "pages. Options follow, separated by commas: "
         "chars:9,whitespace=remove,casefold=true,normalize=NFKC,bag=true,bits=32",
     ),
-    click.option("--threshold", type=float, default=0.8, show_default=True, help="Least similarity of a pair."),
-    recall,
-    method,
+    number("--threshold", 0.8, "Least similarity of a pair."),
+    any_recall,
+    lsh_or_exact,
     click.option(
         "--sets",
         is_flag=True,
@@ -107,16 +133,15 @@ SEARCH = [
     click.option("--counts", is_flag=True, help="With --sets: bags in which milk:3 means milk three times."),
     threads,
     seed,
-    click.option(
+    choice(
         "--sketch",
-        type=click.Choice(["fast", "classic"]),
-        default="fast",
-        show_default=True,
-        help="How MinHash signatures are computed: fast in one pass over a set, classic with one hash per slot.",
+        ["fast", "classic"],
+        "fast",
+        "How MinHash signatures are computed: fast in one pass over a set, classic with one hash per slot.",
     ),
     click.option("--bands", type=int, help="With --rows: this banding instead of the tuned one."),
     click.option("--rows", type=int, help="With --bands: rows of a band."),
-    click.option("--max-slots", type=int, default=2048, show_default=True, help="Longest signature to consider."),
+    whole("--max-slots", 2048, "Longest signature to consider."),
     click.option(
         "--certify",
         type=int,
@@ -144,6 +169,14 @@ def search(command: F) -> F:
     for option in reversed(SEARCH):
         command = option(command)
     return command
+
+
+def files(*given: Iterable[str]) -> list[Path]:
+    """Return the files that the inputs name as paths, folders and globs."""
+    from likewise.io.read import Files
+    from likewise.io.read.find import find
+
+    return [file.path for some in given if some for file in find(Files(some))]
 
 
 def take_sets(context: click.Context, options: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +44,11 @@ The table has the columns id_a, id_b and similarity (documents and sets) or dist
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @shared.others
 @click.option("--out", metavar="PATH", type=click.Path(path_type=Path), help=shared.FILE_OR_FOLDER)
-@click.option(
+@shared.choice(
     "--measure",
-    type=click.Choice([*SIMILARITIES, *DISTANCES]),
-    default="jaccard",
-    show_default=True,
-    help="A similarity of documents and sets, with --threshold (containment: of id_a's set in id_b's; overlap: shared "
+    [*SIMILARITIES, *DISTANCES],
+    "jaccard",
+    "A similarity of documents and sets, with --threshold (containment: of id_a's set in id_b's; overlap: shared "
     "elements / elements of the smaller set), or a distance of vectors, with --within.",
 )
 @click.option(
@@ -82,7 +80,6 @@ def pairs(
     import likewise
     from likewise.errors import ParameterError
     from likewise.io.read import Files
-    from likewise.io.read.find import find
     from likewise.jobs.result import Pairs
 
     explain = options["explain"]
@@ -92,25 +89,18 @@ def pairs(
         raise ParameterError(f"--sets has no effect with --measure {options['measure']}, which compares vectors.")
     shared.take_sets(context, options)
     if out is not None:
-        Pairs.check_target(out, "pairs", [file.path for file in find(Files([*inputs, *others]))])
+        Pairs.check_target(out, "pairs", shared.files(inputs, others))
     show.announce_compilation()
-    other = Files(list(others)) if others else None
+    other = Files(others) if others else None
     with show.progress(as_json) as observer:
-        result = likewise.pairs(Files(list(inputs)), other, progress=observer, **options)
+        result = likewise.pairs(Files(inputs), other, progress=observer, **options)
         if out is not None:
             result.save(out)
     stats = result.stats
-    if as_json:
-        click.echo(json.dumps(stats, indent=2))
-        return
-    for line in show.opening_vectors(stats) if options["measure"] in DISTANCES else show.opening(stats):
-        click.echo(line)
-    show.set_aside(stats)
-    if explain:
-        for line in _table(stats["details"]["explained"]):
-            click.echo(line)
-    click.echo(show.found(stats, "pair"))
-    click.echo(show.closing(stats, str(out) if out is not None else "nothing written (give --out PATH for the pairs)"))
+    opening = show.opening_vectors(stats) if options["measure"] in DISTANCES else show.opening(stats)
+    explained = _table(stats["details"]["explained"]) if explain else []
+    where = "nothing written (give --out PATH for the pairs)" if out is None else out
+    show.report(stats, as_json, (*opening, *explained, show.found(stats, "pair")), where)
 
 
 def _table(rows: list[dict[str, Any]]) -> list[str]:

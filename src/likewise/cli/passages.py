@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +12,13 @@ import click
 from likewise.cli import options as shared
 from likewise.cli import show
 
-length = click.option(
-    "--length",
-    type=int,
-    default=8,
-    show_default=True,
-    help="Every shared run of this many words is found; a passage has at least this many equal words.",
+length = shared.whole(
+    "--length", 8, "Every shared run of this many words is found; a passage has at least this many equal words."
 )
-gap = click.option(
-    "--gap",
-    type=int,
-    default=5,
-    show_default=True,
-    help="Runs at most this many words apart, in both documents, form one passage.",
-)
-shingle = click.option(
-    "--shingle",
-    default="chars:7,whitespace=remove,casefold=true",
-    show_default=True,
-    metavar="SPEC",
-    help="Shingles from which containment is computed: words:K or chars:K, and options.",
+gap = shared.whole("--gap", 5, "Runs at most this many words apart, in both documents, form one passage.")
+shingle = shared.shingle(
+    "chars:7,whitespace=remove,casefold=true",
+    "Shingles from which containment is computed: words:K or chars:K, and options.",
 )
 
 
@@ -64,12 +52,8 @@ DIR will contain:
     "--every", is_flag=True, help="Measure all pairs of a suspect and a source, not only those that share a passage."
 )
 @click.option("--not-itself", "itself", flag_value=False, default=True, help="Exclude the source with the same id.")
-@click.option(
-    "--common",
-    type=int,
-    default=1000,
-    show_default=True,
-    help="Examine at most this many sources with the same words, such as licences and templates.",
+@shared.whole(
+    "--common", 1000, "Examine at most this many sources with the same words, such as licences and templates."
 )
 @shingle
 @shared.text
@@ -96,32 +80,25 @@ def passages(suspects: tuple[str, ...], sources: tuple[str, ...], out: Path, as_
     from likewise.apps.passages import passages as find_passages
     from likewise.io.publish import check_output
     from likewise.io.read import Files
-    from likewise.io.read.find import find
 
-    inputs = [file.path for given in (suspects, sources) for file in find(Files(list(given)))]
-    check_output(out, "passages", Passages.files, inputs)
+    check_output(out, "passages", Passages.files, shared.files(suspects, sources))
     show.announce_compilation()
     with show.progress(as_json) as observer:
-        result = find_passages(Files(list(suspects)), Files(list(sources)), progress=observer, **options)
+        result = find_passages(Files(suspects), Files(sources), progress=observer, **options)
         result.save(out)
-    stats = result.stats
-    if as_json:
-        click.echo(json.dumps(stats, indent=2))
-        return
+    show.report(result.stats, as_json, _summary(result.stats), out)
+
+
+def _summary(stats: dict[str, Any]) -> Iterator[str]:
+    """Say what was read and compared, and how many passages there are."""
     counts = stats["counts"]
-    click.echo(
+    yield (
         f"{show.count(counts['suspects'], 'suspect')}, {show.count(counts['sources'], 'source')}, "
         f"{show.size(counts['bytes'])} of text; {show.count(counts['compared'], 'pair')} compared"
     )
-    if counts["set_aside"]:
-        click.echo(f"{show.count(counts['set_aside'], 'row')} set aside as broken")
-    show.set_aside(stats)
-    for note in stats["notes"]:
-        click.echo(f"note: {note}")
-    click.echo(
-        f"{show.count(counts['passages'], 'passage')} in {show.count(counts['suspects_with_passages'], 'suspect')}"
-    )
-    click.echo(show.closing(stats, str(out)))
+    yield from show.broken(stats)
+    yield from show.notes(stats)
+    yield f"{show.count(counts['passages'], 'passage')} in {show.count(counts['suspects_with_passages'], 'suspect')}"
 
 
 @click.command(

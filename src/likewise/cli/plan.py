@@ -38,14 +38,7 @@ cores are as fast as this one's. The speed of this machine is measured once, in 
 @click.option("--documents", type=float, metavar="N", help="Plan for a cluster instead: number of documents.")
 @click.option("--mean-bytes", type=float, metavar="N", help="With --documents: mean size of a document in bytes.")
 @click.option("--machines", type=float, metavar="N", help="With --documents: number of machines.")
-@click.option(
-    "--cores-per-machine",
-    type=int,
-    default=16,
-    show_default=True,
-    metavar="N",
-    help="With --documents: cores of each machine.",
-)
+@shared.whole("--cores-per-machine", 16, "With --documents: cores of each machine.", metavar="N")
 @click.option("--memory-per-machine", metavar="SIZE", help="With --documents: memory of each machine.")
 @click.option("--calibrate", is_flag=True, help="Measure the speed of this machine again.")
 @click.pass_context

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,52 +40,37 @@ DIR will hold:
     type=click.Choice(["customers", "items", "recommendations"]),
     help="Make one of the three tables only.",
 )
-@click.option(
+@shared.choice(
     "--by",
-    type=click.Choice(["customers", "items"]),
-    default="customers",
-    show_default=True,
-    help="Recommend what similar customers have, or items similar to those the customer has.",
+    ["customers", "items"],
+    "customers",
+    "Recommend what similar customers have, or items similar to those the customer has.",
 )
-@click.option("--count", type=int, default=10, show_default=True, help="Items to recommend to each customer.")
-@click.option(
-    "--neighbours", type=int, default=50, show_default=True, help="Nearest customers, or items, that have a vote."
-)
-@click.option("--threshold", type=float, default=0.2, show_default=True, help="Least similarity of a pair.")
-@click.option("-k", type=int, help="List only the K most similar of each customer and item, best first.")
-@click.option(
+@shared.whole("--count", 10, "Items to recommend to each customer.")
+@shared.whole("--neighbours", 50, "Nearest customers, or items, that have a vote.")
+@shared.number("--threshold", 0.2, "Least similarity of a pair.")
+@shared.k(None, "List only the K most similar of each customer and item, best first.")
+@shared.choice(
     "--view",
-    type=click.Choice(["auto", "bought", "liked", "liked-hated", "stars"]),
-    default="auto",
-    show_default=True,
-    help="What goes into the sets. bought: every pair. liked: pairs rated well. liked-hated: two elements for each "
+    ["auto", "bought", "liked", "liked-hated", "stars"],
+    "auto",
+    "What goes into the sets. bought: every pair. liked: pairs rated well. liked-hated: two elements for each "
     "item. stars: an item n times, as a bag. auto: liked if there are ratings, else bought.",
 )
 @click.option(
     "--like", type=float, metavar="X", help="Ratings from X are liked.  [default: upper quarter of the scale]"
 )
 @click.option("--hate", type=float, metavar="X", help="Ratings up to X are hated.  [default: lower quarter]")
-@click.option(
-    "--union",
-    type=click.Choice(["max", "sum"]),
-    default="max",
-    show_default=True,
-    help="Union of two bags. With the sum, as in MMDS, equal bags have similarity 1/2.",
+@shared.choice(
+    "--union", ["max", "sum"], "max", "Union of two bags. With the sum, as in MMDS, equal bags have similarity 1/2."
 )
-@click.option(
+@shared.choice(
     "--method",
-    type=click.Choice(["auto", "count", "exact", "lsh"]),
-    default="auto",
-    show_default=True,
-    help="count, exact: find all pairs. lsh: with the recall asked for. auto: whichever is predicted to be cheapest.",
+    ["auto", "count", "exact", "lsh"],
+    "auto",
+    "count, exact: find all pairs. lsh: with the recall asked for. auto: whichever is predicted to be cheapest.",
 )
-@click.option(
-    "--recall",
-    type=float,
-    default=0.99,
-    show_default=True,
-    help="With lsh: a pair at the threshold is found with at least this probability.",
-)
+@shared.recall("With lsh: a pair at the threshold is found with at least this probability.")
 @shared.seed
 @click.option("--user", metavar="COL", help="Column with the customers.  [default: guessed by name; the first]")
 @click.option("--item", metavar="COL", help="Column with the items.  [default: guessed by name; the second]")
@@ -95,12 +80,11 @@ DIR will hold:
 @click.option(
     "--header/--no-header", default=None, help="Whether the first line names the columns.  [default: guessed]"
 )
-@click.option(
+@shared.choice(
     "--twice",
-    type=click.Choice(["last", "first", "error"]),
-    default="last",
-    show_default=True,
-    help="Which rating counts if a customer rated an item more than once.",
+    ["last", "first", "error"],
+    "last",
+    "Which rating counts if a customer rated an item more than once.",
 )
 @shared.on_error
 @shared.threads
@@ -114,27 +98,17 @@ def recommend(inputs: tuple[str, ...], out: Path, users: tuple[str, ...], as_jso
     """
     from likewise.apps.recommend import Recommendations
     from likewise.apps.recommend import recommend as run
-    from likewise.cli.options import unescaped
     from likewise.io.publish import check_output
     from likewise.io.read import Files
-    from likewise.io.read.find import find
 
-    check_output(out, "recommend", Recommendations.files, [file.path for file in find(Files(list(inputs)))])
-    options["separator"] = unescaped(options["separator"])
+    check_output(out, "recommend", Recommendations.files, shared.files(inputs))
+    options["separator"] = shared.unescaped(options["separator"])
     show.announce_compilation()
     with show.progress(as_json) as observer:
-        result = run(Files(list(inputs)), list(users) or None, progress=observer, **options)
+        result = run(Files(inputs), list(users) or None, progress=observer, **options)
         result.save(out)
-    if as_json:
-        click.echo(json.dumps(result.stats, indent=2, ensure_ascii=False))
-        return
-    for line in _summary(result.stats):
-        click.echo(line)
-    show.set_aside(result.stats)
-    for user in users:
-        for line in _recommended(result.for_user(user), user, options["by"]):
-            click.echo(line)
-    click.echo(show.closing(result.stats, str(out)))
+    asked = (_recommended(result.for_user(user), user, options["by"]) for user in users)
+    show.report(result.stats, as_json, itertools.chain(_summary(result.stats), *asked), out)
 
 
 def _summary(stats: dict[str, Any]) -> Iterator[str]:
@@ -146,16 +120,14 @@ def _summary(stats: dict[str, Any]) -> Iterator[str]:
         f"{show.count(counts['customers'], 'customer')}, {show.count(counts['items'], 'item')}, "
         f"{counts['ratings']:,} {kind}; {details['columns']}"
     )
-    if counts["set_aside"]:
-        yield f"{show.count(counts['set_aside'], 'row')} set aside as broken"
+    yield from show.broken(stats)
     yield details["sets"]
     for side, method in details.get("methods", {}).items():
         yield _similar(side, method, stats)
     if "recommendations" in counts:
         among = "everyone" if parameters["users"] is None else show.count(len(parameters["users"]), "customer")
         yield f"{show.count(counts['recommendations'], 'recommendation')} for {among}, by {parameters['by']}"
-    for note in stats["notes"]:
-        yield f"note: {note}"
+    yield from show.notes(stats)
 
 
 def _similar(side: str, method: dict[str, Any], stats: dict[str, Any]) -> str:

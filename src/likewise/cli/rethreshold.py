@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +40,6 @@ def rethreshold(directory: Path, out: Path | None, as_json: bool, **options: Any
 
     with show.progress(as_json) as observer:
         result = likewise.rethreshold(directory, out=out, progress=observer, **options)
-    stats = result.stats
-    if as_json:
-        click.echo(json.dumps(stats, indent=2))
-        return
-    counts = stats["counts"]
-    click.echo(f"{show.count(counts['items'], 'document')}; {counts['verified']:,} pairs from the run in {directory}")
-    click.echo(show.outcome(stats))
-    click.echo(show.closing(stats, str(out or directory)))
+    counts = result.stats["counts"]
+    read = f"{show.count(counts['items'], 'document')}; {counts['verified']:,} pairs from the run in {directory}"
+    show.report(result.stats, as_json, (read, show.outcome(result.stats)), out or directory)

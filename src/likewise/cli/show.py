@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -224,8 +224,7 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
     counts = stats["counts"]
     amount = f", {size(counts['bytes'])} of text" if "bytes" in counts else ""
     yield f"{count(counts.get('items', 0), 'document')}{amount}; {counts.get('different', 0):,} different"
-    if counts["set_aside"]:
-        yield f"{count(counts['set_aside'], 'row')} set aside as broken"
+    yield from broken(stats)
     yield from stop_words(stats)
     if "banding" in stats["details"]:
         banding, threshold = stats["details"]["banding"], stats["parameters"]["threshold"]
@@ -254,8 +253,7 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
         yield from ignored(stats["details"]["ignored"], stats["parameters"]["ignore_common"])
     if "crowds" in stats["details"]:
         yield from crowds(stats["details"]["crowds"])
-    for note in stats["notes"]:
-        yield f"note: {note}"
+    yield from notes(stats)
     yield from abridged(stats, "documents")
 
 
@@ -315,8 +313,7 @@ def opening_vectors(stats: dict[str, Any]) -> Iterator[str]:
     elif tables is not None:
         rest = f"; {counts['left_over']:,} compared with all" if counts.get("left_over") else ""
         yield f"{tables['plan']}; recall {tables['recall']:.4f}; {counts['compared']:,} candidates compared{rest}"
-    for note in stats["notes"]:
-        yield f"note: {note}"
+    yield from notes(stats)
     yield from abridged(stats, "vectors")
 
 
@@ -337,6 +334,29 @@ def outcome(stats: dict[str, Any]) -> str:
         f"{counts['near']:,} near); {count(counts['clusters'], 'cluster')}, "
         f"the largest of {stats['details']['largest_cluster']:,}"
     )
+
+
+def report(stats: dict[str, Any], as_json: bool, lines: Iterable[str], where: object) -> None:
+    """Print the statistics as JSON; or these lines, what was set aside, what the run cost and where the result is."""
+    if as_json:
+        click.echo(json.dumps(stats, indent=2))
+        return
+    for line in lines:
+        click.echo(line)
+    set_aside(stats)
+    click.echo(closing(stats, str(where)))
+
+
+def broken(stats: dict[str, Any]) -> Iterator[str]:
+    """Say how many rows were set aside."""
+    if stats["counts"]["set_aside"]:
+        yield f"{count(stats['counts']['set_aside'], 'row')} set aside as broken"
+
+
+def notes(stats: dict[str, Any]) -> Iterator[str]:
+    """Repeat the notes of a run."""
+    for note in stats["notes"]:
+        yield f"note: {note}"
 
 
 def closing(stats: dict[str, Any], where: str) -> str:

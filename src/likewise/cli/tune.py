@@ -6,6 +6,7 @@ import json
 
 import click
 
+from likewise.cli import options as shared
 from likewise.cli.plot import curve
 from likewise.errors import ParameterError
 
@@ -23,29 +24,11 @@ Examples:
   likewise tune --threshold 0.8 --bands 20 --rows 5      # the curve of a given banding"""
 )
 @click.option("--threshold", type=float, required=True, help="Similarity from which on pairs should be found.")
-@click.option(
-    "--recall",
-    type=float,
-    default=0.99,
-    show_default=True,
-    help="Probability with which a pair at the threshold should be found.",
-)
+@shared.recall("Probability with which a pair at the threshold should be found.")
 @click.option("--bands", type=int, help="Number of bands: with --rows, show this banding instead.")
 @click.option("--rows", type=int, help="Rows per band: with --bands.")
-@click.option(
-    "--items",
-    type=int,
-    default=ITEMS,
-    show_default=True,
-    help="Number of items in the collection, for the predicted cost.",
-)
-@click.option(
-    "--max-slots",
-    type=int,
-    default=MAX_SLOTS,
-    show_default=True,
-    help="Longest signature to consider, bands times rows.",
-)
+@shared.whole("--items", ITEMS, "Number of items in the collection, for the predicted cost.")
+@shared.whole("--max-slots", MAX_SLOTS, "Longest signature to consider, bands times rows.")
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 def tune(
     threshold: float,
