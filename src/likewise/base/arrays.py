@@ -203,3 +203,16 @@ def concatenate(parts: list[Sets]) -> Sets:
     bases = itertools.accumulate((len(part.values) for part in parts), initial=0)
     offsets = [part.offsets[1:] + base for part, base in zip(parts, bases, strict=False)]
     return Sets(np.concatenate([part.values for part in parts]), np.concatenate([np.zeros(1, np.int64), *offsets]))
+
+
+def part_at(sizes: Iterable[int], place: int) -> tuple[int, int]:
+    """Return which of several parts, laid end to end, has the entry at `place`, and the place of the entry in it.
+
+    >>> part_at([3, 0, 2], 4)
+    (2, 1)
+    """
+    for number, size in enumerate(sizes):
+        if place < size:
+            return number, place
+        place -= size
+    raise IndexError(place)

@@ -70,6 +70,11 @@ def peak_memory() -> int | None:
     return None
 
 
+def memory_limit(owner: str, memory: object) -> int:
+    """Return the bytes that the user allows; by default half of the available memory."""
+    return free_memory() // 2 if memory is None else parse_size(owner, "memory", memory)
+
+
 @dataclass(frozen=True)
 class Budget:
     """The memory of a run and how it is divided: each property is the most that one kind of data may use at once.
@@ -82,10 +87,8 @@ class Budget:
     @classmethod
     def of(cls, owner: str, memory: object) -> Budget:
         """Return the budget that the user gave; by default half of the available memory."""
-        if memory is None:
-            return cls(free_memory() // 2)
-        total = parse_size(owner, "memory", memory)
-        if total < LEAST:
+        total = memory_limit(owner, memory)
+        if memory is not None and total < LEAST:
             raise ParameterError.of(owner, "memory", f"at least {LEAST // MIB}MiB", memory)
         return cls(total)
 

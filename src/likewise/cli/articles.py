@@ -55,13 +55,7 @@ DIR will contain:
     help="Ignore shingles that occur in more than this fraction of the pages, such as those of menus.",
 )
 @click.option("--certify", type=int, metavar="N", help="Measure the recall of the run on N random pages.")
-@shared.seed
-@shared.on_error
-@shared.encoding_errors
-@shared.threads
-@shared.memory
-@shared.spill
-@shared.as_json
+@shared.run
 def articles(pages: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> None:
     """Group pages that carry the same article, even if everything around it differs or paragraphs are missing.
 

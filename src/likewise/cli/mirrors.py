@@ -58,13 +58,7 @@ DIR will contain:
 @shared.column("--text", "text", "Column with the texts of --pages.")
 @shared.column("--source", "source", "Column of --links: the linking page.")
 @shared.column("--target", "target", "Column of --links: the page linked to.")
-@shared.seed
-@shared.on_error
-@shared.encoding_errors
-@shared.threads
-@shared.memory
-@shared.spill
-@shared.as_json
+@shared.run
 def mirrors(
     urls: tuple[str, ...], links: tuple[str, ...], pages: tuple[str, ...], out: Path, as_json: bool, **options: Any
 ) -> None:

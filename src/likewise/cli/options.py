@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -109,7 +110,16 @@ as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr."
 )
 
-SEARCH = [
+
+def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Return one decorator for several options, listed by --help in this order."""
+    return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
+
+
+run = together(seed, on_error, encoding_errors, threads, memory, spill, as_json)
+"""How a run reads its input, and what it may use."""
+
+search = together(
     text,
     id,
     shingle(
@@ -161,14 +171,8 @@ SEARCH = [
     memory,
     spill,
     as_json,
-]
-
-
-def search(command: F) -> F:
-    """Give a command the options that dedup and pairs share."""
-    for option in reversed(SEARCH):
-        command = option(command)
-    return command
+)
+"""What dedup, pairs and plan share."""
 
 
 def files(*given: Iterable[str]) -> list[Path]:

@@ -14,7 +14,7 @@ from likewise.base import checks
 from likewise.base.random import Floats, bell, fraction, sign, token_bits
 from likewise.errors import InputError
 from likewise.families.algebra import Family
-from likewise.families.weighted import BLOCK, Bags, Ints
+from likewise.families.weighted import Bags, Ints
 
 NORMALS = ("gaussian", "signs")
 WORD = re.compile(r"\w+")
@@ -64,14 +64,10 @@ class SimHash(Family):
         n, bags = checks.whole("SimHash", "n", n), self._bags(items)
         out = np.empty((len(bags), n), np.uint8)
         distinct, which = np.unique(bags.tokens, return_inverse=True)
-        step = max(1, min(n, BLOCK // max(1, len(distinct))))
-        for first in range(0, n, step):
-            functions = range(first, min(n, first + step))
-            drawn = self._drawn(distinct, functions)
-            for rows, entries in bags.portions(max(1, BLOCK // len(functions))):
-                starts = bags.offsets[rows] - entries.start
-                added = drawn[which[entries]] * bags.weights[entries][:, None]
-                out[rows, functions.start : functions.stop] = np.add.reduceat(added, starts, axis=0) >= 0
+        for functions, drawn, rows, entries in bags.blocks(n, distinct, self._drawn):
+            starts = bags.offsets[rows] - entries.start
+            added = drawn[which[entries]] * bags.weights[entries][:, None]
+            out[rows, functions] = np.add.reduceat(added, starts, axis=0) >= 0
         return out
 
     def _drawn(self, terms: NDArray[np.uint64], functions: range) -> Floats:

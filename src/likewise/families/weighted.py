@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from likewise.errors import IncompatibleError, InputError, ParameterError
 from likewise.families.algebra import Family
 
 Ints = NDArray[np.int64]
+Numbers = TypeVar("Numbers")
 Bag = Mapping[Any, float] | Iterable[Hashable]
 BLOCK = 1 << 18
 """Random numbers drawn at a time, tokens times functions: 2 MB per array."""
@@ -94,6 +95,20 @@ class Bags:
             yield slice(start, stop), slice(int(self.offsets[start]), int(self.offsets[stop]))
             start = stop
 
+    def blocks(
+        self, n: int, tokens: Hashes, draw: Callable[[Hashes, range], Numbers]
+    ) -> Iterator[tuple[slice, Numbers, slice, slice]]:
+        """Yield (functions, their random numbers, bags, entries) until all bags have met all of n functions.
+
+        `draw` returns the random numbers of each of these different tokens under each of some functions.
+        """
+        step = max(1, min(n, BLOCK // max(1, len(tokens))))
+        for first in range(0, n, step):
+            functions = range(first, min(n, first + step))
+            drawn = draw(tokens, functions)
+            for rows, entries in self.portions(max(1, BLOCK // len(functions))):
+                yield slice(functions.start, functions.stop), drawn, rows, entries
+
     def side_by_side(self, left: Ints, right: Ints) -> Iterator[tuple[slice, Ints, Floats, Floats]]:
         """Yield (pairs, number of the pair, weight in the left bag, weight in the right) for every token in either."""
         for start in range(0, len(left), PAIRS):
@@ -143,16 +158,12 @@ class WeightedMinHash(Family):
         n, bags = checks.whole("WeightedMinHash.signatures", "n", n), Bags.of("WeightedMinHash", bags)
         out = np.full((len(bags), n), NOTHING)
         distinct, which = np.unique(bags.tokens, return_inverse=True)
-        step = max(1, min(n, BLOCK // max(1, len(distinct))))
-        for first in range(0, n, step):
-            functions = range(first, min(n, first + step))
-            drawn = self._drawn(distinct, functions)
-            for rows, entries in bags.portions(max(1, BLOCK // len(functions))):
-                sizes = np.diff(bags.offsets[rows.start : rows.stop + 1])
-                filled = np.flatnonzero(sizes)
-                if len(filled):
-                    slots = _lowest(distinct, drawn, which[entries], bags.weights[entries], sizes[filled])
-                    out[rows.start + filled, functions.start : functions.stop] = slots
+        for functions, drawn, rows, entries in bags.blocks(n, distinct, self._drawn):
+            sizes = np.diff(bags.offsets[rows.start : rows.stop + 1])
+            filled = np.flatnonzero(sizes)
+            if len(filled):
+                slots = _lowest(distinct, drawn, which[entries], bags.weights[entries], sizes[filled])
+                out[rows.start + filled, functions] = slots
         return out
 
     def _drawn(self, tokens: Hashes, functions: range) -> tuple[Floats, Floats, Floats]:

@@ -24,10 +24,11 @@ from likewise.base.runlog import Tick
 from likewise.errors import InputError
 from likewise.io.workspace import write_array
 from likewise.kernels.graph import components
+from likewise.kernels.hashing import U32
 from likewise.kernels.pairs import heavy_buckets, scan_band
 from likewise.kernels.sorting import radix_sort32
 from likewise.search.band_keys import Keys
-from likewise.search.scored import pair_order
+from likewise.search.scored import packed, pair_order, unpacked
 
 PAIRS_AN_ITEM = 100
 PAIRS_AT_LEAST = 10_000_000
@@ -38,8 +39,6 @@ MERGE_BYTES = 40
 """Memory to merge runs of pairs, per pair."""
 BINS = 4096
 """Ranges of rows in which pairs are counted, so that portions of bounded size can be merged."""
-LOW32 = np.uint64(0xFFFFFFFF)
-U32 = np.uint64(32)
 
 Packed = NDArray[np.uint64]
 Members = NDArray[np.int32]
@@ -202,9 +201,9 @@ def _on_disk(
             count = scan_band(ordered, members, no_keys, light, 0, *where, False, nothing, nothing)
             left, right = np.empty(count, np.int32), np.empty(count, np.int32)
             scan_band(ordered, members, no_keys, light, 0, *where, True, left, right)
-            packed = (left.astype(np.uint64) << U32) | right.astype(np.uint64)
-            packed.sort()
-            runs.append(packed)
+            words = packed(left, right)
+            words.sort()
+            runs.append(words)
             heavy.append(_heavy(ordered, members, cap))
         return band, runs, heavy
 
@@ -246,7 +245,7 @@ def merged(paths: list[Path], bins: Ints, n: int, crowds: list[Ints], cap: int, 
                 start, stop = np.searchsorted(run, edges)
                 slices.append(np.array(run[start:stop]))
             pairs = np.unique(np.concatenate(slices)) if slices else np.zeros(0, np.uint64)
-            yield (pairs >> U32).astype(np.int64), (pairs & LOW32).astype(np.int64)
+            yield unpacked(pairs)
 
     return CandidatePairs(int(bins.sum()), crowds, cap, portions, cuts, bins)
 

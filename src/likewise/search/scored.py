@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints
+from likewise.kernels.hashing import LOW32, U32
 from likewise.kernels.sorting import radix_argsort
 
 Scores = NDArray[np.float64]
@@ -24,6 +25,16 @@ def concatenated(parts: list[ScoredPairs]) -> ScoredPairs:
         return parts[0]
     left, right, scores = (np.concatenate(column) for column in zip(no_pairs(), *parts, strict=True))
     return left, right, scores
+
+
+def packed(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.uint64]:
+    """Return pairs as words, left in the upper 32 bits and right in the lower: they sort by left, then by right."""
+    return (left.astype(np.uint64) << U32) | right.astype(np.uint64)
+
+
+def unpacked(words: NDArray[np.uint64]) -> tuple[Ints, Ints]:
+    """Return the left and the right side of packed pairs."""
+    return (words >> U32).astype(np.int64), (words & LOW32).astype(np.int64)
 
 
 def pair_order(left: NDArray[np.integer], right: NDArray[np.integer], n: int, m: int | None = None) -> Ints:

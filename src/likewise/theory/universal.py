@@ -82,8 +82,42 @@ class HashFamily(ABC):
         return np.array([self.value(chosen, x) for chosen in itertools.product(*self.coefficients)])
 
 
+class _ModuloPrime(HashFamily):
+    """A family of a·x + b modulo a prime p, on keys from 0 to p − 1."""
+
+    p: int
+    zero: bool
+
+    @property
+    def keys(self) -> int:
+        """The number of keys, p."""
+        return self.p
+
+    @property
+    def coefficients(self) -> Ranges:
+        """The ranges of a and b."""
+        return range(0 if self.zero else 1, self.p), range(self.p)
+
+
+class _TopBits(HashFamily):
+    """A family that maps keys of `bits` bits to values of `out` bits."""
+
+    bits: int
+    out: int
+
+    @property
+    def values(self) -> int:
+        """The number of hash values."""
+        return 1 << self.out
+
+    @property
+    def keys(self) -> int:
+        """The number of keys."""
+        return 1 << self.bits
+
+
 @dataclass(frozen=True)
-class Affine(HashFamily):
+class Affine(_ModuloPrime):
     """h(x) = (a·x + b) mod p for a prime p, with a and b from 0 to p − 1, on keys and values from 0 to p − 1.
 
     Pairwise independent, because two equations a·x + b = y determine a and b: for two keys, each pair of values belongs
@@ -105,16 +139,6 @@ class Affine(HashFamily):
         """The number of hash values, p."""
         return self.p
 
-    @property
-    def keys(self) -> int:
-        """The number of keys, p."""
-        return self.p
-
-    @property
-    def coefficients(self) -> Ranges:
-        """The ranges of a and b."""
-        return range(0 if self.zero else 1, self.p), range(self.p)
-
     def value(self, coefficients: tuple[int, ...], x: Any) -> Any:
         """Return (a·x + b) mod p."""
         a, b = coefficients
@@ -122,7 +146,7 @@ class Affine(HashFamily):
 
 
 @dataclass(frozen=True)
-class CarterWegman(HashFamily):
+class CarterWegman(_ModuloPrime):
     """h(x) = ((a·x + b) mod p) mod m, with a from 1 to p − 1 and b from 0 to p − 1: the usual universal family.
 
     Two keys collide with probability at most 1/m. The prime p must exceed every *key*, not only m: x and x + p always
@@ -147,16 +171,6 @@ class CarterWegman(HashFamily):
         """The number of hash values, m."""
         return self.m
 
-    @property
-    def keys(self) -> int:
-        """The number of keys, p."""
-        return self.p
-
-    @property
-    def coefficients(self) -> Ranges:
-        """The ranges of a and b."""
-        return range(0 if self.zero else 1, self.p), range(self.p)
-
     def value(self, coefficients: tuple[int, ...], x: Any) -> Any:
         """Return ((a·x + b) mod p) mod m."""
         a, b = coefficients
@@ -164,7 +178,7 @@ class CarterWegman(HashFamily):
 
 
 @dataclass(frozen=True)
-class MultiplyShift(HashFamily):
+class MultiplyShift(_TopBits):
     """The top `out` bits of the low `bits` bits of a·x, for odd a: one multiplication and one shift.
 
     No prime and no division, at the cost of a factor 2: two keys collide with probability at most 2/m, where m = 2^out
@@ -182,16 +196,6 @@ class MultiplyShift(HashFamily):
         whole("MultiplyShift", "out", self.out, 1, self.bits)
 
     @property
-    def values(self) -> int:
-        """The number of hash values."""
-        return 1 << self.out
-
-    @property
-    def keys(self) -> int:
-        """The number of keys."""
-        return 1 << self.bits
-
-    @property
     def coefficients(self) -> Ranges:
         """The odd numbers a."""
         return (range(1, 1 << self.bits, 2),)
@@ -203,7 +207,7 @@ class MultiplyShift(HashFamily):
 
 
 @dataclass(frozen=True)
-class MultiplyAddShift(HashFamily):
+class MultiplyAddShift(_TopBits):
     """The top `out` bits of the low bits + out − 1 bits of a·x + b: pairwise independent without a prime.
 
     The cost is wider arithmetic: keys of `bits` bits need products of bits + out − 1 bits.
@@ -218,16 +222,6 @@ class MultiplyAddShift(HashFamily):
     def __post_init__(self) -> None:
         whole("MultiplyAddShift", "bits", self.bits, 1, 20)
         whole("MultiplyAddShift", "out", self.out, 1, 20)
-
-    @property
-    def values(self) -> int:
-        """The number of hash values."""
-        return 1 << self.out
-
-    @property
-    def keys(self) -> int:
-        """The number of keys."""
-        return 1 << self.bits
 
     @property
     def coefficients(self) -> Ranges:

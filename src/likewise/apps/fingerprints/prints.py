@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from likewise.base import checks
-from likewise.base.arrays import Ints
+from likewise.base.arrays import Ints, part_at
 from likewise.errors import ColumnError, InputError
 from likewise.io.read.find import files_of
 from likewise.io.tables import as_floats, check_once, read_tables
@@ -203,11 +203,8 @@ def _missing(column: Any) -> NDArray[np.bool_]:
 
 def _row(parts: list[_Minutiae], place: int) -> str:
     """Return the file and the row of a minutia."""
-    for part in parts:
-        if place < len(part.names):
-            return f"{part.name}: row {place}"
-        place -= len(part.names)
-    raise IndexError(place)
+    number, row = part_at([len(part.names) for part in parts], place)
+    return f"{parts[number].name}: row {row}"
 
 
 def _in_degrees(angle: Floats, angles: str, parts: list[_Minutiae]) -> bool:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from likewise.apps.recommend.layout import Columns, Layout, choose_columns, layout_of, positions
 from likewise.apps.recommend.ratings import OWNER, Ratings
 from likewise.base import checks
-from likewise.base.arrays import to_arrow
+from likewise.base.arrays import part_at, to_arrow
 from likewise.errors import ColumnError, FormatError, InputError, ParameterError
 from likewise.io.objects import table_of
 from likewise.io.read.base import Aside
@@ -380,8 +380,5 @@ def numbered_ratings(source: Any, options: RatingsOptions) -> Ratings:
 
 def _where(parts: list[RatingRows], place: int) -> str:
     """Return the file and the row of a purchase."""
-    for part in parts:
-        if place < len(part.items):
-            return f"{part.name}: row {part.row(place)}"
-        place -= len(part.items)
-    raise IndexError(place)
+    number, inside = part_at([len(part.items) for part in parts], place)
+    return f"{parts[number].name}: row {parts[number].row(inside)}"

@@ -29,6 +29,7 @@ from likewise.kernels import crowds as kernels
 from likewise.kernels.hashtable import TABLE_ODD
 from likewise.kernels.sorting import DIGIT, RADIX, radix_argsort, sort_words, split_words
 from likewise.search.exact.bounds import least_fraction
+from likewise.search.scored import unpacked
 from likewise.search.verify import map_words, similarities
 
 Similarity = NDArray[np.float64]
@@ -59,8 +60,6 @@ BATCH = 1 << 14
 """Sets or pairs that a thread handles in one call."""
 SEED_LIGHT = 0x7E51D0A1
 SEED_HEAVY = 0x4EA7B0D5
-LOW32 = np.uint64(0xFFFFFFFF)
-U32 = np.uint64(32)
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ def crowd_pairs(
     else:
         words, throngs = search.heavy_pairs()
         words = search.distinct([search.light_pairs(), words])
-        left, right = (words >> U32).astype(np.int64), (words & LOW32).astype(np.int64)
+        left, right = unpacked(words)
     similarity = similarities(left, right, sets, threshold, threads)
     found = similarity >= 0
     left, right, similarity = left[found], right[found], similarity[found]

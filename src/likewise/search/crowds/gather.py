@@ -14,14 +14,12 @@ from likewise.search.candidates import Wanted
 from likewise.search.common_shingles import CommonShingles, described
 from likewise.search.crowds.algorithm import Crowd, crowd_pairs
 from likewise.search.items import Items
-from likewise.search.scored import ScoredPairs
+from likewise.search.scored import ScoredPairs, packed, unpacked
 
 ROUNDS = 10
 """Times that documents are compared again whose representative is itself removed; more were never needed."""
 TOLD = 5
 """Crowds that run.json describes."""
-U32 = np.uint64(32)
-LOW32 = np.uint64(0xFFFFFFFF)
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,7 @@ def merged_pairs(a: ScoredPairs, b: ScoredPairs) -> ScoredPairs:
     """Merge two sorted lists of pairs; a pair in both counts once."""
     if not len(b[0]):
         return a
-    packed = [(left.astype(np.uint64) << U32) | right.astype(np.uint64) for left, right, _ in (a, b)]
-    pairs, first = np.unique(np.concatenate(packed), return_index=True)
+    words = [packed(left, right) for left, right, _ in (a, b)]
+    pairs, first = np.unique(np.concatenate(words), return_index=True)
     similarity = np.concatenate([a[2], b[2]])[first]
-    return (pairs >> U32).astype(np.int64), (pairs & LOW32).astype(np.int64), similarity
+    return *unpacked(pairs), similarity

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from likewise.base import checks
 from likewise.base.copies import Groups
-from likewise.base.memory import free_memory, parse_size
+from likewise.base.memory import memory_limit
 from likewise.errors import ParameterError
 from likewise.search.exact.bounds import Bounds
 from likewise.search.exact.join import FILTERS, Join
@@ -42,7 +42,7 @@ def explain(
     """
     bounds = Bounds(measure, threshold, OWNER)
     count = checks.threads(OWNER, threads)
-    budget = free_memory() // 2 if memory is None else parse_size(OWNER, "memory", memory)
+    budget = memory_limit(OWNER, memory)
     collections = [as_sets(OWNER, sets, count, bag)]
     if other is not None:
         collections.append(as_sets(OWNER, other, count, bag, "other"))

@@ -14,7 +14,7 @@ import pyarrow as pa
 from likewise.base import checks
 from likewise.base.arrays import Ints, Sets, to_arrow
 from likewise.base.copies import Groups
-from likewise.base.memory import free_memory, parse_size
+from likewise.base.memory import free_memory, memory_limit
 from likewise.errors import InputError, ParameterError
 from likewise.search.exact.bounds import LARGEST, Bounds
 from likewise.search.exact.join import FILTERS, Facts, Join
@@ -61,7 +61,7 @@ def pairs(
     bounds = Bounds(measure, threshold, OWNER)
     checks.choice(OWNER, "index", index, ("auto", *FILTERS))
     count = checks.threads(OWNER, threads)
-    budget = free_memory() // 2 if memory is None else parse_size(OWNER, "memory", memory)
+    budget = memory_limit(OWNER, memory)
     here = as_sets(OWNER, sets, count, bag)
     there = None if other is None else as_sets(OWNER, other, count, bag, "other")
     read = time.perf_counter()
@@ -145,7 +145,7 @@ def join_sets(here: Sets, there: Sets | None, bounds: Bounds, index: str, thread
     )
     order = pair_order(left, right, len(ga.of), len(gb.of))
     left, right, similarity = left[order], right[order], similarity[order]
-    return JoinedPairs(left, right, similarity, _counts(here, there, bounds, index, join.facts, groups, len(left)))
+    return JoinedPairs(left, right, similarity, _counts(there, bounds, index, join.facts, groups, len(left)))
 
 
 def _check_room(total: int, most: int) -> None:
@@ -175,7 +175,7 @@ def _with_copies(
 
 
 def _counts(
-    here: Sets, there: Sets | None, bounds: Bounds, index: str, facts: Facts, groups: list[Groups], found: int
+    there: Sets | None, bounds: Bounds, index: str, facts: Facts, groups: list[Groups], found: int
 ) -> dict[str, int]:
     """Return the number of pairs after each filter."""
     n = len(groups[0])
