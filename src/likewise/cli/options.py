@@ -68,6 +68,27 @@ recall = click.option(
     help="A pair at the threshold, or a neighbour, is found with at least this probability.",
 )
 vector = click.option("--vector", default="vector", show_default=True, metavar="COL", help="Column with the vectors.")
+length = click.option(
+    "--length",
+    type=int,
+    default=8,
+    show_default=True,
+    help="Every shared run of this many words is found; a passage has at least this many equal words.",
+)
+gap = click.option(
+    "--gap",
+    type=int,
+    default=5,
+    show_default=True,
+    help="Runs at most this many words apart, in both documents, form one passage.",
+)
+passage_shingle = click.option(
+    "--shingle",
+    default="chars:7,whitespace=remove,casefold=true",
+    show_default=True,
+    metavar="SPEC",
+    help="Shingles from which containment is computed: words:K or chars:K, and options.",
+)
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr."
 )
