@@ -9,7 +9,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 KERNEL_MODE = os.environ.get("LIKEWISE_KERNEL_MODE", "compiled")  # see tests/kernels/test_kernel_modes.py
-EXAMPLES = {"compiled": 60, "checked": 10, "interpreted": 10}
+DEEP = os.environ.get("LIKEWISE_EXAMPLES") == "deep"
+EXAMPLES = {"compiled": 600 if DEEP else 30, "checked": 10, "interpreted": 10}
+"""How many examples hypothesis tries of every property: one number for `make test`, another for `make soak`."""
 
 settings.register_profile(
     "likewise",
@@ -25,7 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 LONGEST = ("test_kernel_modes.py", "test_resume.py")
-"""Where the tests stand of which one alone takes as long as hundreds of others."""
+"""Files with tests that each take as long as hundreds of others."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -7,7 +7,7 @@ from collections import deque
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import oracles
@@ -46,7 +46,6 @@ def hashed(lists):
     return found
 
 
-@settings(max_examples=100)
 @given(lists_of(SMALL) | lists_of(WHOLE) | lists_of(TEXT) | lists_of(MIXED) | lists_of(SMALL | TEXT))
 @example([])
 @example([[]])

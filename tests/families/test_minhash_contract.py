@@ -5,7 +5,7 @@ Tolerances follow from the number of trials: 4.4 standard errors, which chance e
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
@@ -158,7 +158,6 @@ def test_classic_bands_follow_the_s_curve(b, r, similarity):
 
 
 @every_method
-@settings(max_examples=20)
 @given(lists=st.lists(HASHES, max_size=5), threads=st.integers(1, 3))
 def test_keys_of_sets(method, lists, threads):
     done = []

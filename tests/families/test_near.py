@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise import GridTriples, InputError, MinHash, ParameterError, Sets
@@ -107,7 +107,6 @@ def looked_up(index, items, query, limit):
     return Near(row, distance) if distance <= index.c * index.r else None
 
 
-@settings(max_examples=25)
 @given(
     n=st.integers(1, 60),
     dimensions=st.integers(4, 10),

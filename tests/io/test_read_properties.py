@@ -16,9 +16,7 @@ from likewise.io.read.find import InputFile
 
 ALPHABET = st.sampled_from(list("ab1\",;\t\n\r '\\{}[]:\u2028\x85\x0b\x0c\x1e\ufeffé漢\U0001f600\x00"))
 TEXT = st.text(ALPHABET, max_size=12) | st.text(max_size=8)
-QUICK = settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 def check(path, data, expected, keep, records, head=b""):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import runs
@@ -677,7 +677,6 @@ def test_a_temporary_workspace_makes_its_folder(tmp_path):
 # small things
 
 
-@settings(max_examples=20)
 @given(st.binary(max_size=50))
 def test_files_are_replaced_as_a_whole(content):
     with tempfile.TemporaryDirectory() as folder:

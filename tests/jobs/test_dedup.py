@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import likewise
@@ -428,7 +428,6 @@ def test_a_million_copies_cost_one() -> None:
     assert result.pairs.num_rows == result.removed.num_rows == 19_999
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=9).map(" ".join), max_size=25),
     st.sampled_from([0.3, 0.5, 2 / 3, 0.8, 1.0]),

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import likewise
@@ -75,7 +75,6 @@ def rows(result: likewise.Pairs) -> list[tuple[Any, Any, float]]:
 baskets = st.lists(st.lists(st.sampled_from("abcdefg"), max_size=6), max_size=9)
 
 
-@settings(max_examples=60)
 @given(
     here=baskets,
     there=st.none() | baskets,

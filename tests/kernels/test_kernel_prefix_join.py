@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from arrays_of import FEW_64, WORDS_64, Opened, hashes, ints, numbers, parts, ragged
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import oracles
@@ -336,7 +336,6 @@ def test_unpack_nothing_but_numbers(bad):
 
 @pytest.mark.parametrize("once", [True, False])
 @pytest.mark.parametrize("within", [True, False])
-@settings(max_examples=20)
 @given(data=st.data())
 def test_expand_pairs(within, once, data):
     groups = st.lists(st.lists(st.integers(0, 99), min_size=1, max_size=3), min_size=1, max_size=4)

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise.kernels import bits
@@ -31,7 +31,6 @@ def test_ones(word):
 
 
 @given(st.lists(st.lists(st.floats(-9, 9), min_size=128, max_size=128), min_size=1, max_size=3))
-@settings(max_examples=20)
 def test_packing(rows):
     for kind in (np.float32, np.float64):
         values = np.array(rows, kind)
@@ -44,7 +43,6 @@ def test_packing(rows):
 
 
 @given(st.lists(WORD, min_size=2, max_size=2), st.lists(st.integers(0, 127), max_size=90))
-@settings(max_examples=40)
 def test_chosen_bits(row, places):
     out = np.empty((1, 2), np.uint64)
     tables.pack_chosen(words_of([row], 2), np.array(places, np.int64), out)
@@ -52,7 +50,6 @@ def test_chosen_bits(row, places):
 
 
 @given(st.lists(WORD, min_size=3, max_size=3), st.integers(0, 191), st.integers(1, 64))
-@settings(max_examples=60)
 def test_keys(row, start, length):
     length = min(length, 192 - start)
     words = words_of([row], 3)
@@ -113,7 +110,6 @@ def met(words, starts, lengths, together, seen, most, split, room):
     most=st.integers(0, 128),
     split=st.integers(0, 5),
 )
-@settings(max_examples=60)
 def test_rows_that_agree_meet_once(rows, together, most, split):
     words = words_of(rows, 2)
     starts, lengths = np.array([0, 1, 60, 100]), np.array([1, 20, 10, 3])
@@ -136,7 +132,6 @@ def test_crowded_buckets(size, width):
 
 
 @given(st.lists(st.tuples(WORD, WORD), min_size=1, max_size=4))
-@settings(max_examples=20)
 def test_blocks_of_distances(rows):
     a = words_of(rows, 2)
     out = np.empty((len(a), len(a)), np.int32)
@@ -149,7 +144,6 @@ def test_blocks_of_distances(rows):
 
 
 @given(st.lists(st.tuples(SOME, SOME), min_size=2, max_size=8))
-@settings(max_examples=30)
 def test_digests_tell_rows_apart(rows):
     data = words_of(rows, 2)
     out = np.empty((len(rows), 2), np.uint64)

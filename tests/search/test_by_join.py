@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import likewise
@@ -93,7 +93,6 @@ def test_joins_are_those_of_brute_force(threshold: float, budget: Budget) -> Non
         assert rows_of(matches, within=False) == oracles.similar_pairs(sets, threshold, split=len(here))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.text("abc ", max_size=12), max_size=25), st.sampled_from([0.2, 0.5, 0.75, 0.9, 1.0]))
 def test_dedup_and_pairs_miss_nothing(texts: list[str], threshold: float) -> None:
     shingler = likewise.Chars(2)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
@@ -217,7 +217,6 @@ CROWDED = st.integers(1, 4).flatmap(
 
 
 @pytest.mark.parametrize("place", ["memory", "disk"])
-@settings(max_examples=150)
 @given(keys=CROWDED, budget=st.integers(1, 20).map(lambda half: 2 * half), threads=st.integers(1, 3), data=st.data())
 def test_heavy_buckets_are_crowds_and_light_ones_are_complete(place, keys, budget, threads, data):
     limits = None if place == "memory" else data.draw(LIMITS)

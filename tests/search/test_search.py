@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
@@ -132,7 +132,6 @@ def test_sets_of_the_user(split):
     assert rows_of(matches, within=not split) == truth
 
 
-@settings(max_examples=15)
 @given(st.data())
 def test_same_answer_for_any_threads_and_chunks(data):
     texts = collection(data.draw(st.integers(0, 5)), 40)

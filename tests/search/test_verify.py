@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
@@ -125,7 +125,6 @@ def collections(draw):
     return lists, rows, pairs
 
 
-@settings(max_examples=150)
 @given(collections(), st.sampled_from([0.1, 0.5, 0.8]), st.sampled_from([0, 1, 200, 400, 1000]), st.integers(1, 3))
 def test_sets_by_blocks(made, threshold, limit, threads):
     lists, rows, pairs = made

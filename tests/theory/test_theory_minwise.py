@@ -7,7 +7,7 @@ from itertools import chain, combinations, permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise import ParameterError
@@ -51,7 +51,6 @@ def jaccard(a, b):
     return Fraction(len(a & b), len(a | b))
 
 
-@settings(max_examples=30)
 @given(st.integers(1, 5).flatmap(lambda n: st.lists(st.permutations(range(n)), min_size=1, max_size=6)))
 def test_the_counts_are_those_of_the_definition(family):
     worst = worst_case(family)
@@ -114,7 +113,6 @@ def test_agreement_is_the_jaccard_similarity_under_an_exact_family(a, b):
     assert agreement(halving_family(8), a, b) == jaccard(a, b)
 
 
-@settings(max_examples=50)
 @given(a=SETS, b=SETS, seed=st.integers(0, 5))
 def test_agreement_is_off_by_at_most_epsilon_times_the_similarity_under_an_approximate_one(a, b, seed):
     family = random_family(8, 60, seed)

@@ -35,10 +35,9 @@ GROUPS = {
         "warmup": "Compile the kernels now instead of in the first run.",
     },
 }
-"""The commands by group, each with one line for --help; the module of a command has its name, but for MODULES."""
+"""The commands by group, each with one line for --help; the module of a command has its name."""
 
-MODULES = {"explain": "passages"}
-COMMANDS = {name: f"likewise.cli.{MODULES.get(name, name)}" for group in GROUPS.values() for name in group}
+COMMANDS = {name: f"likewise.cli.{name}" for group in GROUPS.values() for name in group}
 
 
 class Lazy(click.Group):

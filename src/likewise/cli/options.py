@@ -106,6 +106,14 @@ lsh_or_exact = method(
 pair_recall = recall("A pair at the threshold is found with at least this probability.")
 any_recall = recall("A pair at the threshold, or a neighbour, is found with at least this probability.")
 vector = column("--vector", "vector", "Column with the vectors.")
+length = whole(
+    "--length", 8, "Every shared run of this many words is found; a passage has at least this many equal words."
+)
+gap = whole("--gap", 5, "Runs at most this many words apart, in both documents, form one passage.")
+passage_shingle = shingle(
+    "chars:7,whitespace=remove,casefold=true",
+    "Shingles from which containment is computed: words:K or chars:K, and options.",
+)
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr."
 )

@@ -163,7 +163,7 @@ def bucket_pairs(keys, band, order, lack, limit, throngs, number, out):
 
     Those are the pairs with lack[i] + lack[j] <= 0; `order` sorts the items by key, and within a bucket `lack` ascends.
     Pairs that agree in an earlier band are left out. A bucket with more than `limit` of these pairs per member is a
-    throng: it gives no pairs; throngs are numbered from `number` on, and throngs[i, band] is set to the one that i is in.
+    throng: it gives no pairs; throngs are numbered from `number` on, and throngs[i, band] is set to the one with i.
     Return the number of pairs and the number of the next throng.
     """
     count = 0

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from made_fingers import columns, database, finger, impression
 
@@ -161,7 +161,6 @@ def test_rates():
 EDGES = st.sets(st.tuples(st.integers(0, 7), st.integers(0, 7)).filter(lambda e: e[0] < e[1]), max_size=14)
 
 
-@settings(max_examples=100)
 @given(edges=EDGES)
 def test_groups_hold_together(edges):
     ordered = sorted(edges)

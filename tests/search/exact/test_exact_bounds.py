@@ -4,7 +4,7 @@ from fractions import Fraction
 from math import floor, nextafter
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import oracles
@@ -28,7 +28,6 @@ def reaches(measure, threshold, shared, a, b):
 # the threshold as a fraction
 
 
-@settings(max_examples=500)
 @given(THRESHOLDS, st.integers(1, 4000), st.data())
 def test_a_ratio_reaches_the_threshold_if_and_only_if_it_reaches_the_fraction(threshold, whole, data):
     p, q = least_fraction(threshold)
@@ -38,7 +37,6 @@ def test_a_ratio_reaches_the_threshold_if_and_only_if_it_reaches_the_fraction(th
     assert 0 < p <= q <= 2 * LARGEST
 
 
-@settings(max_examples=300)
 @given(THRESHOLDS | st.floats(5e-324, 1), st.integers(1, 60))
 @example(5e-324, 60)
 @example(1.0, 1)
@@ -95,7 +93,6 @@ def test_the_least_overlap_by_trying_all(measure, threshold):
             assert least == enough[0] if enough else least > min(a, b)
 
 
-@settings(max_examples=300)
 @given(st.sampled_from(NAMES), THRESHOLDS, st.integers(1, 3000), st.integers(1, 3000))
 def test_the_least_overlap_is_enough_and_one_less_is_not(measure, threshold, a, b):
     least = Bounds(measure, threshold).least(a, b)
@@ -176,7 +173,6 @@ def test_buckets_of_other_measures_by_trying_all(measure, threshold):
         assert list(bounds.buckets(length)) == expected
 
 
-@settings(max_examples=200)
 @given(st.sampled_from(NAMES), THRESHOLDS, st.lists(st.integers(0, 9), unique=True, min_size=1), st.data())
 def test_partners_share_a_symbol_of_their_prefixes(measure, threshold, a, data):
     """The promise of the prefix, whatever the two sets; of containment, only the first has one."""
@@ -191,7 +187,6 @@ def test_partners_share_a_symbol_of_their_prefixes(measure, threshold, a, data):
 # the kernels
 
 
-@settings(max_examples=500)
 @given(st.sampled_from(NAMES), THRESHOLDS, st.integers(1, LARGEST), st.integers(1, LARGEST))
 @example("jaccard", 1.0, LARGEST, LARGEST)
 @example("dice", 0.1 + 0.2, LARGEST, LARGEST)
@@ -206,7 +201,6 @@ def test_kernels_have_the_same_least_overlap(measure, threshold, a, b):
     assert overlap.least_overlap(*bounds.code, a, near) == bounds.least(a, near)
 
 
-@settings(max_examples=300)
 @given(st.sampled_from(NAMES), THRESHOLDS, st.integers(1, 400))
 def test_kernels_have_the_same_partners(measure, threshold, size):
     bounds = Bounds(measure, threshold)

@@ -11,7 +11,7 @@ from math import floor, nextafter
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import oracles
@@ -69,7 +69,6 @@ def near_copies(seed, n=120, most=70):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-@settings(max_examples=150)
 @given(sets=collections(), threshold=THRESHOLDS)
 @example([], 0.5)
 @example([[]], 0.5)
@@ -82,7 +81,6 @@ def test_every_index_finds_what_brute_force_finds(measure, sets, threshold):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-@settings(max_examples=80)
 @given(sets=collections(8), other=collections(8), threshold=THRESHOLDS)
 @example([[]], [[], [1]], 0.5)
 @example([[], [1]], [[]], 0.5)
@@ -94,7 +92,6 @@ def test_two_collections(measure, sets, other, threshold):
         assert rows(exact.pairs(here, threshold, index, measure, other=there, **QUICK)) == truth, index
 
 
-@settings(max_examples=200)
 @given(
     collections(),
     st.none() | collections(6),
@@ -115,7 +112,6 @@ def test_little_memory_few_at_a_time_and_two_threads(sets, other, threshold, mea
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-@settings(max_examples=100)
 @given(bags=collections(8), other=st.none() | collections(5), threshold=THRESHOLDS, index=st.sampled_from(INDEXES))
 def test_bags(measure, bags, other, threshold, index):
     found = exact.pairs(bags, threshold, index, measure, other=other, bag=True, **QUICK)
@@ -170,7 +166,6 @@ def test_exactly_at_the_threshold(ratio, scale, index):
 # what does not matter
 
 
-@settings(max_examples=100)
 @given(collections(), THRESHOLDS, st.sampled_from(MEASURES), st.randoms(use_true_random=False))
 def test_the_order_of_sets_and_tokens_does_not_matter(sets, threshold, measure, source):
     order = source.sample(range(len(sets)), len(sets))
@@ -181,7 +176,6 @@ def test_the_order_of_sets_and_tokens_does_not_matter(sets, threshold, measure, 
     assert found == set(rows(exact.pairs(sets, threshold, measure=measure, **QUICK)))
 
 
-@settings(max_examples=60)
 @given(collections(), THRESHOLDS, st.sampled_from(MEASURES))
 def test_all_layouts_of_the_same_sets_are_joined_alike(sets, threshold, measure):
     truth = exact.pairs(sets, threshold, measure=measure)
@@ -206,7 +200,6 @@ def test_all_layouts_of_the_same_sets_are_joined_alike(sets, threshold, measure)
 EDGES = [0, 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1]
 
 
-@settings(max_examples=150)
 @given(st.lists(st.sets(st.sampled_from(EDGES)), max_size=8), THRESHOLDS, st.sampled_from(INDEXES))
 def test_sets_of_any_64_bit_values(lists, threshold, index):
     offsets = np.cumsum([0, *map(len, lists)])
@@ -238,7 +231,6 @@ TOKENS = [
 ]
 
 
-@settings(max_examples=200)
 @given(
     st.lists(st.lists(st.sampled_from(range(len(TOKENS))), max_size=8), max_size=8),
     THRESHOLDS,
@@ -283,7 +275,6 @@ def test_schema_order_and_metadata(measure, other):
 DIFFERENT = st.sets(st.frozensets(st.integers(0, 9), min_size=1), max_size=10).map(lambda sets: list(map(sorted, sets)))
 
 
-@settings(max_examples=100)
 @given(DIFFERENT, st.none() | DIFFERENT, THRESHOLDS, st.sampled_from(MEASURES))
 def test_each_filter_lets_fewer_through(sets, other, threshold, measure):
     here, there = Sets.from_lists(sets), None if other is None else Sets.from_lists(other)
@@ -414,7 +405,6 @@ def answers(query, sets, threshold, measure, bag=False):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-@settings(max_examples=60)
 @given(
     sets=collections(8),
     queries=collections(5),
@@ -434,7 +424,6 @@ def test_queries_find_what_brute_force_finds(measure, sets, queries, threshold, 
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-@settings(max_examples=40)
 @given(sets=collections(14), threshold=THRESHOLDS, bag=st.booleans(), data=st.data())
 def test_sets_added_in_batches_as_they_are_asked_about(measure, sets, threshold, bag, data):
     """Each set against those before it; batches of any size, so that the order of symbols is made anew in between."""
@@ -590,7 +579,6 @@ def compared(name, sets, similarity):
     return len(near) if name == "length" else sum(fits(name, s, t, similarity) for s, t in near)
 
 
-@settings(max_examples=120)
 @given(DIFFERENT, st.sampled_from(["0.3", "0.5", "0.6", "2/3", "0.75", "0.8", "0.9", "1"]))
 def test_the_filters_compare_the_pairs_that_the_chapter_compares(sets, threshold):
     similarity = Fraction(threshold)
@@ -616,7 +604,6 @@ def test_explain_counts_what_the_chapter_compares(threshold):
     assert min(table["seconds"].to_pylist()) >= 0
 
 
-@settings(max_examples=80)
 @given(collections(8), st.none() | collections(6), THRESHOLDS, st.sampled_from(MEASURES), st.booleans())
 def test_explain_counts_what_each_index_compares(sets, other, threshold, measure, bag):
     options = {"measure": measure, "other": other, "bag": bag, "threads": 1, "memory": 500}

@@ -5,7 +5,7 @@ import math
 import naive_vectors as naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import likewise
@@ -28,7 +28,6 @@ def some(measure, rows, width, rng):
 @every_measure
 @pytest.mark.parametrize("method", ["exact", "lsh"])
 @given(rows=st.integers(1, 25), k=st.integers(1, 6), copies=st.integers(0, 8), seed=st.integers(0, 999))
-@settings(max_examples=12)
 def test_against_the_plain_truth(measure, method, rows, k, copies, seed):
     rng = np.random.default_rng(seed)
     table = some(measure, rows, 6, rng)
@@ -43,7 +42,6 @@ def test_against_the_plain_truth(measure, method, rows, k, copies, seed):
 
 @every_measure
 @given(rows=st.integers(1, 12), asked=st.integers(1, 9), k=st.integers(1, 5), seed=st.integers(0, 999))
-@settings(max_examples=20)
 def test_queries(measure, rows, asked, k, seed):
     rng = np.random.default_rng(seed)
     table = some(measure, rows, 5, rng)

@@ -6,7 +6,7 @@ import math
 import naive_vectors as naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import likewise
@@ -35,7 +35,6 @@ def table_of(measure, rows, width, seed):
 @every_measure
 @pytest.mark.parametrize("method", ["exact", "auto"])
 @given(rows=st.integers(1, 12), width=st.integers(1, 9), seed=st.integers(0, 999), share=st.floats(0, 1))
-@settings(max_examples=40)
 def test_the_exact_way_is_the_truth(measure, method, rows, width, seed, share):
     table = table_of(measure, rows, width, seed)
     within = {"angle": 180, "l2": 8, "l1": 20, "hamming": width}[measure] * share
@@ -49,7 +48,6 @@ def test_the_exact_way_is_the_truth(measure, method, rows, width, seed, share):
 
 @every_measure
 @given(rows=st.integers(1, 9), others=st.integers(1, 9), seed=st.integers(0, 999))
-@settings(max_examples=20)
 def test_two_collections(measure, rows, others, seed):
     table, other = table_of(measure, rows, 5, seed), table_of(measure, others, 5, seed + 1)
     within = {"angle": 40.5, "l2": 2.1, "l1": 3.5, "hamming": 2}[measure]
@@ -63,7 +61,6 @@ def test_two_collections(measure, rows, others, seed):
 
 @every_measure
 @given(rows=st.integers(2, 30), seed=st.integers(0, 999))
-@settings(max_examples=20)
 def test_tables_give_true_pairs_only_and_each_once(measure, rows, seed):
     table = table_of(measure, rows, 8, seed)
     within = {"angle": 30.5, "l2": 2.1, "l1": 3.5, "hamming": 2}[measure]
