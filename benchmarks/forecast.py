@@ -3,7 +3,7 @@
     python benchmarks/forecast.py                                         10^5 to 10^7 documents, and environment-500
     python benchmarks/forecast.py --sizes 100000 --others ""              one size only
     python benchmarks/forecast.py --memory 4GiB --repeat 3                within a budget, the best of three runs
-    python benchmarks/forecast.py --constants                             the constants of forecast/model.py, measured
+    python benchmarks/forecast.py --constants                             the constants of jobs/plan/model.py, measured
 
 Every run is the whole command in a fresh process. The forecast is made for a machine that has nothing else to do: the
 CPU seconds of the run are given, too, and the load of the machine when it began. A ratio is forecast / truth.

@@ -3,7 +3,7 @@
     python benchmarks/vectors.py                     everything
     python benchmarks/vectors.py --only angle        one part: angle, bits, mnist, million or growth
     python benchmarks/vectors.py --small             everything on a few thousand vectors, for a trial
-    python benchmarks/vectors.py --constants         the costs of the kernels, for src/likewise/vectors/planning.py
+    python benchmarks/vectors.py --constants         the costs of the kernels, for search/vectors/plan.py
 
 angle: 100,000 unit vectors of 128 random components, one in twenty of them a neighbour of an earlier one at up to 30°;
 all pairs within 10° and within 20°. million: ten times as many, which likewise maps from the file, with 2 GiB.
@@ -405,7 +405,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--n", type=int, help="vectors of angle (100,000); bits and million have ten times as many")
     parser.add_argument("--small", action="store_true", help="a trial on a few thousand vectors")
     parser.add_argument("--growth", action="store_true", help="the same as --only growth")
-    parser.add_argument("--constants", action="store_true", help="measure the costs of planning.py, and nothing else")
+    parser.add_argument("--constants", action="store_true", help="measure the costs in search/vectors/plan.py, and nothing else")
     parser.add_argument("--timeout", type=float, default=900.0, help="seconds for one measurement (%(default)s)")
     parser.add_argument("--repeats", type=int, default=REPEATS, help="most runs of a quick measurement (%(default)s)")
     parser.add_argument("--data", type=Path, default=DATA, help="where vectors and pictures are kept (%(default)s)")

@@ -167,7 +167,7 @@ CASES = {
 }  # fmt: skip
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-# Signs instead of Gaussian numbers are not near the curve on three terms; their own test is in test_terms.py.
+# Signs instead of Gaussian numbers are not near the curve on three terms; their own test is in test_simhash.py.
 measured = pytest.mark.parametrize("name", [name for name in CASES if name != "SimHash signs"])
 
 

@@ -19,7 +19,7 @@ BAGS = st.dictionaries(TOKENS, st.floats(0, 1e6, allow_subnormal=False), max_siz
 
 
 def drawn(seed, stream, token, function):
-    """A number from (0, 1) for a token and a function, by the arithmetic of families/randomness.py."""
+    """A number from (0, 1) for a token and a function, by the arithmetic of base/random.py."""
     start = oracles.mix(seed + (2 * stream + 1) * oracles.WORD_SEED & oracles.MASK)
     row = oracles.mix(oracles.hash_token(token) ^ start)
     return ((oracles.mix(row + (function + 1) * oracles.WORD_SEED & oracles.MASK) >> 12) + 0.5) / 2**52

@@ -224,7 +224,7 @@ def test_a_refusal_is_one_line_and_fresh_helps(small, tmp_path):
 
 
 def dedup(source, **options):
-    """The steps below are those of a search by hashing; test_exact_search.py has the exact one."""
+    """The steps below are those of a search by hashing; tests/search/test_by_join.py has the exact one."""
     return likewise.dedup(source, **{"method": "lsh", **options})
 
 

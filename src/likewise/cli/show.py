@@ -168,7 +168,7 @@ def short(number: float) -> str:
 
 
 FIRST_RUN = {
-    "dedup": 8, "pairs": 8, "demo": 8, "plan": 8, "exact": 8, "nearest": 6, "articles": 12, "link": 9, "passages": 11,
+    "dedup": 8, "pairs": 8, "demo": 8, "plan": 8, "nearest": 6, "articles": 12, "link": 9, "passages": 11,
     "mirrors": 18, "recommend": 5, "fingerprints": 6
 }  # fmt: skip
 """Seconds by which the first run of a command typically takes longer than the next, measured on two idle cores."""
