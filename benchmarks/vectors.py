@@ -405,7 +405,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--n", type=int, help="vectors of angle (100,000); bits and million have ten times as many")
     parser.add_argument("--small", action="store_true", help="a trial on a few thousand vectors")
     parser.add_argument("--growth", action="store_true", help="the same as --only growth")
-    parser.add_argument("--constants", action="store_true", help="measure the costs in search/vectors/plan.py, and nothing else")
+    parser.add_argument(
+        "--constants", action="store_true", help="measure the costs in search/vectors/plan.py, and nothing else"
+    )
     parser.add_argument("--timeout", type=float, default=900.0, help="seconds for one measurement (%(default)s)")
     parser.add_argument("--repeats", type=int, default=REPEATS, help="most runs of a quick measurement (%(default)s)")
     parser.add_argument("--data", type=Path, default=DATA, help="where vectors and pictures are kept (%(default)s)")
