@@ -1,5 +1,7 @@
 """The tests of this folder twice more: by the Python interpreter, and compiled with every index checked."""
 
+import ast
+import importlib
 import os
 import subprocess
 import sys
@@ -7,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
 
 from likewise import kernels
@@ -58,3 +61,50 @@ def test_the_mode_is_what_it_says():
     assert bool(numba.config.BOUNDSCHECK) == (mode == "checked")
     folder = kernels.cache_directory()
     assert folder is None or folder.name.endswith({"interpreted": "-10", "checked": "-01"}[mode])
+
+
+def test_python_calls_no_kernel_that_has_no_wrapper():
+    """Such a call would crash the interpreter."""
+    package = HERE.parent.parent / "src" / "likewise"
+    for file in package.rglob("*.py"):
+        if file.parent.name == "kernels":
+            continue
+        tree = ast.parse(file.read_text())
+        found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        modules = {}
+        for node in found:
+            if node.module == "likewise.kernels":
+                modules |= {name.asname or name.name: name.name for name in node.names}
+            elif (node.module or "").startswith("likewise.kernels."):
+                for name in node.names:
+                    assert is_open(node.module, name.name), f"{file}: {name.name}"
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+                name = f"likewise.kernels.{modules[node.value.id]}"
+                assert is_open(name, node.attr), f"{file}: {node.attr}"
+
+
+def is_open(module, name):
+    try:
+        function = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError):  # a name of `likewise.kernels` itself, or of a variable that hides the module
+        return True
+    return not getattr(function, "targetoptions", {}).get("no_cpython_wrapper")
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+def test_the_first_compilation_is_announced_once():
+    said = []
+    kernels.before_first_compilation(lambda: said.append(1))
+    numba.njit(lambda x: x + 1)(1)
+    assert said == [], "what others compile does not matter"
+    numba.njit(mix.py_func)(np.float32(1))
+    numba.njit(mix.py_func)(np.int16(1))
+    assert said == [1]
+
+
+def test_what_is_compiled_is_known_by_name():
+    mix(np.uint64(1))
+    kept = kernels.cache_directory() is not None and not numba.config.DISABLE_JIT
+    assert kernels.is_compiled("hashing.mix") == kept
+    assert not kernels.is_compiled("hashing.mix", "hashing.nothing")

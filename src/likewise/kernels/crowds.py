@@ -162,8 +162,8 @@ def bucket_pairs(keys, band, order, lack, limit, throngs, number, out):
     """Count, or write unless `out` is empty, the pairs of this band that may be similar by their heavy values alone.
 
     Those are the pairs with lack[i] + lack[j] <= 0; `order` sorts the items by key, and within a bucket `lack` ascends.
-    Pairs that agree in an earlier band are left out. A bucket with more than `limit` of these pairs per member is a
-    throng: it gives no pairs; throngs are numbered from `number` on, and throngs[i, band] is set to the one with i.
+    Pairs that agree in an earlier band are left out. A bucket of more than `limit` such pairs per member is a throng:
+    it gives no pairs; throngs are numbered from `number` on, and throngs[i, band] is set to the one that i is in.
     Return the number of pairs and the number of the next throng.
     """
     count = 0

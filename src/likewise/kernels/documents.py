@@ -197,7 +197,7 @@ def set_documents(data, offsets, rows, recipe, values, set_offsets):
 
 
 @inner
-def sketch_units(units, n, recipe, seeds, slots, signature, values, digest):
+def sketch_units(units, n, k, short, seeds, slots, signature, values, digest):
     """Do document_shingles, digest_shingles and sketch.fast together, for a document of at least k units.
 
     One loop keeps the multiplier busy that each of the three would wait for; the answer is the same.
@@ -205,8 +205,7 @@ def sketch_units(units, n, recipe, seeds, slots, signature, values, digest):
     t = signature.size
     size = np.uint64(np.uint32(t))
     slots[:t] = EMPTY
-    k = recipe.k
-    down = U32 if recipe.short else U0
+    down = U32 if short else U0
     gone = U1
     value = U0
     for i in range(k - 1):
@@ -280,7 +279,7 @@ def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, d
         stop = offsets[rows[place] + 1]
         n = document_units(data, start, stop, recipe.units, room, units)
         if n >= recipe.k and method == 0 and plain:
-            sketch_units(units, n, recipe, seeds, slots, signature, parts, digests[place])
+            sketch_units(units, n, recipe.k, recipe.short, seeds, slots, signature, parts, digests[place])
             n = n - recipe.k + 1
         else:
             n = document_shingles(data, start, stop, units, n, recipe, room, parts)

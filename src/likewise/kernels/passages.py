@@ -187,7 +187,7 @@ def join_runs(runs, n, m, length, gap, passages):
             now[3] = others[run]
             low = first_from(ordered_starts, found[1] - gap)
             high = first_from(ordered_starts, found[1] + gap + 1)
-            run = nearest_run(low, high, by_start, starts, others, sizes, used, now, gap, True)
+            run = nearest_run(low, high, by_start, starts, others, sizes, used, now, gap, np.bool_(True))
             if run >= 0:
                 used[run] = True
                 found[4] += starts[run] + sizes[run] - max(starts[run], found[1])
@@ -201,7 +201,7 @@ def join_runs(runs, n, m, length, gap, passages):
             now[3] = -(others[run] + sizes[run])
             low = first_from(ordered_ends, found[0] - gap)
             high = first_from(ordered_ends, found[0] + gap + 1)
-            run = nearest_run(low, high, by_end, starts, others, sizes, used, now, gap, False)
+            run = nearest_run(low, high, by_end, starts, others, sizes, used, now, gap, np.bool_(False))
             if run >= 0:
                 used[run] = True
                 found[4] += min(starts[run] + sizes[run], found[0]) - starts[run]

@@ -216,7 +216,7 @@ def canonize_one(data, start, stop, out, at):
 @kernel
 def canonize(data, offsets, out, out_offsets, kinds):
     """Write URLs in their canonical form; kinds: done, for Python to do (then nothing is written), or blank."""
-    at = 0
+    at = np.int64(0)
     out_offsets[0] = 0
     for r in range(offsets.size - 1):
         start = offsets[r]
