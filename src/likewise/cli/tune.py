@@ -48,7 +48,7 @@ def tune(
     if (bands is None) != (rows is None):
         raise ParameterError("--bands and --rows go together: give both or neither.")
     if bands is not None and rows is not None:
-        given = {"items": (items, ITEMS), "max_slots": (max_slots, MAX_SLOTS)}
+        given = {"recall": (recall, 0.99), "items": (items, ITEMS), "max_slots": (max_slots, MAX_SLOTS)}
         checks.unused("tune", given, "with --bands and --rows")
         banding = Banding(bands, rows)
     else:

@@ -250,7 +250,7 @@ def mirrors() -> None:
 
 
 def recommend() -> None:
-    """Find customers with similar tastes."""
+    """Recommend items to a few customers."""
     from likewise.apps.recommend import recommend as recommended
 
     for k in (None, 1):

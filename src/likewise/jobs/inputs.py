@@ -59,4 +59,6 @@ def opened(settings: Settings, options: ReadOptions, *sources: Any) -> list[Sour
         checks.unused(settings.owner, given, "for Sets")
     elif not any(isinstance(source, Source) and source.files for source in found):
         checks.unused(settings.owner, {"lines": reading_given(options)["lines"]}, "for objects in memory")
+        if all(isinstance(source, list | tuple) and source and isinstance(source[0], str) for source in sources):
+            checks.unused(settings.owner, {"text": (options.text, "text")}, "for a list of documents")
     return found

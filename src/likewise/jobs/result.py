@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints, strings, to_arrow
 from likewise.base.runlog import RunLog, run_json
+from likewise.errors import OutputError
 from likewise.io.publish import Output, check_output, publish
 from likewise.io.workspace import Workspace
 from likewise.io.write import ROWS, check_target, write_batches, write_table
@@ -33,6 +34,16 @@ SHOWN = 5
 TABLE_FILES = (".parquet", ".csv", ".jsonl", ".arrow", ".feather")
 """Endings of files that a single table is saved to; any other path is a folder."""
 
+OTHER_FILES = (".txt", ".tsv", ".json", ".xls", ".xlsx", ".gz", ".zst", ".bz2", ".xz", ".zip", ".npy", ".html", ".pdf")
+"""Endings that mean a file to everybody, of formats that likewise does not write: no folder gets such a name."""
+
+
+def check_ending(path: Path, formats: tuple[str, ...] = ()) -> None:
+    """Raise if a path that will be a folder looks like a file."""
+    if path.suffix.lower() in (*OTHER_FILES, *TABLE_FILES) and not path.is_dir():
+        files = f"a file that ends in {', '.join(formats)}, or " if formats else ""
+        raise OutputError(f"{path}: this looks like a file; name {files}a folder for the tables and run.json")
+
 
 class Result:
     """What every job and application returns: Arrow tables as attributes, `.stats`, and `.save(directory)`.
@@ -47,6 +58,7 @@ class Result:
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the tables as Parquet and run.json to a folder, all or nothing, and return the folder."""
         folder = Path(directory)
+        check_ending(folder)
         publish(folder, {file: getattr(self, name) for file, name in self.files.items()}, self.stats)
         return folder
 
@@ -84,6 +96,7 @@ class TableResult(Result):
         """
         path = Path(directory)
         if path.suffix.lower() not in TABLE_FILES:
+            check_ending(path, TABLE_FILES)
             return super().save(path)
         write_table(self.table, path)
         return path
@@ -94,6 +107,7 @@ class TableResult(Result):
         if path.suffix.lower() in TABLE_FILES:
             check_target(path, inputs)
         else:
+            check_ending(path, TABLE_FILES)
             check_output(path, command, cls.files, inputs)
 
     def __len__(self) -> int:

@@ -44,7 +44,7 @@ def rethreshold(
     before are taken from them.
     """
     count = checks.threads("rethreshold", threads)
-    state = State.load(directory)
+    state = State.load(directory, "rethreshold")
     parameters = state.run["parameters"]
     lowest = state.about.get("threshold")
     if lowest is None:

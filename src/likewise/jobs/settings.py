@@ -69,7 +69,7 @@ class Settings:
     @property
     def shingler(self) -> Shingler:
         """The shingler; where its k depends on the documents, with a k that may change."""
-        return parse_shingler(self.shingle)
+        return parse_shingler(self.shingle, owner=self.owner)
 
     @property
     def banding(self) -> Banding | None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints
 from likewise.base.copies import Groups
-from likewise.errors import IncompatibleError, MissingInput
+from likewise.errors import IncompatibleError, MissingInput, ParameterError
 from likewise.io.publish import MANIFEST
 from likewise.io.write import write_json
 from likewise.search.band_keys import Keys, StoredKeys
@@ -36,8 +36,10 @@ class State:
     run: dict[str, Any]
 
     @classmethod
-    def load(cls, directory: str | Path) -> State:
+    def load(cls, directory: str | Path, owner: str = "dedup") -> State:
         """Read the state of a run; raise if there is none, or if likewise did not make it."""
+        if not isinstance(directory, str | os.PathLike):
+            raise ParameterError.of(owner, "directory", "the folder of a finished run", directory)
         folder = Path(directory)
         try:
             run = json.loads((folder / MANIFEST).read_bytes())
@@ -46,6 +48,9 @@ class State:
             raise MissingInput(f"{folder}: there is no finished run in this folder{unfinished}") from error
         except (OSError, ValueError) as error:
             raise IncompatibleError(f"{folder / MANIFEST}: cannot be read: {error}") from error
+        command = run.get("command") if isinstance(run, dict) else None
+        if command not in ("dedup", "rethreshold"):
+            raise IncompatibleError(f"{folder}: this is the result of likewise {command}; name one of likewise dedup")
         try:
             about = json.loads((folder / FOLDER / "state.json").read_bytes())
         except FileNotFoundError as error:

@@ -75,7 +75,7 @@ def articles(
     >>> articles(pages, threshold=0.7).articles.select(["id", "cluster", "size"]).to_pylist()
     [{'id': 0, 'cluster': 0, 'size': 2}, {'id': 1, 'cluster': 0, 'size': 2}, {'id': 2, 'cluster': 2, 'size': 1}]
     """
-    policy = Keep.parse(keep)
+    policy = Keep.parse(keep, OWNER)
     if isinstance(parse_shingler(shingle, owner=OWNER), Tokens):
         raise ParameterError.of(OWNER, "shingle", "stopwords:LANGUAGE, words:K or chars:K", str(shingle))
     chosen = Settings(
@@ -119,8 +119,10 @@ def articles(
             table = _article_table(here, matches, removal, empty, titles, log)
     finally:
         space.finish()
+    more = {"on_error": on_error, "encoding_errors": encoding_errors, "lines": lines}
+    more |= {"threads": count, "memory": budget.total}
     parameters = {**chosen.to_dict(here.shingler), "keep": str(policy), "text": text, "id": id, "html": bool(html)}
-    stats = run_json(OWNER, {**parameters, "threads": count}, [here], log)
+    stats = run_json(OWNER, {**parameters, **more}, [here], log)
     return Articles(table, pairs, stats)
 
 

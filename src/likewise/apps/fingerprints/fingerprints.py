@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.apps.fingerprints.comparison import ComparedPrints, Comparison
-from likewise.apps.fingerprints.prints import DPI, OWNER, Prints, read_prints, tables_of
+from likewise.apps.fingerprints.prints import ANGLE, DPI, OWNER, Prints, read_prints, tables_of
 from likewise.apps.fingerprints.rates import match_rates
 from likewise.apps.fingerprints.result import Fingerprints, finger_table, match_table, score_table
 from likewise.apps.fingerprints.settings import FingerprintSettings
@@ -54,7 +54,7 @@ def fingerprints(
     id: str | None = None,
     x: str = "x",
     y: str = "y",
-    angle: str = "angle",
+    angle: str = ANGLE,
     finger: str | None = None,
     angles: str = "auto",
     flip: bool = False,
@@ -149,7 +149,7 @@ def fingerprints(
 def _read(source: Any, settings: FingerprintSettings, columns: dict[str, Any]) -> Prints:
     if isinstance(source, Prints):
         prints = source
-    elif settings.aligned and not _has(source, columns["angle"]):
+    elif settings.aligned and columns["angle"] == ANGLE and not _has(source, ANGLE):
         prints = read_prints(source, **{**columns, "angle": None})
     else:
         prints = read_prints(source, **columns)

@@ -18,6 +18,7 @@ from likewise.io.tables import as_floats, check_once, read_tables
 
 Floats = NDArray[np.float64]
 OWNER = "fingerprints"
+ANGLE = "angle"
 IDS = ("print", "impression", "image", "id")
 """Columns that may name the print of a minutia, if none is given."""
 DPI = 500.0
@@ -102,7 +103,7 @@ def read_prints(
     id: str | None = None,
     x: str = "x",
     y: str = "y",
-    angle: str | None = "angle",
+    angle: str | None = ANGLE,
     finger: str | None = None,
     angles: str = "auto",
     flip: bool = False,

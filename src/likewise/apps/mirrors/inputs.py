@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.apps.mirrors.addresses import Pages
+from likewise.apps.mirrors.settings import OWNER
 from likewise.base.arrays import Ints, to_arrow
 from likewise.errors import FormatError, InputError
 from likewise.io.read import Aside, Files, ReadOptions, Source, open_source
@@ -96,8 +97,9 @@ class UrlReader:
         """Open files one by one, so that an error can name file and row; or open an object."""
         files = files_of(source)
         more: dict[str, Any] = {"on_error": self.on_error, "encoding_errors": self.encoding_errors, "lines": True}
+        more["owner"] = OWNER
         if files is None:
-            if isinstance(source, list | tuple):
+            if isinstance(source, list | tuple) and all(isinstance(one, str) for one in source):
                 source = pa.array(source, pa.large_string())
             bare = isinstance(source, pa.Array | pa.ChunkedArray)
             self.named |= not bare

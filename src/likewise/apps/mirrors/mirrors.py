@@ -116,6 +116,8 @@ def mirrors(
         checks.unused(OWNER, about_links, "without 'links'")
     checks.choice(OWNER, "on_error", on_error, ("stop", "skip"))
     checks.choice(OWNER, "encoding_errors", encoding_errors, ("strict", "replace"))
+    if method == "exact":
+        checks.unused(OWNER, {"recall": (recall, RECALL)}, "with method='exact'")
     count = checks.threads(OWNER, threads)
     budget = Budget.of(OWNER, memory)
     log = RunLog.of(progress)
@@ -165,7 +167,9 @@ def mirrors(
                          (pages, text), search)  # fmt: skip
     names = {"url": url, "text": text, "source": source, "target": target}
     asked = {"similar_links": folding["similar"], "least_links": folding["least"], "template": folding["template"]}
-    parameters = {**settings.to_dict(), **asked, **names, "threads": count}
+    reading = {"on_error": on_error, "encoding_errors": encoding_errors}
+    used = {"threads": count, "memory": budget.total}
+    parameters = {**settings.to_dict(), **asked, **names, **reading, **used}
     return Mirrors(table, pa.table(columns), folded, run_json(OWNER, parameters, [reader], log))
 
 

@@ -103,7 +103,9 @@ def passages(
         "source_text": text if source_text is None else source_text,
         "source_id": id if source_id is None else source_id,
     }
-    parameters = {**settings.to_dict(), "itself": itself, **columns, "threads": count}
+    more = {"on_error": on_error, "encoding_errors": encoding_errors, "lines": lines}
+    more |= {"threads": count, "memory": budget.total}
+    parameters = {**settings.to_dict(), "itself": itself, **columns, **more}
     stats = run_json(OWNER, parameters, [reader.source for reader in readers], log)
     return Passages(found, documents, stats)
 

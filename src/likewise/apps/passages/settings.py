@@ -53,7 +53,7 @@ class PassageSettings:
         checks.whole(self.owner, "gap", self.gap, 0, 1000)
         checks.whole(self.owner, "common", self.common, 1, 2**31 - 2)
         checks.flag(self.owner, "every", self.every)
-        parse_shingler(self.shingle)
+        parse_shingler(self.shingle, owner=self.owner)
 
     @property
     def k(self) -> int:
