@@ -3,6 +3,8 @@
     python tools/compile_times.py dedup docs.jsonl --id id --out out
     python tools/compile_times.py warmup
 
+Everything is compiled in one process, although the command itself may share the work with a second one.
+
 The arguments are those of `likewise`. The table gives, slowest first, the CPU seconds of each compilation without the
 kernels compiled in its course, and the types it was compiled for. Kernels compiled for more than one list of types
 are shown again below, with the arguments that differ: most of them can be avoided by passing the same types.
@@ -48,8 +50,9 @@ def record(words: list[str], out: str) -> None:
     event.register("numba:compile", Compilations())
     sys.argv = ["likewise", *words]
     try:
-        from likewise.cli import main
+        from likewise.cli import main, warmup
 
+        warmup.cores = lambda: 1  # one process compiles everything, and is measured
         main()
     finally:
         Path(out).write_text(json.dumps({"wall": time.perf_counter() - begun, "compilations": done}))
