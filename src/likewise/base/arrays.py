@@ -216,3 +216,8 @@ def part_at(sizes: Iterable[int], place: int) -> tuple[int, int]:
             return number, place
         place -= size
     raise IndexError(place)
+
+
+def map_words(mean: float) -> int:
+    """Return the number of 64-bit words of a bitmap: about four bits per element of a typical set, 64 to 4,096 bits."""
+    return 1 << min(6, max(0, int(4 * mean).bit_length() - 6))

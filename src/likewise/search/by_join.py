@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.base.arrays import Hashes, Ints, Sets
+from likewise.base.arrays import Hashes, Ints, Sets, map_words
 from likewise.base.copies import Groups, labels
 from likewise.base.runlog import RunLog
 from likewise.errors import InputError
@@ -34,7 +34,7 @@ from likewise.search.exact.prefixes import (
 from likewise.search.matches import Drawn, Sides, Sketched, VerifiedPairs, add_empty_pair
 from likewise.search.prepare import PreparedSearch, SearchSettings, with_sides
 from likewise.search.scored import ScoredPairs, concatenated, pair_order
-from likewise.search.verify import compare, map_words
+from likewise.search.verify import compare
 
 STEP = "exact"
 """The step of the workspace with the pairs."""

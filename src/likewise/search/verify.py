@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from likewise.base.arrays import Ints, Sets, concatenate
+from likewise.base.arrays import Ints, Sets, concatenate, map_words
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Tick
 from likewise.io.workspace import write_array
@@ -59,11 +59,6 @@ def similarities(
     for done in in_order(check, cuts, threads):
         tick(done)
     return out
-
-
-def map_words(mean: float) -> int:
-    """Return the number of 64-bit words of a bitmap: about four bits per element of a typical set, 64 to 4,096 bits."""
-    return 1 << min(6, max(0, int(4 * mean).bit_length() - 6))
 
 
 def compare(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts, concatenate
@@ -79,6 +78,8 @@ class Shingler:
         """Return a chunk in the requested normal form."""
         if self.normalize is None or not (chunk.data >= 128).any():
             return chunk
+        import pyarrow.compute as pc  # takes a twentieth of a second, and few need it
+
         buffers = [None, pa.py_buffer(chunk.offsets), pa.py_buffer(chunk.data)]
         array = pa.Array.from_buffers(pa.large_string(), len(chunk), buffers)
         return TextChunk.from_arrow(pc.utf8_normalize(array, form=self.normalize))

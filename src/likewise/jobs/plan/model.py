@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from likewise.base.arrays import map_words
 from likewise.base.memory import free_memory
 from likewise.jobs.plan.machine import DOCUMENTS, Machine, others_load
 from likewise.jobs.plan.result import Forecast
@@ -20,7 +21,6 @@ from likewise.search.expand import LISTED_PER_ITEM, MAX_LISTED
 from likewise.search.items import BYTES_A_BYTE
 from likewise.search.prepare import PATIENCE
 from likewise.search.search import Search
-from likewise.search.verify import map_words
 
 # Measured by benchmarks/forecast.py --constants, on corpora of 10^4 to 10^7 documents.
 GROWTH = 0.6  # sorting documents becomes slower by this share with each tenfold number, as it leaves the caches

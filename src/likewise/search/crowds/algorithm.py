@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.base import checks
-from likewise.base.arrays import Hashes, Ints, Sets
+from likewise.base.arrays import Hashes, Ints, Sets, map_words
 from likewise.base.parallel import in_order
 from likewise.families.minhash import seed_sequence
 from likewise.families.tuning import LEAST_BANDS, LEAST_RECALL, fewest_bands
@@ -30,7 +30,7 @@ from likewise.kernels.hashtable import TABLE_ODD
 from likewise.kernels.sorting import DIGIT, RADIX, radix_argsort, sort_words, split_words
 from likewise.search.exact.bounds import least_fraction
 from likewise.search.scored import unpacked
-from likewise.search.verify import map_words, similarities
+from likewise.search.verify import similarities
 
 Similarity = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.base import checks
-from likewise.base.arrays import Ints, Sets, to_arrow
+from likewise.base.arrays import Ints, Sets, map_words, to_arrow
 from likewise.base.copies import Groups
 from likewise.base.memory import free_memory, memory_limit
 from likewise.errors import InputError, ParameterError
@@ -21,7 +21,6 @@ from likewise.search.exact.join import FILTERS, Facts, Join
 from likewise.search.exact.prefixes import JoinSide, Survey, survey
 from likewise.search.expand import row_pairs
 from likewise.search.scored import ScoredPairs, Scores, concatenated, pair_order
-from likewise.search.verify import map_words
 
 OWNER = "exact.pairs"
 MAP_WORDS = 16
