@@ -145,3 +145,15 @@ def test_what_has_an_effect_is_no_error() -> None:
     assert likewise.dedup(table, text="body", id="key", html=False, batch_rows=1).stats["counts"]["kept"] == 2
     assert len(likewise.pairs(SETS, threshold=0.5, method="lsh", recall=0.999, bands=20, rows=2)) == 1
     assert len(likewise.pairs(VECTORS, measure="l2", within=0, recall=0.9, seed=3)) == 3
+
+
+def test_options_of_other_files_are_errors(tmp_path) -> None:
+    (tmp_path / "table.csv").write_text("text\na b c\n")
+    (tmp_path / "lines.txt").write_text("a b c\n")
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "note.txt").write_text("a b c\n")
+    with pytest.raises(ParameterError, match="'lines' parameter of dedup has no effect for tables"):
+        likewise.dedup(str(tmp_path / "table.csv"), lines=True)
+    with pytest.raises(likewise.ColumnError, match="there is no column 'body'; the columns are: text"):
+        likewise.dedup(str(tmp_path / "one"), text="body")
+    assert likewise.dedup(str(tmp_path / "lines.txt"), lines=True).stats["counts"]["items"] == 1

@@ -61,4 +61,8 @@ def opened(settings: Settings, options: ReadOptions, *sources: Any) -> list[Sour
         checks.unused(settings.owner, {"lines": reading_given(options)["lines"]}, "for objects in memory")
         if all(isinstance(source, list | tuple) and source and isinstance(source[0], str) for source in sources):
             checks.unused(settings.owner, {"text": (options.text, "text")}, "for a list of documents")
+    else:
+        formats = {entry.get("format") for source in found if isinstance(source, Source) for entry in source.describe()}
+        if "text" not in formats:
+            checks.unused(settings.owner, {"lines": reading_given(options)["lines"]}, "for tables")
     return found
