@@ -154,6 +154,6 @@ def test_options_of_other_files_are_errors(tmp_path) -> None:
     (tmp_path / "one" / "note.txt").write_text("a b c\n")
     with pytest.raises(ParameterError, match="'lines' parameter of dedup has no effect for tables"):
         likewise.dedup(str(tmp_path / "table.csv"), lines=True)
-    with pytest.raises(likewise.ColumnError, match="there is no column 'body'; the columns are: text"):
+    with pytest.raises(likewise.ColumnError, match="there is no column 'body'; the columns are: path, text"):
         likewise.dedup(str(tmp_path / "one"), text="body")
     assert likewise.dedup(str(tmp_path / "lines.txt"), lines=True).stats["counts"]["items"] == 1
