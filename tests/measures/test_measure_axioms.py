@@ -100,7 +100,7 @@ def test_1_minus_the_cosine_of_an_angle_is_no_distance():
 def test_1_minus_the_cosine_fails_for_any_two_turns_one_after_the_other(first, second):
     """1 − cos(a + b) exceeds (1 − cos a) + (1 − cos b) by 4·sin(a/2)·sin(b/2)·cos((a + b)/2).
 
-    Rounding, in units of 2**-53: an angle is off by 42 (unit vectors by 5 per component, so their diagonals by 18, which
+    Rounding, in units of 2**-53: an angle is off by 42 (unit vectors by 5 a component, so their diagonals by 18, which
     makes 29 after atan2, and 13 for degrees and back), so 1 − cosine by 44 and three of them by 132; the points add 12,
     the subtractions 2, and the right side 20.
     """
