@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,13 @@ import numpy as np
 from likewise.base.arrays import Hashes, Ints, Sets, map_words
 from likewise.base.copies import Groups, labels
 from likewise.base.runlog import RunLog
-from likewise.errors import InputError
 from likewise.io.disk import disk_errors
 from likewise.io.workspace import Workspace
 from likewise.search.band_keys import HeldKeys
+from likewise.search.candidates import wanted_pairs
+from likewise.search.crowds.gather import Gathering
 from likewise.search.exact.bounds import Bounds
-from likewise.search.exact.join import Join
+from likewise.search.exact.join import Facts, Join
 from likewise.search.exact.pairs import MAP_WORDS, survey_of
 from likewise.search.exact.prefixes import (
     JoinSide,
@@ -31,25 +32,32 @@ from likewise.search.exact.prefixes import (
     survey,
     written,
 )
-from likewise.search.matches import Drawn, Sides, Sketched, VerifiedPairs, add_empty_pair
-from likewise.search.prepare import PreparedSearch, SearchSettings, with_sides
-from likewise.search.scored import ScoredPairs, concatenated, pair_order
+from likewise.search.matches import Drawn, Sides, Sketched, VerifiedPairs, add_empty_pair, best_ranks
+from likewise.search.prepare import NO_ROWS, PreparedSearch, SearchSettings, most_listed, with_sides
+from likewise.search.scored import ScoredPairs, concatenated, no_pairs, pair_order
 from likewise.search.verify import compare
 
-STEP = "exact"
-"""The step of the workspace with the pairs."""
-PAIR_BYTES = 48
-"""Bytes that a pair takes until it is in its group; as many pairs are held as the budget allows."""
+STEP, PART = "exact", "join-"
+"""The step of the workspace with all pairs, and the steps with some of them."""
+STREAMED = 256
+"""Probes of a unit where sets are not in memory: all candidates of a unit are held at once."""
 TIMES = 2
 """Prefix elements that two sets must share: two instead of one rule out most pairs for slightly longer prefixes."""
-NO_ROWS = np.zeros(0, np.int64)
 
 
 def find(
-    settings: SearchSettings, prepared: PreparedSearch, log: RunLog, space: Workspace, sides: Sides | None, begun: float
+    settings: SearchSettings,
+    prepared: PreparedSearch,
+    log: RunLog,
+    space: Workspace,
+    sides: Sides | None,
+    ranks: Ints | None,
+    begun: float,
 ) -> VerifiedPairs:
-    """Find all similar pairs that count for `sides`; commit them if that took long since `begun`."""
-    bounds = Bounds("jaccard", settings.threshold)
+    """Find all similar pairs that count for `sides`; commit them if that took long since `begun`.
+
+    If there are more than `most_listed` allows, all documents are compared as one crowd: see crowds/gather.py.
+    """
     known: _JoinInput = (
         _HeldInput(settings, prepared, log) if _fits(settings, prepared) else _StreamedInput(settings, prepared, log)
     )
@@ -59,29 +67,27 @@ def find(
     units = known.units[leaders]
     filled = np.flatnonzero((units != 0).any(axis=1))
     log.counts["groups"] = len(groups)
-    group_of = of[prepared.first]
-    join = Join(bounds, known.counts, "auto", settings.threads, settings.budget.sets, TIMES)
-    parts: list[ScoredPairs] = []
-    total = 0
-    with log.stage("join", len(filled)) as join.tick:
-        for a, b in _sides(leaders[filled], groups.first[filled], sides):
-            for left, right, similarity in known.pairs(join, a, b, space):
-                parts.append((group_of[left], group_of[right], similarity))
-                total += len(left)
-                if total * PAIR_BYTES > settings.budget.total:
-                    raise InputError(
-                        f"more than {total:,} pairs are similar, too many to list them all; use --method lsh, which"
-                        " pairs documents that are all alike with a few representatives, or raise the threshold"
-                    )
-        left, right, similarity = concatenated(parts)
+    join = Join(
+        Bounds("jaccard", settings.threshold), known.counts, "auto", settings.threads, settings.budget.sets, TIMES
+    )
+    sequence = [(a, b) for a, b in _sides(leaders[filled], groups.first[filled], sides)]
+    with log.stage("join", sum(len(a) + (0 if b is None else len(b)) for a, b in sequence)) as join.tick:
+        join.most = most_listed(len(prepared.first))
+        found = None if prepared.crowded else _joined(settings, known, join, sequence, join.most, space)
+    del known
+    if found is None:
+        left, right, similarity = _crowded(settings, prepared, groups, filled, log, space, sides, ranks)
+    else:
+        group_of = of[prepared.first]
+        left, right, similarity = group_of[found[0]], group_of[found[1]], found[2]
         left, right = np.minimum(left, right), np.maximum(left, right)
         order = pair_order(left, right, max(2, len(groups)))
         left, right, similarity = left[order], right[order], similarity[order]
+        log.details["predicted_recall"] = 1.0
     if sides and sides.across:
         left, right, similarity = add_empty_pair(groups, filled, left, right, similarity)
     facts = join.facts
     log.details["filters"] = {"length": facts.length, "suffix": facts.position, "bitmap": facts.bitmap}
-    log.details["predicted_recall"] = 1.0
     log.counts["candidates"] = facts.bitmap
     log.counts["verified"] = len(left)
     if space.lasting and time.perf_counter() - begun > settings.patience:
@@ -89,7 +95,81 @@ def find(
             draft.save(copies=prepared.copies, of=of, filled=filled, units=units, common=prepared.common)
             draft.save(left=left, right=right, similarity=similarity)
             draft.commit(log.snapshot())
+        space.forget(*(name for name in space.steps if name.startswith(PART)))
     return _result(prepared.copies, groups, filled, units, prepared.common, left, right, similarity)
+
+
+def _joined(
+    settings: SearchSettings,
+    known: _JoinInput,
+    join: Join,
+    sequence: list[tuple[Ints, Ints | None]],
+    most: int,
+    space: Workspace,
+) -> ScoredPairs | None:
+    """Return the pairs of the joins, or None if there are more than `most`; commit some from time to time.
+
+    Parts that an interrupted run committed are taken over if it had the same memory, which determines the units.
+    """
+    parts: list[ScoredPairs] = []
+    number = 0
+    while space.has(f"{PART}{number}") and space.notes(f"{PART}{number}")["memory"] == join.memory:
+        step = f"{PART}{number}"
+        parts.append((space.array(step, "left"), space.array(step, "right"), space.array(step, "similarity")))
+        notes = space.notes(step)
+        join.skip, join.facts = notes["units"], Facts(**notes["facts"])
+        join.facts.length = 0
+        number += 1
+    total = sum(len(part[0]) for part in parts)
+    saved, whole, reached, last = len(parts), len(parts), join.skip, time.perf_counter()
+    for a, b in sequence:
+        for found, position, before in known.pairs(join, a, b, space):
+            if before and position > reached:
+                whole, reached = len(parts), position
+            parts.append(found)
+            if not before:
+                whole, reached = len(parts), position
+            total += len(found[0])
+            if space.lasting and whole > saved and time.perf_counter() - last > settings.patience:
+                left, right, similarity = concatenated(parts[saved:whole])
+                with space.making(f"{PART}{number}") as draft:
+                    draft.save(left=left, right=right, similarity=similarity)
+                    draft.commit({"memory": join.memory, "units": reached, "facts": asdict(join.facts)})
+                number, saved, last = number + 1, whole, time.perf_counter()
+            if total > most:
+                return None
+    return None if join.overflow else concatenated(parts)
+
+
+def _crowded(
+    settings: SearchSettings,
+    prepared: PreparedSearch,
+    groups: Groups,
+    filled: Ints,
+    log: RunLog,
+    space: Workspace,
+    sides: Sides | None,
+    ranks: Ints | None,
+) -> ScoredPairs:
+    """Compare all documents as one crowd."""
+    rows = groups.first[filled]
+    with log.stage("crowds", len(rows)) as tick, disk_errors(space.folder or Path()):
+        gathering = Gathering(
+            prepared.items,
+            rows,
+            [np.arange(len(rows))],
+            best_ranks(groups, ranks)[filled],
+            wanted_pairs(rows, sides),
+            settings.threshold,
+            settings.minhash.seed,
+            settings.threads,
+            settings.budget,
+            lambda: space.large / "scratch",
+        )
+        (left, right, similarity), notes, _ = gathering.pairs(no_pairs(), tick)
+    log.details["crowds"] = notes
+    log.details["predicted_recall"] = None if notes["unchecked"] else 1.0
+    return filled[left], filled[right], similarity
 
 
 def restored(space: Workspace, log: RunLog) -> VerifiedPairs:
@@ -145,8 +225,12 @@ class _JoinInput(ABC):
     counts: SymbolCounts
 
     @abstractmethod
-    def pairs(self, join: Join, a: Ints, b: Ints | None, space: Workspace) -> Iterator[ScoredPairs]:
-        """Yield the similar pairs of items a, or of items a with items b."""
+    def pairs(self, join: Join, a: Ints, b: Ints | None, space: Workspace) -> Iterator[tuple[ScoredPairs, int, bool]]:
+        """Yield the similar pairs of items a, or of items a with items b, some at a time.
+
+        Each comes with the number of units of the join whose pairs have all been yielded, before these pairs (True) or
+        with them.
+        """
 
 
 class _HeldInput(_JoinInput):
@@ -159,12 +243,12 @@ class _HeldInput(_JoinInput):
             tick(len(prepared.first))
         self.counts, self.maps, self.units = survey.counts, survey.maps[0], survey.digests[0]
 
-    def pairs(self, join: Join, a: Ints, b: Ints | None, space: Workspace) -> Iterator[ScoredPairs]:
+    def pairs(self, join: Join, a: Ints, b: Ints | None, space: Workspace) -> Iterator[tuple[ScoredPairs, int, bool]]:
         """Join them."""
         here = JoinSide.of(self.sets, a, self.maps)
         there = here if b is None else JoinSide.of(self.sets, b, self.maps)
         for left, right, similarity in join.pairs(here, None if b is None else there):
-            yield here.rows[left], there.rows[right], similarity
+            yield (here.rows[left], there.rows[right], similarity), join.position, True
 
 
 @dataclass(frozen=True)
@@ -209,18 +293,21 @@ class _StreamedInput(_JoinInput):
         nothing = Sets(np.zeros(0, np.uint64), np.zeros(1, np.int64))
         return _WrittenSide(nothing, rows, self.sizes[rows], self.maps[rows], self.text.take(rows))
 
-    def pairs(self, join: Join, a: Ints, b: Ints | None, space: Workspace) -> Iterator[ScoredPairs]:
+    def pairs(self, join: Join, a: Ints, b: Ints | None, space: Workspace) -> Iterator[tuple[ScoredPairs, int, bool]]:
         """Find the candidates, and verify them portion by portion."""
         here = self._side(a)
         there = here if b is None else self._side(b)
         held: list[tuple[Ints, Ints]] = []
         most = max(1, self.settings.budget.pairs // 32)
+        size, reached = 0, join.position
+        join.chunk = STREAMED
         for left, right in join.candidates(here, None if b is None else there):
+            if size > most and join.position > reached:
+                yield self._verified(held, space), join.position, False
+                held, size, reached = [], 0, join.position
             held.append((here.rows[left], there.rows[right]))
-            if sum(len(part) for part, _ in held) > most:
-                yield self._verified(held, space)
-                held = []
-        yield self._verified(held, space)
+            size += len(left)
+        yield self._verified(held, space), join.position, False
 
     def _verified(self, held: list[tuple[Ints, Ints]], space: Workspace) -> ScoredPairs:
         left, right = (np.concatenate([NO_ROWS, *(part[i] for part in held)]) for i in range(2))

@@ -18,11 +18,19 @@ from likewise.families.banding import Banding
 from likewise.io.disk import disk_errors
 from likewise.io.workspace import Draft, Workspace
 from likewise.search.band_keys import HeldKeys, Keys, StoredKeys
-from likewise.search.candidates import CandidatePairs, Wanted, candidates, few_candidates, merged
+from likewise.search.candidates import CandidatePairs, Wanted, candidates, few_candidates, merged, wanted_pairs
 from likewise.search.common_shingles import value_table
 from likewise.search.crowds.gather import Gathering
 from likewise.search.items import Items
-from likewise.search.matches import Drawn, Sides, Sketched, VerifiedPairs, add_empty_pair, first_of_each
+from likewise.search.matches import (
+    Drawn,
+    Sides,
+    Sketched,
+    VerifiedPairs,
+    add_empty_pair,
+    best_ranks,
+    first_of_each,
+)
 from likewise.search.prepare import PreparedSearch, SearchSettings, with_sides
 from likewise.search.recall.certificate import certified
 from likewise.search.scored import ScoredPairs, Scores, concatenated
@@ -109,7 +117,14 @@ def find(
     left, right, similarity, crowd_of = _verified(settings, items, sketched, log, space, sides, ranks)
     if len(sketched.drawn.rows):
         with log.stage("certify"):
-            certificate = certified(sketched, (left, right, similarity), crowd_of, sides, len(items))
+            certificate = certified(
+                sketched,
+                (left, right, similarity),
+                crowd_of,
+                best_ranks(sketched.groups, ranks),
+                sides,
+                len(items),
+            )
         log.certificate = certificate.to_dict()
     return VerifiedPairs(sketched.groups, sketched.copies, left, right, similarity, sketched)
 
@@ -135,7 +150,7 @@ def _verified(
     begun = time.perf_counter()
     groups, filled = sketched.groups, sketched.filled
     rows = groups.first[filled]
-    wanted = _wanted(rows, sides)
+    wanted = wanted_pairs(rows, sides)
     with log.stage("candidates", sketched.group_keys.bands) as tick:
         found = _candidates(settings, sketched.group_keys, wanted, space, log, tick)
     parts: list[ScoredPairs] = []
@@ -148,19 +163,20 @@ def _verified(
         a, b, similarity = concatenated(parts)
     crowd_of = np.zeros(0, np.int64)
     if found.crowds:
-        with log.stage("crowds"):
+        with log.stage("crowds", len(rows)) as tick, disk_errors(space.folder or Path()):
             gathering = Gathering(
                 items,
                 rows,
                 found.crowds,
-                _best_ranks(groups, ranks)[filled],
+                best_ranks(groups, ranks)[filled],
                 wanted,
                 settings.threshold,
-                settings.recall,
                 settings.minhash.seed,
                 settings.threads,
+                settings.budget,
+                lambda: space.large / "scratch",
             )
-            (a, b, similarity), log.details["crowds"], abridged = gathering.pairs((a, b, similarity))
+            (a, b, similarity), log.details["crowds"], abridged = gathering.pairs((a, b, similarity), tick)
             if not log.details["crowds"]["complete"]:
                 crowd_of = np.full(len(groups), -1)
                 crowd_of[filled] = abridged
@@ -237,14 +253,6 @@ def _portion(
     return a, b, similarity
 
 
-def _best_ranks(groups: Groups, ranks: Ints | None) -> Ints:
-    """Return the lowest rank of every group."""
-    if ranks is None or not len(groups):
-        return groups.first
-    best: Ints = np.minimum.reduceat(ranks[groups.members], groups.offsets[:-1])
-    return best
-
-
 def _selected(
     copies: Ints, of: Ints, filled: Ints, units: Hashes, keys: Keys, banding: Banding, common: Hashes, drawn: Drawn
 ) -> Sketched:
@@ -252,11 +260,3 @@ def _selected(
     groups = Groups.by_label(of)
     chosen = keys.chosen(copies[groups.first[filled]])
     return Sketched(copies, groups, filled, units, keys, chosen, banding, common, drawn)
-
-
-def _wanted(first: Ints, sides: Sides | None) -> Wanted:
-    """Return which pairs of groups count; `first` is the first row of each."""
-    if sides is None:
-        return Wanted(0, len(first))
-    split = int(np.searchsorted(first, sides.split))
-    return Wanted(split, split if sides.across else len(first))

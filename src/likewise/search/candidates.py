@@ -28,11 +28,12 @@ from likewise.kernels.hashing import U32
 from likewise.kernels.pairs import heavy_buckets, scan_band
 from likewise.kernels.sorting import radix_sort32
 from likewise.search.band_keys import Keys
+from likewise.search.matches import Sides
 from likewise.search.scored import packed, pair_order, unpacked
 
-PAIRS_AN_ITEM = 100
-PAIRS_AT_LEAST = 10_000_000
-"""Candidate pairs that are always affordable: ten million, and a hundred per item. Beyond them buckets are heavy."""
+PAIRS_AN_ITEM = 50
+PAIRS_AT_LEAST = 2_000_000
+"""Candidate pairs that are always affordable: two million, and fifty per item. Beyond them buckets are heavy."""
 SORT_BYTES = 32
 """Memory to sort the keys of a band, per item."""
 MERGE_BYTES = 40
@@ -50,6 +51,14 @@ class Wanted:
 
     low: int
     high: int
+
+
+def wanted_pairs(first: Ints, sides: Sides | None) -> Wanted:
+    """Return which pairs of groups count; `first` is the first row of each."""
+    if sides is None:
+        return Wanted(0, len(first))
+    split = int(np.searchsorted(first, sides.split))
+    return Wanted(split, split if sides.across else len(first))
 
 
 @dataclass

@@ -82,3 +82,11 @@ def add_empty_pair(groups: Groups, filled: Ints, left: Ints, right: Ints, simila
     left, right = np.append(left, empty[0]), np.append(right, empty[1])
     order = pair_order(left, right, len(groups))
     return left[order], right[order], np.append(similarity, 1.0)[order]
+
+
+def best_ranks(groups: Groups, ranks: Ints | None) -> Ints:
+    """Return the lowest rank of every group."""
+    if ranks is None or not len(groups):
+        return groups.first
+    best: Ints = np.minimum.reduceat(ranks[groups.members], groups.offsets[:-1])
+    return best

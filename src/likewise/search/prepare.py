@@ -24,6 +24,7 @@ from likewise.search.common_shingles import SAMPLE as COMMON_SAMPLE
 from likewise.search.common_shingles import described, find_common, value_table
 from likewise.search.exact.bounds import Bounds
 from likewise.search.exact.prefixes import Lengths
+from likewise.search.expand import LISTED_PER_ITEM, MAX_LISTED
 from likewise.search.items import Items
 from likewise.search.matches import Sides, first_of_each
 from likewise.search.recall.sample import Probe, make_sample, quick_sample, sample_size
@@ -43,6 +44,12 @@ CERTIFY_SALT = 0xCE27
 PATIENCE = float(os.environ.get("LIKEWISE_PATIENCE", "2"))
 """Seconds of work that a kill may cost: a step that took longer is committed."""
 NOTHING = np.zeros(0, np.uint64)
+NO_ROWS = np.zeros(0, np.int64)
+FEW_ROWS_BANDS = 12
+"""Bands of one or two rows, at least. They are chosen where nearly all documents are alike; a document without a bucket
+in common with them would then miss them all, and with three bands one in a hundred has none."""
+CERTAIN = 4
+"""An exact search is not even tried where this many times the pairs that can be listed are predicted."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,7 @@ class PreparedSearch:
 
     copies: the number of the different item that each row is a copy of. first: the first row of each different item.
     rows: the rows drawn for the certificate, whose neighbours `probe` collects. banding: None if the search is exact.
+    crowded: an exact search is predicted to find far more pairs than can be listed.
     """
 
     items: Items
@@ -82,6 +90,7 @@ class PreparedSearch:
     rows: Ints
     banding: Banding | None
     probe: Probe
+    crowded: bool = False
 
 
 def prepare(settings: SearchSettings, items: Items, log: RunLog, sides: Sides | None) -> PreparedSearch:
@@ -98,6 +107,10 @@ def prepare(settings: SearchSettings, items: Items, log: RunLog, sides: Sides | 
     if len(common):
         items = items.ignoring(value_table(common))
     with log.stage("tune"):
+        if settings.method == "exact":
+            log.method = {"asked": "exact", "taken": "exact", "why": "requested"}
+            crowded = _predicted_pairs(settings, items, first) > CERTAIN * most_listed(len(first))
+            return PreparedSearch(items, copies, first, common, NO_ROWS, None, _no_probe(settings), crowded)
         rows, banding, probe = _tune(settings, items, first, log, sides)
     return PreparedSearch(items, copies, first, common, rows, banding, probe)
 
@@ -114,10 +127,6 @@ def _tune(
     settings: SearchSettings, items: Items, rows: Ints, log: RunLog, sides: Sides | None
 ) -> tuple[Ints, Banding | None, Probe]:
     """Draw a sample of the different items to choose the method, and one of all items for the certificate."""
-    nobody = np.zeros(0, np.int64)
-    if settings.method == "exact":
-        log.method = {"asked": "exact", "taken": "exact", "why": "requested"}
-        return nobody, None, Probe(make_sample(_no_sets(), settings.threshold))
     seed = settings.minhash.seed
     chosen = rows[lowest(seed, len(rows), 0 if settings.banding else SAMPLE)]
     start = sides.split if sides and not sides.across else 0
@@ -131,7 +140,7 @@ def _tune(
     sets = items.sets(both, settings.threads)
     banding, exact = _method(settings, sets.take(np.unique(place[: len(chosen)])), len(rows), log)
     if exact:
-        return nobody, None, Probe(make_sample(_no_sets(), settings.threshold))
+        return NO_ROWS, None, _no_probe(settings)
     sampled = sets.take(place[len(chosen) :])
     if settings.certify is not None:
         return drawn, banding, Probe(make_sample(sampled, settings.threshold))
@@ -149,11 +158,15 @@ def _method(settings: SearchSettings, sets: Sets, items: int, log: RunLog) -> tu
     mean = float(sets.sizes.mean()) if len(sets) else 1.0
     corpus = Similarities.sampled(counts, len(sets), max(2, items), mean, settings.threshold)
     tuning = tune_for(settings.threshold, settings.recall, corpus, settings.max_slots)
+    banding = tuning.banding
+    if banding.r <= 2 and settings.threshold < 1:
+        banding = Banding(max(banding.b, min(FEW_ROWS_BANDS, settings.max_slots // banding.r)), banding.r)
     exact = False
     if settings.method == "lsh":
         log.method = {"asked": "lsh", "taken": "lsh", "why": "requested"}
     else:
-        choice = choose(sets, items, settings.threshold, tuning.banding, tuning.predicted_candidates)
+        similar = similar_pairs(counts, len(sets), items, settings.threshold)
+        choice = choose(sets, items, settings.threshold, banding, tuning.predicted_candidates, similar)
         log.method = choice.to_dict()
         exact = choice.exact
     if not exact:
@@ -162,11 +175,33 @@ def _method(settings: SearchSettings, sets: Sets, items: int, log: RunLog) -> tu
             "mean_set_size": round(mean, 1),
             "predicted_false_candidates": round(tuning.predicted_candidates),
         }
-    return tuning.banding, exact
+    return banding, exact
 
 
-def _no_sets() -> Sets:
-    return Sets(NOTHING, np.zeros(1, np.int64))
+def _predicted_pairs(settings: SearchSettings, items: Items, rows: Ints) -> float:
+    """Predict the number of similar pairs from a sample, if there may be too many to list."""
+    if len(rows) * (len(rows) - 1) // 2 <= most_listed(len(rows)):
+        return 0.0
+    sets = items.sets(np.sort(rows[lowest(settings.minhash.seed, len(rows), SAMPLE)]), settings.threads)
+    sets = sets.take(np.flatnonzero(sets.sizes > 0))
+    counts = agreement_counts(sets, settings.minhash, SAMPLE_SLOTS, settings.threads)
+    return similar_pairs(counts, len(sets), len(rows), settings.threshold)
+
+
+def similar_pairs(agreements: Ints, sample: int, items: int, threshold: float) -> float:
+    """Predict the number of similar pairs of `items` from the number of slots in which pairs of a sample agree."""
+    slots = len(agreements) - 1
+    similar = float(agreements[int(np.ceil(threshold * slots)) :].sum())
+    return similar * items * (items - 1) / max(1, sample * (sample - 1))
+
+
+def most_listed(items: int) -> int:
+    """Return the number of similar pairs that an exact search lists: a million, or ten for each of many items."""
+    return max(MAX_LISTED, LISTED_PER_ITEM * items)
+
+
+def _no_probe(settings: SearchSettings) -> Probe:
+    return Probe(make_sample(Sets(NOTHING, np.zeros(1, np.int64)), settings.threshold))
 
 
 def seed_hashes(seed: int, n: int) -> Hashes:
@@ -215,24 +250,31 @@ SLOT = 20.0
 KEY = 100.0
 """LSH: to sort the key of one band."""
 CANDIDATE = 250.0
-"""LSH: to find and verify a candidate pair."""
+"""To find and verify a candidate pair; similar pairs are candidates of both methods."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The cheaper method, the predicted seconds of both, and the index entries that an exact join would visit."""
+    """The cheaper method, the predicted seconds of both, the index entries that an exact join would visit, and the
+    number of similar pairs."""
 
     exact: bool
     exact_seconds: float
     lsh_seconds: float
     entries: float
+    similar: float
+    items: int
 
     def to_dict(self) -> dict[str, Any]:
         """Return the choice and the reason, for run.json."""
         taken, other = ("exact", "lsh") if self.exact else ("lsh", "exact")
         seconds = {"exact": float(f"{self.exact_seconds:.3g}"), "lsh": float(f"{self.lsh_seconds:.3g}")}
         why = f"predicted to take {seconds[taken]:g} s of one core, {other} {seconds[other]:g} s"
-        if self.exact and self.exact_seconds < LITTLE:
+        if self.similar > most_listed(self.items):
+            why = (
+                f"predicted to find {self.similar:.2g} similar pairs, too many to list; an exact search lists them all"
+            )
+        elif self.exact and self.exact_seconds < LITTLE:
             why = f"predicted to take less than {LITTLE:g} s of one core"
         return {
             "asked": "auto",
@@ -242,16 +284,22 @@ class Choice:
         }
 
 
-def choose(sets: Sets, items: int, threshold: float, banding: Banding, candidates: float) -> Choice:
+def choose(
+    sets: Sets, items: int, threshold: float, banding: Banding, candidates: float, similar: float = 0.0
+) -> Choice:
     """Predict the costs of both methods for a collection of `items` like these sets.
 
-    candidates: the number of candidate pairs expected from the banding.
+    candidates: the number of candidate pairs below the threshold expected from the banding. similar: the number of
+    similar pairs; where they are too many to list, the exact join is not chosen.
     """
     mean = float(sets.sizes.mean()) if len(sets) else 1.0
     entries, prefix, rare = _expected(sets, items, threshold)
     exact = items * (mean * (SYMBOL + rare * RARE) + prefix * STRING) + entries * ENTRY
     lsh = items * (mean * SHINGLE + banding.slots * SLOT + banding.b * KEY) + candidates * CANDIDATE
-    return Choice(exact <= max(lsh, LITTLE / NANO), exact * NANO, lsh * NANO, entries)
+    found = min(similar, most_listed(items)) * CANDIDATE
+    exact, lsh = exact + found, lsh + found
+    few = similar <= most_listed(items)
+    return Choice(few and exact <= max(lsh, LITTLE / NANO), exact * NANO, lsh * NANO, entries, similar, items)
 
 
 def _expected(sets: Sets, items: int, threshold: float) -> tuple[float, float, float]:

@@ -40,6 +40,6 @@ class Search(SearchSettings):
             begun = time.perf_counter()
             prepared = prepare(self, items, log, sides)
             if prepared.banding is None:
-                return by_join.find(self, prepared, log, space, sides, begun)
+                return by_join.find(self, prepared, log, space, sides, ranks, begun)
             sketched = by_lsh.sketch(self, prepared, prepared.banding, log, space, sides, begun)
         return by_lsh.find(self, items, sketched, log, space, sides, ranks)

@@ -81,7 +81,11 @@ def passes(
 
 @dataclass
 class Join:
-    """A join: the bounds, the filters (`index`), the number of threads, the memory of the index, and the statistics."""
+    """A join: the bounds, the filters (`index`), the number of threads, the memory of the index, and the statistics.
+
+    Its work is a sequence of units of `chunk` probes. skip: units that were done before and are left out. position:
+    the units whose pairs have all been yielded. most: verified pairs after which a join gives up, with `overflow` set.
+    """
 
     bounds: Bounds
     counts: SymbolCounts
@@ -91,6 +95,13 @@ class Join:
     times: int = 2
     tick: Callable[[int], None] = lambda done: None
     facts: Facts = field(default_factory=Facts)
+    skip: int = 0
+    position: int = 0
+    chunk: int = CHUNK
+    most: int | None = None
+    overflow: bool = False
+    _found: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def candidates(self, a: JoinSide, b: JoinSide | None = None) -> Iterator[tuple[Ints, Ints]]:
         """Yield the pairs that the filters let through, some at a time: numbers in a, and in b (or a)."""
@@ -121,6 +132,10 @@ class Join:
             scores,
         )
         found = scores >= 0
+        if self.most is not None:
+            with self._lock:
+                self._found += int(found.sum())
+                self.overflow = self._found > self.most
         return left[found], right[found], scores[found]
 
     def length_pairs(self, a: JoinSide, b: JoinSide | None = None) -> int:
@@ -150,11 +165,15 @@ class Join:
             task.probes is task.indexed and self.bounds.symmetric
         )  # then the prefix of a probe contains the indexed one
         prefix = task.probe_prefix if same else task.lengths.index
-        written = task.indexed.all_strings(start, stop, prefix, self.counts, self.threads)
         low, high = np.maximum(task.low, start) - start, np.minimum(task.high, stop) - start
         busy = np.flatnonzero(high > low)
-        if not len(busy):
+        units = range(int(busy[0]), int(busy[-1]) + 1, self.chunk) if len(busy) else range(0)
+        done = max(0, min(len(units), self.skip - self.position))
+        self.position += done
+        self.tick(done * self.chunk)
+        if done == len(units):
             return
+        written = task.indexed.all_strings(start, stop, prefix, self.counts, self.threads)
         kinds, places = np.unique(task.indexed.sizes[start:stop], return_inverse=True)
         class_starts = np.searchsorted(places, np.arange(len(kinds) + 1))
         classes = places.astype(np.int32)
@@ -169,7 +188,7 @@ class Join:
             return task.probes.strings(first, last, task.probe_prefix, self.counts)
 
         def work(first: int) -> tuple[list[T], Facts]:
-            last = min(first + CHUNK, int(busy[-1]) + 1)
+            last = min(first + self.chunk, int(busy[-1]) + 1)
             if not hasattr(local, "seen"):
                 local.seen = np.zeros(stop - start, np.int8)
                 room = ROOM + stop - start  # the candidates of one more probe must fit
@@ -182,7 +201,7 @@ class Join:
             facts = Facts()
             out: list[T] = []
             x = 0
-            while x < last - first:
+            while x < last - first and not self.overflow:
                 tally = np.zeros(3, np.int64)
                 if self.index == "auto":
                     x = probing.probe(
@@ -223,9 +242,10 @@ class Join:
                     )
             return out, facts
 
-        for out, facts in in_order(work, range(int(busy[0]), int(busy[-1]) + 1, CHUNK), self.threads):
+        for out, facts in in_order(work, units[done:], self.threads):
             self.facts.entries += facts.entries
             self.facts.position += facts.position
             self.facts.bitmap += facts.bitmap
-            self.tick(CHUNK)
             yield from out
+            self.position += 1
+            self.tick(self.chunk)

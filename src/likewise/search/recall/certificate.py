@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints
 from likewise.base.stats import binomial_interval
+from likewise.kernels.graph import keepers
 from likewise.search.matches import Sides, Sketched, first_of_each
 from likewise.search.scored import ScoredPairs
 
@@ -47,8 +48,14 @@ class Certificate:
         return asdict(self)
 
 
-def certified(sketched: Sketched, found: ScoredPairs, crowd_of: Ints, sides: Sides | None, items: int) -> Certificate:
-    """Compare the true neighbours of the sample with the pairs found."""
+def certified(
+    sketched: Sketched, found: ScoredPairs, crowd_of: Ints, ranks: Ints, sides: Sides | None, items: int
+) -> Certificate:
+    """Compare the true neighbours of the sample with the pairs found.
+
+    crowd_of: the crowd of every group whose pairs are not all listed, or -1, or empty; there a pair counts as found if
+    it is listed or if, with groups preferred by `ranks`, not both are kept.
+    """
     groups, drawn = sketched.groups, sketched.drawn
     first = first_of_each(sketched.copies)
     here, there = groups.of[drawn.rows[drawn.sample]], groups.of[first[drawn.items]]
@@ -59,7 +66,9 @@ def certified(sketched: Sketched, found: ScoredPairs, crowd_of: Ints, sides: Sid
     sample, other = pairs[:, 0], pairs[:, 1]
     own = groups.of[drawn.rows[sample]]
     known = pairs_known(found[0], found[1], own, other, len(groups))
-    known |= _linked(found, own, other, crowd_of)
+    if len(crowd_of):
+        kept = keepers(np.argsort(ranks, kind="stable"), found[0], found[1]) < 0
+        known |= _accounted(kept, own, other, crowd_of)
     sizes = groups.sizes
     if sides and not sides.across:  # the sample was shown new documents only
         sizes = np.bincount(groups.of[sides.split :], minlength=len(groups))
@@ -69,23 +78,13 @@ def certified(sketched: Sketched, found: ScoredPairs, crowd_of: Ints, sides: Sid
     return estimate(true, hit, items - start)
 
 
-def _linked(found: ScoredPairs, own: Ints, other: Ints, crowd_of: Ints) -> NDArray[np.bool_]:
-    """Return which pairs lie in a crowd whose pairs are not all listed, and are linked through a listed document."""
-    known = np.zeros(len(own), bool)
+def _accounted(kept: NDArray[np.bool_], own: Ints, other: Ints, crowd_of: Ints) -> NDArray[np.bool_]:
+    """Return which pairs lie in a crowd whose pairs are not all listed and are not both kept."""
     if not len(crowd_of):
-        return known
+        return np.zeros(len(own), bool)
     same = (crowd_of[own] >= 0) & (crowd_of[own] == crowd_of[other])
-    for group in np.unique(own[same]).tolist():
-        near = np.zeros(len(crowd_of), bool)
-        near[group] = True
-        near[found[1][found[0] == group]] = True
-        near[found[0][found[1] == group]] = True
-        reached = near.copy()
-        reached[found[1][near[found[0]]]] = True
-        reached[found[0][near[found[1]]]] = True
-        mine = same & (own == group)
-        known[mine] = reached[other[mine]]
-    return known
+    both: NDArray[np.bool_] = kept[own] & kept[other]
+    return same & ~both
 
 
 def estimate(true: Ints, found: Ints, items: int) -> Certificate:

@@ -1,0 +1,270 @@
+"""What the documents of crowds share: the heavy shingles of each crowd, and a bitmap of those of each document.
+
+Call a shingle heavy if many documents of its crowd have it. Let A have a heavy shingles, let |A| be its size and
+τ = θ / (1 + θ). J(A, B) ≥ θ says |A ∩ B| ≥ τ(|A| + |B|), and at most min(a, b) ≤ (a + b) / 2 of that is heavy. So the
+two share at least lack(A) + lack(B) shingles that are not heavy, where lack(A) = τ|A| − a/2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.base.arrays import Hashes, Ints, Sets
+from likewise.base.copies import labels
+from likewise.base.random import mix
+from likewise.families.minhash import seed_sequence
+from likewise.kernels import crowds as kernels
+from likewise.search.items import Items
+
+Flags = NDArray[np.bool_]
+
+BUDGET_PER_SET = 50
+"""Comparisons per document that an inverted index of light shingles may cause; beyond them a shingle is heavy."""
+LIGHTEST = 16
+"""A shingle of at most this many documents is always light."""
+SAMPLE = 4096
+"""Sets on which the work of an inverted index is estimated."""
+MOST_BITS = 2048
+"""Bits of a bitmap at most; a crowd with more heavy shingles has several to a bit, and its bitmaps only bound."""
+RARE = 16
+"""A heavy shingle of less than one document in 16 is rare: rows that must share one are looked up by it."""
+COUNTER_BITS = 20, 24
+"""Binary logarithms of the least and the greatest number of counters."""
+
+
+@dataclass(frozen=True)
+class CrowdProfile:
+    """The members of crowds: rows of items, ascending, and the crowd of each. limit: bytes of sets to hold in memory.
+
+    budget: comparisons that the inverted index of light shingles may cause, by default fifty for each member.
+    """
+
+    items: Items
+    rows: Ints
+    crowds: NDArray[np.int32]
+    threshold: float
+    seed: int
+    threads: int
+    limit: int
+    budget: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def held(self) -> Sets | None:
+        """All sets, if they fit in memory."""
+        if int(self.items.set_bytes(self.rows).sum()) > self.limit:
+            return None
+        return _wide(self.items.sets(self.rows, self.threads))
+
+    def batches(self) -> Iterator[tuple[slice, Sets]]:
+        """Yield the sets, some at a time, and their places."""
+        if self.held is not None:
+            yield slice(0, len(self)), self.held
+            return
+        for place, sets in self.items.set_batches(self.rows, self.threads):
+            yield place, _wide(sets)
+
+    @cached_property
+    def crowd_sizes(self) -> Ints:
+        """The number of members of each crowd."""
+        return np.bincount(self.crowds, minlength=1)
+
+    @cached_property
+    def counted(self) -> tuple[NDArray[np.uint32], np.uint64, Ints]:
+        """Counters of shingles, by the high bits of their hashes; the shift to these bits; the sizes of the sets."""
+        least, greatest = COUNTER_BITS
+        whole = int(self.items.set_bytes(self.rows).sum()) // 8
+        down = np.uint64(64 - min(greatest, max(least, whole.bit_length() - 3)))
+        counts = np.zeros(1 << (64 - int(down)), np.uint32)
+        sizes = np.empty(len(self), np.int64)
+        for place, sets in self.batches():
+            kernels.count_values(sets.values, sets.offsets, self.crowds[place], down, counts)
+            sizes[place] = sets.sizes
+        return counts, down, sizes
+
+    @property
+    def sizes(self) -> Ints:
+        """The number of shingles of every member."""
+        return self.counted[2]
+
+    @cached_property
+    def most(self) -> int:
+        """The count up to which a shingle is light: the highest for which comparing all sets that share it is cheap."""
+        counts, down, _ = self.counted
+        n = len(self)
+        places = np.sort(np.argsort(_scattered(n, self.seed), kind="stable")[:SAMPLE])
+        sets = _wide(self.items.sets(self.rows[places], self.threads))
+        counted = np.empty(len(sets.values), np.int64)
+        kernels.value_counts(sets.values, sets.offsets, self.crowds[places], down, counts, counted)
+        counted = np.sort(counted)
+        other = np.median(counts[:: max(1, len(counts) // 10007)])  # other shingles with the same counter
+        work = np.cumsum(np.maximum(0, counted - 1 - other) / 2) * (n / max(1, len(sets)))
+        budget = BUDGET_PER_SET * n if self.budget is None else self.budget
+        most = LIGHTEST
+        while most < n // 8 and work[: np.searchsorted(counted, 2 * most, side="right")].max(initial=0) <= budget:
+            most *= 2
+        return int(most + 2 * other)
+
+    @cached_property
+    def vocabulary(self) -> HeavyShingles:
+        """The heavy shingles."""
+        counts, down, _ = self.counted
+        found = HeavyShingles()
+        for place, sets in self.batches():
+            found.collect(sets, self.crowds[place], down, counts, self.most)
+        found.number(self.crowd_sizes)
+        return found
+
+    @cached_property
+    def drawn(self) -> tuple[Hashes, Ints, Ints]:
+        """A bitmap of the heavy shingles of every member; their number; the number of those that are not rare."""
+        known = self.vocabulary
+        maps = np.zeros((len(self), known.words), np.uint64)
+        heavy, dense = np.empty(len(self), np.int64), np.empty(len(self), np.int64)
+        for place, sets in self.batches():
+            kernels.draw_heavy(
+                sets.values,
+                sets.offsets,
+                self.crowds[place],
+                known.table,
+                known.numbers,
+                known.bits,
+                known.dense,
+                maps[place],
+                heavy[place],
+                dense[place],
+            )
+        return maps, heavy, dense
+
+    @property
+    def maps(self) -> Hashes:
+        """A bitmap of the heavy shingles of every member."""
+        return self.drawn[0]
+
+    @property
+    def heavy(self) -> Ints:
+        """The number of heavy shingles of every member."""
+        return self.drawn[1]
+
+    def lack(self, shared: Ints) -> NDArray[np.float64]:
+        """lack(A) of every member A that has this many of the shingles that need not be shared otherwise."""
+        lack: NDArray[np.float64] = self.threshold / (1 + self.threshold) * self.sizes - shared / 2
+        return lack
+
+    @cached_property
+    def least_sum(self) -> NDArray[np.float64]:
+        """The least lack(A) + lack(B) of every member A and any member B of its crowd."""
+        lack = self.lack(self.heavy)
+        lowest = np.full(len(self.crowd_sizes), np.inf)
+        np.minimum.at(lowest, self.crowds, lack)
+        least: NDArray[np.float64] = lack + lowest[self.crowds]
+        return least
+
+    @cached_property
+    def kinds(self) -> Ints:
+        """Numbers of members, equal for those of one crowd with equal bitmaps and sizes."""
+        rows = np.concatenate([self.maps, np.stack([self.sizes, self.crowds], axis=1).astype(np.uint64)], axis=1)
+        hashes = np.zeros((len(self), 2), np.uint64)
+        for column in rows.T:
+            hashes[:, 0] = mix(hashes[:, 0] ^ column)
+            hashes[:, 1] = mix(hashes[:, 1] + column * np.uint64(0xD6E8FEB86659FD93) + np.uint64(1))
+        return labels(hashes)
+
+    def common(self, crowd: int, most: int) -> tuple[Hashes, Ints]:
+        """Return the shingles of more than half of the members of a crowd, and the number of members with each."""
+        return self.vocabulary.common(crowd, int(self.crowd_sizes[crowd]), most)
+
+
+class HeavyShingles:
+    """Heavy shingles, numbered: a hash table, and for each its crowd, the number of members that have it, and its bit.
+
+    exact: for each crowd, whether each of its heavy shingles has a bit of its own; the lowest bits are then those of
+    its rare shingles, `rare_bits` of them.
+    """
+
+    def __init__(self) -> None:
+        self.table, self.numbers = np.zeros(1 << 12, np.uint64), np.full(1 << 12, -1)
+        self._used = np.zeros(1, np.int64)
+        self._raw = np.empty(1 << 11, np.uint64)
+        self._owners = np.empty(1 << 11, np.int32)
+        self._carriers = np.empty(1 << 11, np.int64)
+        self.words = 1
+
+    def __len__(self) -> int:
+        return int(self._used[0])
+
+    def collect(self, sets: Sets, crowds: NDArray[np.int32], down: np.uint64, counts: Any, most: int) -> None:
+        """Add the heavy shingles of these sets."""
+        largest = int(sets.sizes.max(initial=0))
+        done = 0
+        while done < len(sets):
+            done = kernels.collect_heavy(
+                done,
+                sets.values,
+                sets.offsets,
+                crowds,
+                down,
+                counts,
+                most,
+                self.table,
+                self.numbers,
+                self._used,
+                self._raw,
+                self._owners,
+                self._carriers,
+            )
+            if done < len(sets):
+                self._grow(largest)
+
+    def _grow(self, largest: int) -> None:
+        size = len(self.table)
+        while size // 2 < 2 * (len(self) + largest):
+            size *= 2
+        table, numbers = np.zeros(size, np.uint64), np.full(size, -1)
+        kernels.move_numbers(self.table, self.numbers, table, numbers)
+        self.table, self.numbers = table, numbers
+        self._raw, self._owners, self._carriers = (
+            np.concatenate([old, np.empty(size // 2 - len(old), old.dtype)])
+            for old in (self._raw, self._owners, self._carriers)
+        )
+
+    def number(self, crowd_sizes: Ints) -> None:
+        """Give every heavy shingle a bit, those of fewest members of a crowd first."""
+        count = len(self)
+        owners, carriers, raw = self._owners[:count], self._carriers[:count], self._raw[:count]
+        order = np.lexsort((raw, carriers, owners))
+        in_crowd = np.bincount(owners, minlength=len(crowd_sizes))
+        starts = np.concatenate([[0], np.cumsum(in_crowd)])
+        place = np.empty(count, np.int64)
+        place[order] = np.arange(count) - starts[owners[order]]
+        self.exact: Flags = in_crowd <= MOST_BITS
+        bits = min(MOST_BITS, max(1, int(in_crowd.max(initial=1))))
+        self.words = -(-bits // 64)
+        self.bits = (place % (64 * self.words)).astype(np.int32)
+        rare = (carriers * RARE < crowd_sizes[owners]) & self.exact[owners]
+        self.dense: Flags = ~rare
+        self.rare_bits: Ints = np.bincount(owners[rare], minlength=len(crowd_sizes))
+
+    def common(self, crowd: int, members: int, most: int) -> tuple[Hashes, Ints]:
+        """Return at most this many of the shingles that more than half of the members have, most frequent first."""
+        count = len(self)
+        own = np.flatnonzero((self._owners[:count] == crowd) & (2 * self._carriers[:count] > members))
+        order = own[np.lexsort((self._raw[own], -self._carriers[own]))[:most]]
+        return self._raw[order], self._carriers[order]
+
+
+def _wide(sets: Sets) -> Sets:
+    return Sets(np.ascontiguousarray(sets.values, np.uint64), sets.offsets)
+
+
+def _scattered(n: int, seed: int) -> Hashes:
+    """Return a pseudo-random number for each of n places."""
+    return mix(np.arange(1, n + 1, dtype=np.uint64) + seed_sequence(seed, 1)[0])
