@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import itertools
 import json
 import random
 from pathlib import Path
@@ -19,14 +22,17 @@ from likewise.base.arrays import Sets, Texts
 from likewise.base.memory import UNLIMITED, Budget
 from likewise.base.runlog import RunLog
 from likewise.cli import cli
-from likewise.errors import IncompatibleError, InputError, ParameterError, TextError
+from likewise.errors import IncompatibleError, ParameterError, TextError
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
 from likewise.io.workspace import Workspace
+from likewise.search import by_join
+from likewise.search.exact.join import Join
 from likewise.search.expand import listed_pairs
 from likewise.search.items import TextItems
 from likewise.search.matches import Sides
 from likewise.search.prepare import LITTLE, choose
+from likewise.search.scored import ScoredPairs
 from likewise.search.search import Search
 from likewise.shingle import Chars, Words
 
@@ -177,12 +183,80 @@ def test_bad_methods_are_refused() -> None:
         likewise.pairs(["a"], method="exact", bands=2, rows=2)
 
 
-def test_too_many_pairs_are_an_error_that_says_what_to_do() -> None:
+@pytest.mark.parametrize("predicted", [True, False])
+def test_too_many_pairs_are_abridged_in_any_memory(
+    predicted: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each document is listed with one that is kept, no two that are kept are similar, and run.json says so."""
     rng = random.Random(5)
-    texts = [" ".join([*VOCABULARY, f"x{rng.randrange(10**9)}"]) for _ in range(1000)]
+    own = [[f"x{rng.randrange(10**9)}" for _ in range(rng.randint(1, 30))] for _ in range(400)]
+    texts = [" ".join([*VOCABULARY, *words]) for words in own]
+    monkeypatch.setattr("likewise.search.prepare.MAX_LISTED", 1000)
+    monkeypatch.setattr("likewise.search.prepare.LISTED_PER_ITEM", 0)
+    monkeypatch.setattr("likewise.search.crowds.walk.LISTED_AT_LEAST", 1000)
+    monkeypatch.setattr("likewise.search.crowds.walk.LISTED_PER_ITEM", 0)
+    monkeypatch.setattr("likewise.search.prepare.CERTAIN", 1 if predicted else 10**9)
     items = TextItems(Texts.of(texts), Words(1))
-    with pytest.raises(InputError, match="pairs are similar, too many to list them all; use --method lsh"):
-        exact(0.5, Budget(5_000_000)).find(items, RunLog())
+    sets = [frozenset(text.split()) for text in texts]
+    truth = oracles.similar_pairs([list(one) for one in sets], 0.5)
+    assert len(truth) > 2000
+    answers = []
+    for budget in (UNLIMITED, Budget(300_000)):
+        for threads in (1, 2):
+            log = RunLog()
+            matches = exact(0.5, budget, threads).find(items, log, Workspace.temporary(tmp_path))
+            answers.append(rows_of(matches))
+            assert log.details["crowds"]["complete"] is False
+            assert log.details["crowds"]["unchecked"] == 0
+    assert all(answer == answers[0] for answer in answers)
+    assert len(answers[0]) < len(truth)
+    assert all(truth[pair] == similarity for pair, similarity in answers[0].items())
+    kept = [row for row, stands in oracles.keepers(range(len(texts)), answers[0]).items() if row == stands]
+    assert not [pair for pair in truth if pair[0] in kept and pair[1] in kept]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("split", [None, 150])
+def test_a_join_resumes_in_its_middle(
+    streamed: bool, split: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Stopped after any number of units, it takes over the pairs of those that were committed."""
+    monkeypatch.setattr("likewise.search.by_join._fits", lambda *_: not streamed)
+    monkeypatch.setattr("likewise.search.by_join.STREAMED", 7)
+    monkeypatch.setattr(by_join, "Join", functools.partial(Join, chunk=7))
+    texts = collection(3, 300)
+    items = TextItems(Texts.of(texts), Words(2))
+    sides = None if split is None else Sides(split, across=False)
+    budget = Budget(200_000)
+    searching = Search(0.5, 0.99, MinHash(), budget=budget, method="exact", patience=0.0)
+    expected = rows_of(searching.find(items, RunLog(), None, sides))
+    assert len(expected) > 50
+    taken = []
+    verify = by_join.concatenated
+
+    for stop in (1, 2, 5, 11):
+        folder = tmp_path / f"{stop}"
+        calls = itertools.count()
+
+        class Stopped(Exception):
+            pass
+
+        def sometimes(parts: list[ScoredPairs], stop: int = stop, calls: itertools.count = calls) -> ScoredPairs:
+            if next(calls) == stop:
+                raise Stopped
+            return verify(parts)
+
+        space = Workspace.open(folder, {"parameters": {}, "inputs": {}}, None, fresh=False)
+        monkeypatch.setattr(by_join, "concatenated", sometimes)
+        with contextlib.suppress(Stopped):
+            searching.find(items, RunLog(), space, sides)
+        space.close()
+        monkeypatch.setattr(by_join, "concatenated", verify)
+        space = Workspace.open(folder, {"parameters": {}, "inputs": {}}, None, fresh=False)
+        taken.append(len([name for name in space.steps if name.startswith(by_join.PART)]))
+        assert rows_of(searching.find(items, RunLog(), space, sides)) == expected
+        space.close()
+    assert max(taken) >= (2 if streamed else 3)
 
 
 def write(path: Path, rows: list[tuple[int, str]]) -> Path:

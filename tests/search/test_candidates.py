@@ -202,9 +202,9 @@ def test_bucket_cap(column, budget):
 
 
 def test_bucket_cap_grows_with_the_items():
-    """Two hundred pairs an item and twenty million, shared by ten bands."""
+    """A hundred pairs an item and four million, shared by ten bands."""
     n, bands = 300_000, 10
-    budget = (200 * n + 20_000_000) // bands
+    budget = (100 * n + 4_000_000) // bands
     column = np.repeat(np.arange(n // 1500, dtype=np.uint32), 1500)
     assert bucket_cap(column, n, bands) == 2, "200 buckets of 1,500 would make 225 million pairs"
     largest = bucket_cap(np.arange(n, dtype=np.uint32), n, bands)

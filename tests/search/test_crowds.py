@@ -1,22 +1,50 @@
 """Crowds against brute force: pairs, leaders and the shingles to blame, whatever the template and the threshold."""
 
 import math
-from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import oracles
 from likewise.base.arrays import Sets
-from likewise.errors import ParameterError
+from likewise.base.memory import UNLIMITED, Budget
 from likewise.kernels import graph
-from likewise.search.crowds import algorithm as crowds
-from likewise.search.crowds.algorithm import crowd_pairs
+from likewise.search.candidates import Wanted
+from likewise.search.crowds import gather, profile, walk
+from likewise.search.crowds.gather import Gathering
+from likewise.search.items import SetItems
+from likewise.search.scored import no_pairs
 
-RECALL = 0.95
-SETS = st.lists(st.sets(st.integers(0, 14), max_size=12), max_size=14)
+SETS = st.lists(st.sets(st.integers(0, 14), min_size=1, max_size=12), max_size=14)
+
+
+class Compared:
+    """The pairs of a crowd, who leads, and what is told of it."""
+
+    def __init__(self, sets, threshold, threads=1, crowds=None, budget=None, known=None, **more):
+        n = len(sets)
+        rows = np.arange(n)
+        crowds = ([rows] if n else []) if crowds is None else crowds
+        options = {"ranks": rows, "wanted": Wanted(0, n), "seed": 7, "light_budget": budget, **more}
+        options["budget"] = options.pop("memory", UNLIMITED)
+        gathering = Gathering(SetItems(sets), rows, crowds, threshold=threshold, threads=threads, **options)
+        (self.left, self.right, self.similarity), self.notes, self.abridged = gathering.pairs(known or no_pairs())
+        self.complete = self.notes["complete"]
+        self.leaders = graph.keepers(np.argsort(options["ranks"]), self.left, self.right) < 0
+
+
+@pytest.fixture
+def listing_nothing(monkeypatch):
+    """Every crowd with a pair by heavy shingles alone has too many of them."""
+    monkeypatch.setattr(walk, "LISTED_AT_LEAST", 0)
+    monkeypatch.setattr(walk, "LISTED_PER_ITEM", 0)
+
+
+@pytest.fixture
+def few_bits(monkeypatch):
+    """Several heavy shingles share a bit, so that bitmaps mislead."""
+    monkeypatch.setattr(profile, "MOST_BITS", 32)
 
 
 def make_sets(lists):
@@ -69,154 +97,175 @@ def listed(crowd):
 
 
 def check(lists, threshold, budget=0, complete=None, **options):
-    """Compare with the truth: nothing false, enough found if complete, and no two kept that are similar."""
-    crowd = crowd_pairs(make_sets(lists), threshold, RECALL, seed=7, budget=budget, **options)
+    """Compare with the truth: nothing false, all found if complete, and no two kept that are similar."""
+    crowd = Compared(make_sets(lists), threshold, budget=budget, **options)
     truth, found = true_pairs(lists, threshold), listed(crowd)
     assert all(truth.get(pair) == similarity for pair, similarity in found.items())
     if complete is not None:
         assert crowd.complete == complete
     if crowd.complete:
-        assert len(found) >= at_least(len(truth), RECALL)
-    kept = graph.keepers(np.arange(len(lists)), crowd.left, crowd.right) < 0
-    assert np.array_equal(kept, crowd.leaders)
-    together = {row for pair in truth if kept[pair[0]] and kept[pair[1]] for row in pair}
-    assert len(together) <= kept.sum() - at_least(int(kept.sum()), RECALL)
+        assert found == truth
+    assert crowd.notes["unchecked"] == 0
+    kept = crowd.leaders
+    assert not [pair for pair in truth if kept[pair[0]] and kept[pair[1]]]
     return crowd, truth
 
 
-def at_least(n, probability):
-    """Four standard errors below the mean of n trials."""
-    return n * probability - 4 * math.sqrt(n * probability * (1 - probability))
-
-
 @pytest.mark.parametrize("similarity", [0.5, 0.667, 0.75, 0.78])
-def test_a_template_below_the_threshold(similarity):
+def test_a_template_below_the_threshold(similarity, listing_nothing):
     lists = make_crowd(500, similarity)
     crowd, truth = check(lists, 0.8, complete=True)
     assert len(truth) == 25
-    assert len(crowd.left) == 25, "each of these must share a shingle of its own: they are found for certain"
+    assert len(crowd.left) == 25, "each of these must share a shingle of its own"
 
 
 @pytest.mark.parametrize("similarity", [0.25, 0.4, 0.46])
-def test_a_template_below_a_low_threshold(similarity):
+def test_a_template_below_a_low_threshold(similarity, listing_nothing):
     _, truth = check(make_crowd(500, similarity, 0.5), 0.5, complete=True)
     assert len(truth) == 25
 
 
 @pytest.mark.parametrize(("similarity", "threshold"), [(0.82, 0.8), (0.95, 0.8), (0.55, 0.5), (0.7, 0.5)])
-def test_a_template_above_the_threshold(similarity, threshold):
+def test_a_template_above_the_threshold(similarity, threshold, listing_nothing):
     lists = make_crowd(500, similarity, threshold)
     crowd, truth = check(lists, threshold, complete=False)
     assert len(truth) == 500 * 499 // 2
     assert crowd.leaders.sum() == 1
-    assert 499 <= len(crowd.left) <= 3 * 499 + 500
+    assert 499 <= len(crowd.left) <= 499 + 500
+    assert (crowd.abridged == 0).all()
 
 
-@pytest.mark.parametrize("options", [{"spread": 0.5}, {"templates": 4, "spread": 0.5}, {"templates": 30}])
-@pytest.mark.parametrize("similarity", [0.72, 0.8])
-def test_mixtures(similarity, options):
-    check(make_crowd(500, similarity, **options), 0.8)
+OPTIONS = [{"spread": 0.5}, {"templates": 4, "spread": 0.5}, {"templates": 30}, {"missing": 0.05}, {"missing": 0.1}]
 
 
-@pytest.mark.parametrize(("similarity", "missing"), [(0.86, 0.05), (0.9, 0.05), (0.96, 0.1)])
-def test_a_template_with_gaps(similarity, missing):
-    check(make_crowd(500, similarity, missing=missing), 0.8)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("similarity", [0.72, 0.8, 0.9])
+@pytest.mark.parametrize("way", ["all", "leaders", "leaders of few bits"])
+def test_mixtures(similarity, options, way, request):
+    if way != "all":
+        request.getfixturevalue("listing_nothing")
+    if way.endswith("bits"):
+        request.getfixturevalue("few_bits")
+    check(make_crowd(400, similarity, **options), 0.8, complete=True if way == "all" else None)
 
 
-def test_small_families_inside_a_crowd():
-    """Twenty documents each on 30 templates that share half their shingles: too similar for a few, not for many."""
-    lists = [part + list(range(10**9, 10**9 + 30)) for part in make_crowd(600, 0.9, size=40, templates=30)]
-    _, truth = check(lists, 0.8, complete=True)
-    assert len(truth) > 600 * 7
+@pytest.mark.parametrize("vocabulary", [40, 200])
+@pytest.mark.parametrize("way", ["all", "leaders", "leaders of few bits"])
+def test_small_vocabularies(vocabulary, way, request):
+    """A template and ten words of a few, each of which many sets have."""
+    random = np.random.default_rng(2)
+    lists = [
+        [*range(1000, 1000 + random.integers(40, 60)), *random.choice(vocabulary, 10, replace=False).tolist()]
+        for _ in range(400)
+    ]
+    if way != "all":
+        request.getfixturevalue("listing_nothing")
+    if way.endswith("bits"):
+        request.getfixturevalue("few_bits")
+    _, truth = check(lists, 0.8)
+    assert len(truth) > 20
 
 
 @pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8, 1.0])
-@pytest.mark.parametrize("budget", [0, None])
-def test_equal_sets(threshold, budget):
-    crowd, _ = check([[1, 2, 3]] * 200, threshold, budget, complete=budget is None)
+def test_equal_sets(threshold, listing_nothing):
+    crowd, _ = check([[1, 2, 3]] * 200, threshold, complete=False)
     assert crowd.leaders.tolist() == [True] + [False] * 199
-    assert sorted(crowd.common.tolist()) == [1, 2, 3]
-    assert crowd.carried.tolist() == [200] * 3
 
 
-@given(SETS, st.sampled_from([0.2, 1 / 3, 0.5, 0.8, 1.0]), st.sampled_from([0, 10, None]))
-def test_tiny_sets(lists, threshold, budget):
+@given(SETS, st.sampled_from([0.2, 1 / 3, 0.5, 0.8, 1.0]), st.booleans(), st.booleans(), st.data())
+def test_tiny_sets(lists, threshold, abridge, misleading, data):
+    """Any sets, in any crowds, preferred in any order, with or without pairs known before."""
     lists = [sorted(part) for part in lists]
-    crowd = crowd_pairs(make_sets(lists), threshold, RECALL, seed=3, budget=budget)
-    truth, found = true_pairs(lists, threshold), listed(crowd)
+    n = len(lists)
+    labels = np.array(data.draw(st.lists(st.integers(-1, 2), min_size=n, max_size=n)), int)
+    ranks = np.array(data.draw(st.permutations(range(n))), int)
+    truth = true_pairs(lists, threshold)
+    outside = {pair: s for pair, s in truth.items() if labels[pair[0]] != labels[pair[1]] or labels[pair[0]] < 0}
+    known = tuple(np.array(column) for column in zip(*((*pair, s) for pair, s in sorted(outside.items())), strict=True))
+    crowds = [rows for label in range(3) if len(rows := np.flatnonzero(labels == label))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(profile, "LIGHTEST", data.draw(st.sampled_from([1, 2, 16])))
+        if abridge:
+            patch.setattr(walk, "LISTED_AT_LEAST", 0)
+            patch.setattr(walk, "LISTED_PER_ITEM", 0)
+        if misleading:
+            patch.setattr(profile, "MOST_BITS", 2)
+        crowd = Compared(make_sets(lists), threshold, crowds=crowds, budget=0, ranks=ranks, known=known or None)
+    found = listed(crowd)
     assert all(truth.get(pair) == similarity for pair, similarity in found.items())
-    if budget is None:
+    assert outside.keys() <= found.keys()
+    if crowd.complete:
         assert found == truth
-        assert crowd.complete
-    kept = [i for i, stands in oracles.keepers(range(len(lists)), found).items() if i == stands]
-    assert np.flatnonzero(crowd.leaders).tolist() == sorted(kept)
-    carried = Counter(x for part in lists for x in part)
-    most = sorted(((x, n) for x, n in carried.items() if n > len(lists) / 2), key=lambda entry: (-entry[1], entry[0]))
-    assert list(zip(crowd.common.tolist(), crowd.carried.tolist(), strict=True)) == most
+    if crowd.notes["unchecked"] == 0:
+        assert not [pair for pair in truth if crowd.leaders[pair[0]] and crowd.leaders[pair[1]]]
 
 
-@pytest.mark.parametrize("n", [0, 1, 2])
-@pytest.mark.parametrize("budget", [0, None])
-def test_hardly_any_sets(n, budget):
-    crowd = crowd_pairs(make_sets([[5, 6, 7]] * n), 0.8, RECALL, seed=1, budget=budget)
-    assert crowd.leaders.tolist() == [True, False][:n]
-    assert len(crowd.left) == n // 2
+@given(SETS, st.integers(0, 14), st.booleans(), st.booleans())
+def test_two_collections(lists, split, across, abridge):
+    """Pairs of two earlier items do not count; nor, across, pairs of two later ones. Who has a partner is listed."""
+    n = len(lists)
+    split = min(split, n)
+    wanted = Wanted(split, split if across else n)
+    with pytest.MonkeyPatch.context() as patch:
+        if abridge:
+            patch.setattr(walk, "LISTED_AT_LEAST", 0)
+            patch.setattr(walk, "LISTED_PER_ITEM", 0)
+        patch.setattr(profile, "LIGHTEST", 1)
+        crowd = Compared(make_sets([sorted(part) for part in lists]), 0.5, budget=0, wanted=wanted)
+    found = listed(crowd)
+    every = true_pairs([sorted(part) for part in lists], 0.5)
+    truth = {pair: s for pair, s in every.items() if pair[1] >= wanted.low and pair[0] < wanted.high}
+    assert all(truth.get(pair) == similarity for pair, similarity in found.items())
+    if crowd.complete:
+        assert found == truth
+    earlier = {later for early, later in truth if early < split}
+    assert earlier <= {later for _, later in found}, "each later item with a partner among the earlier is listed"
 
 
-def test_empty_sets_are_alike():
-    """And like nothing else."""
-    crowd, _ = check([[]] * 100 + [[i] for i in range(100)], 0.8)
-    assert crowd.leaders.sum() == 101
-
-
-def test_all_pairs_are_compared_while_they_are_few():
-    lists = make_crowd(300, 0.8, spread=0.5)
-    crowd, truth = check(lists, 0.8, budget=None, complete=True)
-    assert listed(crowd) == truth
-    same, _ = check(lists, 0.8, budget=300 * 299 // 2, complete=True)
-    assert listed(same) == truth
+def test_work_is_bounded(listing_nothing, monkeypatch):
+    """With hardly any work allowed, everything listed is still true, and how many were not compared is said."""
+    monkeypatch.setattr(walk, "WORK", 40)
+    monkeypatch.setattr(walk, "GRACE", 1)
+    lists = make_crowd(500, 0.86, missing=0.1, planted=0)
+    crowd = Compared(make_sets(lists), 0.8, budget=0)
+    truth, found = true_pairs(lists, 0.8), listed(crowd)
+    assert all(truth.get(pair) == similarity for pair, similarity in found.items())
+    assert 0 < crowd.notes["unchecked"] < 500
 
 
 @pytest.mark.parametrize("options", [{"similarity": 0.75}, {"similarity": 0.82}, {"similarity": 0.87, "missing": 0.05}])
-def test_the_answer_does_not_depend_on_threads(options, monkeypatch):
-    monkeypatch.setattr(crowds, "BATCH", 100)
+def test_the_answer_depends_neither_on_threads_nor_on_memory(options, monkeypatch, tmp_path):
+    monkeypatch.setattr(walk, "LISTED_AT_LEAST", 5000)
+    monkeypatch.setattr("likewise.search.items.SET_BATCH", 100)
     sets = make_sets(make_crowd(1000, spread=0.4, **options))
-    first, *others = (crowd_pairs(sets, 0.8, RECALL, 1, threads, budget=10_000) for threads in (1, 2, 3, 5))
-    for other in others:
-        for name in ("left", "right", "similarity", "leaders", "common", "carried"):
+    first = Compared(sets, 0.8, budget=10_000)
+    for threads, budget in ((2, UNLIMITED), (3, Budget(100_000)), (1, Budget(1_000_000))):
+        other = Compared(sets, 0.8, threads, budget=10_000, memory=budget, folder=lambda: tmp_path)
+        for name in ("left", "right", "similarity", "leaders", "abridged"):
             assert np.array_equal(getattr(first, name), getattr(other, name)), name
-        assert first.complete == other.complete
+        assert first.notes == other.notes
+    assert not list(tmp_path.glob("words-*"))
 
 
 def test_sets_of_32_bits():
     lists = make_crowd(600, 0.75, spread=0.5)
     sets = make_sets(lists)
     narrow = Sets(sets.values.astype(np.uint32), sets.offsets)
-    wide, short = (crowd_pairs(these, 0.8, RECALL, 1, budget=0) for these in (sets, narrow))
+    wide, short = (Compared(these, 0.8, budget=0) for these in (sets, narrow))
     assert listed(wide) == listed(short)
-    assert np.array_equal(wide.common, short.common)
 
 
-def test_the_shingles_to_blame():
+def test_the_shingles_to_blame(monkeypatch):
+    told = {}
+    monkeypatch.setattr(
+        gather,
+        "described",
+        lambda items, rows, common, documents: (
+            told.update(values=common.values.tolist(), carriers=common.carriers.tolist()) or {"most_common": []}
+        ),
+    )
     lists = [[*range(50), 100 + i] for i in range(40)] + [[*range(30), 200 + i] for i in range(20)]
-    crowd = crowd_pairs(make_sets(lists), 0.8, RECALL, seed=1)
-    assert crowd.common.dtype == np.uint64
-    assert crowd.common.tolist() == list(range(20))
-    assert crowd.carried.tolist() == [60] * 20
-    crowd = crowd_pairs(make_sets([part[25:] for part in lists]), 0.8, RECALL, seed=1)
-    assert crowd.common.tolist() == [*range(25, 45)]
-    assert crowd.carried.tolist() == [60] * 5 + [40] * 15
-
-
-def test_a_leader_has_deputies():
-    """Were the leader taken away by a pair from elsewhere, nearly all its followers would still be stood for."""
-    crowd, _ = check(make_crowd(500, 0.9), 0.8, complete=False)
-    rest = (crowd.left > 0) & (crowd.right > 0)
-    kept = graph.keepers(np.arange(500), crowd.left[rest], crowd.right[rest]) < 0
-    assert kept[1:].sum() == 1
-
-
-@pytest.mark.parametrize(("threshold", "recall"), [(0, 0.9), (1.1, 0.9), (0.8, 1), (0.8, 0)])
-def test_parameters_are_checked(threshold, recall):
-    with pytest.raises(ParameterError, match="crowd_pairs"):
-        crowd_pairs(make_sets([]), threshold, recall, 1)
+    Compared(make_sets(lists), 0.8, budget=0)
+    assert told == {"values": list(range(20)), "carriers": [60] * 20}
+    Compared(make_sets([part[25:] for part in lists]), 0.8, budget=0)
+    assert told == {"values": [*range(25, 45)], "carriers": [60] * 5 + [40] * 15}

@@ -42,6 +42,8 @@ LEAST_RECALL = 0.7
 class Similarities:
     """The distribution of similarity over the pairs of a corpus: similarity values and the number of pairs near each.
 
+    most: candidates that are verified one by one, at most; of more, the largest buckets are compared in another way.
+
     Without a corpus, `typical(items)` assumes that the similarity of two random documents falls off exponentially with
     mean 0.02, which is on the high side for word shingles of prose.
     """
@@ -50,6 +52,7 @@ class Similarities:
     pairs: NDArray[np.float64]
     items: int
     mean_size: float = 300.0
+    most: float = math.inf
 
     @classmethod
     def typical(cls, items: int = 1_000_000, mean: float = 0.02) -> Similarities:
@@ -60,7 +63,13 @@ class Similarities:
 
     @classmethod
     def sampled(
-        cls, agreements: NDArray[Any], sample: int, items: int, mean_size: float, threshold: float
+        cls,
+        agreements: NDArray[Any],
+        sample: int,
+        items: int,
+        mean_size: float,
+        threshold: float,
+        most: float = math.inf,
     ) -> Similarities:
         """Scale up a sample in which agreements[c] pairs agree in c slots of their signatures.
 
@@ -71,7 +80,7 @@ class Similarities:
         below = np.arange(slots + 1) < threshold * slots
         pairs[below] += 1 / max(1, below.sum())
         scale = items * (items - 1) / max(1, sample * (sample - 1))
-        return cls(np.arange(slots + 1) / slots, pairs * scale, items, mean_size)
+        return cls(np.arange(slots + 1) / slots, pairs * scale, items, mean_size, most)
 
     def candidates(self, banding: Banding, threshold: float = 1.0) -> float:
         """Return the expected number of candidate pairs below the threshold under a banding."""
@@ -82,7 +91,7 @@ class Similarities:
         """Return the predicted work, in nanoseconds on one core: sketching, sorting bands, ruling out candidates."""
         slots = banding.slots
         sketching = HASH * (self.mean_size + slots * (1 + math.log(slots)))
-        useless = self.candidates(banding, threshold)
+        useless = min(self.most, self.candidates(banding, threshold))
         involved = -math.expm1(-2 * useless / self.items)  # the share of items in a false candidate
         verifying = (CANDIDATE + PROBE * self.mean_size) * useless + self.items * involved * SHINGLE * self.mean_size
         return self.items * (sketching + BAND * banding.b) + verifying

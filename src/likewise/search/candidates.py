@@ -123,13 +123,18 @@ def _none(items: int) -> CandidatePairs:
     return CandidatePairs(0, [], items, lambda: iter(()), [0, items])
 
 
+def most_candidates(items: int) -> int:
+    """Return the number of candidate pairs beyond which buckets are heavy."""
+    return 2 * (PAIRS_AT_LEAST + PAIRS_AN_ITEM * items)
+
+
 def bucket_cap(column: NDArray[np.uint32], n: int, bands: int) -> int:
     """Return the size of the largest bucket to write out as pairs, judged by one band; all bands are alike.
 
-    Buckets up to that size yield at most twice PAIRS_AT_LEAST + PAIRS_AN_ITEM · n pairs in all bands together, and no
-    single bucket yields more than its band's share.
+    Buckets up to that size yield at most `most_candidates` pairs in all bands together, and no single bucket yields
+    more than its band's share.
     """
-    budget = 2 * (PAIRS_AT_LEAST + PAIRS_AN_ITEM * n) // bands
+    budget = most_candidates(n) // bands
     _, ordered = radix_sort32(column)
     edges = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
     sizes = np.diff(np.concatenate([[0], edges, [n]]))

@@ -20,6 +20,7 @@ from likewise.base.runlog import RunLog
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash, seed_sequence
 from likewise.families.tuning import DEFAULT_MAX_SLOTS, Similarities, tune_for
+from likewise.search.candidates import most_candidates
 from likewise.search.common_shingles import SAMPLE as COMMON_SAMPLE
 from likewise.search.common_shingles import described, find_common, value_table
 from likewise.search.exact.bounds import Bounds
@@ -156,7 +157,9 @@ def _method(settings: SearchSettings, sets: Sets, items: int, log: RunLog) -> tu
     sets = sets.take(np.flatnonzero(sets.sizes > 0))
     counts = agreement_counts(sets, settings.minhash, SAMPLE_SLOTS, settings.threads)
     mean = float(sets.sizes.mean()) if len(sets) else 1.0
-    corpus = Similarities.sampled(counts, len(sets), max(2, items), mean, settings.threshold)
+    corpus = Similarities.sampled(
+        counts, len(sets), max(2, items), mean, settings.threshold, most_candidates(max(2, items))
+    )
     tuning = tune_for(settings.threshold, settings.recall, corpus, settings.max_slots)
     banding = tuning.banding
     if banding.r <= 2 and settings.threshold < 1:
@@ -295,6 +298,7 @@ def choose(
     mean = float(sets.sizes.mean()) if len(sets) else 1.0
     entries, prefix, rare = _expected(sets, items, threshold)
     exact = items * (mean * (SYMBOL + rare * RARE) + prefix * STRING) + entries * ENTRY
+    candidates = min(candidates, most_candidates(items))
     lsh = items * (mean * SHINGLE + banding.slots * SLOT + banding.b * KEY) + candidates * CANDIDATE
     found = min(similar, most_listed(items)) * CANDIDATE
     exact, lsh = exact + found, lsh + found

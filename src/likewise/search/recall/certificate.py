@@ -82,9 +82,9 @@ def _accounted(kept: NDArray[np.bool_], own: Ints, other: Ints, crowd_of: Ints) 
     """Return which pairs lie in a crowd whose pairs are not all listed and are not both kept."""
     if not len(crowd_of):
         return np.zeros(len(own), bool)
-    same = (crowd_of[own] >= 0) & (crowd_of[own] == crowd_of[other])
-    both: NDArray[np.bool_] = kept[own] & kept[other]
-    return same & ~both
+    same: NDArray[np.bool_] = (crowd_of[own] >= 0) & (crowd_of[own] == crowd_of[other])
+    accounted: NDArray[np.bool_] = same & ~(kept[own] & kept[other])
+    return accounted
 
 
 def estimate(true: Ints, found: Ints, items: int) -> Certificate:
