@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise.base import checks
-from likewise.errors import ParameterError
+from likewise.errors import ParameterError, shown
 
 NO_NUMBERS = [None, "1", True, False, np.True_, [1], 1j, np.complex64(1), object()]
 NOT_FINITE = [math.nan, math.inf, -math.inf, np.float32("nan"), np.float64("inf")]
@@ -77,7 +77,7 @@ def test_numbers_of_every_type_become_floats(value):
 
 @pytest.mark.parametrize("value", [*NO_NUMBERS, *NOT_FINITE, 10**400])
 def test_no_numbers(value):
-    with says(f"The 'x' parameter of f must be a finite number. Got {value!r} instead."):
+    with says(f"The 'x' parameter of f must be a finite number. Got {shown(value)} instead."):
         checks.number("f", "x", value)
 
 

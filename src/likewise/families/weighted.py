@@ -1,7 +1,7 @@
 """Minhashing of bags and weighted sets: ratings, term counts, any elements with a weight.
 
 Bags are mappings from token to weight, such as a `Counter`, or lists of tokens, where the weight is the number of
-occurrences. Tokens are distinguished by type and value, as in `Sets.from_lists`.
+occurrences. Tokens are the same if Python takes them for the same, as in `Sets.from_lists`.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ class Bags:
             return items
         if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
             raise ParameterError.of(owner, "items", "a list of bags: mappings of weights, or lists of tokens", items)
-        known: dict[tuple[type, Hashable], int] = {}
+        known: dict[Hashable, int] = {}
         numbers: list[int] = []
         weights: list[float] = []
         sizes = [0]
         for row, item in enumerate(items):
             bag = _counted(owner, row, split(item) if split and isinstance(item, str) else item)
-            numbers += [known.setdefault((type(token), token), len(known)) for token in bag]
+            numbers += [known.setdefault(token, len(known)) for token in bag]
             weights += bag.values()
             sizes.append(len(bag))
-        hashed = Sets.from_lists([[token] for _, token in known], threads=1).values
+        hashed = Sets.from_lists([[token] for token in known], threads=1).values
         try:
             heavy = np.array(weights, np.float64)
         except (TypeError, ValueError) as error:

@@ -93,11 +93,9 @@ class Index:
 
         k: the largest number of sets to return.
         """
-        if isinstance(tokens, pa.Array | pa.ChunkedArray):
-            tokens = tokens.to_pylist()
         if isinstance(tokens, str | bytes | Sets) or not isinstance(tokens, Iterable):
             raise ParameterError.of(f"{OWNER}.query", "tokens", "a list of tokens", tokens)
-        return self._answers(f"{OWNER}.query", [list(tokens)], k).drop_columns(["id_a"])
+        return self._answers(f"{OWNER}.query", [tokens], k).drop_columns(["id_a"])
 
     def query_many(self, sets: Any, k: int | None = None) -> Any:
         """Return an Arrow table (id_a, id_b, similarity): for each set id_a the similar sets id_b of the index.
