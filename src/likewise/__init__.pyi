@@ -27,6 +27,8 @@ from .families.simhash import SimHash
 from .families.stripes import Stripes
 from .families.tuning import Similarities, tune
 from .families.vectors import BitSampling, CauchyLines, Hyperplanes, RandomLines, SignSketch, UnaryCode
+from .families.signatures import Signatures
+from .families.sketches import BitSignatures
 from .families.weighted import WeightedMinHash
 from .jobs.dedup import dedup
 from .jobs.nearest import nearest
@@ -43,6 +45,7 @@ __all__ = [
     "Articles",
     "Banding",
     "BitSampling",
+    "BitSignatures",
     "CauchyLines",
     "Chars",
     "ColumnError",
@@ -71,6 +74,7 @@ __all__ = [
     "SameField",
     "Sets",
     "SignSketch",
+    "Signatures",
     "SimHash",
     "Similarities",
     "StopWords",

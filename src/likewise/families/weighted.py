@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from likewise.base import checks
 from likewise.base.arrays import Sets
 from likewise.base.random import Floats, Hashes, fraction, mix, token_bits
-from likewise.errors import IncompatibleError, InputError, ParameterError
+from likewise.errors import InputError, ParameterError
 from likewise.families.algebra import Family
+from likewise.families.signatures import Maker, Signatures, agreement_of
 
 Ints = NDArray[np.int64]
 Numbers = TypeVar("Numbers")
@@ -153,9 +154,13 @@ class WeightedMinHash(Family):
         """Return 1 − d."""
         return 1 - checks.numbers("WeightedMinHash.probability", "d", d, 0, 1)
 
-    def signatures(self, bags: Bags | Sequence[Bag], n: int) -> Hashes:
-        """Return the signatures, one row of n slots per bag."""
-        n, bags = checks.whole("WeightedMinHash.signatures", "n", n), Bags.of("WeightedMinHash", bags)
+    def signatures(self, bags: Bags | Sequence[Bag], n: int) -> Signatures:
+        """Return the signatures, one row of n slots per bag, as an array that knows how it was made."""
+        return Signatures(self.hashes(bags, n), Maker("WeightedMinHash", "ioffe", self.seed, n))
+
+    def hashes(self, items: Any, n: int) -> Hashes:
+        """Return the signatures as an ordinary array."""
+        n, bags = checks.whole("WeightedMinHash.signatures", "n", n), Bags.of("WeightedMinHash", items)
         out = np.full((len(bags), n), NOTHING)
         distinct, which = np.unique(bags.tokens, return_inverse=True)
         for functions, drawn, rows, entries in bags.blocks(n, distinct, self._drawn):
@@ -171,10 +176,6 @@ class WeightedMinHash(Family):
         u = [fraction(token_bits(self.seed, stream, tokens, functions)) for stream in range(8, 13)]
         return -np.log(u[0] * u[1]), np.log(-np.log(u[2] * u[3])), u[4]
 
-    def hashes(self, items: Any, n: int) -> Hashes:
-        """Return the signatures."""
-        return self.signatures(items, n)
-
     def distances(self, items: Any, left: Ints, right: Ints) -> Floats:
         """Return 1 − Σ min / Σ max of the weights; two empty bags have distance 0."""
         out = np.zeros(len(left))
@@ -186,10 +187,8 @@ class WeightedMinHash(Family):
 
     @staticmethod
     def estimate(a: Hashes, b: Hashes) -> float:
-        """Return the fraction of slots in which two signatures agree."""
-        if a.shape != b.shape:
-            raise IncompatibleError(f"signatures of {a.size} and of {b.size} slots cannot be compared")
-        return float(np.mean(a == b))
+        """Return the fraction of slots in which two signatures agree; an error if they were not made alike."""
+        return agreement_of("WeightedMinHash.estimate", a, b)
 
 
 def _lowest(

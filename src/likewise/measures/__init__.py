@@ -160,7 +160,7 @@ def check_norm(r: object) -> float:
     2.0
     """
     try:
-        if isinstance(r, Real) and not isinstance(r, bool) and r >= 1:
+        if isinstance(r, Real) and not isinstance(r, bool) and float(r) >= 1:
             return float(r)
     except OverflowError:
         pass

@@ -277,7 +277,7 @@ class InputSample:
 
         Returns the counts, and the number of pairs across stretches among them.
         """
-        signatures = search.minhash.signatures(sets, SAMPLE_SLOTS).astype(np.uint16)
+        signatures = search.minhash.hashes(sets, SAMPLE_SLOTS).astype(np.uint16)
         near = np.zeros(SAMPLE_SLOTS + 1, np.int64)
         for number in np.unique(stretch):
             agreements(signatures[stretch == number], 0, 1, near)
