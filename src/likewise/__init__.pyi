@@ -23,12 +23,12 @@ from .families.banding import Banding
 from .families.fields import SameField
 from .families.grids import GridTriples
 from .families.minhash import MinHash
+from .families.signatures import Signatures
 from .families.simhash import SimHash
+from .families.sketches import BitSignatures
 from .families.stripes import Stripes
 from .families.tuning import Similarities, tune
 from .families.vectors import BitSampling, CauchyLines, Hyperplanes, RandomLines, SignSketch, UnaryCode
-from .families.signatures import Signatures
-from .families.sketches import BitSignatures
 from .families.weighted import WeightedMinHash
 from .jobs.dedup import dedup
 from .jobs.nearest import nearest

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from likewise import BitSignatures, MinHash, Signatures, WeightedMinHash
 from likewise.errors import FormatError, IncompatibleError, MissingInput, OutputError, ParameterError
-from likewise.families.sketches import estimate_bbit
 from likewise.families.signatures import Maker
+from likewise.families.sketches import estimate_bbit
 
 SETS = [["a", "b"], ["b", "c"], []]
 DATA = Path(__file__).parents[1] / "data"
@@ -43,7 +43,7 @@ def test_rows_are_put_together_only_if_made_alike():
         assert together.maker == a.maker
         assert len(together) == 4
     assert type(np.concatenate([a, a], axis=1)) is np.ndarray
-    with pytest.raises(IncompatibleError, match="seed=1.*seed=2.*cannot be put together"):
+    with pytest.raises(IncompatibleError, match=r"seed=1.*seed=2.*cannot be put together"):
         np.vstack([a, MinHash(2).signatures(SETS, 8)])
 
 
@@ -66,7 +66,7 @@ def test_only_signatures_made_alike_are_compared(one, other):
 def test_arrays_without_a_maker_are_compared_with_each_other():
     assert MinHash.estimate(np.array([1, 2]), np.array([1, 3])) == 0.5
     for wrong in (np.array([0.5]), np.array(["a"]), "a", 1, None):
-        with pytest.raises(ParameterError, match="'a' parameter of MinHash.estimate"):
+        with pytest.raises(ParameterError, match=r"'a' parameter of MinHash\.estimate"):
             MinHash.estimate(wrong, wrong)
     with pytest.raises(IncompatibleError):
         MinHash.estimate(np.zeros(0, int), np.zeros(0, int))
@@ -106,7 +106,7 @@ def test_signatures_in_a_file(tmp_path, one):
     assert (again == found).all()
     assert MAKERS[one].signatures([], 9).save(path) == path
     assert Signatures.load(path).shape == (0, 9)
-    with pytest.raises(IncompatibleError, match="Signatures.load"):
+    with pytest.raises(IncompatibleError, match=r"Signatures\.load"):
         BitSignatures.load(path)
 
 
@@ -123,7 +123,7 @@ def test_bits_in_a_file(tmp_path, bits):
     again = BitSignatures.load(path)
     assert (again.slots, again.bits, again.maker) == (11, bits, few.maker)
     assert (estimate_bbit(few, again) == 1).all()
-    with pytest.raises(IncompatibleError, match="BitSignatures.load"):
+    with pytest.raises(IncompatibleError, match=r"BitSignatures\.load"):
         Signatures.load(path)
 
 

@@ -233,7 +233,7 @@ def test_an_r_below_1_is_refused():
 
 
 def test_sets_of_fractions_are_refused():
-    with pytest.raises(ParameterError, match="the elements of .* must be whole numbers, not float64"):
+    with pytest.raises(ParameterError, match=r"the elements of .* must be whole numbers, not float64"):
         batch.jaccard(Sets(np.ones(2), np.array([0, 2])), [[1]])
 
 

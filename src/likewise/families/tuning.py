@@ -113,6 +113,15 @@ def fewest_bands(threshold: float, recall: float, rows: int) -> int:
     return b
 
 
+def fits(threshold: float, recall: float, max_slots: int) -> bool:
+    """Tell whether any banding of at most max_slots slots reaches the recall at the threshold.
+
+    >>> fits(0.8, 0.99, 2048), fits(0.001, 0.99, 2048)
+    (True, False)
+    """
+    return threshold == 1 or fewest_bands(threshold, max(recall, LEAST_RECALL), 1) <= max_slots
+
+
 def tune_for(threshold: float, recall: float, similarities: Similarities, max_slots: int = DEFAULT_MAX_SLOTS) -> Tuning:
     """Return the cheapest banding for this corpus that reaches the recall at the threshold in max_slots slots."""
     threshold, recall = checks.threshold("tune", threshold), checks.recall("tune", recall)

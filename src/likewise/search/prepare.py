@@ -19,7 +19,7 @@ from likewise.base.random import mix
 from likewise.base.runlog import RunLog
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash, seed_sequence
-from likewise.families.tuning import DEFAULT_MAX_SLOTS, Similarities, tune_for
+from likewise.families.tuning import DEFAULT_MAX_SLOTS, Similarities, fits, tune_for
 from likewise.search.common_shingles import SAMPLE as COMMON_SAMPLE
 from likewise.search.common_shingles import described, find_common, value_table
 from likewise.search.exact.bounds import Bounds
@@ -139,11 +139,14 @@ def _tune(
     return drawn[:count], banding, Probe(sample)
 
 
-def _method(settings: SearchSettings, sets: Sets, items: int, log: RunLog) -> tuple[Banding, bool]:
+def _method(settings: SearchSettings, sets: Sets, items: int, log: RunLog) -> tuple[Banding | None, bool]:
     """Choose the banding, and whether the exact join is cheaper; log the choice and the reason."""
     if settings.banding:
         log.method = {"asked": settings.method, "taken": "lsh", "why": "bands and rows were given"}
         return settings.banding, False
+    if settings.method == "auto" and not fits(settings.threshold, settings.recall, settings.max_slots):
+        log.method = {"asked": "auto", "taken": "exact", "why": unreachable(settings)}
+        return None, True
     sets = sets.take(np.flatnonzero(sets.sizes > 0))
     counts = agreement_counts(sets, settings.minhash, SAMPLE_SLOTS, settings.threads)
     mean = float(sets.sizes.mean()) if len(sets) else 1.0
@@ -163,6 +166,11 @@ def _method(settings: SearchSettings, sets: Sets, items: int, log: RunLog) -> tu
             "predicted_false_candidates": round(tuning.predicted_candidates),
         }
     return tuning.banding, exact
+
+
+def unreachable(settings: SearchSettings) -> str:
+    """Say why locality-sensitive hashing cannot be chosen at a threshold that is too low for it."""
+    return f"signatures of {settings.max_slots:,} slots do not find pairs at so low a threshold with that recall"
 
 
 def _no_sets() -> Sets:

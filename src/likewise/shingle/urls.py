@@ -54,8 +54,10 @@ class Urls:
     bag: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.stop, str):
+        given = [self.stop] if isinstance(self.stop, str) or not isinstance(self.stop, Iterable) else list(self.stop)
+        if isinstance(self.stop, str) or not all(isinstance(word, str) for word in given):
             raise ParameterError.of("Urls", "stop", "a list of components", self.stop)
+        object.__setattr__(self, "stop", tuple(given))
         object.__setattr__(self, "stop", tuple(dict.fromkeys(map(_small, self.stop))))
         for word in self.stop:
             if not LETTERS.fullmatch(word.encode()):

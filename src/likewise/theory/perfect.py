@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from likewise.base.checks import number, seeded, whole
+from likewise.base.words import counted
 from likewise.errors import ParameterError
 
 Key = int | str
@@ -139,7 +140,7 @@ class PerfectHash(Mapping[Key, int]):
         return len(self._keys)
 
     def __repr__(self) -> str:
-        return f"<PerfectHash of {len(self):,} keys in {self.space:,} cells>"
+        return f"<PerfectHash of {counted(len(self), 'key')} in {counted(self.space, 'cell')}>"
 
     def _find(self, key: object) -> int | None:
         plain = _plain(key)

@@ -642,6 +642,9 @@ def test_explain_counts_what_each_index_compares(sets, other, threshold, measure
     spelled = [list(kind.elements()) for kind in here], [list(kind.elements()) for kind in there]
     truth = oracles.joined(spelled[0], threshold, measure, None if other is None else spelled[1], bag)
     assert found["similar"] == len(truth)
+    told = json.loads(table.schema.metadata[b"likewise"])
+    assert told["sets"] == [len(sets), *([] if other is None else [len(other)])]
+    assert told["compared"] == [len(here), *([] if other is None else [len(there)])]
 
 
 # sets as strings

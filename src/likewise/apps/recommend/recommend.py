@@ -15,6 +15,7 @@ from likewise.apps.recommend.result import Recommendations, pair_rows
 from likewise.apps.recommend.similarity_join import RECALL, THRESHOLD, JoinSettings, similar_pairs
 from likewise.apps.recommend.votes import COUNT, NEIGHBOURS, Recommender, VoteSettings
 from likewise.base import checks
+from likewise.base.arrays import to_arrow
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.jobs.result import Rows
 
@@ -110,6 +111,9 @@ def recommend(
             pairs[side] = pair_rows(found, ids)
     _sum_up_methods(log)
     recommendations = None
+    if asked is not None and users is not None:
+        empty = asked[chosen.sets_of(ratings, "customers").sizes[asked] == 0]
+        log.details["liked_nothing"] = ratings.user_ids.take(to_arrow(empty)).to_pylist()
     if asked is not None:
         recommendations = Recommender(ratings, chosen, votes, join.threads).recommend(asked, log)
         log.counts["recommendations"] = len(recommendations)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, Sets, concatenate, to_arrow
 from likewise.base.parallel import in_order
+from likewise.base.words import counted
 from likewise.errors import ParameterError
 from likewise.kernels import growing, overlap
 from likewise.kernels.hashtable import table_bits
@@ -69,7 +70,7 @@ class Index:
         return len(self._sets)
 
     def __repr__(self) -> str:
-        return f"<Index of {len(self):,} sets: {self.bounds.measure} of {self.bounds.threshold} or more>"
+        return f"<Index of {counted(len(self), 'set')}: {self.bounds.measure} of {self.bounds.threshold} or more>"
 
     def add(self, sets: Any) -> range:
         """Add sets to the index; return their numbers."""
