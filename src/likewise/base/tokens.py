@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from likewise.base import checks
 from likewise.base.bags import counts
 from likewise.base.parallel import in_order
 from likewise.errors import InputError, ParameterError, shown
@@ -51,10 +52,8 @@ def set_parts(lists: Any, bag: bool, threads: int) -> Iterator[Callable[[], Hash
         flat, offsets = _arrow_lists(lists)
         yield lambda: _sets(_hash_arrow(flat, threads), offsets, bag)
         return
-    if isinstance(lists, str | bytes) or not isinstance(lists, Iterable):
-        raise ParameterError.of("Sets.from_lists", "lists", "a list of lists of tokens", lists)
     if not isinstance(lists, list | tuple):
-        lists = list(lists)
+        lists = checks.listed("Sets.from_lists", "lists", lists, "a list of lists of tokens")
     for start in range(0, len(lists), LISTS):
         yield _packed(lists[start : start + LISTS], start, bag)
 
@@ -134,7 +133,14 @@ def _listed(tokens: Any, i: int) -> Any:
         raise ParameterError(f"Sets.from_lists: item {i} is {shown(tokens)}; each item must be a list of tokens")
     if isinstance(tokens, pa.Array | pa.ChunkedArray):
         return tokens.to_pylist()
-    return tokens if type(tokens) in PLAIN_LISTS else list(tokens)
+    if type(tokens) in PLAIN_LISTS:
+        return tokens
+    try:
+        return list(tokens)
+    except TypeError as error:  # an array without dimensions
+        raise ParameterError(
+            f"Sets.from_lists: item {i} is {shown(tokens)}; each item must be a list of tokens"
+        ) from error
 
 
 def _arrow_lists(lists: Any) -> tuple[Any, Ints]:

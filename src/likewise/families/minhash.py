@@ -90,7 +90,7 @@ class MinHash(Family):
         """
         if self.method == "classic":
             return self.signatures(sets, n)
-        n, sets = checks.whole("MinHash.parts", "n", n), _as_sets(sets)
+        n, sets = checks.functions("MinHash.parts", n), _as_sets(sets)
         return Signatures(sketches.fast_parts(sets.values, sets.offsets, self.seeds(n), n), self.maker(n, "parts"))
 
     def merge(self, *parts: NDArray[Any]) -> NDArray[Any]:
@@ -147,7 +147,7 @@ class MinHash(Family):
         """Return the signatures as an ordinary array."""
         from likewise.kernels.sketch import sketch_sets
 
-        n, sets = checks.whole("MinHash.signatures", "n", n), _as_sets(items)
+        n, sets = checks.functions("MinHash.signatures", n), _as_sets(items)
         out = np.empty((len(sets), n), np.uint32)
         sketch_sets(sets.values, sets.offsets, self.code, self.seeds(n), out)
         return out

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.errors import FormatError, IncompatibleError, MissingInput, ParameterError
+from likewise.errors import FormatError, IncompatibleError, LikewiseError, MissingInput, ParameterError
 from likewise.io.disk import atomic
 
 __all__ = ["Maker", "Signatures", "check_makers", "maker_of", "read_signatures", "write_signatures"]
@@ -129,9 +129,13 @@ def check_makers(tables: Iterable[Any], what: str) -> None:
 
 def slots_of(owner: str, name: str, signatures: Any) -> NDArray[Any]:
     """Return signatures as an ordinary array of integers."""
-    table = np.asarray(signatures).view(np.ndarray)
+    rule = "an array of whole numbers, one per slot"
+    try:
+        table = np.asarray(signatures).view(np.ndarray)
+    except ValueError as error:
+        raise ParameterError.of(owner, name, rule, signatures) from error
     if table.dtype.kind not in "iu" or table.ndim == 0:
-        raise ParameterError.of(owner, name, "an array of whole numbers, one per slot", signatures)
+        raise ParameterError.of(owner, name, rule, signatures)
     return table
 
 
@@ -162,13 +166,17 @@ def write_signatures(path: str | os.PathLike[str], table: NDArray[Any], header: 
 
 def read_signatures(path: str | os.PathLike[str]) -> tuple[NDArray[Any], dict[str, Any]]:
     """Return the table in a file that `write_signatures` wrote, and how it was made; a damaged file is an error."""
+    if not isinstance(path, str | os.PathLike):
+        raise ParameterError.of("load", "path", "the path of a file", path)
     try:
         with open(path, "rb") as file:
             return _read(path, file)
     except FileNotFoundError as error:
         raise MissingInput(f"{path}: there is no such file") from error
-    except OSError as error:
-        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:
+        if isinstance(error, LikewiseError):
+            raise
+        raise FormatError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
 def maker_in(path: str | os.PathLike[str], header: dict[str, Any]) -> Maker:

@@ -136,7 +136,7 @@ def bbit(signatures: NDArray[Any], b: int) -> BitSignatures:
     >>> len(few), few.packed.nbytes
     (2, 64)
     """
-    maker, table = maker_of(signatures), np.asarray(signatures).view(np.ndarray)
+    maker, table = maker_of(signatures), slots_of("bbit", "signatures", signatures)
     if table.ndim != 2 or table.dtype.kind != "u":
         raise ParameterError.of("bbit", "signatures", "a table of unsigned integers, one row per set", table.dtype)
     n, width = table.shape[1], checks.whole("bbit", "b", b, 1, 32)
@@ -182,7 +182,7 @@ def standard_error(similarity: float, n: int, b: int | None = None) -> float:
     (0.05, 0.087)
     """
     owner = "standard_error"
-    similarity, n = checks.number(owner, "similarity", similarity, 0, 1), checks.whole(owner, "n", n)
+    similarity, n = checks.number(owner, "similarity", similarity, 0, 1), checks.functions(owner, n)
     chance = 0.0 if b is None else 2.0 ** -checks.whole(owner, "b", b, 1, 32)
     agree = chance + (1 - chance) * similarity
     return math.sqrt(agree * (1 - agree) / n) / (1 - chance)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from likewise.base import checks
 from likewise.base.arrays import Sets
 from likewise.base.random import Floats, Hashes, fraction, mix, token_bits
-from likewise.errors import InputError, ParameterError
+from likewise.errors import InputError, ParameterError, shown
 from likewise.families.algebra import Family
 from likewise.families.signatures import Maker, Signatures, agreement_of
 
@@ -51,8 +51,7 @@ class Bags:
         """
         if isinstance(items, Bags):
             return items
-        if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
-            raise ParameterError.of(owner, "items", "a list of bags: mappings of weights, or lists of tokens", items)
+        items = checks.listed(owner, "items", items, "a list of bags: mappings of weights, or lists of tokens")
         known: dict[Hashable, int] = {}
         numbers: list[int] = []
         weights: list[float] = []
@@ -65,7 +64,7 @@ class Bags:
         hashed = Sets.from_lists([[token] for token in known], threads=1).values
         try:
             heavy = np.array(weights, np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"{owner}: weights must be numbers: {error}") from error
         return cls._sorted(owner, hashed[np.array(numbers, np.int64)], heavy, np.cumsum(sizes), least)
 
@@ -160,7 +159,7 @@ class WeightedMinHash(Family):
 
     def hashes(self, items: Any, n: int) -> Hashes:
         """Return the signatures as an ordinary array."""
-        n, bags = checks.whole("WeightedMinHash.signatures", "n", n), Bags.of("WeightedMinHash", items)
+        n, bags = checks.functions("WeightedMinHash.signatures", n), Bags.of("WeightedMinHash", items)
         out = np.full((len(bags), n), NOTHING)
         distinct, which = np.unique(bags.tokens, return_inverse=True)
         for functions, drawn, rows, entries in bags.blocks(n, distinct, self._drawn):
@@ -215,7 +214,9 @@ def _counted(owner: str, row: int, item: Any) -> Mapping[Any, Any]:
     if isinstance(item, Mapping):
         return item
     if isinstance(item, str | bytes) or not isinstance(item, Iterable):
-        raise ParameterError(f"{owner}: item {row} is {item!r}; each must be a mapping of weights or a list of tokens")
+        raise ParameterError(
+            f"{owner}: item {row} is {shown(item)}; each must be a mapping of weights or a list of tokens"
+        )
     try:
         return Counter(item)
     except TypeError as error:

@@ -69,7 +69,7 @@ def bag_jaccard(
     >>> bag_jaccard("aaab", "aabbc", union="max") == 3 / 6
     True
     """
-    if union not in ("sum", "max"):  # likewise.base.checks would import NumPy
+    if not isinstance(union, str) or union not in ("sum", "max"):  # likewise.base.checks would import NumPy
         raise ParameterError.of("bag_jaccard", "union", "'sum' or 'max'", union)
     counts_a, counts_b = _counts("a", a), _counts("b", b)
     shared = (counts_a & counts_b).total()
