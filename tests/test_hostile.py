@@ -19,6 +19,7 @@ import pytest
 
 import likewise
 from likewise import exact, measures, theory
+from likewise.apps.mirrors import contraction
 from likewise.errors import LikewiseError
 from likewise.families import sketches
 from likewise.measures import batch
@@ -199,7 +200,7 @@ def shinglers():
         "Chars": (likewise.Chars, {"k": 3, **form, "whitespace": "collapse"}),
         "Words": (likewise.Words, {"k": 3, **form}),
         "Tokens": (likewise.Tokens, {"k": 1, "bits": 64, "bag": False, "separator": None, "counts": False}),
-        "StopWords": (likewise.StopWords, {"languages": "en", "letters": 0, "bits": 64, "bag": False}),
+        "StopWords": (likewise.StopWords, {"languages": "en", "words": ["x"], "letters": 0, "bits": 64, "bag": False}),
         "Urls": (likewise.Urls, {"stop": ["html"], "host": True, "position": "start", "bits": 64, "bag": False}),
     }
     calls = dict(made)
@@ -237,6 +238,55 @@ CALLS = {
     **shinglers(),
 }
 CASES = [(name, parameter) for name, (_, options) in CALLS.items() for parameter in options]
+
+
+TEXTS = ["to be or not to be that is the question", "to be or not to be that is the riddle", "nothing else"]
+URLS = ["http://a.org/one/two", "http://b.org/one/two", "http://a.org/three"]
+PEOPLE = {"id": [1, 2, 3], "name": ["Ann Lee", "Bo Diaz", "Ann Leigh"], "born": ["1990", "1985", "1990"]}
+BOUGHT = [("ann", "rum"), ("ann", "tea"), ("bob", "rum"), ("bob", "tea"), ("cy", "tea")]
+RUN = {"threads": 1, "seed": 1, "memory": None, "progress": None}
+SEARCH = {
+    "text": "text", "id": None, "shingle": "words:2", "threshold": 0.5, "recall": 0.9, "method": "auto", **RUN,
+    "spill": None, "sketch": "fast", "bands": None, "rows": None, "max_slots": 100, "ignore_common": None,
+    "certify": None, "on_error": "stop", "encoding_errors": "strict", "lines": False, "html": False, "batch_rows": None,
+}  # fmt: skip
+VECTORS = {"vector": "vector", "id": None, "recall": 0.9, "method": "auto", **RUN, "spill": None}
+JOBS = {
+    "dedup": (likewise.dedup, {"source": TEXTS, "keep": "first", **SEARCH}),
+    "pairs": (likewise.pairs, {"source": TEXTS, "other": TEXTS, "measure": "jaccard", "k": 1, **SEARCH}),
+    "pairs of vectors": (likewise.pairs, {"source": POINTS, "measure": "l2", "within": 1.0, "k": 1, **VECTORS}),
+    "nearest": (likewise.nearest, {"source": POINTS, "other": POINTS, "k": 1, "measure": "angle", **VECTORS}),
+    "passages": (likewise.passages, {"suspects": TEXTS, "sources": TEXTS, "length": 3, "gap": 1, "threads": 1}),
+    "link": (
+        likewise.link,
+        {
+            "a": PEOPLE, "b": PEOPLE, "id": "id", "fields": ["name", "born"], "weights": None, "threshold": None,
+            "one_to_one": None, "validate": None, "true": None, "truth": [(1, 1)], "training": None, "nicknames": None,
+            "threads": 1, "seed": 1, "progress": None,
+        },
+    ),
+    "mirrors": (
+        likewise.mirrors,
+        {"source": URLS, "threshold": 0.5, "recall": 0.9, "stop": ["html"], "position": "start", "least": 1, "seed": 1},
+    ),
+    "articles": (likewise.articles, {"source": TEXTS, "threshold": 0.5, "recall": 0.9, "shingle": "stopwords:en"}),
+    "recommend": (
+        likewise.recommend,
+        {
+            "source": BOUGHT, "users": ["ann"], "by": "customers", "count": 1, "neighbours": 1, "threshold": 0.2,
+            "k": 1, "view": "auto", "like": None, "hate": None, "union": "max", "method": "auto", "recall": 0.9,
+            "seed": 1, "threads": 1, "memory": None, "twice": "last", "on_error": "stop",
+        },
+    ),
+    "contract": (
+        contraction.contract,
+        {
+            "source": [0, 0, 1], "target": [1, 2, 2], "nodes": 3, "same": [1, 1, 2], "host": [0, 0, 1], "similar": 0.9,
+            "least": 1, "template": 0.5, "common": 10,
+        },
+    ),
+}  # fmt: skip
+JOB_CASES = [(name, parameter) for name, (_, options) in JOBS.items() for parameter in options]
 
 
 @contextlib.contextmanager
@@ -299,6 +349,20 @@ def test_the_calls_themselves_work(name):
 def test_hostile_arguments(name, parameter, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     function, options = CALLS[name]
+    wrong = {kind: outcome(function, {**options, parameter: value}) for kind, value in HOSTILE.items()}
+    assert {kind: told for kind, told in wrong.items() if told is not None} == {}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_the_jobs_themselves_work(name):
+    function, options = JOBS[name]
+    function(**options)
+
+
+@pytest.mark.parametrize(("name", "parameter"), JOB_CASES, ids=[f"{name}-{parameter}" for name, parameter in JOB_CASES])
+def test_hostile_arguments_of_jobs(name, parameter, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    function, options = JOBS[name]
     wrong = {kind: outcome(function, {**options, parameter: value}) for kind, value in HOSTILE.items()}
     assert {kind: told for kind, told in wrong.items() if told is not None} == {}
 

@@ -129,18 +129,13 @@ def _flatten(lists: Any, start: int) -> tuple[list[Any], Ints]:
 
 def _listed(tokens: Any, i: int) -> Any:
     """Return one item as a list, checked."""
-    if isinstance(tokens, str | bytes) or not isinstance(tokens, Iterable):
-        raise ParameterError(f"Sets.from_lists: item {i} is {shown(tokens)}; each item must be a list of tokens")
     if isinstance(tokens, pa.Array | pa.ChunkedArray):
         return tokens.to_pylist()
     if type(tokens) in PLAIN_LISTS:
         return tokens
-    try:
+    if not isinstance(tokens, str | bytes) and isinstance(tokens, Iterable) and getattr(tokens, "shape", None) != ():
         return list(tokens)
-    except TypeError as error:  # an array without dimensions
-        raise ParameterError(
-            f"Sets.from_lists: item {i} is {shown(tokens)}; each item must be a list of tokens"
-        ) from error
+    raise ParameterError(f"Sets.from_lists: item {i} is {shown(tokens)}; each item must be a list of tokens")
 
 
 def _arrow_lists(lists: Any) -> tuple[Any, Ints]:

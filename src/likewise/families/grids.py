@@ -107,7 +107,7 @@ class GridTriples(Family):
         for number, item in enumerate(items):
             try:
                 row = np.asarray(item if isinstance(item, np.ndarray) else list(item))
-            except TypeError:
+            except (TypeError, ValueError):
                 row = np.zeros(1, object)
             if row.ndim != 1 or (len(row) and row.dtype.kind not in "iu"):
                 raise InputError(f"GridTriples: print {number} is {shown(item)}; it must be a set of square numbers")

@@ -96,7 +96,7 @@ class MinHash(Family):
     def merge(self, *parts: NDArray[Any]) -> NDArray[Any]:
         """Return what `parts` would return for the unions, row by row, of the sets that were sketched."""
         self._check_mine(*parts)
-        if self.method == "fast" and any(np.asarray(part).dtype != np.uint64 for part in parts):
+        if self.method == "fast" and any(slots_of("MinHash.merge", "parts", part).dtype != np.uint64 for part in parts):
             raise IncompatibleError(
                 "signatures of the fast method cannot be merged once they are finished: "
                 "merge what MinHash.parts returns, or use method='classic'"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -101,8 +100,7 @@ def choose_k(lengths: Any, *, alphabet: int = 20, rarity: float = 0.01) -> int:
     """
     checks.whole("choose_k", "alphabet", alphabet, 2)
     checks.number("choose_k", "rarity", rarity, 0, 1, open_left=True, open_right=True)
-    if isinstance(lengths, str | bytes | Mapping) or not isinstance(lengths, Iterable):
-        raise ParameterError.of("choose_k", "lengths", "a list of lengths or of documents", lengths)
+    lengths = checks.listed("choose_k", "lengths", lengths, "a list of lengths or of documents")
     rule = "a list of lengths, numbers of 0 or more, or of documents"
     numbers = [
         len(item) if isinstance(item, str) else checks.number("choose_k", "lengths", item, 0, rule=rule)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from likewise.base import checks
-from likewise.errors import ParameterError
 from likewise.search.prepare import METHODS
 from likewise.shingle import Shingler, parse_shingler
 from likewise.shingle.urls import STOP, Urls
@@ -58,9 +57,7 @@ class MirrorSettings:
         checks.whole(OWNER, "least", self.least)
         if self.position is not None:
             checks.choice(OWNER, "position", self.position, ("start", "end"))
-        if isinstance(self.stop, str) or not isinstance(self.stop, Iterable):
-            raise ParameterError.of(OWNER, "stop", "a list of components", self.stop)
-        object.__setattr__(self, "stop", tuple(self.stop))
+        object.__setattr__(self, "stop", tuple(checks.listed(OWNER, "stop", self.stop, "a list of components")))
         self.urls, self.texts  # noqa: B018  raises if the stop components or the shingles are invalid
 
     @property

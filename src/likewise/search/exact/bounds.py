@@ -142,7 +142,7 @@ class Bounds:
         (10, 8)
         """
         self._check(length)
-        low, high = length, limit
+        low, high = length, checks.whole("Bounds.longest", "limit", limit)
         while low < high:
             middle = (low + high + 1) // 2
             low, high = (middle, high) if self.least(length, middle) <= length else (low, middle - 1)
