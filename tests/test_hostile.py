@@ -25,7 +25,7 @@ from likewise.families import sketches
 from likewise.measures import batch
 from likewise.theory import universal
 
-SECONDS = 20
+SECONDS = 60
 """No call takes longer, even if it is compiled first."""
 
 HOSTILE = {
@@ -267,9 +267,9 @@ JOBS = {
     ),
     "mirrors": (
         likewise.mirrors,
-        {"source": URLS, "threshold": 0.5, "recall": 0.9, "stop": ["html"], "position": "start", "least": 1, "seed": 1},
+        {"urls": URLS, "threshold": 0.5, "recall": 0.9, "stop": ["html"], "position": "start", "least": 1, "seed": 1},
     ),
-    "articles": (likewise.articles, {"source": TEXTS, "threshold": 0.5, "recall": 0.9, "shingle": "stopwords:en"}),
+    "articles": (likewise.articles, {"pages": TEXTS, "threshold": 0.5, "recall": 0.9, "shingle": "stopwords:en"}),
     "recommend": (
         likewise.recommend,
         {
@@ -363,7 +363,8 @@ def test_the_jobs_themselves_work(name):
 def test_hostile_arguments_of_jobs(name, parameter, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     function, options = JOBS[name]
-    wrong = {kind: outcome(function, {**options, parameter: value}) for kind, value in HOSTILE.items()}
+    values = {kind: value for kind, value in HOSTILE.items() if parameter != "progress" or not callable(value)}
+    wrong = {kind: outcome(function, {**options, parameter: value}) for kind, value in values.items()}
     assert {kind: told for kind, told in wrong.items() if told is not None} == {}
 
 

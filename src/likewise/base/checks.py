@@ -11,6 +11,7 @@ import math
 import os
 import random
 from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -153,6 +154,20 @@ def flag(owner: str, name: str, value: object) -> bool:
     return bool(value)
 
 
+def column(owner: str, name: str, value: object) -> str:
+    """Return the name of a column."""
+    if not isinstance(value, str):
+        raise ParameterError.of(owner, name, "the name of a column", value)
+    return value
+
+
+def path(owner: str, name: str, value: object) -> Path:
+    """Return a path."""
+    if not isinstance(value, str | os.PathLike):
+        raise ParameterError.of(owner, name, "a path", value)
+    return Path(value)
+
+
 def unused(owner: str, given: Mapping[str, tuple[object, object]], why: str) -> None:
     """Raise if a parameter was given that has no effect in this call; `given` maps names to (value, default).
 
@@ -161,7 +176,7 @@ def unused(owner: str, given: Mapping[str, tuple[object, object]], why: str) -> 
     likewise.errors.ParameterError: The 'bands' parameter of pairs has no effect for vectors. Leave it out.
     """
     for name, (value, default) in given.items():
-        if value is not default and value != default:
+        if value is not default and not _equal(value, default):
             raise ParameterError(f"The '{name}' parameter of {owner} has no effect {why}. Leave it out.")
 
 
@@ -179,3 +194,11 @@ def seeded(owner: str, value: object) -> random.Random:
 
 def _is_prime(value: int) -> bool:
     return all(value % factor for factor in range(2, math.isqrt(value) + 1))
+
+
+def _equal(value: object, default: object) -> bool:
+    """Tell whether a value is the default; an array is not."""
+    try:
+        return bool(value == default)
+    except ValueError:
+        return False

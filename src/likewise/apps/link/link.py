@@ -81,7 +81,7 @@ def link(
     >>> sorted(zip(found.matches["id_a"].to_pylist(), found.matches["id_b"].to_pylist()))
     [(0, 1), (1, 0)]
     """
-    check_parameters(b, threshold, one_to_one, validate, true, weights, training)
+    check_parameters(b, id, threshold, one_to_one, validate, true, weights, training)
     asked = wanted(fields)
     threads, seed = checks.threads("link", threads), checks.seed("link", seed)
     log = RunLog.of(progress)

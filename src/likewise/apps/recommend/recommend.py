@@ -17,6 +17,7 @@ from likewise.apps.recommend.votes import COUNT, NEIGHBOURS, Recommender, VoteSe
 from likewise.base import checks
 from likewise.base.arrays import to_arrow
 from likewise.base.runlog import Progress, RunLog, run_json
+from likewise.errors import ParameterError
 from likewise.jobs.result import Rows
 
 BLOCK = 1 << 20
@@ -145,7 +146,12 @@ def _asked(ratings: Ratings, users: Any) -> Any:
     """Return the numbers of the customers to recommend to."""
     if users is None:
         return np.arange(len(ratings.user_ids))
-    return ratings.numbers_of([users] if isinstance(users, str) or not isinstance(users, Iterable) else users)
+    if isinstance(users, str) or not isinstance(users, Iterable):
+        return ratings.numbers_of([users])
+    found = checks.listed(OWNER, "users", users, "one customer, or a list of one or more")
+    if not found:
+        raise ParameterError.of(OWNER, "users", "one customer, or a list of one or more", users)
+    return ratings.numbers_of(found)
 
 
 def _note_rows(ratings: Ratings, view: View, log: RunLog, twice: str) -> None:
