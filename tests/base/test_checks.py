@@ -194,3 +194,12 @@ def test_seeded_generators_agree():
     assert checks.seeded("f", 5).random() == checks.seeded("f", np.int64(5)).random()
     with pytest.raises(ParameterError, match="'seed' parameter of f"):
         checks.seeded("f", -1)
+
+
+@pytest.mark.parametrize(
+    "value", ["x" * 10**6, [0] * 10**6, {1: "y" * 10**6}, 10**5000, np.zeros((1000, 1000)), "a\nb"]
+)
+def test_an_error_shows_a_long_value_in_one_short_line(value):
+    told = str(ParameterError.of("f", "x", "short", value))
+    assert len(told) < 150
+    assert "\n" not in told

@@ -99,3 +99,20 @@ def test_wrong_parameters():
         explain("a", None)
     with pytest.raises(likewise.ParameterError, match="The 'length' parameter of explain"):
         explain("a", "b", length=0)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ("", "", (1.0, 1.0, 1.0)),
+        ("", "to be or not to be", (1.0, 0.0, 0.0)),
+        ("to be or not to be", " ", (0.0, 1.0, 0.0)),
+        ("to be or not to be", "nothing of that kind", (0.0, 0.0, 0.0)),
+    ],
+)
+def test_empty_documents_are_measured_as_in_measures(a, b, expected):
+    found = explain(a, b)
+    assert (found.containment, found.containment_of_b, found.jaccard) == expected
+    sets = [set(text.split()) for text in (a, b)]
+    assert likewise.measures.containment(*sets) == expected[0]
+    assert likewise.measures.jaccard(*sets) == expected[2]
