@@ -85,8 +85,7 @@ class Cascade(CollisionCurve):
 
     def sensitivity(self, d1: float, d2: float) -> Sensitivity:
         """Return (d1, d2, p1, p2): items within d1 collide with probability ≥ p1, items beyond d2 with ≤ p2."""
-        d1, d2 = _distance("d1", d1), _distance("d2", d2)
-        if not d1 < d2:
+        if not _distance("d1", d1) < _distance("d2", d2):
             raise ParameterError.of("sensitivity", "d1", f"less than d2 = {d2:g}", d1)
         return Sensitivity(d1, d2, float(self.probability(d1)), float(self.probability(d2)))
 

@@ -129,7 +129,7 @@ def fits(threshold: float, recall: float, max_slots: int) -> bool:
 def tune_for(threshold: float, recall: float, similarities: Similarities, max_slots: int = DEFAULT_MAX_SLOTS) -> Tuning:
     """Return the cheapest banding for this corpus that reaches the recall at the threshold in max_slots slots."""
     threshold, recall = checks.threshold("tune", threshold), checks.recall("tune", recall)
-    max_slots = checks.whole("tune", "max_slots", max_slots, most=MOST_SLOTS, rule=f"from 1 to {MOST_SLOTS:,}")
+    max_slots = checks.whole("tune", "max_slots", max_slots, most=MOST_SLOTS, rule="a positive whole number")
     considered = []
     for rows in range(1, max_slots + 1):
         b = max(fewest_bands(threshold, max(recall, LEAST_RECALL), rows), 1 if threshold == 1 else LEAST_BANDS)
