@@ -196,9 +196,10 @@ def test_seeded_generators_agree():
         checks.seeded("f", -1)
 
 
-@pytest.mark.parametrize(
-    "value", ["x" * 10**6, [0] * 10**6, {1: "y" * 10**6}, 10**5000, np.zeros((1000, 1000)), "a\nb"]
-)
+LONG = ["x" * 10**6, [0] * 10**6, {1: "y" * 10**6}, 10**5000, np.zeros((1000, 1000)), "a\nb"]
+
+
+@pytest.mark.parametrize("value", LONG, ids=["text", "list", "dict", "number", "array", "lines"])
 def test_an_error_shows_a_long_value_in_one_short_line(value):
     told = str(ParameterError.of("f", "x", "short", value))
     assert len(told) < 150

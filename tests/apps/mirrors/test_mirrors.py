@@ -271,7 +271,7 @@ def test_the_vocabulary_of_columns():
     assert found.pairs.column_names[:3] == ["id_a", "id_b", "similarity"]
     assert found.pages.column_names == ["id", "keeper"]
     assert found.stats["method"]["asked"] == "auto"
-    assert repr(found) == "<Mirrors: 2 of 2 hosts in 1 clusters of mirrors, 12 pages folded>"
+    assert repr(found) == "<Mirrors: 2 of 2 hosts in 1 cluster of mirrors, 12 pages folded>"
 
 
 def test_nothing_at_all(tmp_path):
@@ -329,5 +329,5 @@ def test_contract_takes_whole_numbers(options, told):
 
 @pytest.mark.parametrize("stop", [5, [5], "abc", None])
 def test_stop_components_are_a_list(stop):
-    with pytest.raises(ParameterError, match="'stop' parameter of (mirrors|Urls) must be a list of components"):
+    with pytest.raises(ParameterError, match=r"'stop' parameter of (mirrors|Urls) must be a list of components"):
         mirrors(["http://a.org/x", "http://b.org/x"], stop=stop)
