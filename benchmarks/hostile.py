@@ -122,7 +122,8 @@ def empty(documents: int) -> Texts:
         yield " " * (i % 3)
 
 
-BY_WORD = {"options": ("--shingle", "words:1"), "shingle": ("words", 1)}
+BY_WORD = ("--shingle", "words:1"), ("words", 1)
+"""The options and the shingles of kinds that are compared by their words."""
 KINDS = {
     "template 50 %": Hostile(partial(template, own=100)),
     "template 85 %": Hostile(partial(template, own=18)),
@@ -130,11 +131,11 @@ KINDS = {
     "template 90 %, exactly at the threshold": Hostile(partial(template, own=12)),
     "template 99 %": Hostile(partial(template, own=1)),
     "uneven template, around the threshold": Hostile(uneven),
-    "small vocabulary above the threshold": Hostile(partial(vocabulary, shared=100, own=10, of=1000), **BY_WORD),
-    "small vocabulary around the threshold": Hostile(partial(vocabulary, shared=60, own=10, of=1000), **BY_WORD),
+    "small vocabulary above the threshold": Hostile(partial(vocabulary, shared=100, own=10, of=1000), *BY_WORD),
+    "small vocabulary around the threshold": Hostile(partial(vocabulary, shared=60, own=10, of=1000), *BY_WORD),
     "short names": Hostile(names, ("--shingle", "chars:3", "--threshold", "0.5"), ("chars", 3), 0.5),
-    "fuzzy template 90 %": Hostile(partial(fuzzy, kept=0.9), **BY_WORD),
-    "fuzzy template 85 %, astride": Hostile(partial(fuzzy, kept=0.85), **BY_WORD),
+    "fuzzy template 90 %": Hostile(partial(fuzzy, kept=0.9), *BY_WORD),
+    "fuzzy template 85 %, astride": Hostile(partial(fuzzy, kept=0.85), *BY_WORD),
     "near-cliques of 100": Hostile(partial(cliques, members=100)),
     "near-cliques of 2,000": Hostile(partial(cliques, members=2000)),
     "power-law clusters": Hostile(power_law),

@@ -14,8 +14,8 @@ PUBLIC = {
     "rethreshold tune",
     "results": "Articles Dedup Explanation Fingerprints Forecast Links Mirrors Nearest Pairs Passages Recommendations",
     "sets and shinglers": "Chars Keep Sets StopWords Tokens Urls Words",
-    "families": "Banding BitSampling CauchyLines GridTriples Hyperplanes MinHash RandomLines SameField SignSketch "
-    "SimHash Similarities Stripes UnaryCode WeightedMinHash",
+    "families": "Banding BitSampling BitSignatures CauchyLines GridTriples Hyperplanes MinHash RandomLines SameField "
+    "SignSketch Signatures SimHash Similarities Stripes UnaryCode WeightedMinHash",
     "errors": "ColumnError FormatError IncompatibleError InputError LikewiseError MissingInput OutputError "
     "ParameterError TextError",
     "modules": "apps exact measures theory",

@@ -23,7 +23,9 @@ from .families.banding import Banding
 from .families.fields import SameField
 from .families.grids import GridTriples
 from .families.minhash import MinHash
+from .families.signatures import Signatures
 from .families.simhash import SimHash
+from .families.sketches import BitSignatures
 from .families.stripes import Stripes
 from .families.tuning import Similarities, tune
 from .families.vectors import BitSampling, CauchyLines, Hyperplanes, RandomLines, SignSketch, UnaryCode
@@ -43,6 +45,7 @@ __all__ = [
     "Articles",
     "Banding",
     "BitSampling",
+    "BitSignatures",
     "CauchyLines",
     "Chars",
     "ColumnError",
@@ -71,6 +74,7 @@ __all__ = [
     "SameField",
     "Sets",
     "SignSketch",
+    "Signatures",
     "SimHash",
     "Similarities",
     "StopWords",

@@ -13,6 +13,26 @@ LikewiseError
 
 from __future__ import annotations
 
+from reprlib import Repr
+
+LONGEST = 80
+"""The most characters of a value that an error message shows: a line of a terminal."""
+_REPR = Repr()
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = LONGEST
+
+
+def shown(value: object) -> str:
+    """Return a value as an error message shows it: its repr in one line, shortened in the middle.
+
+    >>> shown(1.4), shown("x" * 1000)[:20], len(shown("x" * 1000))
+    ('1.4', "'xxxxxxxxxxxxxxxxxxx", 80)
+    """
+    try:
+        text = " ".join(_REPR.repr(value).split())
+    except Exception:  # a number too large to be written in decimal, an object that cannot be shown
+        text = f"<{type(value).__name__} object>"
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}...{text[3 - LONGEST // 2 :]}"
+
 
 class LikewiseError(Exception):
     """The base class of all errors that likewise raises on purpose."""
@@ -28,7 +48,7 @@ class ParameterError(LikewiseError, ValueError):
         >>> print(ParameterError.of("dedup", "threshold", "in (0, 1]", 1.4))
         The 'threshold' parameter of dedup must be in (0, 1]. Got 1.4 instead.
         """
-        return cls(f"The '{name}' parameter of {owner} must be {rule}. Got {got!r} instead.")
+        return cls(f"The '{name}' parameter of {owner} must be {rule}. Got {shown(got)} instead.")
 
 
 class InputError(LikewiseError):

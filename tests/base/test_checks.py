@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise.base import checks
-from likewise.errors import ParameterError
+from likewise.errors import ParameterError, shown
 
 NO_NUMBERS = [None, "1", True, False, np.True_, [1], 1j, np.complex64(1), object()]
 NOT_FINITE = [math.nan, math.inf, -math.inf, np.float32("nan"), np.float64("inf")]
@@ -77,7 +77,7 @@ def test_numbers_of_every_type_become_floats(value):
 
 @pytest.mark.parametrize("value", [*NO_NUMBERS, *NOT_FINITE, 10**400])
 def test_no_numbers(value):
-    with says(f"The 'x' parameter of f must be a finite number. Got {value!r} instead."):
+    with says(f"The 'x' parameter of f must be a finite number. Got {shown(value)} instead."):
         checks.number("f", "x", value)
 
 
@@ -194,3 +194,13 @@ def test_seeded_generators_agree():
     assert checks.seeded("f", 5).random() == checks.seeded("f", np.int64(5)).random()
     with pytest.raises(ParameterError, match="'seed' parameter of f"):
         checks.seeded("f", -1)
+
+
+LONG = ["x" * 10**6, [0] * 10**6, {1: "y" * 10**6}, 10**5000, np.zeros((1000, 1000)), "a\nb"]
+
+
+@pytest.mark.parametrize("value", LONG, ids=["text", "list", "dict", "number", "array", "lines"])
+def test_an_error_shows_a_long_value_in_one_short_line(value):
+    told = str(ParameterError.of("f", "x", "short", value))
+    assert len(told) < 150
+    assert "\n" not in told

@@ -1,5 +1,7 @@
 """Work ahead on threads: results in order, the first error wins, nothing is left running."""
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -74,3 +76,27 @@ def test_closing_closes_the_tasks():
     next(results)
     results.close()
     assert closed == [True]
+
+
+LEFT_BEHIND = """
+import time
+from likewise.base.parallel import run_ahead
+
+def tasks():
+    try:
+        while True:
+            time.sleep(0.05)
+            yield lambda: 1
+    finally:
+        print("closed", flush=True)
+
+kept = run_ahead(tasks(), 2)
+next(kept)
+raise SystemExit(1)
+"""
+
+
+def test_threads_left_behind_end_before_the_interpreter_does():
+    """An error keeps the iterator alive until the end, and a thread inside a C++ library would abort the process."""
+    found = subprocess.run([sys.executable, "-c", LEFT_BEHIND], capture_output=True, text=True, timeout=60, check=False)
+    assert (found.returncode, found.stdout, found.stderr) == (1, "closed\n", "")

@@ -2,7 +2,10 @@
 
 import enum
 import itertools
-from collections import deque
+import math
+from collections import Counter, deque
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +16,7 @@ from hypothesis import strategies as st
 import oracles
 from likewise.base import tokens
 from likewise.base.arrays import Sets
-from likewise.errors import ParameterError
+from likewise.errors import InputError, ParameterError
 
 EDGES = [
     *[0, 1, -1, 127, 128, 255, 256, 2**15, 2**16, 2**30 - 1, 2**30, 2**31 - 1, 2**31, 2**31 + 1, 2**32],
@@ -104,9 +107,33 @@ def test_one_token_of_another_kind_changes_no_other(first, other):
 
 
 def test_tokens_of_different_types_differ():
-    different = [1, "1", 1.0, True, b"1", (1,), 2**64 + 1, -1, 2**64 - 1, 0, False, 0.0, "", b"", (), "\0", "True"]
+    different = [1, "1", b"1", (1,), ("1",), 2**64 + 1, -1, 2**64 - 1, 0, "", b"", (), frozenset(), "\0", "True", 1j]
     [found] = hashed([different])
     assert len(set(found)) == len(different)
+
+
+NUMBERS = [
+    *[0, 0.0, -0.0, False, np.float32(0), 1, 1.0, True, Fraction(1), Decimal("1.00"), 1 + 0j, np.bool_(True)],
+    *[0.5, Fraction(1, 2), Decimal("0.5"), 0.1, Decimal("0.1"), Fraction(1, 10), Fraction(0.1), Fraction(1, 3)],
+    *[2**63, 2.0**63, 2**64, 2.0**64, -(2**63), -(2.0**63), 10**30, 1e30, Decimal("1E+30"), int(1e30)],
+    *[math.inf, Decimal("Infinity"), -math.inf, 1j, 1 + 1j, Decimal("1E+9000"), Decimal("10E+8999")],
+    *[(1,), (1.0,), (True, "1"), (1, 1), (None,), ((1,),), ((1.0,),), frozenset([1, 2]), frozenset([2.0, True])],
+    *["1", "1.0", "True", "0.5", "inf", "(1,)"],
+]
+
+
+@pytest.mark.parametrize("one", NUMBERS, ids=repr)
+def test_tokens_are_the_same_if_pythons_sets_take_them_for_the_same(one):
+    """So `jaccard` and `batch.jaccard` agree."""
+    for other in NUMBERS:
+        assert (hashed([[one]]) == hashed([[other]])) == (len({one, other}) == 1), (one, other)
+
+
+@pytest.mark.parametrize("nan", [math.nan, np.float32("nan"), Decimal("nan"), Decimal("snan"), complex(math.nan, 0)])
+def test_nan_is_no_token(nan):
+    for lists in ([[nan]], [["a", nan]], [[(1, nan)]]):
+        with pytest.raises(ParameterError, match="a token is NaN"):
+            Sets.from_lists(lists)
 
 
 @given(lists_of(SMALL))
@@ -231,3 +258,36 @@ def test_bad_threads(threads):
         ParameterError, match=r"'threads' parameter of Sets\.from_lists must be a positive whole number"
     ):
         Sets.from_lists([[1]], threads=threads)
+
+
+COUNTS = st.dictionaries(SMALL | TEXT, st.integers(0, 5), max_size=6)
+
+
+@given(st.lists(COUNTS | st.lists(SMALL | TEXT, max_size=6), max_size=6))
+@example([{"a": 2, "b": 0}])
+@example([{"a": 2.0, "b": np.int8(3)}])
+def test_a_mapping_is_a_bag_of_elements_with_their_counts(bags):
+    spelled = [
+        [token for token, count in bag.items() for _ in range(int(count))] if isinstance(bag, dict) else bag
+        for bag in bags
+    ]
+    made, expected = Sets.from_lists(bags, bag=True), Sets.from_lists(spelled, bag=True)
+    assert [sorted(bag.tolist()) for bag in made] == [sorted(bag.tolist()) for bag in expected]
+    counters = Sets.from_lists([Counter(bag) for bag in bags], bag=True)
+    assert [sorted(bag.tolist()) for bag in counters] == [sorted(bag.tolist()) for bag in expected]
+
+
+def test_a_mapping_as_a_set_is_the_set_of_its_keys():
+    assert hashed([{"a": 2, "b": 0}]) == hashed([["a", "b"]])
+    assert hashed([{1: 2}]) == hashed([[1]])
+
+
+@pytest.mark.parametrize("count", [-1, 1.5, math.nan, math.inf, "2", None, True, [1], -0.5, Fraction(1, 2)])
+def test_counts_are_whole_numbers(count):
+    with pytest.raises(ParameterError, match=r"bag 1 has .* as the count of 'a'; counts must be whole numbers"):
+        Sets.from_lists([{"b": 1}, {"a": count}], bag=True)
+
+
+def test_a_bag_larger_than_any_join_takes():
+    with pytest.raises(InputError, match="bag 0 has more than"):
+        Sets.from_lists([{"a": 2**28, "b": 2**62}], bag=True)

@@ -219,3 +219,30 @@ def test_the_command_exact_is_gone(run: Run) -> None:
     done = run("exact", "baskets.txt")
     assert done.returncode == 2
     assert "No such command" in done.stderr
+
+
+def test_a_threshold_too_low_for_signatures_takes_the_exact_way() -> None:
+    texts = ["a b c d e f g", "a b c d e x y", "q"]
+    found = likewise.pairs(texts, threshold=0.001)
+    assert found.stats["method"]["taken"] == "exact"
+    assert "signatures of 2,048 slots" in found.stats["method"]["why"]
+    assert [(row["id_a"], row["id_b"]) for row in found.to_pylist()] == [(0, 1)]
+    assert likewise.dedup(texts, threshold=0.001).stats["method"]["taken"] == "exact"
+    assert likewise.plan(texts, threshold=0.001).method == "exact"
+    with pytest.raises(likewise.ParameterError, match="max_slots is 2,048"):
+        likewise.pairs(texts, threshold=0.001, method="lsh")
+
+
+def test_a_text_in_place_of_a_list_is_not_printed_whole() -> None:
+    text = "to be or not to be " * 1000
+    for call in (lambda: likewise.pairs(text), lambda: likewise.nearest(text), lambda: likewise.passages(text, text)):
+        with pytest.raises(InputError, match="if it is a text, put it in a list") as found:
+            call()
+        assert len(str(found.value)) < 200
+
+
+def test_explain_says_that_copies_are_compared_once() -> None:
+    sets = Sets.from_lists([list("abcdefghij"), list("abcdefghij"), list("abcdefghi"), [], ["x"]])
+    found = likewise.pairs(sets, threshold=0.9, explain=True)
+    assert found.stats["details"]["explained_sets"] == {"sets": [5], "compared": [3]}
+    assert repr(likewise.pairs(["a b", "a b"])) == "<Pairs: 1 pair among 2 items>"

@@ -4,6 +4,7 @@ import math
 import re
 import tracemalloc
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -56,6 +57,23 @@ def test_sets_of_any_whole_numbers_and_an_arrow_column():
             found = batch.jaccard(Sets(a.astype(kind), offsets_a), Sets(b.astype(other), offsets_b))
             assert found.tolist() == [0.5, 1.0, 0.5]
     assert batch.jaccard(*map(pa.array, lists)).tolist() == [0.5, 1.0, 0.5]
+
+
+def test_equal_tokens_are_those_of_python():
+    left, right = [[1], [True, "a"], [0.5, 2]], [[1.0], [1, "b"], [Fraction(1, 2), 2.0]]
+    for name in OF_SETS:
+        expected = [getattr(measures, name)(a, b) for a, b in zip(left, right, strict=True)]
+        assert getattr(batch, name)(left, right).tolist() == expected, name
+
+
+@pytest.mark.parametrize("kind", [float, np.float32, object])
+def test_nan_has_no_hamming_distance(kind):
+    table = np.array([[1, 2], [math.nan, 2]]).astype(kind)
+    with pytest.raises(InputError, match="hamming: row 1 of x"):
+        batch.hamming(table, np.ones((2, 2)))
+    with pytest.raises(InputError, match="hamming: y contains"):
+        batch.hamming(np.ones((2, 2)), table[1])
+    assert batch.hamming([[math.inf]], [[math.inf]]).tolist() == [0]
 
 
 def test_many_lists_are_not_mixed_up():
@@ -215,7 +233,7 @@ def test_an_r_below_1_is_refused():
 
 
 def test_sets_of_fractions_are_refused():
-    with pytest.raises(ParameterError, match="the elements of the sets must be whole numbers, not float64"):
+    with pytest.raises(ParameterError, match=r"the elements of .* must be whole numbers, not float64"):
         batch.jaccard(Sets(np.ones(2), np.array([0, 2])), [[1]])
 
 

@@ -1,5 +1,6 @@
 """Set and bag similarities: values by hand, and the properties that must hold for any input."""
 
+import math
 from collections import Counter
 from fractions import Fraction
 from math import sqrt
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise.errors import ParameterError
-from likewise.measures import bag_jaccard, containment, cosine, dice, jaccard, overlap
+from likewise.measures import bag_jaccard, containment, cosine, dice, jaccard, jaccard_distance, overlap
 
 ELEMENTS = st.one_of(st.integers(0, 8), st.sampled_from("abcd"))
 SETS = st.sets(ELEMENTS)
@@ -85,6 +86,21 @@ def test_bag_jaccard_against_pairing_off_elements(a, b):
 @given(SETS, SETS)
 def test_bags_without_repetition_are_sets_under_the_max_union(a, b):
     assert bag_jaccard(a, b, union="max") == jaccard(a, b)
+
+
+@pytest.mark.parametrize("count", [math.nan, 1.5, -1, "2", None, True, math.inf])
+def test_the_counts_of_a_bag_are_whole_numbers(count):
+    for pair in (({"a": count}, "a"), ("a", {"a": count})):
+        with pytest.raises(ParameterError, match=r"parameter of bag_jaccard has .* as the count of 'a'"):
+            bag_jaccard(*pair)
+    assert bag_jaccard({"a": 2, "b": 0}, {"a": 2}, union="max") == 1.0
+
+
+def test_nan_is_no_element():
+    for measure in (jaccard, jaccard_distance, containment, dice, cosine, overlap, bag_jaccard):
+        for pair in (([math.nan], [1]), ([1], [2, math.nan])):
+            with pytest.raises(ParameterError, match="NaN"):
+                measure(*pair)
 
 
 def test_bag_jaccard_refuses_an_unknown_union_and_a_negative_count():

@@ -167,7 +167,7 @@ def test_no_keys_and_one():
     empty, one = PerfectHash([]), PerfectHash(["only"])
     assert (len(empty), empty.space, empty.most_space, empty.expected_space, list(empty)) == (0, 0, 0, 0, [])
     assert (one["only"], one.space, one.tries) == (0, 3, (1, (1,)))
-    assert repr(one) == "<PerfectHash of 1 keys in 3 cells>"
+    assert repr(one) == "<PerfectHash of 1 key in 3 cells>"
 
 
 @pytest.mark.parametrize(

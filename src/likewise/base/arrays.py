@@ -176,10 +176,15 @@ class Sets:
     def from_lists(cls, lists: Sequence[Iterable[Any]] | Any, *, bag: bool = False, threads: int | None = None) -> Sets:
         """Make sets from lists of any tokens: words, item numbers, tags — or from an Arrow list column.
 
-        Tokens are hashed to 64 bits; two different tokens collide with probability 2**-64. An integer and the
-        string of its digits are different tokens. Repeated tokens count once, or with bag=True as often as they
-        occur.
+        Tokens are hashed to 64 bits; two different tokens collide with probability 2**-64. Tokens are the same if
+        Python's sets take them for the same: 1, 1.0 and True are, an integer and the string of its digits are not.
+        Repeated tokens count once, or with bag=True as often as they occur. A mapping, such as a `Counter`, is with
+        bag=True a bag of elements with their counts; otherwise it is the set of its keys.
+
+        >>> Sets.from_lists([{"milk": 3, "tea": 0}], bag=True).sizes.tolist()
+        [3]
         """
+        checks.flag("Sets.from_lists", "bag", bag)
         from likewise.base.tokens import set_parts
 
         count = checks.threads("Sets.from_lists", threads)
@@ -192,6 +197,17 @@ class Sets:
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         index = np.repeat(self.offsets[rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
         return Sets(self.values[index], offsets)
+
+
+def check_sets(owner: str, name: str, sets: Sets) -> None:
+    """Raise unless the arrays of these sets fit together: a kernel would read beyond their ends."""
+    values, offsets = np.asarray(sets.values), np.asarray(sets.offsets)
+    if values.ndim != 1 or values.dtype.kind not in "iu":
+        raise ParameterError(f"{owner}: the elements of '{name}' must be whole numbers, not {values.dtype}")
+    plain = offsets.ndim == 1 and offsets.dtype.kind in "iu" and len(offsets) > 0
+    if not plain or offsets[0] != 0 or offsets[-1] != len(values) or (offsets[1:] < offsets[:-1]).any():
+        rule = "Sets whose offsets ascend from 0 to the number of values"
+        raise ParameterError.of(owner, name, rule, "broken Sets")
 
 
 def concatenate(parts: list[Sets]) -> Sets:

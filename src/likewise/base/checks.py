@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 import os
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,12 @@ from likewise.errors import ParameterError
 Floats = NDArray[np.float64]
 SEEDS = 2**64
 """Seeds are 64-bit unsigned integers."""
+LARGEST = 2**63 - 1
+"""The largest integer that any parameter takes: it must fit in 64 bits."""
+MOST_FUNCTIONS = 2**31 - 1
+"""The most hash functions of a family: their numbers are hashed as 32-bit integers."""
+MOST_THREADS = 1 << 16
+"""More threads than any machine has cores."""
 
 
 def whole(
@@ -28,8 +36,10 @@ def whole(
     """Return an integer from `least` to `most`."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         found = int(value)
-        if found >= least and (most is None or found <= most):
+        if least <= found <= (LARGEST if most is None else most):
             return found
+        if most is None and found > LARGEST:
+            raise ParameterError.of(owner, name, f"less than 2**63; {rule or 'a whole number'}", value)
     if rule is None and most is None:
         rule = "a positive whole number" if least == 1 else f"a whole number of at least {least}"
     raise ParameterError.of(owner, name, rule or f"a whole number from {least} to {most}", value)
@@ -80,7 +90,7 @@ def numbers(owner: str, name: str, value: object, least: float = -math.inf, most
     """Return a number or an array of numbers in a closed interval, as an array; NaN is never in it."""
     try:
         array: Floats = np.asarray(value, np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError.of(owner, name, "a number or an array of numbers", value) from error
     if not ((array >= least) & (array <= most)).all():
         raise ParameterError.of(owner, name, _interval(least, most, False, False), value)
@@ -94,7 +104,7 @@ def threshold(owner: str, value: object, name: str = "threshold") -> float:
 
 def recall(owner: str, value: object) -> float:
     """Return a recall, in (0, 1)."""
-    hint = "; no number of bands finds every pair for certain" if value == 1 else ""
+    hint = "; no number of bands finds every pair for certain" if _finite(value) == 1 else ""
     return number(owner, "recall", value, 0, 1, open_left=True, open_right=True, rule=f"in (0, 1), such as 0.99{hint}")
 
 
@@ -107,7 +117,26 @@ def threads(owner: str, value: object) -> int:
     """Return the number of threads: as given, or the number of cores this process may use if None."""
     if value is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return whole(owner, "threads", value)
+    return whole(owner, "threads", value, most=MOST_THREADS, rule="a positive whole number")
+
+
+def functions(owner: str, value: object) -> int:
+    """Return the number of hash functions to use."""
+    return whole(owner, "n", value, most=MOST_FUNCTIONS, rule="a positive whole number")
+
+
+def listed(owner: str, name: str, value: Any, rule: str) -> list[Any]:
+    """Return the elements of a collection; text and mappings are none.
+
+    >>> listed("f", "x", (1, 2), "a list")
+    [1, 2]
+    """
+    if not isinstance(value, str | bytes | Mapping) and isinstance(value, Iterable):
+        try:
+            return list(value)
+        except TypeError:  # an array without dimensions
+            pass
+    raise ParameterError.of(owner, name, rule, value)
 
 
 def choice(owner: str, name: str, value: object, choices: Collection[str]) -> str:
@@ -125,6 +154,20 @@ def flag(owner: str, name: str, value: object) -> bool:
     return bool(value)
 
 
+def column(owner: str, name: str, value: object) -> str:
+    """Return the name of a column."""
+    if not isinstance(value, str):
+        raise ParameterError.of(owner, name, "the name of a column", value)
+    return value
+
+
+def path(owner: str, name: str, value: object) -> Path:
+    """Return a path."""
+    if not isinstance(value, str | os.PathLike):
+        raise ParameterError.of(owner, name, "a path", value)
+    return Path(value)
+
+
 def unused(owner: str, given: Mapping[str, tuple[object, object]], why: str) -> None:
     """Raise if a parameter was given that has no effect in this call; `given` maps names to (value, default).
 
@@ -133,7 +176,7 @@ def unused(owner: str, given: Mapping[str, tuple[object, object]], why: str) -> 
     likewise.errors.ParameterError: The 'bands' parameter of pairs has no effect for vectors. Leave it out.
     """
     for name, (value, default) in given.items():
-        if value is not default and value != default:
+        if value is not default and not _equal(value, default):
             raise ParameterError(f"The '{name}' parameter of {owner} has no effect {why}. Leave it out.")
 
 
@@ -151,3 +194,11 @@ def seeded(owner: str, value: object) -> random.Random:
 
 def _is_prime(value: int) -> bool:
     return all(value % factor for factor in range(2, math.isqrt(value) + 1))
+
+
+def _equal(value: object, default: object) -> bool:
+    """Tell whether a value is the default; an array is not."""
+    try:
+        return bool(value == default)
+    except ValueError:
+        return False

@@ -30,7 +30,7 @@ def parse_size(owner: str, name: str, value: object) -> int:
     """
     rule = "a size such as 4GiB or 500MB"
     if not isinstance(value, str):
-        return checks.whole(owner, name, value, rule=rule)
+        return checks.whole(owner, name, value, 1, 2**127, rule=rule)
     found = SIZE.fullmatch(value)
     if not found or float(found[1]) <= 0:
         raise ParameterError.of(owner, name, rule, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -68,9 +69,15 @@ def run_ahead(tasks: Iterator[Callable[[], T]], threads: int) -> Iterator[T]:
                 close()
             ready.put(None)
 
+    def stop() -> None:
+        stopped.set()
+        slots.release()
+        drawer.join()
+
     with ThreadPoolExecutor(threads, thread_name_prefix="likewise") as pool:
         drawer = threading.Thread(target=draw, name="likewise-draw", daemon=True)
         drawer.start()
+        _running[drawer] = stop
         try:
             while (future := ready.get()) is not None:
                 result = future.result()
@@ -79,7 +86,19 @@ def run_ahead(tasks: Iterator[Callable[[], T]], threads: int) -> Iterator[T]:
                 del result
                 slots.release()
         finally:
-            stopped.set()
-            slots.release()
-            drawer.join()
+            stop()
+            del _running[drawer]
             pool.shutdown(cancel_futures=True)
+
+
+_running: dict[threading.Thread, Callable[[], None]] = {}
+"""The threads that draw tasks, and how to stop them."""
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Stop the threads of iterators that an error has left behind: one that is inside a C++ library when the
+    interpreter ends would abort the process.
+    """
+    for stop in list(_running.values()):
+        stop()

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import Any, Protocol
 
 from likewise.base.memory import peak_memory
+from likewise.errors import ParameterError, shown
 
 Tick = Callable[[int], None]
 """Called with the number of items just done."""
@@ -67,6 +68,10 @@ class RunLog:
     @classmethod
     def of(cls, progress: Progress | None) -> RunLog:
         """Return a log that reports to this function, if there is one."""
+        if progress is not None and not callable(progress):
+            raise ParameterError(
+                f"'progress' must be a function of (stage, done, total). Got {shown(progress)} instead."
+            )
         return cls() if progress is None else cls(progress)
 
     @contextmanager

@@ -1,13 +1,16 @@
-"""Tokens of any type to 64-bit hashes that depend on type and value only, so that separately made sets can be compared.
+"""Tokens of any type to 64-bit hashes that depend on their value only, so that separately made sets can be compared.
 
-Integers and strings, which most tokens are, have fast paths.
+Two tokens are the same if Python's sets take them for the same: 1, 1.0 and True are, 1 and "1" are not. Integers and
+strings, which most tokens are, have fast paths.
 """
 
 from __future__ import annotations
 
 import itertools
 import marshal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -15,8 +18,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from likewise.base import checks
+from likewise.base.bags import counts
 from likewise.base.parallel import in_order
-from likewise.errors import ParameterError
+from likewise.errors import InputError, ParameterError, shown
 from likewise.kernels.hashing import hash_strings, mix_all
 from likewise.kernels.sets import sets_of_hashes, sets_of_numbers, sets_of_strings
 
@@ -32,6 +37,10 @@ PLAIN = 2
 LISTS = 1 << 13
 """Lists packed at a time: large enough to hide Python's overhead, small enough to keep all threads busy."""
 PLAIN_LISTS = {list, tuple, set, frozenset}
+FAR = 5000
+"""The largest power of ten of a decimal number that is written as an integer or a fraction to be hashed."""
+LARGEST_BAG = 1 << 29
+"""The most elements of a bag that is given as counts: each takes eight bytes, and no join takes larger sets."""
 
 
 def set_parts(lists: Any, bag: bool, threads: int) -> Iterator[Callable[[], HashedSets]]:
@@ -43,16 +52,16 @@ def set_parts(lists: Any, bag: bool, threads: int) -> Iterator[Callable[[], Hash
         flat, offsets = _arrow_lists(lists)
         yield lambda: _sets(_hash_arrow(flat, threads), offsets, bag)
         return
-    if isinstance(lists, str | bytes) or not isinstance(lists, Iterable):
-        raise ParameterError.of("Sets.from_lists", "lists", "a list of lists of tokens", lists)
     if not isinstance(lists, list | tuple):
-        lists = list(lists)
+        lists = checks.listed("Sets.from_lists", "lists", lists, "a list of lists of tokens")
     for start in range(0, len(lists), LISTS):
         yield _packed(lists[start : start + LISTS], start, bag)
 
 
 def _packed(lists: Any, start: int, bag: bool) -> Callable[[], HashedSets]:
     """Pack lists in a form that can be hashed without the GIL; the type of the first token decides which to try."""
+    if bag and any(isinstance(tokens, Mapping) for tokens in lists):
+        return _packed_counts(lists, start)
     kind = next((type(token) for tokens in lists if type(tokens) in PLAIN_LISTS for token in tokens), None)
     if kind is int:
         try:
@@ -66,6 +75,23 @@ def _packed(lists: Any, start: int, bag: bool) -> Callable[[], HashedSets]:
     if strings is None:
         return lambda: _sets(_hash_objects(tokens), offsets, bag)
     return partial(_sets_of_strings, strings, offsets, bag)
+
+
+def _packed_counts(lists: Any, start: int) -> Callable[[], HashedSets]:
+    """Pack bags of which some are mappings from token to count; their tokens are hashed once and then repeated."""
+    bags = [
+        counts(f"Sets.from_lists: bag {i}", item) if isinstance(item, Mapping) else _listed(item, i)
+        for i, item in enumerate(lists, start)
+    ]
+    for i, bag in enumerate(bags, start):
+        if isinstance(bag, dict) and sum(bag.values()) > LARGEST_BAG:
+            raise InputError(f"Sets.from_lists: bag {i} has more than {LARGEST_BAG:,} elements")
+    tokens = list(itertools.chain.from_iterable(bags))
+    times = [bag.values() if isinstance(bag, dict) else itertools.repeat(1, len(bag)) for bag in bags]
+    repeats = np.fromiter(itertools.chain.from_iterable(times), np.int64, len(tokens))
+    sizes = [sum(bag.values()) if isinstance(bag, dict) else len(bag) for bag in bags]
+    offsets = np.cumsum([0, *sizes]).astype(np.int64)
+    return lambda: _sets(np.repeat(_hash_objects(tokens), repeats), offsets, True)
 
 
 def _sets(hashes: Hashes, offsets: Ints, bag: bool) -> HashedSets:
@@ -96,18 +122,20 @@ def _sets_of_strings(strings: bytes, offsets: Ints, bag: bool) -> HashedSets:
 def _flatten(lists: Any, start: int) -> tuple[list[Any], Ints]:
     """Put all tokens in one list."""
     if not set(map(type, lists)) <= PLAIN_LISTS:
-        for i, tokens in enumerate(lists, start):
-            if isinstance(tokens, str | bytes) or not isinstance(tokens, Iterable):
-                raise ParameterError(f"Sets.from_lists: item {i} is {tokens!r}; each item must be a list of tokens")
-        lists = [_listed(tokens) for tokens in lists]
+        lists = [_listed(tokens, i) for i, tokens in enumerate(lists, start)]
     offsets = np.cumsum(np.fromiter(itertools.chain([0], map(len, lists)), np.int64, len(lists) + 1))
     return list(itertools.chain.from_iterable(lists)), offsets
 
 
-def _listed(tokens: Iterable[Any]) -> Any:
+def _listed(tokens: Any, i: int) -> Any:
+    """Return one item as a list, checked."""
     if isinstance(tokens, pa.Array | pa.ChunkedArray):
         return tokens.to_pylist()
-    return tokens if type(tokens) in PLAIN_LISTS else list(tokens)
+    if type(tokens) in PLAIN_LISTS:
+        return tokens
+    if not isinstance(tokens, str | bytes) and isinstance(tokens, Iterable) and getattr(tokens, "shape", None) != ():
+        return list(tokens)
+    raise ParameterError(f"Sets.from_lists: item {i} is {shown(tokens)}; each item must be a list of tokens")
 
 
 def _arrow_lists(lists: Any) -> tuple[Any, Ints]:
@@ -179,11 +207,43 @@ def _plain(token: Any) -> str | int:
         token = token.item()
     if isinstance(token, str):
         return str.__str__(token)
-    if isinstance(token, int) and not isinstance(token, bool) and -(2**63) <= token < 2**63:
-        return int(token)
+    if isinstance(token, int | float | complex | Fraction | Decimal):
+        return _number(token)
     if isinstance(token, set | frozenset):  # their elements have no order
-        return f"\0{type(token).__name__}:{sorted(map(repr, token))}"
+        return f"\0set:{sorted(map(_part, token))}"
+    if isinstance(token, tuple):
+        return f"\0tuple:{[*map(_part, token)]}"
     return f"\0{type(token).__name__}:{token!r}"
+
+
+def _part(token: Any) -> str:
+    """Return an element of a token that is a tuple or a set; null is allowed there."""
+    if token is None:
+        return "None"
+    plain = _plain(token)
+    return str(plain) if isinstance(plain, int) else repr(plain)
+
+
+def _number(token: Any) -> str | int:
+    """Return a number in the form that equal numbers of all types share."""
+    if isinstance(token, complex):
+        if token.imag:
+            return f"\0complex:{token!r}"
+        token = token.real
+    if token.is_nan() if isinstance(token, Decimal) else token != token:
+        raise ParameterError("Sets.from_lists: a token is NaN, which equals no token, not even itself")
+    if isinstance(token, Decimal) and token and abs(token.adjusted()) > FAR:
+        sign, digits, _ = token.as_tuple()
+        return f"\0Decimal:{sign}{''.join(map(str, digits)).rstrip('0')}E{token.adjusted()}"
+    try:
+        top, bottom = token.as_integer_ratio()
+    except OverflowError:  # infinite
+        return f"\0float:{float(token)!r}"
+    if bottom == 1:
+        return int(top) if -(2**63) <= top < 2**63 else f"\0int:{top:x}"
+    if isinstance(token, float) or Fraction(top / bottom) == token:
+        return f"\0float:{top / bottom!r}"
+    return f"\0Fraction:{top:x}/{bottom:x}"
 
 
 def hash_column(flat: Any, threads: int = 1) -> Hashes:

@@ -83,7 +83,8 @@ def _summary(stats: dict[str, Any]) -> Iterator[str]:
         yield f"{show.count(counts['empty'], 'page')} without words"
     alone = counts["items"] - counts["clustered"]
     yield (
-        f"{show.count(counts['clusters'], 'article')} on two or more pages, {counts['clustered']:,} pages in total; "
+        f"{show.count(counts['clusters'], 'article')} on two or more pages, "
+        f"{show.count(counts['clustered'], 'page')} in total; "
         f"{show.count(alone, 'page')} with an article of {'its' if alone == 1 else 'their'} own"
     )
 

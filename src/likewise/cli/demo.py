@@ -43,7 +43,8 @@ def demo(out: Path | None, threads: int | None) -> None:
         click.echo(line)
     counts = stats["counts"]
     click.echo(
-        f"{counts['identical']:,} files are copies and {counts['near']:,} near-copies of another; "
+        f"{show.count(counts['identical'], 'file is a copy', 'files are copies')} and "
+        f"{show.count(counts['near'], 'a near-copy', 'near-copies')} of another; "
         f"{show.count(counts['clusters'], 'cluster')}, the largest of {stats['details']['largest_cluster']:,}"
     )
     click.echo("\nsome near-copies, each with the file kept for it:")

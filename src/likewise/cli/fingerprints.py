@@ -112,7 +112,7 @@ def _summary(stats: dict[str, Any]) -> Iterator[str]:
     )
     yield _threshold(details["threshold"])
     grouped = (
-        f"; {counts['clustered']:,} prints in {show.count(counts['clusters'], 'cluster')}"
+        f"; {show.count(counts['clustered'], 'print')} in {show.count(counts['clusters'], 'cluster')}"
         if "clusters" in counts
         else ""
     )

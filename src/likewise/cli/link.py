@@ -41,7 +41,7 @@ DIR will contain:
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="[B]", required=False)
 @shared.out
-@shared.id
+@shared.id_of_records
 @click.option(
     "--field",
     "fields",
@@ -72,7 +72,11 @@ DIR will contain:
     help="Synonyms, two or more per row, CSV or TSV; added to the built-in English ones. Repeatable.",
 )
 @click.option("--truth", metavar="FILE", help="All pairs that match (id_a, id_b): measure precision and recall.")
-@click.option("--training", metavar="FILE", help="Labelled pairs (id_a, id_b, match) to learn from.")
+@click.option(
+    "--training",
+    metavar="FILE",
+    help="Labelled pairs (id_a, id_b, match) to learn from; pairs (id_a, id_b) alone all match.",
+)
 @click.option(
     "--validate",
     metavar="COL",
@@ -142,7 +146,8 @@ def _report(stats: dict[str, Any]) -> Iterator[str]:
     counts, details = stats["counts"], stats["details"]
     sizes = [counts[name] for name in ("records_a", "records_b") if name in counts] or [counts["records"]]
     fields = ", ".join(f"{name} ({kind})" for name, kind in details["fields"].items())
-    yield f"{' and '.join(f'{size:,}' for size in sizes)} records; fields: {fields}"
+    records = "record" if sizes == [1] else "records"
+    yield f"{' and '.join(f'{size:,}' for size in sizes)} {records}; fields: {fields}"
     ways = ", ".join(f"{number:,} by {way.replace('_', ' ')}" for way, number in details["candidates_by"].items())
     yield f"{show.count(counts['candidates'], 'candidate')}: {ways}"
     if "points" in details:
@@ -152,7 +157,7 @@ def _report(stats: dict[str, Any]) -> Iterator[str]:
             yield f"  {name:<{width}}  {points['disagree']:+6.1f}  {points['agree']:+6.1f}"
     expected = f"; expected F1 {details['expected_f1']:.3f}" if "expected_f1" in details else ""
     yield f"{details['rule']}; threshold {details['threshold']:.4g}{expected}"
-    matches = "1 match" if counts["matches"] == 1 else f"{counts['matches']:,} matches"
+    matches = show.count(counts["matches"], "match", "matches")
     clusters = f" in {show.count(counts['clusters'], 'cluster')}" if "clusters" in counts else ""
     yield f"{matches}{clusters}"
     if "truth" in details:
@@ -190,4 +195,5 @@ def _fractions(found: Any) -> Iterator[str]:
     yield f"true matches by score, from {about['column']} (mean differences: {means}):"
     for row in found.validation.to_pylist():
         ends = f"{row['score_from']:8.1f} to {row['score_to']:.1f}"
-        yield f"  {ends:<20}{row['pairs']:>10,} pairs  {row['fraction']:.3f}  ({row['low']:.3f} to {row['high']:.3f})"
+        pairs = f"{row['pairs']:>10,} {'pair ' if row['pairs'] == 1 else 'pairs'}"
+        yield f"  {ends:<20}{pairs}  {row['fraction']:.3f}  ({row['low']:.3f} to {row['high']:.3f})"

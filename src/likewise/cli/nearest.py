@@ -32,9 +32,15 @@ first; with --with, id_b is of OTHER."""
 )
 @shared.k(10, "How many neighbours of each vector of INPUT.")
 @shared.out_table
-@click.option("--measure", type=click.Choice(["angle", "l2", "l1", "hamming"]), default="angle", show_default=True)
+@shared.choice(
+    "--measure",
+    ["angle", "l2", "l1", "hamming"],
+    "angle",
+    "Distance of two vectors: the angle in degrees, Euclidean (l2), Manhattan (l1), or the number of components that "
+    "differ (hamming).",
+)
 @shared.vector
-@shared.id
+@shared.id_of_vectors
 @shared.any_recall
 @shared.lsh_or_exact
 @shared.threads

@@ -92,6 +92,13 @@ spill = click.option(
 )
 text = column("--text", "text", "Column with the documents.")
 id = click.option("--id", metavar="COL", help="Column with the ids.  [default: row number; path for text files]")
+id_of_vectors = click.option("--id", metavar="COL", help="Column with the ids.  [default: row number]")
+id_of_records = click.option(
+    "--id",
+    metavar="COL",
+    help="Column with the ids, in every table.  [default: a first column called id, or ending in _id, with unique "
+    "values; else row number]",
+)
 others = click.option(
     "--with",
     "others",

@@ -98,7 +98,9 @@ def pairs(
             result.save(out)
     stats = result.stats
     opening = show.opening_vectors(stats) if options["measure"] in DISTANCES else show.opening(stats)
-    explained = _table(stats["details"]["explained"]) if explain else []
+    explained = (
+        [*_table(stats["details"]["explained"]), *_copies(stats["details"]["explained_sets"])] if explain else []
+    )
     where = "nothing written (give --out PATH for the pairs)" if out is None else out
     show.report(stats, as_json, (*opening, *explained, show.found(stats, "pair")), where)
 
@@ -111,3 +113,14 @@ def _table(rows: list[dict[str, Any]]) -> list[str]:
         numbers = f"{row['filter']:<10}{row['pairs']:>20,}{row['share']:>12.2e}{seconds:>10}"
         lines.append(f"{numbers}   {FILTERS[row['filter']]}")
     return lines
+
+
+def _copies(numbers: dict[str, list[int]]) -> list[str]:
+    """Say how many sets the table is about, if that is not all of them."""
+    if numbers["sets"] == numbers["compared"]:
+        return []
+    parts = [
+        f"{compared:,} of {show.count(sets, 'set')}"
+        for sets, compared in zip(numbers["sets"], numbers["compared"], strict=True)
+    ]
+    return [f"these are pairs of different sets ({' and '.join(parts)}); copies and empty sets need no comparison"]

@@ -33,7 +33,11 @@ DIR will hold:
 @click.argument("inputs", nargs=-1, required=True, metavar="RATINGS...")
 @shared.out
 @click.option(
-    "--for", "users", multiple=True, metavar="USER", help="Recommend to this customer. Repeatable.  [default: everyone]"
+    "--for",
+    "users",
+    multiple=True,
+    metavar="CUSTOMER",
+    help="Recommend to this customer. Repeatable.  [default: everyone]",
 )
 @click.option(
     "--only",
@@ -107,7 +111,8 @@ def recommend(inputs: tuple[str, ...], out: Path, users: tuple[str, ...], as_jso
     with show.progress(as_json) as observer:
         result = run(Files(inputs), list(users) or None, progress=observer, **options)
         result.save(out)
-    asked = (_recommended(result.for_user(user), user, options["by"]) for user in users)
+    nothing = set(map(str, result.stats["details"].get("liked_nothing", ())))
+    asked = (_recommended(result.for_user(user), user, options["by"], user.strip() in nothing) for user in users)
     show.report(result.stats, as_json, itertools.chain(_summary(result.stats), *asked), out)
 
 
@@ -146,11 +151,14 @@ def _similar(side: str, method: dict[str, Any], stats: dict[str, Any]) -> str:
     return f"{side}: {found} ({parameters['threshold']:g} or more{reach}; {how}){more}"
 
 
-def _recommended(table: Any, user: str, by: str) -> Iterator[str]:
+def _recommended(table: Any, user: str, by: str, liked_nothing: bool) -> Iterator[str]:
     """Yield what is recommended to a customer, and why."""
     rows = table.to_pylist()
     if not rows:
-        yield f"for {user}: nothing to recommend; no other customer has any of the same items"
+        why = "no other customer has any of the same items"
+        if liked_nothing:
+            why = "none of their ratings is high enough to count as liked (see --like and --view)"
+        yield f"for {user}: nothing to recommend; {why}"
         return
     whose = "these of their items" if by == "items" else "these customers"
     yield f"for {user}: score, item, because of {whose}"

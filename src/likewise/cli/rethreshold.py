@@ -41,5 +41,6 @@ def rethreshold(directory: Path, out: Path | None, as_json: bool, **options: Any
     with show.progress(as_json) as observer:
         result = likewise.rethreshold(directory, out=out, progress=observer, **options)
     counts = result.stats["counts"]
-    read = f"{show.count(counts['items'], 'document')}; {counts['verified']:,} pairs from the run in {directory}"
+    documents, pairs = show.count(counts["items"], "document"), show.count(counts["verified"], "pair")
+    read = f"{documents}; {pairs} from the run in {directory}"
     show.report(result.stats, as_json, (read, show.outcome(result.stats)), out or directory)

@@ -11,6 +11,8 @@ from typing import Any, TextIO
 
 import click
 
+from likewise.base import words
+
 QUIET_SECONDS = 1.0
 """A run that is over within this time shows no progress bars."""
 
@@ -210,13 +212,13 @@ def size(amount: float) -> str:
     return f"{amount:,.0f} {unit}" if amount >= 100 or unit == "bytes" else f"{amount:.1f} {unit}"
 
 
-def count(number: int, noun: str) -> str:
+def count(number: int, noun: str, plural: str | None = None) -> str:
     """Write a number and its noun.
 
     >>> count(1, "pair"), count(2000, "pair")
     ('1 pair', '2,000 pairs')
     """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return words.counted(number, noun, plural)
 
 
 def opening(stats: dict[str, Any]) -> Iterator[str]:
@@ -231,7 +233,7 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
         yield (
             f"{stats['parameters']['shingle'] or 'sets'}: {count(banding['bands'], 'band')} of "
             f"{count(banding['rows'], 'row')} find a pair at {threshold:g} with probability "
-            f"{stats['details']['predicted_recall']:.4f}; {counts['candidates']:,} candidates, "
+            f"{stats['details']['predicted_recall']:.4f}; {count(counts['candidates'], 'candidate')}, "
             f"{counts['verified']:,} verified"
         )
     if "filters" in stats["details"]:
@@ -295,7 +297,7 @@ def ignored(common: dict[str, Any], fraction: float) -> Iterator[str]:
 def crowds(found: dict[str, Any]) -> Iterator[str]:
     """Say which documents are too many and too similar to be compared pair by pair, and why."""
     kind = "" if found["complete"] else "; too many pairs to list them all"
-    yield f"{count(found['crowds'], 'crowd')} of {found['documents']:,} documents that have much in common{kind}"
+    yield f"{count(found['crowds'], 'crowd')} of {count(found['documents'], 'document')} that have much in common{kind}"
     for crowd in found["largest"][:3]:
         if crowd["shingles"]:
             worst = crowd["shingles"][0]
@@ -312,7 +314,8 @@ def opening_vectors(stats: dict[str, Any]) -> Iterator[str]:
         yield f"exact: all vectors were compared ({method['why']})"
     elif tables is not None:
         rest = f"; {counts['left_over']:,} compared with all" if counts.get("left_over") else ""
-        yield f"{tables['plan']}; recall {tables['recall']:.4f}; {counts['compared']:,} candidates compared{rest}"
+        compared = count(counts["compared"], "candidate")
+        yield f"{tables['plan']}; recall {tables['recall']:.4f}; {compared} compared{rest}"
     yield from notes(stats)
     yield from abridged(stats, "vectors")
 

@@ -11,6 +11,7 @@ near        (c, r)-near neighbours
 plotting    plots of curves
 algebra     the base class of families; AND, OR and cascades of them
 explicit    minhashing by the book: explicit permutations, given hash functions, every step visible
+signatures  signatures that know how they were made, in memory and in files
 sketches    merging the signatures of parts; b-bit signatures
 minhash     sets: minhash signatures of any length from a seed
 weighted    bags and weighted sets: consistent weighted sampling

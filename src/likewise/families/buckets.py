@@ -47,7 +47,7 @@ def keyed(
 
     With `kind`, the keys are for looking up among others whose values have that type.
     """
-    if not hasattr(items, "__len__"):
+    if not hasattr(items, "__len__") or getattr(items, "shape", None) == ():
         raise ParameterError.of(type(family).__name__, "items", "a collection", type(items).__name__)
     keys, kept = [], []
     for part in batches(items, max(LEAST_BATCH, BLOCK // n)):

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.base import checks
 from likewise.errors import ParameterError
 
 __all__ = ["EMPTY", "ExplicitMinHash", "RowTypes", "Step", "agreement", "first_row", "row_types"]
@@ -27,6 +28,8 @@ EMPTY = -1
 """The minhash of the empty set. No row number and no hash value may be this number."""
 
 Row = Hashable
+MAX_ROWS = 1 << 24
+"""The most rows that are numbered: every function is called with each of them."""
 MAX_PERMUTED_ROWS = 9
 """The largest universe whose permutations are all enumerated: 9! = 362,880 take about a second."""
 
@@ -52,7 +55,7 @@ class ExplicitMinHash(ABC):
     """
 
     def __init__(self, rows: Iterable[Row]) -> None:
-        self.rows = tuple(rows)
+        self.rows = tuple(_elements(type(self).__name__, "rows", rows))
         if len(set(self.rows)) < len(self.rows):
             raise ParameterError.of(type(self).__name__, "rows", "distinct", self.rows)
 
@@ -71,7 +74,9 @@ class ExplicitMinHash(ABC):
 
         `rows=5` means rows 0 to 4. The functions return non-negative integers and may collide.
         """
-        return ByFunctions(functions, range(rows) if isinstance(rows, int) else rows)
+        if isinstance(rows, int):
+            rows = range(checks.whole("from_functions", "rows", rows, 0, MAX_ROWS))
+        return ByFunctions(functions, rows)
 
     @abstractmethod
     def signatures(self, sets: Iterable[Iterable[Row]]) -> NDArray[np.int64]:
@@ -89,7 +94,10 @@ class ByPermutations(ExplicitMinHash):
 
     def __init__(self, permutations: Iterable[Sequence[Row]], universe: Iterable[Row]) -> None:
         super().__init__(universe)
-        self.orders = tuple(tuple(order) for order in permutations)
+        self.orders = tuple(
+            tuple(_elements("from_permutations", "permutations", order))
+            for order in _elements("from_permutations", "permutations", permutations, hashable=False)
+        )
         for order in self.orders:
             if len(order) != len(self.rows) or set(order) != set(self.rows):
                 rule = "orders of all rows of the universe"
@@ -116,7 +124,9 @@ class ByFunctions(ExplicitMinHash):
 
     def __init__(self, functions: Iterable[Callable[[Any], int]], rows: Iterable[Row]) -> None:
         super().__init__(rows)
-        functions = tuple(functions)
+        functions = tuple(_elements("from_functions", "functions", functions, hashable=False))
+        if not all(map(callable, functions)):
+            raise ParameterError.of("from_functions", "functions", "a list of functions", functions)
         self.values = tuple(tuple(function(row) for function in functions) for row in self.rows)
         self.n = len(functions)
         for value in itertools.chain.from_iterable(self.values):
@@ -227,3 +237,14 @@ def agreement(
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and 0 <= int(value) < 2**63
+
+
+def _elements(owner: str, name: str, given: Iterable[Any], hashable: bool = True) -> list[Any]:
+    """Return the elements of a collection, which a string may be."""
+    try:
+        found = list(given)
+        if hashable:
+            set(found)
+    except TypeError as error:
+        raise ParameterError.of(owner, name, "a list of hashable rows" if hashable else "a list", given) from error
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from likewise.base import checks
 from likewise.base.arrays import Sets
 from likewise.base.random import Floats, Hashes, uniform
-from likewise.errors import InputError, ParameterError
+from likewise.errors import InputError, ParameterError, shown
 from likewise.families.algebra import Family
 
 Ints = NDArray[np.int64]
@@ -48,12 +48,14 @@ class SameField(Family):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", checks.seed("SameField", self.seed))
-        fields = () if isinstance(self.fields, str | bytes) or not isinstance(self.fields, Iterable) else self.fields
+        checks.flag("SameField", "normalize", self.normalize)
+        rule = "a list of distinct names, or of distinct positions"
+        fields = checks.listed("SameField", "fields", self.fields, rule)
         object.__setattr__(self, "fields", tuple(fields))
         names = all(isinstance(field, str) for field in self.fields)
         places = all(isinstance(field, int) and not isinstance(field, bool) for field in self.fields)
-        if not self.fields or len(set(self.fields)) < len(self.fields) or not (names or places):
-            raise ParameterError.of("SameField", "fields", "a list of distinct names, or of distinct positions", fields)
+        if not self.fields or not (names or places) or len(set(self.fields)) < len(self.fields):
+            raise ParameterError.of("SameField", "fields", rule, fields)
 
     def collision(self, d: Any) -> Any:
         """Return 1 − d."""
@@ -67,7 +69,7 @@ class SameField(Family):
 
     def hashes(self, items: Any, n: int) -> Hashes:
         """Return a hash of the field's value for every record and function, 0 if it is missing."""
-        return self._values(items)[:, self.choices(checks.whole("SameField", "n", n))]
+        return self._values(items)[:, self.choices(checks.functions("SameField", n))]
 
     def distances(self, items: Any, left: Ints, right: Ints) -> Floats:
         """Return the fraction of fields in which records do not agree."""
@@ -77,8 +79,7 @@ class SameField(Family):
 
     def _values(self, items: Any) -> Hashes:
         """Return the hash of every field of every record."""
-        if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
-            raise ParameterError.of("SameField", "items", "a list of records: mappings, tuples or lists", items)
+        items = checks.listed("SameField", "items", items, "a list of records: mappings, tuples or lists")
         rows = [self._read(number, record) for number, record in enumerate(items)]
         out = np.zeros((len(rows), len(self.fields)), np.uint64)
         for place, column in enumerate(zip(*rows, strict=True)):
@@ -91,10 +92,12 @@ class SameField(Family):
         """Return the field values of one record; None where a value is missing."""
         if isinstance(self.fields[0], str):
             if not isinstance(record, Mapping):
-                raise InputError(f"SameField: record {number} is {record!r}; it must be a mapping with field names")
+                raise InputError(
+                    f"SameField: record {number} is {shown(record)}; it must be a mapping with field names"
+                )
             return [self._plain(record.get(field)) for field in self.fields]
         if isinstance(record, str | bytes | Mapping) or not isinstance(record, Sequence):
-            raise InputError(f"SameField: record {number} is {record!r}; it must be a tuple or list of values")
+            raise InputError(f"SameField: record {number} is {shown(record)}; it must be a tuple or list of values")
         try:
             return [self._plain(record[field]) for field in self.fields if isinstance(field, int)]
         except IndexError:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.base import checks
 from likewise.base.arrays import Sets, concatenate
 from likewise.errors import ParameterError
 from likewise.families.curves import CollisionCurve, Floats
@@ -84,6 +85,13 @@ class Cascade(CollisionCurve):
 
     def sensitivity(self, d1: float, d2: float) -> Sensitivity:
         """Return (d1, d2, p1, p2): items within d1 collide with probability ≥ p1, items beyond d2 with ≤ p2."""
-        if not d1 < d2:
+        if not _distance("d1", d1) < _distance("d2", d2):
             raise ParameterError.of("sensitivity", "d1", f"less than d2 = {d2:g}", d1)
         return Sensitivity(d1, d2, float(self.probability(d1)), float(self.probability(d2)))
+
+
+def _distance(name: str, value: Any) -> float:
+    """Return a distance; it may be infinite."""
+    if isinstance(value, float | np.floating) and value == np.inf:
+        return float(value)
+    return checks.number("sensitivity", name, value, 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.base import checks
-from likewise.base.arrays import Sets
+from likewise.base.arrays import Sets, check_sets
 from likewise.base.random import Floats, uniform
-from likewise.errors import InputError, ParameterError
+from likewise.errors import InputError, shown
 from likewise.families.algebra import Family
 
 Ints = NDArray[np.int64]
@@ -67,7 +66,7 @@ class GridTriples(Family):
 
     def hashes(self, items: Any, n: int) -> NDArray[np.uint8]:
         """Return 1 if the print has minutiae in all three squares, else 0."""
-        prints, triples = self._prints(items), self.triples(checks.whole("GridTriples", "n", n))
+        prints, triples = self._prints(items), self.triples(checks.functions("GridTriples", n))
         out = np.empty((len(prints), n), np.uint8)
         step = max(1, BLOCK // (self.squares + n))
         for start in range(0, len(prints), step):
@@ -88,10 +87,10 @@ class GridTriples(Family):
         """Return the distinct squares of every print."""
         if isinstance(items, Sets):
             values, offsets = items.values, items.offsets
-        elif isinstance(items, str | bytes) or not isinstance(items, Iterable):
-            raise ParameterError.of("GridTriples", "items", "a list of sets of square numbers", items)
+            check_sets("GridTriples", "items", items)
         else:
-            values, offsets = self._listed(list(items))
+            rule = "a list of sets of square numbers"
+            values, offsets = self._listed(checks.listed("GridTriples", "items", items, rule))
         row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         wrong = (values < 0) | (values >= self.squares)
         if wrong.any():
@@ -108,10 +107,10 @@ class GridTriples(Family):
         for number, item in enumerate(items):
             try:
                 row = np.asarray(item if isinstance(item, np.ndarray) else list(item))
-            except TypeError:
+            except (TypeError, ValueError):
                 row = np.zeros(1, object)
             if row.ndim != 1 or (len(row) and row.dtype.kind not in "iu"):
-                raise InputError(f"GridTriples: print {number} is {item!r}; it must be a set of square numbers")
+                raise InputError(f"GridTriples: print {number} is {shown(item)}; it must be a set of square numbers")
             rows.append(row.astype(np.int64))
         offsets = np.cumsum([0, *map(len, rows)]).astype(np.int64)
         return np.concatenate([np.zeros(0, np.int64), *rows]), offsets

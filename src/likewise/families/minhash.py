@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.base import checks
-from likewise.base.arrays import Hashes, Ints, Sets
+from likewise.base.arrays import Hashes, Ints, Sets, check_sets
 from likewise.base.random import mix
 from likewise.errors import IncompatibleError, ParameterError
 from likewise.families import sketches
 from likewise.families.algebra import Family
 from likewise.families.explicit import ByFunctions, ByPermutations, ExplicitMinHash
+from likewise.families.signatures import Maker, Signatures, agreement_of, maker_of, slots_of
 from likewise.families.sketches import BitSignatures
 
 METHODS = ("fast", "classic")
@@ -63,16 +64,19 @@ class MinHash(Family):
         """Return the seeds of a signature of n slots: 2n for the fast method, one per round, and n for the classic."""
         return seed_sequence(self.seed, 2 * n if self.method == "fast" else n)
 
-    def signatures(self, sets: Sets | Sequence[Iterable[Any]], n: int) -> NDArray[np.uint32]:
-        """Return the signatures, one row of n slots per set. An empty set has 2**32 - 1 in every slot."""
-        from likewise.kernels.sketch import sketch_sets
+    def maker(self, n: int, kind: str = "signatures") -> Maker:
+        """Return how signatures of n slots are made, or parts of them."""
+        return Maker("MinHash", self.method, self.seed, n, kind)
 
-        n, sets = checks.whole("MinHash.signatures", "n", n), _as_sets(sets)
-        out = np.empty((len(sets), n), np.uint32)
-        sketch_sets(sets.values, sets.offsets, self.code, self.seeds(n), out)
-        return out
+    def signatures(self, sets: Sets | Sequence[Iterable[Any]], n: int) -> Signatures:
+        """Return the signatures, a table with one row of n slots per set. An empty set has 2**32 - 1 in every slot.
 
-    def parts(self, sets: Sets | Sequence[Iterable[Any]], n: int) -> NDArray[Any]:
+        The table is a NumPy array of uint32 that knows how it was made: `estimate` and `merge` refuse signatures of
+        another seed, method or length, and `save` writes it to a file that `Signatures.load` reads.
+        """
+        return Signatures(self.hashes(sets, n), self.maker(n))
+
+    def parts(self, sets: Sets | Sequence[Iterable[Any]], n: int) -> Signatures:
         """Return signatures that can be merged with those of other parts of the same sets (MMDS Exercise 3.3.7).
 
         `merge` them, then `finish`: the result is the signature of the union, slot by slot. For the classic method
@@ -86,12 +90,13 @@ class MinHash(Family):
         """
         if self.method == "classic":
             return self.signatures(sets, n)
-        n, sets = checks.whole("MinHash.parts", "n", n), _as_sets(sets)
-        return sketches.fast_parts(sets.values, sets.offsets, self.seeds(n), n)
+        n, sets = checks.functions("MinHash.parts", n), _as_sets(sets)
+        return Signatures(sketches.fast_parts(sets.values, sets.offsets, self.seeds(n), n), self.maker(n, "parts"))
 
     def merge(self, *parts: NDArray[Any]) -> NDArray[Any]:
         """Return what `parts` would return for the unions, row by row, of the sets that were sketched."""
-        if self.method == "fast" and any(np.asarray(part).dtype != np.uint64 for part in parts):
+        self._check_mine(*parts)
+        if self.method == "fast" and any(slots_of("MinHash.merge", "parts", part).dtype != np.uint64 for part in parts):
             raise IncompatibleError(
                 "signatures of the fast method cannot be merged once they are finished: "
                 "merge what MinHash.parts returns, or use method='classic'"
@@ -100,7 +105,21 @@ class MinHash(Family):
 
     def finish(self, parts: NDArray[Any]) -> NDArray[np.uint32]:
         """Return the signatures that merged parts represent."""
-        return (parts & np.uint64(0xFFFFFFFF)).astype(np.uint32) if self.method == "fast" else parts
+        self._check_mine(parts)
+        if self.method == "classic":
+            return parts
+        table = slots_of("MinHash.finish", "parts", parts)
+        if table.dtype != np.uint64:
+            raise ParameterError.of("MinHash.finish", "parts", "what `parts` or `merge` returns", parts)
+        whole = (table & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+        maker = maker_of(parts)
+        return whole if maker is None else Signatures(whole, replace(maker, kind="signatures"))
+
+    def _check_mine(self, *parts: NDArray[Any]) -> None:
+        """Raise if parts were made by a MinHash of another seed or method."""
+        for maker in map(maker_of, parts):
+            if maker is not None and (maker.family, maker.scheme, maker.seed) != ("MinHash", self.method, self.seed):
+                raise IncompatibleError(f"signatures of {maker} cannot be merged by {self}")
 
     def skip(self, k: int) -> MinHash:
         """Return the same functions without the first k, to compute slots in portions; classic method only.
@@ -118,15 +137,20 @@ class MinHash(Family):
 
     def bbit(self, sets: Sets | Sequence[Iterable[Any]], n: int, b: int) -> BitSignatures:
         """Return b-bit signatures, which keep only b bits per slot; see `likewise.families.sketches`."""
-        return sketches.bbit(self.signatures(sets, n), b, made_by=str(self))
+        return sketches.bbit(self.signatures(sets, n), b)
 
     def collision(self, d: Any) -> Any:
         """Return 1 − d: two sets at Jaccard distance d agree in a slot with that probability."""
         return 1 - checks.numbers("MinHash.probability", "d", d, 0, 1)
 
     def hashes(self, items: Any, n: int) -> NDArray[np.uint32]:
-        """Return the signatures."""
-        return self.signatures(items, n)
+        """Return the signatures as an ordinary array."""
+        from likewise.kernels.sketch import sketch_sets
+
+        n, sets = checks.functions("MinHash.signatures", n), _as_sets(items)
+        out = np.empty((len(sets), n), np.uint32)
+        sketch_sets(sets.values, sets.offsets, self.code, self.seeds(n), out)
+        return out
 
     def distances(self, items: Any, left: Ints, right: Ints) -> NDArray[np.float64]:
         """Return the Jaccard distances."""
@@ -141,10 +165,8 @@ class MinHash(Family):
 
     @staticmethod
     def estimate(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> float:
-        """Return the fraction of slots in which two signatures agree."""
-        if a.shape != b.shape:
-            raise IncompatibleError(f"signatures of {a.size} and of {b.size} slots cannot be compared")
-        return float(np.mean(a == b))
+        """Return the fraction of slots in which two signatures agree; an error if they were not made alike."""
+        return agreement_of("MinHash.estimate", a, b)
 
     @staticmethod
     def from_permutations(permutations: Iterable[Sequence[Any]], universe: Iterable[Any]) -> ByPermutations:
@@ -162,4 +184,7 @@ class MinHash(Family):
 
 
 def _as_sets(items: Any) -> Sets:
-    return items if isinstance(items, Sets) else Sets.from_lists(items)
+    if not isinstance(items, Sets):
+        return Sets.from_lists(items)
+    check_sets("MinHash", "sets", items)
+    return items

@@ -61,7 +61,7 @@ class SimHash(Family):
 
     def hashes(self, items: Any, n: int) -> NDArray[np.uint8]:
         """Return 1 or 0 for every text and function; a sum of zero counts as positive."""
-        n, bags = checks.whole("SimHash", "n", n), self._bags(items)
+        n, bags = checks.functions("SimHash", n), self._bags(items)
         out = np.empty((len(bags), n), np.uint8)
         distinct, which = np.unique(bags.tokens, return_inverse=True)
         for functions, drawn, rows, entries in bags.blocks(n, distinct, self._drawn):

@@ -11,7 +11,9 @@ J is (P̂ − C)/(1 − C): unbiased, with standard error √(P(1 − P)/n)/(1 �
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+import os
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,17 @@ from numpy.typing import NDArray
 
 from likewise.base import checks
 from likewise.base.random import mix
-from likewise.errors import IncompatibleError, ParameterError
+from likewise.errors import FormatError, IncompatibleError, ParameterError
+from likewise.families.signatures import (
+    Maker,
+    Signatures,
+    check_makers,
+    maker_in,
+    maker_of,
+    read_signatures,
+    slots_of,
+    write_signatures,
+)
 
 __all__ = ["BitSignatures", "bbit", "estimate_bbit", "fast_parts", "merge", "standard_error"]
 
@@ -39,7 +51,8 @@ def merge(*signatures: NDArray[Any]) -> NDArray[Any]:
     """
     if not signatures:
         raise ParameterError("merge: give at least one array of signatures")
-    first, *rest = map(np.asarray, signatures)
+    check_makers(signatures, "merged")
+    first, *rest = (slots_of("merge", "signatures", table) for table in signatures)
     merged = first.copy()
     for other in rest:
         if other.shape != first.shape or other.dtype != first.dtype:
@@ -47,7 +60,8 @@ def merge(*signatures: NDArray[Any]) -> NDArray[Any]:
                 f"signatures of {_size(other)} and of {_size(first)} were not made in the same way and cannot be merged"
             )
         np.minimum(merged, other, out=merged)
-    return merged
+    maker = maker_of(signatures[0])
+    return merged if maker is None else Signatures(merged, maker)
 
 
 def fast_parts(
@@ -76,12 +90,15 @@ def fast_parts(
 
 @dataclass(frozen=True)
 class BitSignatures:
-    """b-bit signatures, packed, one row per set, with a record of how they were made."""
+    """b-bit signatures, packed, one row per set, that know how the signatures were made from which they are.
+
+    `save` and `load` keep them in a file, as those of `Signatures` do.
+    """
 
     packed: NDArray[np.uint8]
     slots: int
     bits: int
-    made_by: str = ""
+    maker: Maker | None = None
 
     def __len__(self) -> int:
         return len(self.packed)
@@ -90,21 +107,36 @@ class BitSignatures:
         """Return these rows, in this order."""
         return replace(self, packed=self.packed[np.asarray(rows, np.int64)])
 
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the signatures to a file; the file appears under its name only when it is complete."""
+        if self.maker is None:
+            raise ParameterError("BitSignatures.save: only signatures that know their maker can be saved")
+        return write_signatures(path, self.packed, {**asdict(self.maker), "bits": self.bits})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> BitSignatures:
+        """Read the signatures in a file that `save` wrote."""
+        packed, header = read_signatures(path)
+        if "bits" not in header:
+            raise IncompatibleError(f"{path}: the file has whole signatures; read it with Signatures.load")
+        maker, bits = maker_in(path, header), header["bits"]
+        if packed.shape[1] != -(-maker.slots * bits // 8):
+            raise FormatError(f"{path}: the rows do not have {maker.slots} slots of {bits} bits")
+        return cls(packed, maker.slots, bits, maker)
+
     def standard_error(self, similarity: float) -> float:
         """Return the standard error of an estimate from these signatures at this Jaccard similarity."""
         return standard_error(similarity, self.slots, self.bits)
 
 
-def bbit(signatures: NDArray[Any], b: int, made_by: str = "") -> BitSignatures:
+def bbit(signatures: NDArray[Any], b: int) -> BitSignatures:
     """Keep b bits of each slot: the lowest of a hash of its value, which are random however large the sets are.
-
-    `made_by` names the source of the signatures, so that those of different sources are not compared.
 
     >>> few = bbit(np.arange(256, dtype=np.uint32).reshape(2, 128), 2)
     >>> len(few), few.packed.nbytes
     (2, 64)
     """
-    table = np.asarray(signatures)
+    maker, table = maker_of(signatures), slots_of("bbit", "signatures", signatures)
     if table.ndim != 2 or table.dtype.kind != "u":
         raise ParameterError.of("bbit", "signatures", "a table of unsigned integers, one row per set", table.dtype)
     n, width = table.shape[1], checks.whole("bbit", "b", b, 1, 32)
@@ -114,7 +146,7 @@ def bbit(signatures: NDArray[Any], b: int, made_by: str = "") -> BitSignatures:
         values = mix(table[start : start + step].astype(np.uint64))
         planes = values[:, :, None] >> np.arange(width, dtype=np.uint64) & np.uint64(1)
         packed[start : start + step] = np.packbits(planes.astype(np.uint8).reshape(len(values), -1), axis=1)
-    return BitSignatures(packed, n, width, made_by)
+    return BitSignatures(packed, n, width, maker)
 
 
 def estimate_bbit(a: BitSignatures, b: BitSignatures) -> NDArray[np.float64]:
@@ -126,7 +158,10 @@ def estimate_bbit(a: BitSignatures, b: BitSignatures) -> NDArray[np.float64]:
     >>> estimate_bbit(few, few).tolist()
     [1.0, 1.0]
     """
-    if (a.slots, a.bits, a.made_by) != (b.slots, b.bits, b.made_by):
+    for name, value in (("a", a), ("b", b)):
+        if not isinstance(value, BitSignatures):
+            raise ParameterError.of("estimate_bbit", name, "b-bit signatures", value)
+    if (a.slots, a.bits, a.maker) != (b.slots, b.bits, b.maker):
         raise IncompatibleError(f"signatures of {_kind(a)} and of {_kind(b)} cannot be compared")
     if len(a) != len(b):
         raise IncompatibleError(f"{len(a)} signatures cannot be compared with {len(b)}, row by row")
@@ -146,13 +181,15 @@ def standard_error(similarity: float, n: int, b: int | None = None) -> float:
     >>> round(standard_error(0.5, 100), 3), round(standard_error(0.5, 100, b=1), 3)
     (0.05, 0.087)
     """
-    chance = 0.0 if b is None else 2.0**-b
+    owner = "standard_error"
+    similarity, n = checks.number(owner, "similarity", similarity, 0, 1), checks.functions(owner, n)
+    chance = 0.0 if b is None else 2.0 ** -checks.whole(owner, "b", b, 1, 32)
     agree = chance + (1 - chance) * similarity
     return math.sqrt(agree * (1 - agree) / n) / (1 - chance)
 
 
 def _kind(signatures: BitSignatures) -> str:
-    made = f" made by {signatures.made_by}" if signatures.made_by else ""
+    made = f" from {signatures.maker}" if signatures.maker else ""
     return f"{signatures.slots} slots of {signatures.bits} bits{made}"
 
 

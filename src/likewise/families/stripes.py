@@ -60,7 +60,7 @@ class Stripes(Family):
 
     def hashes(self, items: Any, n: int) -> NDArray[np.uint8]:
         """Return 1 for points in a black stripe, 0 for those in a white one."""
-        table, n = as_vectors("Stripes", items), checks.whole("Stripes", "n", n)
+        table, n = as_vectors("Stripes", items), checks.functions("Stripes", n)
         out, begin = np.empty((len(table), n), np.uint8), self.begins(n)
         across = panels(self._draw, self.seed, n, table.shape[1], np.float64)
         for rows, columns, along in tiles(table, across, n, directed=False):

@@ -30,6 +30,8 @@ SHINGLE = 30.0
 """Nanoseconds to read one shingle of a document again because a candidate must be verified."""
 DEFAULT_MAX_SLOTS = 2048
 """The longest signature considered by default, 8 kB per item: enough for recall 0.999 at threshold 0.1."""
+MOST_SLOTS = 1 << 24
+"""The longest signature that can be asked for, 64 MB per item."""
 LEAST_BANDS = 2
 """At least two bands. On sets smaller than the signature the slots of the fast sketch repel each other slightly, so a
 single band, or many that are each unlikely, agrees less often than 1 − (1 − t^r)^b. From two bands and a recall of 0.7
@@ -57,6 +59,8 @@ class Similarities:
     @classmethod
     def typical(cls, items: int = 1_000_000, mean: float = 0.02) -> Similarities:
         """Return the distribution assumed when no corpus is given."""
+        items = checks.whole("Similarities.typical", "items", items)
+        mean = checks.number("Similarities.typical", "mean", mean, 0, open_left=True)
         edges = np.linspace(0, 1, 201)
         mass = np.exp(-edges[:-1] / mean) - np.exp(-edges[1:] / mean)
         return cls((edges[:-1] + edges[1:]) / 2, mass * items * (items - 1) / 2, items)
@@ -122,10 +126,19 @@ def fewest_bands(threshold: float, recall: float, rows: int) -> int:
     return b
 
 
+def fits(threshold: float, recall: float, max_slots: int) -> bool:
+    """Tell whether any banding of at most max_slots slots reaches the recall at the threshold.
+
+    >>> fits(0.8, 0.99, 2048), fits(0.001, 0.99, 2048)
+    (True, False)
+    """
+    return threshold == 1 or fewest_bands(threshold, max(recall, LEAST_RECALL), 1) <= max_slots
+
+
 def tune_for(threshold: float, recall: float, similarities: Similarities, max_slots: int = DEFAULT_MAX_SLOTS) -> Tuning:
     """Return the cheapest banding for this corpus that reaches the recall at the threshold in max_slots slots."""
     threshold, recall = checks.threshold("tune", threshold), checks.recall("tune", recall)
-    max_slots = checks.whole("tune", "max_slots", max_slots)
+    max_slots = checks.whole("tune", "max_slots", max_slots, most=MOST_SLOTS, rule="a positive whole number")
     considered = []
     for rows in range(1, max_slots + 1):
         b = max(fewest_bands(threshold, max(recall, LEAST_RECALL), rows), 1 if threshold == 1 else LEAST_BANDS)
@@ -164,4 +177,6 @@ def tune(
     True
     """
     items = checks.whole("tune", "items", items)
+    if similarities is not None and not isinstance(similarities, Similarities):
+        raise ParameterError.of("tune", "similarities", "of the class Similarities", similarities)
     return tune_for(threshold, recall, similarities or Similarities.typical(items), max_slots).banding

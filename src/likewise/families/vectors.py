@@ -121,7 +121,7 @@ class Hyperplanes(Family):
 
     def hashes(self, items: Any, n: int) -> NDArray[np.uint8]:
         """Return 1 or 0 for every vector and hyperplane; a vector in the plane counts as on the positive side."""
-        table, n = self._directed(items), checks.whole(type(self).__name__, "n", n)
+        table, n = self._directed(items), checks.functions(type(self).__name__, n)
         out = np.empty((len(table), n), np.uint8)
         across = panels(self.draw, self.seed, n, table.shape[1], np.float32)
         for rows, columns, along in tiles(table, across, n, directed=True):
@@ -208,7 +208,7 @@ class RandomLines(Family):
 
     def hashes(self, items: Any, n: int) -> Ints:
         """Return the number of the segment for every point and line; each line has a random offset."""
-        table, n = as_vectors(type(self).__name__, items), checks.whole(type(self).__name__, "n", n)
+        table, n = as_vectors(type(self).__name__, items), checks.functions(type(self).__name__, n)
         out, begin = np.empty((len(table), n), np.int64), uniform(self.seed, 5, 1, n)[0]
         across = panels(self.draw, self.seed, n, table.shape[1], np.float64)
         for rows, columns, along in tiles(table, across, n, directed=False):
@@ -278,7 +278,7 @@ class BitSampling(Family):
     def hashes(self, items: Any, n: int) -> NDArray[Any]:
         """Return the chosen components: integers as they are, other numbers as their bit patterns."""
         table = as_vectors("BitSampling", items, self.dimensions)
-        chosen = np.ascontiguousarray(table[:, self.places(checks.whole("BitSampling", "n", n))])
+        chosen = np.ascontiguousarray(table[:, self.places(checks.functions("BitSampling", n))])
         if chosen.dtype.kind != "f":
             return chosen.view(np.uint8) if chosen.dtype.kind == "b" else chosen
         wide = chosen.astype(np.float64)
@@ -329,7 +329,7 @@ class UnaryCode(Family):
     def hashes(self, items: Any, n: int) -> NDArray[np.uint8]:
         """Return 1 if the component exceeds the number, else 0."""
         table = self._counts(items)
-        component, number = self._drawn(checks.whole("UnaryCode", "n", n))
+        component, number = self._drawn(checks.functions("UnaryCode", n))
         return np.asarray(table[:, component] > number).view(np.uint8)
 
     def distances(self, items: Any, left: Ints, right: Ints) -> Floats:

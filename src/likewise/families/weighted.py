@@ -1,7 +1,7 @@
 """Minhashing of bags and weighted sets: ratings, term counts, any elements with a weight.
 
 Bags are mappings from token to weight, such as a `Counter`, or lists of tokens, where the weight is the number of
-occurrences. Tokens are distinguished by type and value, as in `Sets.from_lists`.
+occurrences. Tokens are the same if Python takes them for the same, as in `Sets.from_lists`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from likewise.base import checks
 from likewise.base.arrays import Sets
 from likewise.base.random import Floats, Hashes, fraction, mix, token_bits
-from likewise.errors import IncompatibleError, InputError, ParameterError
+from likewise.errors import InputError, ParameterError, shown
 from likewise.families.algebra import Family
+from likewise.families.signatures import Maker, Signatures, agreement_of
 
 Ints = NDArray[np.int64]
 Numbers = TypeVar("Numbers")
@@ -50,21 +51,20 @@ class Bags:
         """
         if isinstance(items, Bags):
             return items
-        if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
-            raise ParameterError.of(owner, "items", "a list of bags: mappings of weights, or lists of tokens", items)
-        known: dict[tuple[type, Hashable], int] = {}
+        items = checks.listed(owner, "items", items, "a list of bags: mappings of weights, or lists of tokens")
+        known: dict[Hashable, int] = {}
         numbers: list[int] = []
         weights: list[float] = []
         sizes = [0]
         for row, item in enumerate(items):
             bag = _counted(owner, row, split(item) if split and isinstance(item, str) else item)
-            numbers += [known.setdefault((type(token), token), len(known)) for token in bag]
+            numbers += [known.setdefault(token, len(known)) for token in bag]
             weights += bag.values()
             sizes.append(len(bag))
-        hashed = Sets.from_lists([[token] for _, token in known], threads=1).values
+        hashed = Sets.from_lists([[token] for token in known], threads=1).values
         try:
             heavy = np.array(weights, np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"{owner}: weights must be numbers: {error}") from error
         return cls._sorted(owner, hashed[np.array(numbers, np.int64)], heavy, np.cumsum(sizes), least)
 
@@ -153,9 +153,13 @@ class WeightedMinHash(Family):
         """Return 1 − d."""
         return 1 - checks.numbers("WeightedMinHash.probability", "d", d, 0, 1)
 
-    def signatures(self, bags: Bags | Sequence[Bag], n: int) -> Hashes:
-        """Return the signatures, one row of n slots per bag."""
-        n, bags = checks.whole("WeightedMinHash.signatures", "n", n), Bags.of("WeightedMinHash", bags)
+    def signatures(self, bags: Bags | Sequence[Bag], n: int) -> Signatures:
+        """Return the signatures, one row of n slots per bag, as an array that knows how it was made."""
+        return Signatures(self.hashes(bags, n), Maker("WeightedMinHash", "ioffe", self.seed, n))
+
+    def hashes(self, items: Any, n: int) -> Hashes:
+        """Return the signatures as an ordinary array."""
+        n, bags = checks.functions("WeightedMinHash.signatures", n), Bags.of("WeightedMinHash", items)
         out = np.full((len(bags), n), NOTHING)
         distinct, which = np.unique(bags.tokens, return_inverse=True)
         for functions, drawn, rows, entries in bags.blocks(n, distinct, self._drawn):
@@ -171,10 +175,6 @@ class WeightedMinHash(Family):
         u = [fraction(token_bits(self.seed, stream, tokens, functions)) for stream in range(8, 13)]
         return -np.log(u[0] * u[1]), np.log(-np.log(u[2] * u[3])), u[4]
 
-    def hashes(self, items: Any, n: int) -> Hashes:
-        """Return the signatures."""
-        return self.signatures(items, n)
-
     def distances(self, items: Any, left: Ints, right: Ints) -> Floats:
         """Return 1 − Σ min / Σ max of the weights; two empty bags have distance 0."""
         out = np.zeros(len(left))
@@ -186,10 +186,8 @@ class WeightedMinHash(Family):
 
     @staticmethod
     def estimate(a: Hashes, b: Hashes) -> float:
-        """Return the fraction of slots in which two signatures agree."""
-        if a.shape != b.shape:
-            raise IncompatibleError(f"signatures of {a.size} and of {b.size} slots cannot be compared")
-        return float(np.mean(a == b))
+        """Return the fraction of slots in which two signatures agree; an error if they were not made alike."""
+        return agreement_of("WeightedMinHash.estimate", a, b)
 
 
 def _lowest(
@@ -216,7 +214,9 @@ def _counted(owner: str, row: int, item: Any) -> Mapping[Any, Any]:
     if isinstance(item, Mapping):
         return item
     if isinstance(item, str | bytes) or not isinstance(item, Iterable):
-        raise ParameterError(f"{owner}: item {row} is {item!r}; each must be a mapping of weights or a list of tokens")
+        raise ParameterError(
+            f"{owner}: item {row} is {shown(item)}; each must be a mapping of weights or a list of tokens"
+        )
     try:
         return Counter(item)
     except TypeError as error:

@@ -98,9 +98,11 @@ def of_delimited(
     names = columns or first_fields(data, name, delimiter, quoted)
     if not names:
         raise FormatError(f"{name}: the file is empty; its first line must name the columns")
-    table, ragged = _parsed(data, delimiter, names, 0 if columns else 1, quoted, threads=True)
-    if ragged and ragged[0].number is None:  # threads do not know the row number
-        table, ragged = _parsed(data, delimiter, names, 0 if columns else 1, quoted, threads=False)
+    ragged: list[Any] = []
+    try:
+        table = _parsed(data, delimiter, names, 0 if columns else 1, quoted)
+    except pa.ArrowInvalid:  # threads do not know the row number
+        table = _parsed(data, delimiter, names, 0 if columns else 1, quoted, ragged)
     if ragged:
         row = ragged[0]
         text = row.text if len(row.text) < 80 else row.text[:77] + "..."
@@ -126,29 +128,32 @@ def _check_utf8(data: bytes, name: str, headed: bool) -> None:
 
 
 def _parsed(
-    data: bytes, delimiter: str, names: list[str], skip: int, quoted: bool, threads: bool
-) -> tuple[pa.Table, list[Any]]:
-    """Parse delimited text; return also the rows that have too few or too many fields."""
+    data: bytes, delimiter: str, names: list[str], skip: int, quoted: bool, ragged: list[Any] | None = None
+) -> pa.Table:
+    """Parse delimited text; rows that have too few or too many fields are an error, or are put in `ragged` if given.
+
+    Arrow's threads get no Python function to call: one that outlives the call would need the interpreter at its end.
+    """
     import pyarrow.csv as arrow
 
-    ragged: list[Any] = []
+    threads = ragged is None
+    rows: list[Any] = [] if ragged is None else ragged
 
     def keep(row: Any) -> str:
-        ragged.append(row)
+        rows.append(row)
         return "skip"
 
-    table = arrow.read_csv(
+    return arrow.read_csv(
         pa.BufferReader(data),
         read_options=arrow.ReadOptions(column_names=names, skip_rows=skip, use_threads=threads, block_size=BLOCK),
         parse_options=arrow.ParseOptions(
             delimiter=delimiter,
             quote_char='"' if quoted else False,
             newlines_in_values=quoted,
-            invalid_row_handler=keep,
+            invalid_row_handler=None if threads else keep,
         ),
         convert_options=arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False),
     )
-    return table, ragged
 
 
 def as_floats(values: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:

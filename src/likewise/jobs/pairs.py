@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -292,6 +293,7 @@ def _explain(sets: list[Sets], measure: str, settings: Settings, resources: Reso
         other = sets[1] if len(sets) == 2 else None
         table = explain_filters(sets[0], settings.threshold, measure, other=other, threads=resources.threads)
     log.details["explained"] = table.to_pylist()
+    log.details["explained_sets"] = json.loads(table.schema.metadata[b"likewise"])
 
 
 def _vector_pairs(source: Any, other: Any, settings: VectorSettings, resources: Resources, log: RunLog) -> Pairs:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints, strings, to_arrow
 from likewise.base.runlog import RunLog, run_json
+from likewise.base.words import counted
 from likewise.errors import OutputError
 from likewise.io.publish import Output, check_output, publish
 from likewise.io.workspace import Workspace
@@ -138,7 +139,7 @@ class Pairs(TableResult):
     files: ClassVar[dict[str, str]] = {"pairs.parquet": "table"}
 
     def _summary(self) -> str:
-        return f"{len(self):,} pairs among {self.stats['counts'].get('items', 0):,} items"
+        return f"{counted(len(self), 'pair')} among {counted(self.stats['counts'].get('items', 0), 'item')}"
 
 
 class Nearest(TableResult):
@@ -147,7 +148,7 @@ class Nearest(TableResult):
     files: ClassVar[dict[str, str]] = {"neighbours.parquet": "table"}
 
     def _summary(self) -> str:
-        return f"{len(self):,} neighbours among {self.stats['counts'].get('items', 0):,} vectors"
+        return f"{counted(len(self), 'neighbour')} among {counted(self.stats['counts'].get('items', 0), 'vector')}"
 
 
 def html_table(table: Any, caption: str = "") -> str:
@@ -353,7 +354,7 @@ class Dedup(Result):
 
     def _summary(self) -> str:
         counts = self._log.counts
-        return f"{counts['items']:,} items, {counts['kept']:,} kept, {counts['removed']:,} removed"
+        return f"{counted(counts['items'], 'item')}, {counts['kept']:,} kept, {counts['removed']:,} removed"
 
     @classmethod
     def check_folder(cls, folder: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]] = ()) -> None:

@@ -116,5 +116,5 @@ class Resources:
     @classmethod
     def of(cls, owner: str, threads: object, memory: object, spill: str | Path | None = None) -> Resources:
         """Check what the user gave; by default all cores and half of the free memory."""
-        folder = Path(spill) if spill is not None else None
+        folder = checks.path(owner, "spill", spill) if spill is not None else None
         return cls(checks.threads(owner, threads), Budget.of(owner, memory), folder)

@@ -37,6 +37,9 @@ class VectorSettings:
     def __post_init__(self) -> None:
         owner = self.owner
         check_measure(owner, self.measure)
+        checks.column(owner, "vector", self.vector)
+        if self.id is not None:
+            checks.column(owner, "id", self.id)
         checks.seed(owner, self.seed)
         checks.choice(owner, "method", self.method, METHODS)
         object.__setattr__(self, "recall", checks.recall(owner, self.recall))

@@ -1,6 +1,7 @@
 """Similarity and distance measures for sets, bags, points, directions and strings (MMDS §3.1 and §3.5).
 
-Any iterable of hashable elements is a set here; a string is the set of its characters. Similarities: `jaccard`,
+Any iterable of hashable elements is a set here; a string is the set of its characters, a mapping that of its keys. NaN,
+which equals nothing, cannot be an element. Similarities: `jaccard`,
 `bag_jaccard`, `containment`, `dice`, `cosine`, `overlap`. Distances, which satisfy the four axioms of a metric:
 `jaccard_distance`, `lr`, `angle`, `edit`, `hamming`. `measures.batch` has functions of the same names for whole arrays
 of pairs.
@@ -13,9 +14,11 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from importlib import import_module
 from math import atan2, degrees, inf, isfinite, sqrt
 from numbers import Real
+from operator import ne
 from typing import Any, Literal, TypeVar
 
-from likewise.errors import ParameterError
+from likewise.base.bags import counts
+from likewise.errors import ParameterError, shown
 
 __all__ = [
     "angle",
@@ -44,7 +47,7 @@ def jaccard(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
     >>> jaccard([], []), jaccard([], [1])
     (1.0, 0.0)
     """
-    a, b = set(a), set(b)
+    a, b = _sets("jaccard", a, b)
     shared = len(a & b)
     union = len(a) + len(b) - shared
     return shared / union if union else 1.0
@@ -59,14 +62,14 @@ def bag_jaccard(
 
     The intersection has the smaller count of each element. The union has the sum of both counts (`"sum"`) or the larger
     one (`"max"`). Equal bags score 1/2 by the first and 1 by the second, also if empty. A mapping, such as a `Counter`,
-    is read as element → count.
+    is read as element → count; counts are whole numbers, and a count of 0 means that the element is absent.
 
     >>> bag_jaccard("aaab", "aabbc") == 3 / 9
     True
     >>> bag_jaccard("aaab", "aabbc", union="max") == 3 / 6
     True
     """
-    if union not in ("sum", "max"):  # likewise.base.checks would import NumPy
+    if not isinstance(union, str) or union not in ("sum", "max"):  # likewise.base.checks would import NumPy
         raise ParameterError.of("bag_jaccard", "union", "'sum' or 'max'", union)
     counts_a, counts_b = _counts("a", a), _counts("b", b)
     shared = (counts_a & counts_b).total()
@@ -84,8 +87,8 @@ def containment(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
     >>> containment("abcd", "bcdefg"), containment("bcdefg", "abcd")
     (0.75, 0.5)
     """
-    a = set(a)
-    return len(a.intersection(b)) / len(a) if a else 1.0
+    a, b = _sets("containment", a, b)
+    return len(a & b) / len(a) if a else 1.0
 
 
 def dice(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
@@ -94,7 +97,7 @@ def dice(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
     >>> dice("abc", "bcd") == 4 / 6
     True
     """
-    a, b = set(a), set(b)
+    a, b = _sets("dice", a, b)
     return 2 * len(a & b) / (len(a) + len(b)) if a or b else 1.0
 
 
@@ -104,7 +107,7 @@ def cosine(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
     >>> cosine("a", "abcd")
     0.5
     """
-    a, b = set(a), set(b)
+    a, b = _sets("cosine", a, b)
     return len(a & b) / sqrt(len(a) * len(b)) if a and b else float(not a and not b)
 
 
@@ -114,7 +117,7 @@ def overlap(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
     >>> overlap("abc", "bcdefgh") == 2 / 3
     True
     """
-    a, b = set(a), set(b)
+    a, b = _sets("overlap", a, b)
     return len(a & b) / min(len(a), len(b)) if a and b else float(not a and not b)
 
 
@@ -124,7 +127,7 @@ def jaccard_distance(a: Iterable[Hashable], b: Iterable[Hashable]) -> float:
     >>> jaccard_distance("abcd", "bcde")
     0.4
     """
-    a, b = set(a), set(b)
+    a, b = _sets("jaccard_distance", a, b)
     apart = len(a ^ b)
     union = len(a | b)
     return apart / union if union else 0.0
@@ -140,8 +143,6 @@ def lr(x: Sequence[float] | Any, y: Sequence[float] | Any, r: float = 2) -> floa
     """
     power = check_norm(r)
     pairs = _numbers("lr", x, y)
-    if not all(isfinite(a) and isfinite(b) for a, b in pairs):
-        raise ParameterError("lr: a component is not finite")
     gaps = [abs(a - b) for a, b in pairs]
     largest = max(gaps, default=0.0)
     if largest in (0, inf) or power == inf:
@@ -158,9 +159,12 @@ def check_norm(r: object) -> float:
     >>> check_norm(2)
     2.0
     """
-    if isinstance(r, bool) or not isinstance(r, Real) or not float(r) >= 1:
-        raise ParameterError.of("lr", "r", "a number of at least 1, or inf", r)
-    return float(r)
+    try:
+        if isinstance(r, Real) and not isinstance(r, bool) and float(r) >= 1:
+            return float(r)
+    except OverflowError:
+        pass
+    raise ParameterError.of("lr", "r", "a number of at least 1, or inf", r)
 
 
 def angle(x: Sequence[float] | Any, y: Sequence[float] | Any) -> float:
@@ -173,8 +177,8 @@ def angle(x: Sequence[float] | Any, y: Sequence[float] | Any) -> float:
     """
     pairs = _numbers("angle", x, y)
     lengths = [max((abs(pair[side]) for pair in pairs), default=0.0) for side in (0, 1)]
-    if not all(lengths) or not all(isfinite(a) and isfinite(b) for a, b in pairs):
-        raise ParameterError("angle: a vector of zeros or with a component that is not finite has no direction")
+    if not all(lengths):
+        raise ParameterError("angle: a vector of zeros has no direction")
     scaled = [(a / lengths[0], b / lengths[1]) for a, b in pairs]
     norms = [sqrt(sum(pair[side] ** 2 for pair in scaled)) for side in (0, 1)]
     units = [(a / norms[0], b / norms[1]) for a, b in scaled]
@@ -199,11 +203,9 @@ def edit(x: Sequence[Hashable], y: Sequence[Hashable], mutations: bool = False, 
     (2, 2, 1)
     """
     scorer = edit_scorer(mutations, transpositions)
-    if scorer is None:
-        return _swaps(x, y)
     if not (isinstance(x, str) and isinstance(y, str)):
         x, y = _numbered(x, y)
-    return int(scorer(x, y))
+    return _swaps(x, y) if scorer is None else int(scorer(x, y))
 
 
 def edit_scorer(mutations: bool, transpositions: bool) -> Any:
@@ -212,6 +214,9 @@ def edit_scorer(mutations: bool, transpositions: bool) -> Any:
     >>> edit_scorer(mutations=True, transpositions=False)("kitten", "sitting")
     3
     """
+    for name, value in (("mutations", mutations), ("transpositions", transpositions)):
+        if not isinstance(value, bool):
+            raise ParameterError.of("edit", name, "True or False", value)
     from rapidfuzz import distance
 
     if transpositions:
@@ -221,8 +226,9 @@ def edit_scorer(mutations: bool, transpositions: bool) -> Any:
 
 def _numbered(x: Iterable[Hashable], y: Iterable[Hashable]) -> tuple[list[int], list[int]]:
     """Number the elements, equal ones alike: rapidfuzz would treat 97 and "a" as equal."""
-    numbers: dict[Hashable, int] = {}
-    return [numbers.setdefault(a, len(numbers)) for a in x], [numbers.setdefault(b, len(numbers)) for b in y]
+    x, y = _listed("edit", "x", x), _listed("edit", "y", y)
+    numbers: dict[Hashable, int] = {element: number for number, element in enumerate(_set("edit", "x or y", [*x, *y]))}
+    return [numbers[a] for a in x], [numbers[b] for b in y]
 
 
 def _swaps(x: Sequence[Hashable], y: Sequence[Hashable]) -> int:
@@ -255,14 +261,44 @@ def hamming(x: Sequence[Any], y: Sequence[Any]) -> int:
     >>> hamming("10101", "11110")
     3
     """
-    return int(sum(a != b for a, b in _paired("hamming", x, y)))
+    pairs = _paired("hamming", x, y)
+    try:
+        if any(a != a or b != b for a, b in pairs):
+            raise ParameterError("hamming: a component is NaN, which equals nothing, not even itself")
+        return int(sum(a != b for a, b in pairs))
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ParameterError):
+            raise
+        raise ParameterError(f"hamming: the components cannot be compared: {error}") from error
+
+
+def _listed(owner: str, name: str, elements: Iterable[Any]) -> list[Any]:
+    try:
+        return list(elements)
+    except TypeError as error:
+        raise ParameterError.of(owner, name, "a sequence", elements) from error
+
+
+def _set(owner: str, name: str, elements: Iterable[Hashable]) -> set[Hashable]:
+    try:
+        found = set(elements)
+        odd = any(map(ne, found, found))
+    except TypeError as error:
+        raise ParameterError.of(owner, name, "an iterable of hashable elements", elements) from error
+    if odd:
+        raise ParameterError(f"The '{name}' parameter of {owner} has NaN, which equals no element, not even itself.")
+    return found
+
+
+def _sets(owner: str, a: Iterable[Hashable], b: Iterable[Hashable]) -> tuple[set[Hashable], set[Hashable]]:
+    return _set(owner, "a", a), _set(owner, "b", b)
 
 
 def _paired(owner: str, x: Iterable[Any], y: Iterable[Any]) -> list[tuple[Any, Any]]:
     """Return the components of two vectors in pairs."""
     if max(getattr(x, "ndim", 1), getattr(y, "ndim", 1)) > 1:
         raise ParameterError(f"{owner}: x and y must be one vector each; for rows of tables use measures.batch.{owner}")
-    a, b = list(x), list(y)
+    a, b = _listed(owner, "x", x), _listed(owner, "y", y)
     if len(a) != len(b):
         raise ParameterError(f"{owner}: the vectors have {len(a)} and {len(b)} components; they must have equally many")
     return list(zip(a, b, strict=True))
@@ -270,15 +306,36 @@ def _paired(owner: str, x: Iterable[Any], y: Iterable[Any]) -> list[tuple[Any, A
 
 def _numbers(owner: str, x: Iterable[Any], y: Iterable[Any]) -> list[tuple[float, float]]:
     """Return the components as floats before anything is subtracted: NumPy's small integers would wrap around."""
-    return [(float(a), float(b)) for a, b in _paired(owner, x, y)]
+    return [(_finite(owner, a), _finite(owner, b)) for a, b in _paired(owner, x, y)]
+
+
+def _finite(owner: str, component: Any) -> float:
+    """Return a component as a finite float."""
+    try:
+        if isinstance(component, str | bytes | bytearray):
+            raise TypeError
+        found = float(component)
+    except OverflowError:
+        found = inf
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"{owner}: a component is {shown(component)}, not a number") from error
+    if not isfinite(found):
+        hint = ", so the vector has no direction" if owner == "angle" else ""
+        raise ParameterError(f"{owner}: a component is not finite{hint}: {shown(component)}")
+    return found
 
 
 def _counts(name: str, bag: Iterable[Element] | Mapping[Element, int]) -> Counter[Element]:
-    counts = Counter(bag)
-    negative = next((count for count in counts.values() if count < 0), 0)
-    if negative:
-        raise ParameterError.of("bag_jaccard", name, "a bag without negative counts", negative)
-    return counts
+    where = f"The '{name}' parameter of bag_jaccard"
+    if isinstance(bag, Mapping):
+        found = Counter(counts(where, bag))
+    else:
+        try:
+            found = Counter(bag)
+        except TypeError as error:
+            raise ParameterError.of("bag_jaccard", name, "an iterable of hashable elements", bag) from error
+    _set("bag_jaccard", name, found)
+    return found
 
 
 def __getattr__(name: str) -> Any:

@@ -2,19 +2,19 @@
 
 Names and values are those of `likewise.measures`. Vectors are the rows of a table; y may also be a single vector, which
 is compared with all rows of x. Tables are read in blocks, so they may be memory maps. Sets are given as `Sets`, or as
-lists of tokens, which are distinguished by type and value, as in `Sets.from_lists`.
+lists of tokens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise import measures
-from likewise.errors import InputError, ParameterError
+from likewise.errors import InputError, ParameterError, shown
 
 __all__ = [
     "angle",
@@ -32,6 +32,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+UNEQUAL = "fcOmM"
+"""The kinds of arrays that may hold a value that is not equal to itself: floats, complex, objects, times."""
 BLOCK = 1 << 18
 """Numbers of a table processed at a time: 2 MB in double precision."""
 
@@ -118,7 +120,11 @@ def bag_jaccard(a: Any, b: Any, union: Literal["sum", "max"] = "sum") -> Floats:
     [0.5]
     """
     return np.array(
-        [measures.bag_jaccard(p, q, union) for p, q in _partners("bag_jaccard", list(a), list(b))], np.float64
+        [
+            measures.bag_jaccard(p, q, union)
+            for p, q in _partners("bag_jaccard", _items("bag_jaccard", "a", a), _items("bag_jaccard", "b", b))
+        ],
+        np.float64,
     )
 
 
@@ -155,7 +161,10 @@ def hamming(x: Any, y: Any, packed: bool = False) -> Ints:
     >>> hamming(np.uint8([[0b10101]]), np.uint8([[0b11110]]), packed=True).tolist()
     [3]
     """
+    from likewise.base import checks
+
     a, b, step = _tables("hamming", x, y)
+    packed = checks.flag("hamming", "packed", packed)
     if packed and not (a.dtype == b.dtype and a.dtype in (np.uint8, np.uint64)):
         raise ParameterError(
             f"hamming: packed rows must both be uint8 or both uint64; they are {a.dtype} and {b.dtype}"
@@ -164,8 +173,13 @@ def hamming(x: Any, y: Any, packed: bool = False) -> Ints:
     for rows, others in _blocks(a, step):
         if packed:
             _count_bits(a[rows], b[others], step, out[rows])
-        else:
+            continue
+        try:
             out[rows] = np.count_nonzero(a[rows] != b[others], axis=1)
+            if {a.dtype.kind, b.dtype.kind} & set(UNEQUAL) and out[rows].any():
+                _check_rows("hamming", a[rows], b[others], rows, others, step, _not_a_number)
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"hamming: the components cannot be compared: {error}") from error
     return out
 
 
@@ -182,12 +196,12 @@ def edit(x: Any, y: Any, mutations: bool = False, transpositions: bool = False, 
     from likewise.base import checks
 
     workers = checks.threads("edit", threads)
-    first, second = _listed(x), _listed(y)
+    first, second = (_items("edit", name, texts, "a list of strings") for name, texts in (("x", x), ("y", y)))
     pairs = list(_partners("edit", first, second))
     for row, pair in enumerate(pairs):
         if not all(isinstance(text, str) for text in pair):
             wrong = next(text for text in pair if not isinstance(text, str))
-            raise InputError(f"edit: row {row} is {wrong!r}, not a string")
+            raise InputError(f"edit: row {row} is {shown(wrong)}, not a string")
     scorer = measures.edit_scorer(mutations, transpositions)
     if scorer is None:
         return np.array([measures.edit(p, q, mutations, transpositions) for p, q in pairs], np.int64)
@@ -214,10 +228,10 @@ def _overlap(owner: str, a: Any, b: Any) -> Overlap:
 def _ragged(owner: str, sets: Any) -> tuple[NDArray[Any], Ints]:
     """Return sets as (values, offsets), from `Sets` or from lists as in `Sets.from_lists`."""
     if hasattr(sets, "values") and hasattr(sets, "offsets") and hasattr(sets, "sizes"):
-        values, offsets = np.asarray(sets.values), np.asarray(sets.offsets)
-        if values.dtype.kind not in "iu":
-            raise ParameterError(f"{owner}: the elements of the sets must be whole numbers, not {values.dtype}")
-        return values, _ready(offsets, np.int64)
+        from likewise.base.arrays import check_sets
+
+        check_sets(owner, "the sets", sets)
+        return np.asarray(sets.values), _ready(np.asarray(sets.offsets), np.int64)
     from likewise.base.tokens import set_parts
 
     parts = [work() for work in set_parts(sets, False, 1)]
@@ -250,13 +264,30 @@ def _distances(
         kernel(left, right, step, out[rows])
         if np.isfinite(out[rows]).all():
             continue
-        for name, block, start in (("x", left, rows.start), ("y", right, others.start)):
-            wrong = fault(block)
-            if wrong.any():
-                row = int(np.argmax(wrong))
-                where = f"row {start + row} of {name}" if name == "x" or step else name
-                raise _fault(f"{owner}: {where}", block[row])
+        _check_rows(owner, left, right, rows, others, step, fault)
     return out
+
+
+def _check_rows(
+    owner: str,
+    left: NDArray[Any],
+    right: NDArray[Any],
+    rows: slice,
+    others: slice,
+    step: int,
+    fault: Callable[[NDArray[Any]], NDArray[np.bool_]],
+) -> None:
+    """Raise if a vector of either block has a fault."""
+    for name, block, start in (("x", left, rows.start), ("y", right, others.start)):
+        wrong = fault(block)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            where = f"row {start + row} of {name}" if name == "x" or step else name
+            raise _fault(f"{owner}: {where}", block[row])
+
+
+def _not_a_number(block: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.asarray((block != block).any(axis=1), bool)
 
 
 def _not_finite(block: NDArray[Any]) -> NDArray[np.bool_]:
@@ -269,7 +300,7 @@ def _no_direction(block: NDArray[Any]) -> NDArray[np.bool_]:
 
 def _fault(where: str, vector: NDArray[Any]) -> InputError:
     """Return the error that describes the fault of a vector."""
-    if np.isfinite(vector).all():
+    if vector.dtype.kind != "O" and np.isfinite(vector).all():
         return InputError(f"{where} is a vector of zeros, which has no direction")
     return InputError(f"{where} contains a number that is not finite")
 
@@ -278,7 +309,7 @@ def _tables(owner: str, x: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any], int
     """Return both tables, and 1; or x and y as a table of one row, and 0."""
     try:
         a, b = np.asarray(x), np.asarray(y)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ParameterError(f"{owner}: the vectors do not all have the same length: {error}") from error
     if a.ndim != 2:
         raise ParameterError(f"{owner}: x must be a table, one row per vector; it has {a.ndim} dimensions, not 2")
@@ -326,11 +357,12 @@ def _partners(owner: str, a: list[Any], b: list[Any]) -> Iterator[tuple[Any, Any
     return zip(a, b, strict=True)
 
 
-def _listed(strings: Any) -> list[Any]:
-    """Return a column of strings as a list, from Arrow, NumPy, pandas, or any iterable."""
-    for name in ("to_pylist", "tolist"):
-        if hasattr(strings, name):
-            return list(getattr(strings, name)())
-    if isinstance(strings, str):
-        raise ParameterError.of("edit", "strings", "a list of strings", strings)
-    return list(strings)
+def _items(owner: str, name: str, items: Any, rule: str = "a list with one item per pair") -> list[Any]:
+    """Return a column as a list, from Arrow, NumPy, pandas, or any iterable."""
+    for method in ("to_pylist", "tolist"):
+        if hasattr(items, method):
+            items = getattr(items, method)()
+            break
+    if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
+        raise ParameterError.of(owner, name, rule, items)
+    return list(items)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.base.copies import Groups
 from likewise.errors import ColumnError, ParameterError
@@ -30,6 +31,13 @@ class Keep:
 
     rule: str = "first"
     column: str | None = None
+
+    def __post_init__(self) -> None:
+        checks.choice("Keep", "rule", self.rule, (*POLICIES, "max", "min"))
+        named = isinstance(self.column, str) and self.column != ""
+        if not (named if self.rule in ("max", "min") else self.column is None):
+            rule = "the name of a column with 'max' and 'min', and None with other rules"
+            raise ParameterError.of("Keep", "column", rule, self.column)
 
     @classmethod
     def parse(cls, policy: str | Keep, owner: str = "dedup") -> Keep:

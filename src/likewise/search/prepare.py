@@ -19,7 +19,7 @@ from likewise.base.random import mix
 from likewise.base.runlog import RunLog
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash, seed_sequence
-from likewise.families.tuning import DEFAULT_MAX_SLOTS, Similarities, tune_for
+from likewise.families.tuning import DEFAULT_MAX_SLOTS, Similarities, fits, tune_for
 from likewise.search.candidates import most_candidates
 from likewise.search.common_shingles import SAMPLE as COMMON_SAMPLE
 from likewise.search.common_shingles import described, find_common, value_table
@@ -34,6 +34,9 @@ from likewise.search.sketch import agreement_counts
 METHODS = ("auto", "exact", "lsh")
 SAMPLE = 1000
 """Items on which bands and rows are tuned and costs predicted: half a million pairs, in a fraction of a second."""
+FEWEST_SAMPLED, SAMPLE_BYTES = 200, 16_000_000
+"""Of documents so long that the sets of the sample would take more than these bytes, fewer are sampled, but not fewer
+than 200: twenty thousand pairs."""
 SAMPLE_SLOTS = 512
 """Slots of the signatures by which the similarities of the sample are estimated, each within about 0.02."""
 SPELLED = 200
@@ -129,7 +132,7 @@ def _tune(
 ) -> tuple[Ints, Banding | None, Probe]:
     """Draw a sample of the different items to choose the method, and one of all items for the certificate."""
     seed = settings.minhash.seed
-    chosen = rows[lowest(seed, len(rows), 0 if settings.banding else SAMPLE)]
+    chosen = NO_ROWS if settings.banding else sampled_rows(items, rows, seed)
     start = sides.split if sides and not sides.across else 0
     count = settings.certify
     if count is None:
@@ -149,11 +152,14 @@ def _tune(
     return drawn[:count], banding, Probe(sample)
 
 
-def _method(settings: SearchSettings, sets: Sets, items: int, log: RunLog) -> tuple[Banding, bool]:
+def _method(settings: SearchSettings, sets: Sets, items: int, log: RunLog) -> tuple[Banding | None, bool]:
     """Choose the banding, and whether the exact join is cheaper; log the choice and the reason."""
     if settings.banding:
         log.method = {"asked": settings.method, "taken": "lsh", "why": "bands and rows were given"}
         return settings.banding, False
+    if settings.method == "auto" and not fits(settings.threshold, settings.recall, settings.max_slots):
+        log.method = {"asked": "auto", "taken": "exact", "why": unreachable(settings)}
+        return None, True
     sets = sets.take(np.flatnonzero(sets.sizes > 0))
     counts = agreement_counts(sets, settings.minhash, SAMPLE_SLOTS, settings.threads)
     mean = float(sets.sizes.mean()) if len(sets) else 1.0
@@ -181,11 +187,18 @@ def _method(settings: SearchSettings, sets: Sets, items: int, log: RunLog) -> tu
     return banding, exact
 
 
+def sampled_rows(items: Items, rows: Ints, seed: int) -> Ints:
+    """Return the rows on which the search is tuned: fewer of long documents."""
+    chosen = rows[lowest(seed, len(rows), SAMPLE)]
+    total = np.cumsum(items.set_bytes(chosen))
+    return chosen[: max(FEWEST_SAMPLED, int(np.searchsorted(total, SAMPLE_BYTES)))]
+
+
 def _predicted_pairs(settings: SearchSettings, items: Items, rows: Ints) -> float:
     """Predict the number of similar pairs from a sample, if there may be too many to list."""
     if len(rows) * (len(rows) - 1) // 2 <= most_listed(len(rows)):
         return 0.0
-    sets = items.sets(np.sort(rows[lowest(settings.minhash.seed, len(rows), SAMPLE)]), settings.threads)
+    sets = items.sets(np.sort(sampled_rows(items, rows, settings.minhash.seed)), settings.threads)
     sets = sets.take(np.flatnonzero(sets.sizes > 0))
     counts = agreement_counts(sets, settings.minhash, SAMPLE_SLOTS, settings.threads)
     return similar_pairs(counts, len(sets), len(rows), settings.threshold)
@@ -205,6 +218,11 @@ def most_listed(items: int) -> int:
 
 def _no_probe(settings: SearchSettings) -> Probe:
     return Probe(make_sample(Sets(NOTHING, np.zeros(1, np.int64)), settings.threshold))
+
+
+def unreachable(settings: SearchSettings) -> str:
+    """Say why locality-sensitive hashing cannot be chosen at a threshold that is too low for it."""
+    return f"signatures of {settings.max_slots:,} slots do not find pairs at so low a threshold with that recall"
 
 
 def seed_hashes(seed: int, n: int) -> Hashes:

@@ -102,7 +102,7 @@ def key_sets(sets: Sets, plan: SketchPlan) -> None:
 
 def agreement_counts(sets: Sets, minhash: MinHash, slots: int, threads: int) -> Ints:
     """Return the number of pairs of these sets that agree in 0, 1, … slots of their signatures, for tuning."""
-    signatures = minhash.signatures(sets, slots).astype(np.uint16)
+    signatures = minhash.hashes(sets, slots).astype(np.uint16)
 
     def count(first: int) -> Ints:
         counts = np.zeros(slots + 1, np.int64)

@@ -44,6 +44,8 @@ class Shingler:
         if self.normalize is not None:
             checks.choice(owner, "normalize", self.normalize, FORMS)
         check_bits(owner, self.bits)
+        for name in ("casefold", "bag"):
+            checks.flag(owner, name, getattr(self, name))
 
     def __str__(self) -> str:
         return f"{self.name}:{self.k}"
@@ -58,7 +60,7 @@ class Shingler:
 
     def shingles(self, text: str) -> list[str]:
         """Return the different shingles of one document as text, in order of first appearance."""
-        units = self.units(text)
+        units = self.units(check_text(type(self).__name__, "text", text))
         glue = "" if self.name == "chars" else " "
         runs = [units[i : i + self.k] for i in range(len(units) - self.k + 1)] or ([units] if units else [])
         return list(dict.fromkeys(glue.join(run) for run in runs))
@@ -108,5 +110,12 @@ class Shingler:
 
 def check_bits(owner: str, bits: object) -> None:
     """Raise unless a hash has 32 or 64 bits."""
-    if bits not in (32, 64):
+    if not isinstance(bits, int | np.integer) or bits not in (32, 64):
         raise ParameterError.of(owner, "bits", "32 or 64", bits)
+
+
+def check_text(owner: str, name: str, text: str) -> str:
+    """Return a text, or raise."""
+    if not isinstance(text, str):
+        raise ParameterError.of(owner, name, "a string", text)
+    return text

@@ -100,10 +100,13 @@ def choose_k(lengths: Any, *, alphabet: int = 20, rarity: float = 0.01) -> int:
     """
     checks.whole("choose_k", "alphabet", alphabet, 2)
     checks.number("choose_k", "rarity", rarity, 0, 1, open_left=True, open_right=True)
-    if isinstance(lengths, str):
-        raise ParameterError.of("choose_k", "lengths", "a list of lengths or of documents", lengths)
-    numbers = np.array([len(item) if isinstance(item, str) else item for item in lengths], float)
-    if len(numbers) == 0:
+    lengths = checks.listed("choose_k", "lengths", lengths, "a list of lengths or of documents")
+    rule = "a list of lengths, numbers of 0 or more, or of documents"
+    numbers = [
+        len(item) if isinstance(item, str) else checks.number("choose_k", "lengths", item, 0, rule=rule)
+        for item in lengths
+    ]
+    if not numbers:
         return 5
     typical = max(1.0, float(np.quantile(numbers, 0.9)))
     return min(12, max(3, math.ceil(math.log(typical / rarity, alphabet))))

@@ -133,6 +133,9 @@ class Tokens(Shingler):
             raise ParameterError(
                 "The 'casefold' parameter has no effect on Tokens, which are used unchanged. Leave it out."
             )
+        checks.flag("Tokens", "counts", self.counts)
+        if self.separator is not None and not isinstance(self.separator, str):
+            raise ParameterError.of("Tokens", "separator", "one ASCII character", self.separator)
         if self.separator is not None and (len(self.separator.encode()) != 1 or self.separator in "\0" + END):
             raise ParameterError.of("Tokens", "separator", "one ASCII character", self.separator)
         if self.counts:

@@ -19,7 +19,7 @@ from likewise.base.arrays import Hashes, Ints, TextChunk
 from likewise.base.tokens import hash_column
 from likewise.errors import InputError, MissingInput, ParameterError
 from likewise.kernels.hashtable import fill_table, slot_of
-from likewise.shingle.base import Form, Shingler
+from likewise.shingle.base import Form, Shingler, check_text
 from likewise.shingle.unicode import MARK, fold, folding_tables, split_words, unicode_tables
 
 if TYPE_CHECKING:
@@ -71,11 +71,17 @@ class StopWords(Shingler):
         bits: int = 64,
         bag: bool = False,
     ) -> None:
-        if isinstance(words, str):
+        own = [] if words is None else checks.listed("StopWords", "words", words, "a list of words")
+        if not all(isinstance(word, str) for word in own):
             raise ParameterError.of("StopWords", "words", "a list of words", words)
         if languages is None:
             languages = ("en",) if words is None and not letters else ()
-        several = languages.split("+") if isinstance(languages, str) else list(languages)
+        rule = "a language, several of them, or 'auto'"
+        if not isinstance(languages, str):
+            languages = checks.listed("StopWords", "languages", languages, rule)
+        several = languages.split("+") if isinstance(languages, str) else languages
+        if not all(isinstance(language, str) for language in several):
+            raise ParameterError.of("StopWords", "languages", rule, languages)
         given: dict[str, Any] = {
             "k": k,
             "casefold": casefold,
@@ -85,7 +91,7 @@ class StopWords(Shingler):
             "letters": letters,
         }
         given["languages"] = tuple(dict.fromkeys(map(language_code, several)))
-        given["words"] = tuple(dict.fromkeys(map(str, words or ())))
+        given["words"] = tuple(dict.fromkeys(own))
         for field, value in given.items():
             object.__setattr__(self, field, value)
         self.__post_init__()
@@ -132,6 +138,7 @@ class StopWords(Shingler):
 
     def shingles(self, text: str) -> list[str]:
         """Return the different shingles of one document as text, in order of first appearance."""
+        text = check_text("StopWords", "text", text)
         units, bare, masks = self.units(text), self._bare(text), self._masks()
         votes = [sum(masks.get(unit, 0) >> bit & 1 for unit in units) for bit in range(len(self.tongues))]
         bit = votes.index(max(votes))

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts, concatenate
 from likewise.base.tokens import hash_column
 from likewise.errors import ParameterError
-from likewise.shingle.base import check_bits
+from likewise.shingle.base import check_bits, check_text
 
 STOP = ("htm", "html", "txt", "main", "index", "home", "bin", "cgi")
 """Frequent components that say nothing about a page (Bharat and Broder, 1999)."""
@@ -54,15 +55,19 @@ class Urls:
     bag: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.stop, str):
+        given = checks.listed("Urls", "stop", self.stop, "a list of components")
+        if not all(isinstance(word, str) for word in given):
             raise ParameterError.of("Urls", "stop", "a list of components", self.stop)
+        object.__setattr__(self, "stop", tuple(given))
         object.__setattr__(self, "stop", tuple(dict.fromkeys(map(_small, self.stop))))
         for word in self.stop:
             if not LETTERS.fullmatch(word.encode()):
                 raise ParameterError.of("Urls", "stop", "components of letters only", word)
-        if self.position not in WAYS:
+        if self.position is not None and not (isinstance(self.position, str) and self.position in WAYS):
             raise ParameterError.of("Urls", "position", "'start', 'end' or None", self.position)
         check_bits("Urls", self.bits)
+        for name in ("host", "bag"):
+            checks.flag("Urls", name, getattr(self, name))
 
     def __str__(self) -> str:
         return "urls"
@@ -73,7 +78,7 @@ class Urls:
 
     def tokens(self, url: str) -> list[str]:
         """Return the tokens of a URL, stop components dropped."""
-        url = url.partition("#")[0]
+        url = check_text("Urls", "url", url).partition("#")[0]
         scheme = SCHEME.match(url)
         rest = url[scheme.end() :] if scheme else url
         if scheme or not url.startswith("/"):

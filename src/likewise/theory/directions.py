@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from likewise.base import checks
-from likewise.base.checks import whole
+from likewise.base.checks import numbers, whole
 from likewise.errors import ParameterError
 
 Floats = NDArray[np.float64]
@@ -30,7 +30,7 @@ def box_muller(u: ArrayLike, v: ArrayLike) -> tuple[Floats, Floats]:
     >>> abs(x.round(6)).tolist(), abs(y.round(6)).tolist()
     ([2.0, 0.0], [0.0, 4.0])
     """
-    first, second = np.asarray(u, np.float64), np.asarray(v, np.float64)
+    first, second = numbers("box_muller", "u", u), numbers("box_muller", "v", v)
     for name, value in (("u", first), ("v", second)):
         if not ((value >= 0) & (value < 1)).all():
             raise ParameterError.of("box_muller", name, "numbers in [0, 1)", "others")
@@ -75,7 +75,7 @@ def latitude_longitude(count: int, seed: int = 1) -> Floats:
 
 def polar_share(points: ArrayLike, degrees: float) -> float:
     """Return the share of points on the unit sphere within this many degrees of either pole, (0, 0, ±1)."""
-    table = np.asarray(points, np.float64)
+    table = numbers("polar_share", "points", points)
     if table.ndim != 2 or table.shape[1] != 3 or len(table) == 0:
         raise ParameterError.of("polar_share", "points", "a table of one or more rows of three numbers", table.shape)
     return float((np.abs(table[:, 2]) >= math.cos(_angle("polar_share", degrees))).mean())
@@ -104,8 +104,8 @@ def same_side(normals: ArrayLike, x: ArrayLike, y: ArrayLike) -> float:
     >>> bool(same_side(latitude_longitude(20_000), north, south) < 0.4)
     True
     """
-    table = np.asarray(normals, np.float64)
-    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    table = numbers("same_side", "normals", normals)
+    a, b = numbers("same_side", "x", x), numbers("same_side", "y", y)
     if table.ndim != 2 or len(table) == 0 or a.shape != (table.shape[1],) or b.shape != a.shape:
         raise ParameterError.of(
             "same_side", "normals", "one or more rows as long as x and y", (table.shape, a.shape, b.shape)

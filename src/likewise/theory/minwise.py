@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.base import checks
-from likewise.base.checks import prime, seeded, whole
+from likewise.base.checks import listed, prime, seeded, whole
 from likewise.errors import ParameterError
 
 Permutations = NDArray[np.int64]
@@ -66,7 +66,7 @@ def chance(family: Iterable[Sequence[int]], subset: Collection[int], element: in
     """
     permutations = _as_family("chance", family)
     members = _members("chance", "subset", subset, permutations.shape[1])
-    if element not in members:
+    if not _is_whole(element) or element not in members:
         raise ParameterError.of("chance", "element", "in the subset", element)
     first = permutations[:, members].argmin(axis=1)
     return Fraction(int((first == members.index(element)).sum()), len(permutations))
@@ -186,6 +186,8 @@ def halving_permutation(n: int, source: random.Random) -> list[int]:
 
     It takes about 2n random bits, compared to n·log₂ n for one of all n! permutations.
     """
+    if not isinstance(source, random.Random):
+        raise ParameterError.of("halving_permutation", "source", "a random.Random", source)
     order, size = [0], 1
     for _ in range(_power_of_two("halving_permutation", n).bit_length() - 1):
         size *= 2
@@ -250,7 +252,7 @@ def linear_chance(p: int, subset: Collection[int], element: int) -> Fraction:
     """
     p = prime("linear_chance", "p", p, 1_000_000)
     members = _members("linear_chance", "subset", subset, p)
-    if element not in members:
+    if not _is_whole(element) or element not in members:
         raise ParameterError.of("linear_chance", "element", "in the subset", element)
     a, gap = np.arange(1, p), np.full(p - 1, p)
     for other in members:
@@ -298,22 +300,30 @@ def _inside(n: int) -> NDArray[np.bool_]:
 
 
 def _as_family(owner: str, family: Iterable[Sequence[int]]) -> Permutations:
-    rows = [tuple(row) for row in family]
-    if not rows:
+    try:
+        rows = [tuple(row) for row in family]
+    except TypeError as error:
+        raise ParameterError.of(owner, "family", "a list of permutations", family) from error
+    if not rows or not rows[0]:
         raise ParameterError.of(owner, "family", "one or more permutations", rows)
     elements = list(range(len(rows[0])))
     for number, row in enumerate(rows):
-        if sorted(row) != elements:
+        if not all(map(_is_whole, row)) or sorted(row) != elements:
             rule = f"permutations of the numbers from 0 to {len(elements) - 1}"
             raise ParameterError.of(owner, "family", rule, f"row {number}: {row}")
     return np.array(rows, np.int64)
 
 
 def _members(owner: str, name: str, subset: Collection[int], n: int) -> list[int]:
-    members = sorted(set(subset))
-    if not members or members[0] < 0 or members[-1] >= n:
-        raise ParameterError.of(owner, name, f"one or more elements from 0 to {n - 1}", subset)
-    return members
+    rule = f"one or more elements from 0 to {n - 1}"
+    found = listed(owner, name, subset, rule)
+    if not found or not all(_is_whole(x) and 0 <= x < n for x in found):
+        raise ParameterError.of(owner, name, rule, subset)
+    return sorted(set(found))
+
+
+def _is_whole(x: object) -> bool:
+    return isinstance(x, int | np.integer) and not isinstance(x, bool)
 
 
 def _power_of_two(owner: str, n: object) -> int:

@@ -24,7 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from likewise.base.checks import number, seeded, whole
+from likewise.base.checks import listed, number, seeded, whole
+from likewise.base.words import counted
 from likewise.errors import ParameterError
 
 Key = int | str
@@ -69,8 +70,8 @@ class PerfectHash(Mapping[Key, int]):
     def __init__(self, keys: Iterable[Key], seed: int = 1, *, alpha: int = 2, beta: float = 4) -> None:
         self._alpha = whole("PerfectHash", "alpha", alpha, 1)
         self._beta = number("PerfectHash", "beta", beta, 2, open_left=True)
-        if isinstance(keys, str | bytes):
-            raise ParameterError.of("PerfectHash", "keys", "a list of whole numbers or strings", keys)
+        if not isinstance(keys, Mapping):
+            keys = listed("PerfectHash", "keys", keys, "a list of whole numbers or strings")
         stream = seeded("PerfectHash", seed)
         self._keys = tuple(_checked(key) for key in keys)
         _check_distinct(self._keys)
@@ -139,7 +140,7 @@ class PerfectHash(Mapping[Key, int]):
         return len(self._keys)
 
     def __repr__(self) -> str:
-        return f"<PerfectHash of {len(self):,} keys in {self.space:,} cells>"
+        return f"<PerfectHash of {counted(len(self), 'key')} in {counted(self.space, 'cell')}>"
 
     def _find(self, key: object) -> int | None:
         plain = _plain(key)

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.base.checks import prime, whole
+from likewise.base.checks import flag, prime, whole
 from likewise.errors import ParameterError
 
 Table = NDArray[np.int64]
@@ -70,6 +70,8 @@ class HashFamily(ABC):
 
     def draw(self, source: random.Random) -> Callable[[int], int]:
         """Return a function drawn uniformly from the family."""
+        if not isinstance(source, random.Random):
+            raise ParameterError.of(type(self).__name__, "source", "a random.Random", source)
         chosen = tuple(source.choice(choices) for choices in self.coefficients)
         return lambda x: int(self.value(chosen, x))
 
@@ -133,6 +135,7 @@ class Affine(_ModuloPrime):
 
     def __post_init__(self) -> None:
         prime("Affine", "p", self.p, LARGEST_PRIME)
+        flag("Affine", "zero", self.zero)
 
     @property
     def values(self) -> int:
@@ -165,6 +168,7 @@ class CarterWegman(_ModuloPrime):
     def __post_init__(self) -> None:
         prime("CarterWegman", "p", self.p, LARGEST_PRIME)
         whole("CarterWegman", "m", self.m, 1, self.p)
+        flag("CarterWegman", "zero", self.zero)
 
     @property
     def values(self) -> int:
@@ -266,9 +270,13 @@ def is_pairwise_independent(table: Table | Iterable[Iterable[int]], m: int) -> b
 
 
 def _as_table(owner: str, table: Table | Iterable[Iterable[int]], m: int | None = None) -> Table:
-    rows = table if isinstance(table, np.ndarray) else np.array([list(row) for row in table])
+    rule = "one row of whole numbers for every function"
+    try:
+        rows = table if isinstance(table, np.ndarray) else np.array([list(row) for row in table])
+    except (TypeError, ValueError) as error:
+        raise ParameterError.of(owner, "table", rule, table) from error
     if rows.ndim != 2 or rows.dtype.kind not in "iu" or 0 in rows.shape:
-        raise ParameterError.of(owner, "table", "one row of whole numbers for every function", rows.shape)
+        raise ParameterError.of(owner, "table", rule, rows.shape)
     if m is not None and (int(rows.min()) < 0 or int(rows.max()) >= m):
         raise ParameterError.of(owner, "table", f"values from 0 to m − 1 = {m - 1}", (int(rows.min()), int(rows.max())))
     return rows.astype(np.int64)

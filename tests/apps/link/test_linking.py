@@ -215,8 +215,6 @@ def test_errors(tmp_path, tables):
         link({"x": ["a", "b"]}, {"y": ["a", "b"]})
     with pytest.raises(InputError, match="no rows"):
         link(a.slice(0, 0), b)
-    with pytest.raises(InputError, match="one record"):
-        link(a.slice(0, 1))
     with pytest.raises(InputError, match="no column distinguishes records"):
         link({"x": ["a", "a"]}, {"x": ["a", "a"]})
     with pytest.raises(InputError, match="rows 0 and 2 have the same id 'p'"):
@@ -382,3 +380,38 @@ def test_synonyms_of_a_user(tmp_path):
         assert next(row["score"] for row in scores if row["id_a"] == row["id_b"] == 0) == pytest.approx(
             expected, abs=0.1
         )
+
+
+ANN = {"name": ["Ann Lee"], "born": ["1990-01-02"]}
+
+
+def test_tables_of_one_row():
+    """A record that stands alone is no constant: equal values are a match."""
+    alone = link(ANN)
+    assert (len(alone.matches), alone.stats["counts"]["records"]) == (0, 1)
+    assert repr(alone) == "<Links: 0 matches, 0 clusters among 1 record>"
+    others = {"name": ["Ann Lee", "Bo Diaz"], "born": ["1990-01-02", "1985-07-30"]}
+    copies = {name: values * 3 for name, values in ANN.items()}
+    for pair, expected in (
+        ((ANN, ANN), [(0, 0)]),
+        ((ANN, others), [(0, 0)]),
+        ((others, ANN), [(0, 0)]),
+        ((ANN, copies), [(0, 0), (0, 1), (0, 2)]),
+        ((ANN, {"name": ["Zoe Quist"], "born": ["1950-07-09"]}), []),
+    ):
+        found = link(*pair)
+        assert [(row["id_a"], row["id_b"]) for row in found.matches.to_pylist()] == expected
+
+
+def test_columns_of_known_pairs(tables):
+    """Pairs are in the columns id_a and id_b, or in the only two there are; nothing is guessed from their order."""
+    a, b, *_ = tables
+    for parameter in ("truth", "training"):
+        for wrong in ({"x": [0], "y": [0], "z": [0]}, {"id_a": [0], "other": [0], "more": [1]}, {"id_a": [0]}):
+            with pytest.raises(ColumnError, match="pairs need the columns id_a and id_b; the columns are: "):
+                link(a, b, **{parameter: wrong})
+    with pytest.raises(ColumnError, match=r"labelled pairs need a column 'match'.*id_a, id_b, is_same"):
+        link(a, b, training={"id_a": [0], "id_b": [0], "is_same": [1]})
+    for wrong in (["ab"], [5], [(1, 2, 3, 4)]):
+        with pytest.raises(ParameterError, match="pairs of ids, or triples with a label"):
+            link(a, b, truth=wrong)

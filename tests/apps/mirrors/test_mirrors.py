@@ -271,7 +271,7 @@ def test_the_vocabulary_of_columns():
     assert found.pairs.column_names[:3] == ["id_a", "id_b", "similarity"]
     assert found.pages.column_names == ["id", "keeper"]
     assert found.stats["method"]["asked"] == "auto"
-    assert repr(found) == "<Mirrors: 2 of 2 hosts in 1 clusters of mirrors, 12 pages folded>"
+    assert repr(found) == "<Mirrors: 2 of 2 hosts in 1 cluster of mirrors, 12 pages folded>"
 
 
 def test_nothing_at_all(tmp_path):
@@ -303,3 +303,31 @@ def test_a_folder_of_another_command_is_left_alone(tmp_path):
     (tmp_path / "out/run.json").write_text('{"likewise": "0", "command": "dedup"}')
     with pytest.raises(OutputError, match="result of likewise dedup"):
         found.save(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"source": [0.5, 1]}, "'source'.*whole numbers, one per link"),
+        ({"source": [-1, 1]}, "'source'.*Got -1"),
+        ({"target": [1, -7]}, "'target'.*Got -7"),
+        ({"target": [1, 2**40]}, "'target'.*Got 1099511627776"),
+        ({"nodes": 2}, "'target'.*from 0 to 1. Got 2"),
+        ({"nodes": 2.5}, "'nodes'.*Got 2.5"),
+        ({"same": [0.5, 1, 2]}, "'same'.*whole numbers"),
+        ({"host": [0, 1, -1]}, "'host'.*Got -1"),
+        ({"source": 5}, "'source'"),
+    ],
+)
+def test_contract_takes_whole_numbers(options, told):
+    """They are neither cut off nor blamed on another argument."""
+    with pytest.raises(ParameterError, match=told):
+        contract(**{"source": [0, 1], "target": [1, 2], **options})
+    assert contract([], []).folded.tolist() == []
+    assert contract([0, 1], [1, 2], host=[10**15, 0, 1]).folded.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("stop", [5, [5], "abc", None])
+def test_stop_components_are_a_list(stop):
+    with pytest.raises(ParameterError, match=r"'stop' parameter of (mirrors|Urls) must be a list of components"):
+        mirrors(["http://a.org/x", "http://b.org/x"], stop=stop)

@@ -144,7 +144,7 @@ def test_text_in_many_sources_is_reported_for_the_first_of_them_and_that_is_said
 
 def test_the_result_is_shown():
     found = passages([SOURCE, "else"], ["He said: " + SOURCE], threads=1)
-    assert repr(found) == "<Passages: 1 passages in 1 of 2 suspects, from 1 sources>"
+    assert repr(found) == "<Passages: 1 passage in 1 of 2 suspects, from 1 source>"
     assert "<caption>documents</caption>" in found._repr_html_()
 
 

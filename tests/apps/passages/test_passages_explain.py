@@ -79,7 +79,8 @@ def test_passages_that_touch_and_overlap_are_marked_in_order():
 def test_nothing_shared(a, b):
     told = explain(a, b)
     assert told.passages == []
-    assert told.plain().startswith("no passage in common; 0.0% of A is in B")
+    share = "0.0%" if a else "100.0%"  # nothing is contained in everything, as in likewise.measures
+    assert told.plain().startswith(f"no passage in common; {share} of A is in B")
 
 
 def test_in_a_notebook():
@@ -99,3 +100,20 @@ def test_wrong_parameters():
         explain("a", None)
     with pytest.raises(likewise.ParameterError, match="The 'length' parameter of explain"):
         explain("a", "b", length=0)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ("", "", (1.0, 1.0, 1.0)),
+        ("", "to be or not to be", (1.0, 0.0, 0.0)),
+        ("to be or not to be", " ", (0.0, 1.0, 0.0)),
+        ("to be or not to be", "nothing of that kind", (0.0, 0.0, 0.0)),
+    ],
+)
+def test_empty_documents_are_measured_as_in_measures(a, b, expected):
+    found = explain(a, b)
+    assert (found.containment, found.containment_of_b, found.jaccard) == expected
+    sets = [set(text.split()) for text in (a, b)]
+    assert likewise.measures.containment(*sets) == expected[0]
+    assert likewise.measures.jaccard(*sets) == expected[2]

@@ -134,3 +134,10 @@ def test_pairs_of_bags(run, tmp_path, text, option, similarity):
     assert pq.read_table(tmp_path / "pairs.parquet")["similarity"].to_pylist() == [similarity]
     done = run("pairs", "bags.txt", option, *words)
     assert (done.returncode, f"{option} goes with --sets" in done.stderr) == (2, True)
+
+
+def test_a_customer_who_liked_nothing(run, tmp_path):
+    (tmp_path / "low.csv").write_text("user,item,rating\nann,tea,1\nann,rum,1\nbob,tea,5\nbob,rum,5\ncy,tea,5\n")
+    done = run("recommend", "low.csv", "--for", "ann", "--threads", "1", "--out", "found")
+    assert "for ann: nothing to recommend; none of their ratings is high enough to count as liked" in done.stdout
+    assert json.loads((tmp_path / "found" / "run.json").read_text())["details"]["liked_nothing"] == ["ann"]

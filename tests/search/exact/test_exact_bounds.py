@@ -237,3 +237,11 @@ def test_measures_are_named_when_there_is_none_such(measure):
 def test_a_whole_number_is_a_threshold():
     assert Bounds("jaccard", 1) == Bounds("jaccard", 1.0)
     assert Bounds("jaccard", 1).fraction == (1, 1)
+
+
+@pytest.mark.parametrize("length", [0, -1, 1.5, None, True, "3", LARGEST + 1])
+def test_a_string_has_a_length(length):
+    bounds = Bounds("jaccard", 0.9)
+    for wrong in (bounds.prefix, bounds.shortest, bounds.longest, lambda x: bounds.positions(x, 1)):
+        with pytest.raises(ParameterError, match="'length' parameter of Bounds must be a whole number from 1"):
+            wrong(length)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from likewise.base.words import counted
 from likewise.jobs.result import Result
 
 
@@ -26,6 +27,6 @@ class Articles(Result):
     def _summary(self) -> str:
         counts = self.stats["counts"]
         return (
-            f"{len(self.articles):,} pages with {counts['articles']:,} articles, "
+            f"{counted(len(self.articles), 'page')} with {counted(counts['articles'], 'article')}, "
             f"{counts['clusters']:,} of them on several pages"
         )

@@ -10,6 +10,7 @@ import pyarrow as pa
 from likewise.apps.fingerprints.comparison import ComparedPrints
 from likewise.apps.fingerprints.grouping import groups
 from likewise.base.arrays import Ints, strings, to_arrow
+from likewise.base.words import counted
 from likewise.jobs.result import Result
 
 
@@ -34,9 +35,11 @@ class Fingerprints(Result):
 
     def _summary(self) -> str:
         counts = self.stats["counts"]
-        others = f" and {counts['others']:,} others" if counts["others"] else ""
-        clusters = f", {counts['clusters']:,} clusters" if "clusters" in counts else ""
-        return f"{counts['prints']:,} prints{others}, {counts['matches']:,} matches{clusters}"
+        others = f" and {counted(counts['others'], 'other')}" if counts["others"] else ""
+        clusters = f", {counted(counts['clusters'], 'cluster')}" if "clusters" in counts else ""
+        return (
+            f"{counted(counts['prints'], 'print')}{others}, {counted(counts['matches'], 'match', 'matches')}{clusters}"
+        )
 
 
 def match_table(found: ComparedPrints, names: list[str]) -> Any:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from likewise.apps.link.dates import date_digits
 from likewise.apps.link.terms import HashedTerms, hashed
+from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.errors import ParameterError
 
@@ -231,9 +232,11 @@ def wanted(fields: Mapping[str, str | None] | Sequence[str] | None) -> dict[str,
         return None
     if isinstance(fields, Mapping):
         found: dict[str, str | None] = dict(fields)
-    elif isinstance(fields, str) or not all(isinstance(field, str) for field in fields):
-        raise ParameterError.of("link", "fields", "a list of names, or a mapping of names to kinds", fields)
     else:
+        rule = "a list of names, or a mapping of names to kinds"
+        fields = checks.listed("link", "fields", fields, rule)
+        if not all(isinstance(field, str) for field in fields):
+            raise ParameterError.of("link", "fields", rule, fields)
         found = {}
         for field in fields:
             name, colon, kind = field.rpartition(":")

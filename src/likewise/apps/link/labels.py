@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from likewise.apps.link.blocking import RecordPairs, completeness
 from likewise.apps.link.records import RecordTable, read_table
 from likewise.base.arrays import Ints
-from likewise.errors import ColumnError, InputError, ParameterError
+from likewise.errors import ColumnError, InputError, ParameterError, shown
 
 YES = ("1", "true", "yes", "y", "match", "1.0")
 """Labels of matches, in lower case; any other label means that the pair does not match."""
@@ -32,13 +33,16 @@ class LabelledPairs:
 
 
 def labelled_pairs(source: Any, records: RecordTable, parameter: str) -> LabelledPairs:
-    """Return the pairs in a file or table with columns id_a and id_b (or the first two), or in a list of pairs.
+    """Return the pairs in a file or table with columns id_a and id_b (or with two columns in all), or in a list.
 
-    A column `match` or `label`, or a third element, says whether a pair matches; without it all pairs do.
+    A column `match` or `label`, or a third element, says whether a pair matches. Without it all pairs match; a table
+    with other columns is an error then, as one of them may be the label under another name.
     """
     if isinstance(source, list | tuple | set | frozenset) and not any(
         isinstance(one, dict | os.PathLike) for one in source
     ):
+        if any(isinstance(pair, str | bytes) or not isinstance(pair, Iterable) for pair in source):
+            raise ParameterError.of("link", parameter, "pairs of ids, or triples with a label", source)
         rows = [tuple(pair) for pair in source]
         if any(len(pair) not in (2, 3) for pair in rows):
             raise ParameterError.of("link", parameter, "pairs of ids, or triples with a label", source)
@@ -46,12 +50,19 @@ def labelled_pairs(source: Any, records: RecordTable, parameter: str) -> Labelle
         marks = [pair[2] if len(pair) > 2 else True for pair in rows]
     else:
         table, where, _ = read_table(source, parameter)
-        if table.num_columns < 2:
-            raise ColumnError(f"{where}: pairs need two columns of ids; there is {', '.join(table.column_names)}")
-        names = ["id_a", "id_b"] if {"id_a", "id_b"} <= set(table.column_names) else table.column_names[:2]
+        there = ", ".join(table.column_names)
+        label = next((name for name in table.column_names if name.strip().lower() in ("match", "label")), None)
+        names = [name for name in table.column_names if name != label]
+        if {"id_a", "id_b"} <= set(names):
+            names = ["id_a", "id_b"]
+        elif len(names) != 2:
+            raise ColumnError(f"{where}: pairs need the columns id_a and id_b; the columns are: {there}")
+        if label is None and table.num_columns > 2 and parameter == "training":
+            raise ColumnError(
+                f"{where}: labelled pairs need a column 'match' that says which pairs match; the columns are: {there}"
+                " (a table of id_a and id_b alone lists pairs that all match)"
+            )
         columns = [[str(value).strip() for value in table.column(name).to_pylist()] for name in names]
-        rest = [name for name in table.column_names if name not in names]
-        label = next((name for name in rest if name.lower() in ("match", "label")), None)
         marks = table.column(label).to_pylist() if label else [True] * table.num_rows
     two = bool(records.border)
     sides = [_numbers(columns[0], records, False, parameter), _numbers(columns[1], records, two, parameter)]
@@ -68,7 +79,7 @@ def _numbers(column: list[str], records: RecordTable, second: bool, parameter: s
     numbers = {str(value): row + (records.border if second else 0) for row, value in enumerate(ids)}
     unknown = next((value for value in column if value not in numbers), None)
     if unknown is not None:
-        raise InputError(f"{parameter}: there is no record with the id {unknown!r}")
+        raise InputError(f"{parameter}: there is no record with the id {shown(unknown)}")
     return np.array([numbers[value] for value in column], np.int64)
 
 

@@ -69,8 +69,8 @@ def link(
     validate: a column that both tables have. It is not compared but used to estimate the fraction of true matches by
     score (`Links.validation`, MMDS §3.8.3).
     true: with `validate`, the threshold is the score from which on at least this fraction are true matches.
-    truth: all pairs that match (id_a, id_b), to measure precision and recall.
-    training: labelled pairs (id_a, id_b, match) to learn from; without a third column all of them match.
+    truth: all pairs that match (id_a, id_b), to measure precision and recall: a list, or a table with these columns.
+    training: labelled pairs (id_a, id_b, match) to learn from; pairs of ids alone all match.
     nicknames: files of synonyms, used beside the built-in English ones; or `Synonyms`, for all kinds of fields or by
     kind, used instead of them.
     threads, seed: the number of threads never changes the result. progress: called with (stage, done, total).
@@ -81,7 +81,7 @@ def link(
     >>> sorted(zip(found.matches["id_a"].to_pylist(), found.matches["id_b"].to_pylist()))
     [(0, 1), (1, 0)]
     """
-    check_parameters(b, threshold, one_to_one, validate, true, weights, training)
+    check_parameters(b, id, threshold, one_to_one, validate, true, weights, training)
     asked = wanted(fields)
     threads, seed = checks.threads("link", threads), checks.seed("link", seed)
     log = RunLog.of(progress)

@@ -14,9 +14,11 @@ from likewise.errors import ParameterError
 
 
 def check_parameters(
-    b: Any, threshold: Any, one_to_one: Any, validate: Any, true: Any, weights: Any, training: Any
+    b: Any, id: Any, threshold: Any, one_to_one: Any, validate: Any, true: Any, weights: Any, training: Any
 ) -> None:
     """Raise if a parameter is wrong by itself, contradicts another, or has no effect."""
+    if id is not None:
+        checks.column("link", "id", id)
     if threshold is not None:
         checks.number("link", "threshold", threshold)
     if one_to_one is not None:

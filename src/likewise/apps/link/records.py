@@ -86,8 +86,6 @@ def records_of(
     sources = {"a": a} if b is None else {"a": a, "b": b}
     read = [read_table(source, parameter) for parameter, source in sources.items()]
     tables, wheres = [table for table, _, _ in read], [where for _, where, _ in read]
-    if b is None and tables[0].num_rows < 2:
-        raise InputError(f"{wheres[0]}: one record cannot be linked with itself; give more, or a second table")
     name = id if id is not None else _guessed_id(tables)
     ids = [_ids(table, name, where) for table, where in zip(tables, wheres, strict=True)]
     border = tables[0].num_rows if b is not None else 0
@@ -106,8 +104,12 @@ def records_of(
         chunks = [chunk for part in parts for chunk in part.chunks]
         return make_field(column, pa.chunked_array(chunks, parts[0].type), chosen[column])
 
-    for one in all_at_once([partial(make, column) for column in chosen], threads):
-        if len(one.values) < 2:
+    fields_made = all_at_once([partial(make, column) for column in chosen], threads)
+    rows = [table.num_rows for table in tables]
+    alone = max(rows) == 1 or (min(rows) == 1 and all(len(one.values) < 2 for one in fields_made))
+    least = 1 if alone else 2  # where a record stands alone, equal values are a match and no constant of the column
+    for one in fields_made:
+        if len(one.values) < least:
             what = "the same" if one.values else "missing"
             notes.append(f"{one.name}: all values are {what}; left out")
         else:

@@ -17,6 +17,7 @@ from likewise.apps.link.scoring import POINTS, ScoredRecords
 from likewise.apps.link.validation import Validation
 from likewise.base.arrays import Ints
 from likewise.base.runlog import RunLog
+from likewise.base.words import counted
 
 
 def explain_method(log: RunLog, weights: Any, labels: LabelledPairs | None, few: int | None) -> None:
@@ -24,10 +25,12 @@ def explain_method(log: RunLog, weights: Any, labels: LabelledPairs | None, few:
     if weights is not None:
         log.method = {"asked": "points", "taken": "points", "why": "weights are given"}
     elif labels is not None:
-        why = f"{len(labels.pairs):,} labelled pairs are given"
+        given = len(labels.pairs)
+        why = f"{counted(given, 'labelled pair')} {'is' if given == 1 else 'are'} given"
         log.method = {"asked": "fellegi-sunter", "taken": "fellegi-sunter", "why": why}
     elif few is not None:
-        why = f"{few} candidates are too few to learn from: every field has 100 points"
+        verb = "is" if few == 1 else "are"
+        why = f"{counted(few, 'candidate')} {verb} too few to learn from: every field has 100 points"
         log.method = {"asked": "auto", "taken": "points", "why": why}
         log.notes.append(why)
     else:

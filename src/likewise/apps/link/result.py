@@ -20,6 +20,7 @@ from likewise.apps.link.records import NOT_COMPARED, RecordTable
 from likewise.apps.link.scoring import ScoredRecords
 from likewise.apps.link.validation import BINS, Validation, validate
 from likewise.base.arrays import Ints, to_arrow
+from likewise.base.words import counted
 from likewise.errors import ParameterError
 from likewise.io.publish import publish
 from likewise.jobs.result import Result
@@ -112,11 +113,11 @@ class Links(Result):
 
     def _summary(self) -> str:
         counts = self.stats["counts"]
-        among = f"{counts['records']:,} records"
+        among = counted(counts["records"], "record")
         if "records_b" in counts:
             among = f"{counts['records_a']:,} and {counts['records_b']:,} records"
-        clusters = f", {counts['clusters']:,} clusters" if "clusters" in counts else ""
-        return f"{counts['matches']:,} matches{clusters} among {among}"
+        clusters = f", {counted(counts['clusters'], 'cluster')}" if "clusters" in counts else ""
+        return f"{counted(counts['matches'], 'match', 'matches')}{clusters} among {among}"
 
 
 def can_plot() -> bool:

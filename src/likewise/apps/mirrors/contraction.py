@@ -114,7 +114,11 @@ def contract(
     )
     if host is None:
         checks.unused(OWNER, {"template": (template, TEMPLATE)}, "without 'host'")
-    work = _build(np.asarray(source, np.int32), np.asarray(target, np.int32), nodes, host, same, rules)
+    if same is not None:
+        same = _whole_numbers("same", same, "a list of whole numbers, one per node")
+    if host is not None:
+        host = _hosts(host)
+    work = _build(_node_numbers("source", source), _node_numbers("target", target), nodes, host, same, rules)
     given = _groups_of(work, same)
     if given:
         tick(work.fold(given, "given", len(work.graph.label), unite=True))
@@ -272,6 +276,36 @@ def _groups_of(work: GraphState, same: Any) -> tuple[Ints, Numbers] | None:
     return np.concatenate([[0], np.cumsum(several)]).astype(np.int64), nodes[keep].astype(np.int32)
 
 
+def _whole_numbers(name: str, given: Any, rule: str) -> NDArray[Any]:
+    """Return a list of integers as an array; fractions are an error, not cut off."""
+    try:
+        array = np.asarray(given)
+    except ValueError as error:
+        raise ParameterError.of(OWNER, name, rule, given) from error
+    if array.ndim == 1 and not array.size:
+        return np.zeros(0, np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ParameterError.of(OWNER, name, rule, given)
+    return array
+
+
+def _node_numbers(name: str, given: Any) -> Numbers:
+    array = _whole_numbers(name, given, "a list of whole numbers, one per link")
+    for end in (array.min(initial=0), array.max(initial=0)):
+        if not 0 <= int(end) < MOST:
+            raise ParameterError.of(OWNER, name, f"node numbers from 0 to {MOST - 1:,}", int(end))
+    return array.astype(np.int32)
+
+
+def _hosts(given: Any) -> Ints:
+    array = _whole_numbers("host", given, "a list of whole numbers, one per node")
+    if array.min(initial=0) < 0:
+        raise ParameterError.of(OWNER, "host", "numbers of 0 or more", int(array.min()))
+    if int(array.max(initial=0)) > 4 * len(array):  # the numbers are places in an array
+        array = np.unique(array, return_inverse=True)[1]
+    return array.astype(np.int64)
+
+
 def _build(
     source: Numbers, target: Numbers, nodes: int | None, host: Any, same: Any, rules: FoldingRules
 ) -> GraphState:
@@ -279,9 +313,10 @@ def _build(
     if len(source) != len(target):
         raise ParameterError.of(OWNER, "target", f"as long as 'source', {len(source)}", len(target))
     highest = max(int(source.max(initial=-1)), int(target.max(initial=-1)), len(same) - 1 if same is not None else -1)
-    n = highest + 1 if nodes is None else nodes
-    if highest >= n or (len(source) and min(source.min(), target.min()) < 0):
-        raise ParameterError.of(OWNER, "source", f"node numbers from 0 to {n - 1}", highest)
+    n = highest + 1 if nodes is None else checks.whole(OWNER, "nodes", nodes, 0, MOST)
+    for name, ends in (("source", source), ("target", target)):
+        if int(ends.max(initial=-1)) >= n:
+            raise ParameterError.of(OWNER, name, f"node numbers from 0 to {n - 1}", int(ends.max()))
     for name, given in (("same", same), ("host", host)):
         if given is not None and len(given) != n:
             raise ParameterError.of(OWNER, name, f"one entry per node, {n}", len(given))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from likewise.base.words import counted
 from likewise.jobs.result import Result
 
 
@@ -34,7 +35,8 @@ class Mirrors(Result):
 
     def _summary(self) -> str:
         counts = self.stats["counts"]
-        folded = "" if self.pages is None else f", {len(self.pages):,} pages folded"
+        folded = "" if self.pages is None else f", {counted(len(self.pages), 'page')} folded"
         return (
-            f"{len(self.mirrors):,} of {counts['hosts']:,} hosts in {counts['clusters']:,} clusters of mirrors{folded}"
+            f"{len(self.mirrors):,} of {counted(counts['hosts'], 'host')} in {counted(counts['clusters'], 'cluster')} "
+            f"of mirrors{folded}"
         )

@@ -57,6 +57,7 @@ class MirrorSettings:
         checks.whole(OWNER, "least", self.least)
         if self.position is not None:
             checks.choice(OWNER, "position", self.position, ("start", "end"))
+        object.__setattr__(self, "stop", tuple(checks.listed(OWNER, "stop", self.stop, "a list of components")))
         self.urls, self.texts  # noqa: B018  raises if the stop components or the shingles are invalid
 
     @property

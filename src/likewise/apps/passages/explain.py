@@ -41,7 +41,8 @@ class Passage:
 class Explanation:
     """Two documents and what they share. Print it with rich, or `print(explanation.plain())`.
 
-    containment is the fraction of `a` contained in `b`, containment_of_b the fraction of `b` contained in `a`.
+    containment is the fraction of `a` contained in `b`, containment_of_b the fraction of `b` contained in `a`. As in
+    `likewise.measures`, an empty document is contained in every other, and two empty ones have similarity 1.
     """
 
     a: str
@@ -125,6 +126,9 @@ def explain(
     found, _, _ = word_passages(SuspectBatch(0, here), block, settings)
     found = found[np.lexsort((found[:, 4], found[:, 2]))]
     measured = measure(here, block, np.zeros((1, 2), np.int64), settings)[0].tolist()
+    if not any(measured):  # a document without shingles is contained in every other, as in likewise.measures
+        filled = settings.shingler.sets([a, b]).sizes > 0
+        measured = [float(not filled[0]), float(not filled[1]), float(not filled.any())]
     documents = place_words(here, 0), place_words(there, 0)
     shared = [_passage(*documents, *row) for row in found[:, 2:].tolist()]
     return Explanation(a, b, shared, measured[0], measured[1], measured[2], names)

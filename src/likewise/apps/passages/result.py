@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from likewise.apps.passages.search import SharedPassages
 from likewise.base.arrays import Ints, to_arrow
+from likewise.base.words import counted
 from likewise.jobs.result import Result
 
 PLACES = ("suspect_start", "suspect_end", "source_start", "source_end", "length", "equal")
@@ -36,8 +37,8 @@ class Passages(Result):
     def _summary(self) -> str:
         counts = self.stats["counts"]
         return (
-            f"{len(self.passages):,} passages in {counts['suspects_with_passages']:,} of {counts['suspects']:,} "
-            f"suspects, from {counts['sources']:,} sources"
+            f"{counted(len(self.passages), 'passage')} in {counts['suspects_with_passages']:,} of "
+            f"{counted(counts['suspects'], 'suspect')}, from {counted(counts['sources'], 'source')}"
         )
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from likewise.base import checks
 from likewise.base.arrays import Ints, Sets
+from likewise.base.words import counted
 from likewise.errors import InputError, ParameterError
 from likewise.io.read.base import Aside
 from likewise.kernels.hashing import mix_all
@@ -55,7 +56,8 @@ class Ratings:
     inputs: list[dict[str, Any]] = field(default_factory=list, repr=False)
 
     def __repr__(self) -> str:
-        return f"<Ratings: {len(self.user_ids):,} customers, {len(self.item_ids):,} items, {len(self.users):,} pairs>"
+        customers, items = counted(len(self.user_ids), "customer"), counted(len(self.item_ids), "item")
+        return f"<Ratings: {customers}, {items}, {counted(len(self.users), 'pair')}>"
 
     @property
     def scale(self) -> tuple[float, float]:

@@ -15,7 +15,9 @@ from likewise.apps.recommend.result import Recommendations, pair_rows
 from likewise.apps.recommend.similarity_join import RECALL, THRESHOLD, JoinSettings, similar_pairs
 from likewise.apps.recommend.votes import COUNT, NEIGHBOURS, Recommender, VoteSettings
 from likewise.base import checks
+from likewise.base.arrays import to_arrow
 from likewise.base.runlog import Progress, RunLog, run_json
+from likewise.errors import ParameterError
 from likewise.jobs.result import Rows
 
 BLOCK = 1 << 20
@@ -110,6 +112,9 @@ def recommend(
             pairs[side] = pair_rows(found, ids)
     _sum_up_methods(log)
     recommendations = None
+    if asked is not None and users is not None:
+        empty = asked[chosen.sets_of(ratings, "customers").sizes[asked] == 0]
+        log.details["liked_nothing"] = ratings.user_ids.take(to_arrow(empty)).to_pylist()
     if asked is not None:
         recommendations = Recommender(ratings, chosen, votes, join.threads).recommend(asked, log)
         log.counts["recommendations"] = len(recommendations)
@@ -141,7 +146,12 @@ def _asked(ratings: Ratings, users: Any) -> Any:
     """Return the numbers of the customers to recommend to."""
     if users is None:
         return np.arange(len(ratings.user_ids))
-    return ratings.numbers_of([users] if isinstance(users, str) or not isinstance(users, Iterable) else users)
+    if isinstance(users, str) or not isinstance(users, Iterable):
+        return ratings.numbers_of([users])
+    found = checks.listed(OWNER, "users", users, "one customer, or a list of one or more")
+    if not found:
+        raise ParameterError.of(OWNER, "users", "one customer, or a list of one or more", users)
+    return ratings.numbers_of(found)
 
 
 def _note_rows(ratings: Ratings, view: View, log: RunLog, twice: str) -> None:

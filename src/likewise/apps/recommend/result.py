@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from likewise.apps.recommend.inverted_lists import SharedCounts
 from likewise.apps.recommend.ratings import SIDES
 from likewise.base.arrays import to_arrow
+from likewise.base.words import counted
 from likewise.errors import InputError
 from likewise.io.publish import publish
 from likewise.jobs.result import Result, Rows
@@ -80,9 +81,9 @@ class Recommendations(Result):
     def _summary(self) -> str:
         counts = self.stats["counts"]
         found = {
-            "similar_customers": "pairs of similar customers",
-            "similar_items": "pairs of similar items",
-            "recommendations": "recommendations",
+            "similar_customers": ("pair of similar customers", "pairs of similar customers"),
+            "similar_items": ("pair of similar items", "pairs of similar items"),
+            "recommendations": ("recommendation", "recommendations"),
         }
-        some = ", ".join(f"{counts[name]:,} {text}" for name, text in found.items() if name in counts)
-        return f"{counts['customers']:,} customers, {counts['items']:,} items; {some}"
+        some = ", ".join(counted(counts[name], *nouns) for name, nouns in found.items() if name in counts)
+        return f"{counted(counts['customers'], 'customer')}, {counted(counts['items'], 'item')}; {some}"

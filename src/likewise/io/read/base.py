@@ -49,6 +49,9 @@ class ReadOptions:
     def __post_init__(self) -> None:
         checks.choice(self.owner, "on_error", self.on_error, ("stop", "skip"))
         checks.choice(self.owner, "encoding_errors", self.encoding_errors, ("strict", "replace"))
+        checks.column(self.owner, "text", self.text)
+        if self.id is not None:
+            checks.column(self.owner, "id", self.id)
         for name in ("lines", "sets", "html"):
             checks.flag(self.owner, name, getattr(self, name))
         for name in ("batch_rows", "batch_bytes"):

@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from likewise.errors import InputError, MissingInput, ParameterError
+from likewise.errors import InputError, MissingInput, ParameterError, shown
 
+LONGEST_NAME = 255
+"""The most characters of a path that an error shows in full, as many as a file name may have: more is likely a text."""
 FORMATS = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -146,7 +148,8 @@ def _expand(given: str | os.PathLike[str]) -> Iterator[InputFile]:
     elif glob.has_magic(written):
         yield from _glob(written)
     else:
-        raise MissingInput(f"{_shown(written)}: there is no such file or folder; check the name")
+        advice = "check the name" if len(written) <= LONGEST_NAME else "if it is a text, put it in a list"
+        raise MissingInput(f"{_shown(written)}: there is no such file or folder; {advice}")
 
 
 def _glob(pattern: str) -> Iterator[InputFile]:
@@ -277,4 +280,6 @@ def _posix(path: str) -> str:
 
 def _shown(path: str) -> str:
     """Return a path with `/` between its parts; bytes that are not UTF-8 are shown as \\xNN."""
+    if len(path) > LONGEST_NAME and not os.path.exists(path):
+        return shown(path)
     return os.fsencode(_posix(path)).decode("utf-8", "backslashreplace")

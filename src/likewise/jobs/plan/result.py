@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from likewise.base.words import counted
 from likewise.families.banding import Banding
 
 
@@ -50,7 +51,7 @@ class Forecast:
     def __repr__(self) -> str:
         about = "" if self.exact else "about "
         return (
-            f"<Forecast: {about}{self.documents:,} documents, {self.method}, {self.total:.1f} s,"
+            f"<Forecast: {about}{counted(self.documents, 'document')}, {self.method}, {self.total:.1f} s,"
             f" {self.memory / 1e6:,.0f} MB of memory, {self.disk / 1e6:,.0f} MB of disk>"
         )
 

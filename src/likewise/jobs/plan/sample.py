@@ -7,7 +7,7 @@ a stretch and pairs across stretches are counted separately, and scaled up diffe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from time import process_time
 from typing import Any
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Ints, Sets, TextChunk, Texts
 from likewise.base.copies import Groups, chunk_samples, labels
 from likewise.families.banding import Banding
-from likewise.families.tuning import Similarities, tune_for
+from likewise.families.tuning import Similarities, fits, tune_for
 from likewise.io.read import Source
 from likewise.io.read.glimpse import SIZE, Glimpse, glimpse
 from likewise.io.spill import CODEC
@@ -29,7 +29,7 @@ from likewise.search.candidates import candidates
 from likewise.search.cluster import components
 from likewise.search.items import TextItems
 from likewise.search.matches import first_of_each
-from likewise.search.prepare import SAMPLE, SAMPLE_SLOTS, Choice, choose, lowest
+from likewise.search.prepare import SAMPLE, SAMPLE_SLOTS, Choice, choose, lowest, unreachable
 from likewise.search.recall.sample import sample_size
 from likewise.search.search import Search
 from likewise.search.sketch import SketchPlan, agreement_counts
@@ -268,6 +268,10 @@ class InputSample:
         sample = round((1 + (1 + 8 * pairs) ** 0.5) / 2)
         items = max(2, round(self.documents * different))
         corpus = Similarities.sampled(counts, sample, items, mean, search.threshold)
+        if search.method == "auto" and not fits(search.threshold, search.recall, search.max_slots):
+            banding = Banding(search.max_slots, 1)
+            choice = choose(sets, items, search.threshold, banding, corpus.candidates(banding, search.threshold))
+            return banding, replace(choice, exact=True)
         tuning = tune_for(search.threshold, search.recall, corpus, search.max_slots)
         choice = choose(sets, items, search.threshold, tuning.banding, tuning.predicted_candidates)
         return tuning.banding, choice
@@ -277,7 +281,7 @@ class InputSample:
 
         Returns the counts, and the number of pairs across stretches among them.
         """
-        signatures = search.minhash.signatures(sets, SAMPLE_SLOTS).astype(np.uint16)
+        signatures = search.minhash.hashes(sets, SAMPLE_SLOTS).astype(np.uint16)
         near = np.zeros(SAMPLE_SLOTS + 1, np.int64)
         for number in np.unique(stretch):
             agreements(signatures[stretch == number], 0, 1, near)
@@ -296,6 +300,8 @@ def _method(search: Search, choice: Choice | None) -> tuple[str, str]:
         return "lsh", "bands and rows were given"
     if search.method != "auto":
         return search.method, "requested"
+    if not fits(search.threshold, search.recall, search.max_slots):
+        return "exact", unreachable(search)
     chosen = choice.to_dict()
     return chosen["taken"], chosen["why"]
 

@@ -105,6 +105,7 @@ class Bounds:
         (9, 8)
         """
         p, q = self.fraction
+        a, b = checks.whole("Bounds.least", "a", a), checks.whole("Bounds.least", "b", b)
         if self.measure == "jaccard":
             return -(-p * (a + b) // (p + q))
         if self.measure == "dice":
@@ -121,12 +122,17 @@ class Bounds:
             least += 1
         return least
 
+    def _check(self, length: int) -> None:
+        """Raise unless a string may have this length; the empty one has no partners but empty ones."""
+        checks.whole("Bounds", "length", length, 1, LARGEST)
+
     def shortest(self, length: int) -> int:
         """Return the length of the shortest partner of a string (MMDS §3.9.3).
 
         >>> Bounds("jaccard", 0.9).shortest(10)
         9
         """
+        self._check(length)
         return next(other for other in range(1, length + 1) if self.least(length, other) <= other)
 
     def longest(self, length: int, limit: int = LARGEST) -> int:
@@ -135,7 +141,8 @@ class Bounds:
         >>> Bounds("jaccard", 0.9).longest(9), Bounds("jaccard", 0.9).longest(8)
         (10, 8)
         """
-        low, high = length, limit
+        self._check(length)
+        low, high = length, checks.whole("Bounds.longest", "limit", limit)
         while low < high:
             middle = (low + high + 1) // 2
             low, high = (middle, high) if self.least(length, middle) <= length else (low, middle - 1)
@@ -146,6 +153,7 @@ class Bounds:
 
         For Jaccard similarity J it is ⌊(1 − J)·length⌋ + 1.
         """
+        self._check(length)
         shortest = self.shortest(length) if self.symmetric else length
         return length - self.least(length, shortest) + 1
 
@@ -158,6 +166,8 @@ class Bounds:
         >>> Bounds("jaccard", 0.9).positions(10, 1), Bounds("jaccard", 0.9).positions(10, 2)
         (2, 1)
         """
+        self._check(length)
+        checks.whole("Bounds", "i", i, 1, length)
         low, high = 0, LARGEST
         while low < high:
             middle = (low + high + 1) // 2

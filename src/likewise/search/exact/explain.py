@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
@@ -32,9 +33,12 @@ def explain(
     """Return an Arrow table (filter, pairs, share, seconds): the pairs that are left to verify after each filter.
 
     The filters are those of MMDS §3.9.3 to §3.9.6, each including the ones before it: none, length, prefix, position,
-    suffix; then "bitmap", all that index="auto" uses, and "similar", the pairs that reach the threshold. Copies of a
-    set count once. share: of all pairs. seconds: the time to find the pairs, without verifying them; pairs of suitable
-    lengths are only counted.
+    suffix; then "bitmap", all that index="auto" uses, and "similar", the pairs that reach the threshold. share: of all
+    pairs. seconds: the time to find the pairs, without verifying them; pairs of suitable lengths are only counted.
+
+    Only different sets that are not empty are compared, so copies of a set count once: the pairs of copies follow
+    without a comparison, and "similar" is less than the number of rows of `exact.pairs` if there are copies. The schema
+    metadata of the table has the numbers of sets, all and compared, of each collection, as JSON under b"likewise".
 
     >>> table = explain([list("abcdefghij"), list("abcdefghi"), list("xyz")], 0.9)
     >>> dict(zip(table["filter"].to_pylist(), table["pairs"].to_pylist()))
@@ -69,4 +73,6 @@ def explain(
     rows.append(("similar", found, time.perf_counter() - begun))
     names, pairs, seconds = zip(*rows, strict=True)
     shares = [number / every if every else 0.0 for number in pairs]
-    return pa.table({"filter": list(names), "pairs": list(pairs), "share": shares, "seconds": list(seconds)})
+    table = pa.table({"filter": list(names), "pairs": list(pairs), "share": shares, "seconds": list(seconds)})
+    numbers = {"sets": [len(one) for one in collections], "compared": [len(side) for side in sides]}
+    return table.replace_schema_metadata({"likewise": json.dumps(numbers)})

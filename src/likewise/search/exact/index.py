@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, Sets, concatenate, to_arrow
 from likewise.base.parallel import in_order
+from likewise.base.words import counted
 from likewise.errors import ParameterError
 from likewise.kernels import growing, overlap
 from likewise.kernels.hashtable import table_bits
@@ -69,7 +70,7 @@ class Index:
         return len(self._sets)
 
     def __repr__(self) -> str:
-        return f"<Index of {len(self):,} sets: {self.bounds.measure} of {self.bounds.threshold} or more>"
+        return f"<Index of {counted(len(self), 'set')}: {self.bounds.measure} of {self.bounds.threshold} or more>"
 
     def add(self, sets: Any) -> range:
         """Add sets to the index; return their numbers."""
@@ -93,11 +94,9 @@ class Index:
 
         k: the largest number of sets to return.
         """
-        if isinstance(tokens, pa.Array | pa.ChunkedArray):
-            tokens = tokens.to_pylist()
         if isinstance(tokens, str | bytes | Sets) or not isinstance(tokens, Iterable):
             raise ParameterError.of(f"{OWNER}.query", "tokens", "a list of tokens", tokens)
-        return self._answers(f"{OWNER}.query", [list(tokens)], k).drop_columns(["id_a"])
+        return self._answers(f"{OWNER}.query", [tokens], k).drop_columns(["id_a"])
 
     def query_many(self, sets: Any, k: int | None = None) -> Any:
         """Return an Arrow table (id_a, id_b, similarity): for each set id_a the similar sets id_b of the index.

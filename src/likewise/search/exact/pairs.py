@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.base import checks
-from likewise.base.arrays import Ints, Sets, map_words, to_arrow
+from likewise.base.arrays import Ints, Sets, check_sets, map_words, to_arrow
 from likewise.base.copies import Groups
 from likewise.base.memory import free_memory, memory_limit
 from likewise.errors import InputError, ParameterError
@@ -49,7 +49,8 @@ def pairs(
         Two empty sets have similarity 1; an empty set is contained in every set; all its other similarities are 0.
     index: which pairs are verified. "length", "prefix", "position" and "suffix" use the filter of that name (MMDS
         §3.9.3 to §3.9.6), "auto" all of them and more. The answer is the same.
-    bag: repeated tokens count: repetitions are numbered, so that |a ∩ b| is the sum of the smaller counts.
+    bag: repeated tokens count: repetitions are numbered, so that |a ∩ b| is the sum of the smaller counts. A mapping,
+        such as a `Counter`, is then a bag of elements with their counts.
     memory: the size of the index, such as "1GiB"; a larger one is made in blocks.
     The schema metadata of the table has statistics as JSON under b"likewise": the pairs that each filter let through.
 
@@ -85,17 +86,12 @@ def as_sets(owner: str, sets: Any, threads: int, bag: bool = False, name: str = 
             raise ParameterError(
                 f"The 'bag' parameter of {owner} needs lists, and '{name}' are Sets; use Sets.from_lists(bag=True)."
             )
-        offsets = sets.offsets
-        if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(sets.values) or (np.diff(offsets) < 0).any():
-            rule = "Sets whose offsets ascend from 0 to the number of values"
-            raise ParameterError.of(owner, name, rule, "broken Sets")
-        values = sets.values
-        if values.dtype.kind not in "iu":
-            raise ParameterError.of(owner, name, "Sets of integers", f"Sets of {values.dtype}")
+        check_sets(owner, name, sets)
+        values, offsets = sets.values, sets.offsets
         plain = np.ascontiguousarray(values if values.dtype == np.uint64 else values.astype(np.int64).view(np.uint64))
         result = Sets(plain, np.ascontiguousarray(offsets, np.int64))
     else:
-        if isinstance(sets, dict) or not isinstance(sets, Iterable | pa.Array | pa.ChunkedArray):
+        if isinstance(sets, Mapping | str | bytes) or not isinstance(sets, Iterable | pa.Array | pa.ChunkedArray):
             raise ParameterError.of(owner, name, "a list of lists of tokens, an Arrow list column or Sets", sets)
         result = Sets.from_lists(sets, bag=bag, threads=threads)
     if len(result) and int(result.sizes.max()) > LARGEST:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints
 from likewise.base.stats import binomial_interval
+from likewise.base.words import counted
 from likewise.kernels.graph import keepers
 from likewise.search.matches import Sides, Sketched, first_of_each
 from likewise.search.scored import ScoredPairs
@@ -40,7 +41,7 @@ class Certificate:
             return f"no certificate: none of the {self.documents:,} documents of the sample is similar to another"
         return (
             f"certified recall {self.recall:.4f}, 95 % interval {self.low:.4f} to {self.high:.4f}, "
-            f"from {self.true_pairs:,} true pairs of {self.documents:,} documents"
+            f"from {counted(self.true_pairs, 'true pair')} of {counted(self.documents, 'document')}"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,0 +1,231 @@
+"""Signatures that know how they were made, in memory and in files, so that incompatible ones are never compared.
+
+A file of signatures has a line with the name and the version of the format, a line of JSON (how the signatures were
+made, their number and type), the numbers themselves, little-endian, row by row, and a checksum of all that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import FormatError, IncompatibleError, LikewiseError, MissingInput, ParameterError
+from likewise.io.disk import atomic
+
+__all__ = ["Maker", "Signatures", "check_makers", "maker_of", "read_signatures", "write_signatures"]
+
+TITLE = b"likewise signatures "
+VERSION = 1
+"""The version of the file format. A file of version 1 is in tests/data, to be read by all later versions."""
+LONGEST_LINE = 4096
+"""The most bytes of a line at the head of a file."""
+DIGEST = 16
+"""Bytes of the checksum, a BLAKE2b hash."""
+BLOCK = 1 << 24
+"""Bytes written and hashed at a time."""
+TYPES = ("<u4", "<u8", "|u1")
+"""What the slots of a file may be: 32- or 64-bit unsigned integers, or packed bits."""
+
+
+@dataclass(frozen=True)
+class Maker:
+    """How signatures were made: the family and its scheme, the seed, and the number of slots.
+
+    kind: "signatures", or "parts", which can be merged and are not yet finished (see `MinHash.parts`).
+    """
+
+    family: str
+    scheme: str
+    seed: int
+    slots: int
+    kind: str = "signatures"
+
+    def __str__(self) -> str:
+        kind = "" if self.kind == "signatures" else f"{self.kind} of "
+        return f"{kind}{self.slots} slots of {self.family} (scheme {self.scheme}, seed={self.seed})"
+
+
+class Signatures(np.ndarray[Any, Any]):
+    """A table of signatures, one row of slots per set, that knows how it was made (`maker`).
+
+    It is a NumPy array. Rows, selections of rows, copies and concatenations of signatures that were made alike keep the
+    maker; the results of arithmetic and comparison are ordinary arrays.
+    """
+
+    maker: Maker | None
+
+    def __new__(cls, table: Any, maker: Maker | None) -> Signatures:
+        """Return a view of a table as signatures."""
+        made = np.asarray(table).view(cls)
+        made.maker = maker
+        return made
+
+    def __array_finalize__(self, source: Any) -> None:
+        """Keep the maker of what this is a view or a copy of, unless columns are missing or the type is another."""
+        maker = getattr(source, "maker", None)
+        alike = maker is not None and source.dtype == self.dtype and self.ndim > 0 and self.shape[-1] == maker.slots
+        self.maker = maker if alike else None
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Compute with ordinary arrays: the result is no signature."""
+        if "out" in options:
+            options["out"] = tuple(map(_plain, options["out"]))
+        return getattr(ufunc, method)(*map(_plain, inputs), **options)
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
+        """Put rows together only if they were made alike; columns put together are an ordinary array."""
+        found = super().__array_function__(function, types, arguments, options)
+        if function is not np.concatenate or not isinstance(found, np.ndarray):
+            return found
+        parts = list(arguments[0])
+        if any(np.shape(part)[-1:] != found.shape[-1:] for part in parts):
+            return found.view(np.ndarray)
+        check_makers(parts, "put together")
+        return Signatures(found, maker_of(parts[0]))
+
+    def __reduce__(self) -> Any:
+        """Pickle the maker too."""
+        return Signatures, (self.view(np.ndarray), self.maker)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the signatures to a file; the file appears under its name only when it is complete."""
+        if self.maker is None or self.ndim != 2:
+            raise ParameterError("Signatures.save: only whole tables of signatures that know their maker can be saved")
+        return write_signatures(path, self.view(np.ndarray), asdict(self.maker))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Signatures:
+        """Read the signatures in a file that `save` wrote."""
+        table, header = read_signatures(path)
+        if "bits" in header:
+            raise IncompatibleError(f"{path}: the file has b-bit signatures; read it with BitSignatures.load")
+        maker = maker_in(path, header)
+        if table.shape[1] != maker.slots:
+            raise FormatError(f"{path}: the file has rows of {table.shape[1]} slots and says {maker.slots}")
+        return cls(table, maker)
+
+
+def maker_of(signatures: Any) -> Maker | None:
+    """Return the maker of signatures; None for an ordinary array."""
+    return getattr(signatures, "maker", None)
+
+
+def check_makers(tables: Iterable[Any], what: str) -> None:
+    """Raise unless all of these signatures were made alike; arrays that know no maker may be used with each other."""
+    first, *rest = [maker_of(table) for table in tables] or [None]
+    for maker in rest:
+        if maker != first:
+            a, b = (f"signatures of {maker or 'an unknown maker'}" for maker in (first, maker))
+            raise IncompatibleError(f"{a} and {b} were not made in the same way and cannot be {what}")
+
+
+def slots_of(owner: str, name: str, signatures: Any) -> NDArray[Any]:
+    """Return signatures as an ordinary array of integers."""
+    rule = "an array of whole numbers, one per slot"
+    try:
+        table = np.asarray(signatures).view(np.ndarray)
+    except ValueError as error:
+        raise ParameterError.of(owner, name, rule, signatures) from error
+    if table.dtype.kind not in "iu" or table.ndim == 0:
+        raise ParameterError.of(owner, name, rule, signatures)
+    return table
+
+
+def agreement_of(owner: str, a: Any, b: Any) -> float:
+    """Return the fraction of slots in which two signatures agree."""
+    left, right = slots_of(owner, "a", a), slots_of(owner, "b", b)
+    if left.shape != right.shape or not left.size:
+        raise IncompatibleError(f"signatures of {left.size} and of {right.size} slots cannot be compared")
+    check_makers([a, b], "compared")
+    return float(np.mean(left == right))
+
+
+def write_signatures(path: str | os.PathLike[str], table: NDArray[Any], header: dict[str, Any]) -> Path:
+    """Write a table of integers and how it was made."""
+    path = Path(path)
+    data = np.ascontiguousarray(table, table.dtype.newbyteorder("<"))
+    described = {**header, "shape": list(data.shape), "type": data.dtype.str}
+    check = hashlib.blake2b(digest_size=DIGEST)
+    with atomic(path) as out:
+        flat: Any = memoryview(data.reshape(-1).view(np.uint8).data)
+        head = [TITLE + b"%d\n" % VERSION, json.dumps(described, sort_keys=True).encode() + b"\n"]
+        for part in [*head, *(flat[start : start + BLOCK] for start in range(0, len(flat), BLOCK))]:
+            check.update(part)
+            out.write(part)
+        out.write(check.digest())
+    return path
+
+
+def read_signatures(path: str | os.PathLike[str]) -> tuple[NDArray[Any], dict[str, Any]]:
+    """Return the table in a file that `write_signatures` wrote, and how it was made; a damaged file is an error."""
+    if not isinstance(path, str | os.PathLike):
+        raise ParameterError.of("load", "path", "the path of a file", path)
+    try:
+        with open(path, "rb") as file:
+            return _read(path, file)
+    except FileNotFoundError as error:
+        raise MissingInput(f"{path}: there is no such file") from error
+    except (OSError, ValueError) as error:
+        if isinstance(error, LikewiseError):
+            raise
+        raise FormatError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def maker_in(path: str | os.PathLike[str], header: dict[str, Any]) -> Maker:
+    """Return the maker that the head of a file describes."""
+    try:
+        return Maker(**{name: header[name] for name in Maker.__dataclass_fields__})
+    except KeyError as error:
+        raise FormatError(f"{path}: the file does not say how the signatures were made: {error} is missing") from error
+
+
+def _read(path: str | os.PathLike[str], file: BinaryIO) -> tuple[NDArray[Any], dict[str, Any]]:
+    title = file.readline(len(TITLE) + 20)
+    version = title.removeprefix(TITLE).strip()
+    if not title.startswith(TITLE) or not version.isdigit():
+        raise FormatError(f"{path}: this is not a file of signatures")
+    if int(version) != VERSION:
+        raise FormatError(
+            f"{path}: the signatures are in version {int(version)} of the format, and this version of likewise reads"
+            f" version {VERSION}; install a newer one, or make the signatures again"
+        )
+    damaged = FormatError(f"{path}: the file is damaged: make the signatures again, or restore it from a copy")
+    line = file.readline(LONGEST_LINE)
+    try:
+        header = json.loads(line)
+        shape, kind = _shape(header["shape"]), header["type"]
+        size = shape[0] * shape[1] * np.dtype(kind).itemsize
+    except (ValueError, TypeError, KeyError) as error:
+        raise damaged from error
+    if kind not in TYPES or os.fstat(file.fileno()).st_size != file.tell() + size + DIGEST:
+        raise damaged
+    table = np.empty(shape, kind)
+    flat = memoryview(table.reshape(-1).view(np.uint8).data)
+    check = hashlib.blake2b(title + line, digest_size=DIGEST)
+    for start in range(0, size, BLOCK):
+        part = flat[start : start + BLOCK]
+        if file.readinto(part) != len(part):  # type: ignore[attr-defined]
+            raise damaged
+        check.update(part)
+    if file.read() != check.digest():
+        raise damaged
+    return np.ascontiguousarray(table, table.dtype.newbyteorder("=")), header
+
+
+def _shape(found: Sequence[Any]) -> tuple[int, int]:
+    rows, columns = found
+    if not all(type(one) is int and one >= 0 for one in (rows, columns)):
+        raise ValueError
+    return rows, columns
+
+
+def _plain(value: Any) -> Any:
+    return value.view(np.ndarray) if isinstance(value, Signatures) else value
