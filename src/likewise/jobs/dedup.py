@@ -233,7 +233,8 @@ class _Run:
         """Choose which documents to remove, and the document that is kept for each."""
         log, items = self.log, _items(collection)
         with log.stage("cluster"):
-            removal = removals(matches.groups, matches.left, matches.right, matches.similarity, ranks, matches.copies)
+            pairs = matches.left, matches.right, matches.similarity
+            removal = removals(matches.groups, *pairs, ranks, matches.copies, matches.empty)
             if self.earlier is not None:
                 removal = _of_new(removal, self.earlier, items, self.resources.threads)
                 log.counts["items"] = len(items)
@@ -293,7 +294,7 @@ def _of_new(removal: Removal, earlier: Against, items: Items, threads: int) -> R
     similarity, identical = removal.similarity[new], removal.identical[new]
     old = np.flatnonzero((keepers < earlier.count) & (similarity == 1.0))
     if len(old) and isinstance(items, TextItems):
-        identical[old] = earlier.same_bytes(keepers[old], rows[old] - earlier.count, items, threads)
+        identical[old] |= earlier.same_bytes(keepers[old], rows[old] - earlier.count, items, threads)
     return Removal(rows, keepers, similarity, identical)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints
 from likewise.base.copies import Groups
@@ -38,6 +39,12 @@ class VerifiedPairs:
     right: Ints
     similarity: Scores
     sketched: Sketched | None = None
+
+    @property
+    def empty(self) -> NDArray[np.bool_]:
+        """Whether the documents of a group are empty: without a single shingle."""
+        known = self.sketched
+        return np.zeros(len(self.groups), bool) if known is None else ~(known.units != 0).any(axis=1)
 
 
 @dataclass(frozen=True)
