@@ -125,8 +125,11 @@ def run_json(command: str, parameters: Mapping[str, Any], read: Sequence[Input],
         "method": log.method,
         "certificate": log.certificate,
         "details": dict(log.details),
-        "notes": list(log.notes),
-        "set_aside": [{"file": one.file, "row": one.row, "reason": one.reason} for one in aside[:MOST_LISTED]],
+        "notes": list(dict.fromkeys([*log.notes, *(note for part in read for note in getattr(part, "notes", ()))])),
+        "set_aside": [
+            {"file": one.file, "row": None if one.row < 0 else one.row, "reason": one.reason}
+            for one in aside[:MOST_LISTED]
+        ],
         "seconds": {stage: round(seconds, 4) for stage, seconds in log.seconds.items()},
         "peak_memory_bytes": peak_memory(),
     }

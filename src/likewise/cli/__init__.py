@@ -55,6 +55,16 @@ class Lazy(click.Group):
         command: click.Command = getattr(module, cmd_name)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; its errors name options, not parameters."""
+        try:
+            return super().invoke(ctx)
+        except LikewiseError as error:
+            from likewise.cli.wording import reword
+
+            reword(error, self.get_command(ctx, ctx.invoked_subcommand or ""))
+            raise
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by group, without importing them."""
         width = max(map(len, COMMANDS))

@@ -48,6 +48,8 @@ DIR will contain:
 @shared.text
 @shared.id
 @click.option("--lines", is_flag=True, help="Text files have one page per line.")
+@shared.plain
+@shared.hidden
 @click.option(
     "--ignore-common",
     type=float,
@@ -67,10 +69,12 @@ def articles(pages: tuple[str, ...], out: Path, as_json: bool, **options: Any) -
     from likewise.io.publish import check_output
     from likewise.io.read import Files
 
-    check_output(out, "articles", Articles.files, shared.files(pages))
+    given = Files(pages)
+    found = shared.files(given, plain=options["plain"], hidden=options["hidden"])
+    check_output(out, "articles", Articles.files, found)
     show.announce_compilation()
     with show.progress(as_json) as observer:
-        result = find_articles(Files(pages), progress=observer, **options)
+        result = find_articles(given, progress=observer, **options)
         result.save(out)
     show.report(result.stats, as_json, (*_summary(result.stats), *largest(result.articles)), out)
 

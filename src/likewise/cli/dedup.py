@@ -64,12 +64,13 @@ def dedup(
     from likewise.jobs.result import Dedup
 
     shared.take_sets(context, options)
-    Dedup.check_folder(out, shared.files(inputs))
+    given = Files(inputs)
+    Dedup.check_folder(out, shared.files(given, plain=options["plain"], hidden=options["hidden"]))
     show.announce_compilation()
     if against:
         options.update(_settings_of(context, list(against)))
     with show.progress(as_json) as observer:
-        result = likewise.dedup(Files(inputs), out=out, against=list(against), progress=observer, **options)
+        result = likewise.dedup(given, out=out, against=list(against), progress=observer, **options)
     show.report(result.stats, as_json, (*show.opening(result.stats), show.outcome(result.stats)), out)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from likewise.io.read import Files
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -114,6 +117,13 @@ passage_shingle = shingle(
     "chars:7,whitespace=remove,casefold=true",
     "Shingles from which containment is computed: words:K or chars:K, and options.",
 )
+lines = click.option("--lines", is_flag=True, help="Text files hold one document per line.")
+plain = click.option(
+    "--plain",
+    is_flag=True,
+    help="Every file is text, whatever its name (.json, .csv) and even if it has NUL bytes: for trees of source code.",
+)
+hidden = click.option("--hidden", is_flag=True, help="Also read files and folders whose names begin with a dot.")
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr."
 )
@@ -174,8 +184,10 @@ search = together(
     ),
     on_error,
     encoding_errors,
-    click.option("--lines", is_flag=True, help="Text files hold one document per line."),
+    lines,
     click.option("--html", is_flag=True, help="Documents are HTML pages; needs pip install 'likewise[html]'."),
+    plain,
+    hidden,
     memory,
     spill,
     as_json,
@@ -183,12 +195,9 @@ search = together(
 """What dedup, pairs and plan share."""
 
 
-def files(*given: Iterable[str]) -> list[Path]:
+def files(*given: Files | None, plain: bool = False, hidden: bool = False) -> list[Path]:
     """Return the files that the inputs name as paths, folders and globs."""
-    from likewise.io.read import Files
-    from likewise.io.read.find import find
-
-    return [file.path for some in given if some for file in find(Files(some))]
+    return [file.path for some in given if some is not None for file in some.find(plain, hidden).files]
 
 
 def take_sets(context: click.Context, options: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ONLY_INPUT = (
     "text", "id", "method", "threads", "seed", "sketch", "ignore_common", "certify", "on_error", "encoding_errors",
-    "lines", "html", "memory", "spill",
+    "lines", "html", "plain", "hidden", "memory", "spill",
 )  # fmt: skip
 ONLY_CLUSTER = ("documents", "mean_bytes", "machines", "cores_per_machine", "memory_per_machine")
 

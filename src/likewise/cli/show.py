@@ -270,7 +270,8 @@ def abridged(stats: dict[str, Any], nouns: str) -> Iterator[str]:
 def set_aside(stats: dict[str, Any]) -> None:
     """Say on stderr the first rows that were set aside, and why."""
     for entry in stats["set_aside"][:5]:
-        click.echo(f"  set aside: {entry['file']}, row {entry['row']}: {entry['reason']}", err=True)
+        row = "" if entry["row"] is None else f", row {entry['row']}"
+        click.echo(f"  set aside: {entry['file']}{row}: {entry['reason']}", err=True)
 
 
 def stop_words(stats: dict[str, Any]) -> Iterator[str]:
@@ -355,8 +356,11 @@ def broken(stats: dict[str, Any]) -> Iterator[str]:
 
 def notes(stats: dict[str, Any]) -> Iterator[str]:
     """Repeat the notes of a run."""
+    from likewise.cli.wording import in_options
+
+    context = click.get_current_context(silent=True)
     for note in stats["notes"]:
-        yield f"note: {note}"
+        yield f"note: {in_options(note, context.command) if context else note}"
 
 
 def closing(stats: dict[str, Any], where: str) -> str:

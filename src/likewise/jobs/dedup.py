@@ -63,6 +63,8 @@ def dedup(
     encoding_errors: str = "strict",
     lines: bool = False,
     html: bool = False,
+    plain: bool = False,
+    hidden: bool = False,
     out: str | Path | None = None,
     memory: str | int | None = None,
     spill: str | Path | None = None,
@@ -97,7 +99,8 @@ def dedup(
     on_error: "stop" at a broken row, or "skip" it (counted, and listed in `.aside`). encoding_errors: what to do with
         invalid UTF-8, "strict" (it is an error) or "replace".
     lines: text files hold one document per line. html: documents are HTML pages, and their text is compared (needs
-        `pip install 'likewise[html]'`).
+        `pip install 'likewise[html]'`). plain: every file is text, whatever its name and its bytes. hidden: also read
+        files and folders whose names begin with a dot.
     out: a folder for the result. An interrupted run of files there is resumed; `fresh` starts over.
     memory: how much to use, such as "4GiB"; by default half of what is free. What does not fit is kept in files, in
         the folder `spill`, or in `out`, or in the folder of temporary files.
@@ -123,7 +126,7 @@ def dedup(
         settings = earlier.agreed(settings)
     resources = Resources.of(OWNER, threads, memory, spill)
     options = reading(
-        settings, resources, text, id, on_error, encoding_errors, lines, html, batch_rows, score=policy.column
+        settings, resources, text, id, on_error, encoding_errors, lines, html, batch_rows, policy.column, plain, hidden
     )
     source = opened(settings, options, source)[0]
     folder = None if out is None else Path(out)
@@ -174,6 +177,8 @@ class _Run:
             "lines": options.lines,
             "sets": options.sets,
             "html": options.html,
+            "plain": options.plain,
+            "hidden": options.hidden,
             "against": [str(run.directory.absolute()) for run in earlier.states] if earlier else None,
         }
 
@@ -272,7 +277,7 @@ class _Run:
         now = self.source.identity(content=False) or {}
         before = {name: [size, time, 0] for name, (size, time, _) in self.inputs.items()}
         for change in changed_files(before, {name: [*facts[:2], 0] for name, facts in now.items()}):
-            raise InputError(f"{change}: it changed during the run; leave it alone and run again with --fresh")
+            raise InputError(f"{change}: it changed during the run; leave it alone and run again with fresh=True")
 
 
 def _items(collection: Collection) -> Items:

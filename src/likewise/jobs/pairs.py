@@ -69,6 +69,8 @@ def pairs(
     encoding_errors: str = "strict",
     lines: bool = False,
     html: bool = False,
+    plain: bool = False,
+    hidden: bool = False,
     memory: str | int | None = None,
     spill: str | Path | None = None,
     batch_rows: int | None = None,
@@ -112,7 +114,9 @@ def pairs(
     settings = Settings(
         OWNER, shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method
     )
-    options = reading(settings, resources, text, id, on_error, encoding_errors, lines, html, batch_rows)
+    options = reading(
+        settings, resources, text, id, on_error, encoding_errors, lines, html, batch_rows, None, plain, hidden
+    )
     log = RunLog.of(progress)
     if measure in SPACES:
         if within is None:
@@ -171,7 +175,8 @@ def _set_pairs(
     parameters = {
         "measure": measure, **settings.to_dict(parts[0].shingler), "k": k, "text": options.text, "id": options.id,
         "on_error": options.on_error, "encoding_errors": options.encoding_errors, "lines": options.lines,
-        "sets": options.sets, "html": options.html, "threads": resources.threads, "memory": resources.budget.total,
+        "sets": options.sets, "html": options.html, "plain": options.plain, "hidden": options.hidden,
+        "threads": resources.threads, "memory": resources.budget.total,
     }  # fmt: skip
     return Pairs(table, run_json(OWNER, parameters, parts, log))
 

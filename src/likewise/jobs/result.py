@@ -393,7 +393,7 @@ class Dedup(Result):
             outputs: dict[str, Output] = dict.fromkeys(self.outputs)
             outputs |= {f"{name}.parquet": self._rows(name).write for name in ("removed", "pairs", "clusters")}
             if self.aside:
-                outputs["aside.parquet"] = pa.Table.from_pylist([vars(entry) for entry in self.aside])
+                outputs["aside.parquet"] = _aside_table(self.aside)
             outputs["kept"] = write_kept
             if source and self._about is not None:
                 outputs[FOLDER] = lambda path: self._save_state(path, kept_files)
@@ -410,3 +410,15 @@ class Dedup(Result):
 def pair_table(names_a: Any, names_b: Any, similarity: NDArray[np.float64]) -> Any:
     """Return a table of pairs."""
     return pa.table({"id_a": names_a, "id_b": names_b, "similarity": to_arrow(similarity)})
+
+
+def _aside_table(aside: list[Any]) -> Any:
+    """Return what was set aside: file, row (null for a whole file, or the rest of it) and reason."""
+    rows = [entry.row for entry in aside]
+    return pa.table(
+        {
+            "file": pa.array([entry.file for entry in aside], pa.string()),
+            "row": pa.array([row if row >= 0 else None for row in rows], pa.int64()),
+            "reason": pa.array([entry.reason for entry in aside], pa.string()),
+        }
+    )

@@ -75,6 +75,8 @@ def rethreshold(
         lines=parameters["lines"],
         sets=parameters.get("sets", False),
         html=parameters.get("html", False),
+        plain=parameters.get("plain", False),
+        hidden=parameters.get("hidden", False),
     )
     with log.stage("read"):
         source = _unchanged(state, options)

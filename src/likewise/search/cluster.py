@@ -119,8 +119,8 @@ def removals(
     """
     count = len(groups)
     if count == 0:
-        empty = np.zeros(0, np.int64)
-        return Removal(empty, empty, np.zeros(0), np.zeros(0, bool))
+        nobody = np.zeros(0, np.int64)
+        return Removal(nobody, nobody, np.zeros(0), np.zeros(0, bool))
     ranked = ranks[groups.members]
     lowest = np.minimum.reduceat(ranked, groups.offsets[:-1])
     row_at = np.empty(len(ranks), np.int64)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from likewise.io.read.base import Aside, ReadOptions, Source
 from likewise.io.read.delimited import Delimited
-from likewise.io.read.find import Files, InputFile, files_of, find, looks_like_files
+from likewise.io.read.find import Files, InputFile, files_of, looks_like_files
 from likewise.io.read.ipc import Ipc
 from likewise.io.read.jsonl import JsonLines
 from likewise.io.read.memory import from_object
@@ -43,10 +43,19 @@ def open_source(source: object, options: ReadOptions | None = None) -> Source:
     files = _files(source)
     if files is None:
         return from_object(source, options)
-    found = find(files)
+    found = files.find(options.plain, options.hidden)
+    opened = _opened(found.files, options)
+    opened.notes = [found.note] if found.note else []
+    return opened
+
+
+def _opened(found: list[InputFile], options: ReadOptions) -> Source:
     if found[0].is_table or options.lines:
         return TableFiles([_part(file, options) for file in found], options)
-    return TextFiles(found, options)
+    texts = TextFiles(found, options)
+    if any(map(texts.is_page, found)):
+        check_parser()
+    return texts
 
 
 def _part(file: InputFile, options: ReadOptions) -> TablePart:

@@ -21,7 +21,7 @@ from likewise.io.disk import atomic
 from likewise.io.read.base import Flags, Rows, Tick, quiet
 from likewise.io.read.columns import CleanBatch, runs, texts_of_pages
 from likewise.io.read.look import REWRITTEN, SLOW, Stretch
-from likewise.io.read.open import BLOCK, BOM, chunks, decompressed, input_errors
+from likewise.io.read.open import BLOCK, BOM, check_growth, chunks, decompressed, input_errors
 from likewise.io.read.tables import TablePart, Task
 
 GLANCE = 1 << 14
@@ -113,6 +113,7 @@ class RecordPart(TablePart):
                 broken, chunk = error, b""
             held.append(chunk)
             length += len(chunk)
+            check_growth(self.file, length, "a row")
             if chunk and length < wanted:
                 continue
             data = held[0] if len(held) == 1 else b"".join(held)
