@@ -175,8 +175,8 @@ def _minutiae(
             raise ColumnError.of(place, name, there)
     if angle is not None and angle not in there:
         raise ColumnError(
-            f"{place}: there is no column '{angle}' with the directions of the minutiae; name it with angle='COLUMN', or say "
-            f"aligned=True if all prints are aligned; the columns are: {', '.join(there)}"
+            f"{place}: there is no column '{angle}' with the directions of the minutiae; name it with angle='COLUMN', "
+            f"or say aligned=True if all prints are aligned; the columns are: {', '.join(there)}"
         )
     columns = [x, y] if angle is None else [x, y, angle]
     check_once(place, there, [*wanted, *columns])
@@ -247,7 +247,8 @@ def _grouped(
         place = order[int(np.argmax(far > LARGEST / 2))]
         raise InputError(
             f"{_row(parts, int(place))}: this minutia of print '{names[place]}' is {far.max():,.0f} pixels from the "
-            f"middle of its print; a print has {LARGEST:g} pixels at most, at 500 dpi; give the resolution with dpi=1000 or the like"
+            f"middle of its print; a print has {LARGEST:g} pixels at most, at 500 dpi; give the resolution "
+            "with dpi=1000 or the like"
         )
     angle = np.mod(values[order, 2], 2 * np.pi) if turned else None
     x, y = (np.ascontiguousarray(values[order, i]) for i in range(2))

@@ -6,6 +6,8 @@ rows that were kept, with all their columns, in their order and format.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from likewise.io.read.base import Aside, ReadOptions, Source
 from likewise.io.read.delimited import Delimited
 from likewise.io.read.find import Files, InputFile, files_of, looks_like_files
@@ -16,6 +18,7 @@ from likewise.io.read.pages import check_parser
 from likewise.io.read.parquet import Parquet
 from likewise.io.read.plain import Lines, TextFiles
 from likewise.io.read.tables import TableFiles, TablePart
+from likewise.io.read.warc import Warc, WebArchives
 
 __all__ = ["Aside", "Files", "ReadOptions", "Source", "open_source"]
 
@@ -26,6 +29,7 @@ PARTS: dict[str, type[TablePart]] = {
     "csv": Delimited,
     "tsv": Delimited,
     "text": Lines,
+    "warc": Warc,
 }
 
 
@@ -50,6 +54,9 @@ def open_source(source: object, options: ReadOptions | None = None) -> Source:
 
 
 def _opened(found: list[InputFile], options: ReadOptions) -> Source:
+    if options.id is None and all(file.format == "warc" for file in found):
+        options = replace(options, id="url")
+        return WebArchives([_part(file, options) for file in found], options)
     if found[0].is_table or options.lines:
         return TableFiles([_part(file, options) for file in found], options)
     texts = TextFiles(found, options)

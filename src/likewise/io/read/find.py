@@ -23,6 +23,8 @@ FORMATS = {
     ".json": "jsonl",
     ".csv": "csv",
     ".tsv": "tsv",
+    ".warc": "warc",
+    ".wet": "warc",
 }
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz"}
 
