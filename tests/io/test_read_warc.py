@@ -82,7 +82,8 @@ def delivered(path: Path, **options: object) -> dict[str, str]:
 def test_records_with_text_are_documents(tmp_path: Path, name: str, head: list[bytes]) -> None:
     found = delivered(put(tmp_path / name, [*head, *RECORDS]))
     assert {url: text.split() for url, text in found.items()} == {url: text.split() for url, text in TEXTS.items()}
-    assert found["http://a/"].startswith("A title\n") and list(found) == list(TEXTS)
+    assert found["http://a/"].startswith("A title\n")
+    assert list(found) == list(TEXTS)
 
 
 @pytest.mark.parametrize("name", ["a.warc", "a.warc.gz", "a.warc.bz2"])
@@ -108,7 +109,8 @@ def test_kept_records_keep_their_bytes(tmp_path: Path, name: str) -> None:
 
 def test_other_columns_can_be_ids(tmp_path: Path) -> None:
     found = delivered(put(tmp_path / "a.warc", RECORDS), id="record")
-    assert len(found) == len(TEXTS) and all(name.startswith("urn:uuid:") for name in found)
+    assert len(found) == len(TEXTS)
+    assert all(name.startswith("urn:uuid:") for name in found)
 
 
 def test_large_records_and_many(tmp_path: Path) -> None:

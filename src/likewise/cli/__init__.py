@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import Any
 
 import click
@@ -57,8 +58,11 @@ class Lazy(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; its errors name options, not parameters."""
+        from likewise.base.clock import waiting_since
+
         try:
-            return super().invoke(ctx)
+            with waiting_since(time.perf_counter()):
+                return super().invoke(ctx)
         except LikewiseError as error:
             from likewise.cli.wording import reword
 

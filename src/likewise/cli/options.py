@@ -124,14 +124,31 @@ plain = click.option(
     help="Every file is text, whatever its name (.json, .csv) and even if it has NUL bytes: for trees of source code.",
 )
 hidden = click.option("--hidden", is_flag=True, help="Also read files and folders whose names begin with a dot.")
-as_json = click.option(
-    "--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr."
-)
 
 
 def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     """Return one decorator for several options, listed by --help in this order."""
     return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
+
+
+def _set_quiet(context: click.Context, option: click.Parameter, value: bool) -> None:
+    """Remember --quiet for all that is shown."""
+    from likewise.cli.show import QUIET
+
+    context.meta[QUIET] = value
+
+
+quiet = click.option(
+    "--quiet",
+    is_flag=True,
+    expose_value=False,
+    callback=_set_quiet,
+    help="Print no progress and no summary; with --json, nothing but the JSON.",
+)
+as_json = together(
+    click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr."),
+    quiet,
+)
 
 
 run = together(seed, on_error, encoding_errors, threads, memory, spill, as_json)

@@ -70,6 +70,8 @@ def _announce_measuring(options: dict[str, Any]) -> None:
     from likewise.base import checks
     from likewise.jobs.plan import Machine
 
+    if show.quiet():
+        return
     if options["calibrate"] or not Machine.is_known(checks.threads("plan", options["threads"])):
         click.echo("measuring this machine (once, about three seconds) …", err=True)
 

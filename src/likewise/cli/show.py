@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,12 @@ import click
 
 QUIET_SECONDS = 1.0
 """A run that is over within this time shows no progress bars."""
+
+FIRST_LINE, NEXT_LINE = 10.0, 30.0
+"""Without a terminal: seconds until the first line of progress, and between two lines."""
+
+QUIET = "likewise.quiet"
+"""Where the context of a command keeps the option --quiet."""
 
 UNITS = {"angle": "°", "l2": "", "l1": "", "hamming": " bits"}
 STAGES = {
@@ -55,19 +62,66 @@ STAGES = {
 }
 
 
+def quiet() -> bool:
+    """Return whether the user gave --quiet."""
+    context = click.get_current_context(silent=True)
+    return bool(context and context.meta.get(QUIET))
+
+
 @contextmanager
 def progress(as_json: bool = False) -> Iterator[Any]:
-    """Yield an observer of a run: JSON lines on stderr for programs, bars on a terminal, else nothing."""
-    if as_json:
-        yield Events(sys.stderr)
-    elif sys.stderr.isatty():
-        bars = Bars()
-        try:
-            yield bars
-        finally:
-            bars.stop()
-    else:
+    """Yield an observer of a run: JSON lines on stderr for programs, bars on a terminal, else a line now and then."""
+    if quiet():
         yield None
+    elif as_json:
+        yield Events(sys.stderr)
+    else:
+        shown = Bars() if sys.stderr.isatty() else ProgressLines(sys.stderr)
+        try:
+            yield shown
+        finally:
+            shown.stop()
+
+
+class ProgressLines:
+    """Writes a plain line now and then, for logs: the stage, how far it is, and about how long it will take."""
+
+    def __init__(self, out: TextIO, first: float = FIRST_LINE, every: float = NEXT_LINE) -> None:
+        self._out = out
+        self._stage = ""
+        self._last = (0, 0)
+        self._begun = self._since = time.monotonic()
+        self._over = threading.Event()
+        self._writer = threading.Thread(target=self._write, args=(first, every), daemon=True, name="likewise-progress")
+        self._writer.start()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Note how far a stage is."""
+        if stage != self._stage:
+            self._stage, self._since = stage, time.monotonic()
+        self._last = (done, total)
+
+    def _write(self, first: float, every: float) -> None:
+        wait = first
+        while not self._over.wait(wait):
+            wait = every
+            try:
+                print(self._line(time.monotonic()), file=self._out, flush=True)
+            except (OSError, ValueError):
+                return
+
+    def _line(self, now: float) -> str:
+        stage, (done, total) = self._stage, self._last
+        line = f"{now - self._begun:,.0f} s: {STAGES.get(stage, stage) if stage else 'looking at the input'}"
+        if done and total:
+            left = (now - self._since) * (total - done) / done
+            return f"{line}, {done:,} of {total:,} ({done / total:.0%}), about {left:,.0f} s left"
+        return f"{line}, {done:,}" if done else line
+
+    def stop(self) -> None:
+        """Write no more."""
+        self._over.set()
+        self._writer.join()
 
 
 class Events:
@@ -189,7 +243,7 @@ def announce_compilation() -> None:
     command = context.info_name or ""
     seconds = f", about {FIRST_RUN[command]} seconds" if command in FIRST_RUN else ""
     message = f"compiling what {command} needs (first run only{seconds}) …"
-    before_first_compilation(lambda: click.echo(message, err=True))
+    before_first_compilation(lambda: None if quiet() else click.echo(message, err=True))
     if command in COMPILED_BESIDE and context.params.get("method") == "lsh":
         compile_beside("pairs.scan_band", "clusters", "tuning", "bands")
     elif command in COMPILED_BESIDE:
@@ -310,7 +364,7 @@ def opening_vectors(stats: dict[str, Any]) -> Iterator[str]:
     yield count(counts["items"], "vector") + (f", {copies:,} of them copies of another" if copies else "")
     method, tables = stats["method"], stats["details"].get("tables")
     if method is not None and method["taken"] == "exact":
-        yield f"exact: all vectors were compared ({method['why']})"
+        yield "exact: all vectors were compared" + (f" ({method['why']})" if method["asked"] == "auto" else "")
     elif tables is not None:
         rest = f"; {counts['left_over']:,} compared with all" if counts.get("left_over") else ""
         yield f"{tables['plan']}; recall {tables['recall']:.4f}; {counts['compared']:,} candidates compared{rest}"
@@ -342,6 +396,8 @@ def report(stats: dict[str, Any], as_json: bool, lines: Iterable[str], where: ob
     if as_json:
         click.echo(json.dumps(stats, indent=2))
         return
+    if quiet():
+        return
     for line in lines:
         click.echo(line)
     set_aside(stats)
@@ -365,7 +421,7 @@ def notes(stats: dict[str, Any]) -> Iterator[str]:
 
 def closing(stats: dict[str, Any], where: str) -> str:
     """Say what the run cost and where the result is."""
-    seconds = sum(stats["seconds"].values())
+    seconds = stats["total_seconds"]
     memory = f", peak memory {size(stats['peak_memory_bytes'])}" if stats["peak_memory_bytes"] else ""
     forecast = (
         f" (forecast {stats['details']['forecast']['total_seconds']:.0f} s)" if "forecast" in stats["details"] else ""

@@ -115,6 +115,7 @@ def dedup(
     >>> result.removed.to_pylist()
     [{'id': 1, 'kept_id': 0, 'similarity': 1.0, 'kind': 'near'}]
     """
+    log = RunLog.of(progress)
     policy = Keep.parse(keep)
     if out is None:
         checks.unused(OWNER, {"fresh": (fresh, False), "state": (state, True)}, "without 'out'")
@@ -130,7 +131,7 @@ def dedup(
     )
     source = opened(settings, options, source)[0]
     folder = None if out is None else Path(out)
-    run = _Run(source, settings, options, policy, resources, earlier, folder, RunLog.of(progress))
+    run = _Run(source, settings, options, policy, resources, earlier, folder, log)
     with _workspace(run, fresh) as space:
         run.forecast(space)
         collection = run.read(space)

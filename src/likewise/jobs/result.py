@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import cached_property
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Ints, strings, to_arrow
 from likewise.base.runlog import RunLog, run_json
 from likewise.errors import OutputError
-from likewise.io.publish import Output, check_output, publish
+from likewise.io.publish import Output, check_output, publish, with_writing
 from likewise.io.workspace import Workspace
 from likewise.io.write import ROWS, check_target, write_batches, write_table
 from likewise.jobs.against import Against
@@ -98,7 +99,9 @@ class TableResult(Result):
         if path.suffix.lower() not in TABLE_FILES:
             check_ending(path, TABLE_FILES)
             return super().save(path)
+        begun = time.perf_counter()
         write_table(self.table, path)
+        with_writing(self.stats, time.perf_counter() - begun)
         return path
 
     @classmethod

@@ -61,7 +61,11 @@ class JsonLines(RecordPart):
         used = 0
         while used < len(data):  # a piece at a time: line ends take 16 bytes each, and all of a file may be line ends
             stop = data.rfind(b"\n", used, used + PIECE) + 1 or data.find(b"\n", used) + 1 or len(data)
-            found = self._filled(data[used:stop], last and stop == len(data))
+            piece = data[used:stop]
+            if piece.endswith(b"\n") and not piece.strip():
+                used = stop
+                continue
+            found = self._filled(piece, last and stop == len(data))
             if not found.used:
                 break
             parts.append(Split(found.starts + used, found.ends + used, 0))
