@@ -90,8 +90,8 @@ def publish(
 
     `outputs` names every output the command can have. `stats` is the content of run.json, and `stats["command"]` the
     command; `final`, if given, returns that content anew once the outputs are written, with the seconds this took.
-    Without `final` these seconds are added to `stats` here. `space` is the open workspace of the run in this folder; without it the folder is locked while the result is
-    written.
+    Without `final` these seconds are added to `stats` here. `space` is the open workspace of the run in this folder;
+    without it the folder is locked while the result is written.
     """
     folder = Path(folder)
     begun = time.perf_counter()

@@ -89,6 +89,8 @@ class Delimited(RecordPart):
 
     def split(self, data: bytes, last: bool) -> Split:
         """Split at line feeds outside quotes; empty lines are not rows."""
+        if not data.strip(b"\r\n"):
+            return Split(np.empty(0, np.int64), np.empty(0, np.int64), len(data))
         view = np.frombuffer(data, np.uint8)
         ends = regular_ends(view, ord(self.delimiter), last)
         plain = ends is not None
