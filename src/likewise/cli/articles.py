@@ -85,6 +85,7 @@ def _summary(stats: dict[str, Any]) -> Iterator[str]:
     counts = stats["counts"]
     if counts["empty"]:
         yield f"{show.count(counts['empty'], 'page')} without words"
+    yield f"{show.count(counts['pairs'], 'pair')} of pages with the same article"
     alone = counts["items"] - counts["clustered"]
     yield (
         f"{show.count(counts['clusters'], 'article')} on two or more pages, {counts['clustered']:,} pages in total; "

@@ -278,6 +278,8 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
     counts = stats["counts"]
     amount = f", {size(counts['bytes'])} of text" if "bytes" in counts else ""
     yield f"{count(counts.get('items', 0), 'document')}{amount}; {counts.get('different', 0):,} different"
+    if counts.get("earlier"):
+        yield f"compared with the {count(counts['earlier'], 'document')} that earlier runs kept"
     yield from broken(stats)
     yield from stop_words(stats)
     if "banding" in stats["details"]:
@@ -285,8 +287,7 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
         yield (
             f"{stats['parameters']['shingle'] or 'sets'}: {count(banding['bands'], 'band')} of "
             f"{count(banding['rows'], 'row')} find a pair at {threshold:g} with probability "
-            f"{stats['details']['predicted_recall']:.4f}; {counts['candidates']:,} candidates, "
-            f"{counts['verified']:,} verified"
+            f"{stats['details']['predicted_recall']:.4f}; {count(counts['candidates'], 'candidate pair')} compared"
         )
     if "filters" in stats["details"]:
         parameters = stats["parameters"]
@@ -294,8 +295,7 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
         measure = "" if measure == "jaccard" else f" ({measure})"
         yield (
             f"{parameters['shingle'] or 'sets'}: exact, every pair at {parameters['threshold']:g} or more{measure} is "
-            "found; "
-            f"{count(counts['candidates'], 'candidate')}, {counts['verified']:,} verified"
+            f"found; {count(counts['candidates'], 'candidate pair')} compared"
         )
     if stats["method"] and stats["method"]["asked"] == "auto":
         yield f"method: {stats['method']['taken']}, {stats['method']['why']}"
