@@ -139,7 +139,7 @@ def _check_sets(source: Any, measure: str, settings: Settings, explain: bool) ->
     paths = source.paths if isinstance(source, Files) else [source]
     arrays = (str(path).endswith(".npy") for path in paths if isinstance(path, str | Path))
     if isinstance(source, np.ndarray) or any(arrays):
-        raise ParameterError("Vectors are compared by a distance: pairs(vectors, measure='angle', within=15).")
+        raise ParameterError("Vectors are compared by a distance: say measure='angle' and within=15, for example.")
     if measure == "jaccard" and not explain:
         return
     why = "explain=True" if measure == "jaccard" else f"measure={measure!r}"

@@ -117,12 +117,15 @@ def articles(
         with log.stage("tables"):
             empty = _empty(matches)
             pairs = _pair_table(here, matches, empty, log)
-            titles = _titles(items.texts, np.ones(here.rows, bool) if html else source.pages(here.rows))
+            are_pages = np.ones(here.rows, bool) if html else source.pages(here.rows)
+            titles = _titles(items.texts, are_pages)
             table = _article_table(here, matches, removal, empty, titles, log)
     finally:
         space.finish()
     more = {"on_error": on_error, "encoding_errors": encoding_errors, "lines": lines, "plain": plain, "hidden": hidden}
     more |= {"threads": count, "memory": budget.total}
+    if html is None and (are_pages.all() or not are_pages.any()):
+        html = bool(are_pages.any())
     parameters = {**chosen.to_dict(here.shingler), "keep": str(policy), "text": text, "id": id, "html": html}
     stats = run_json(OWNER, {**parameters, **more}, [here], log)
     return Articles(table, pairs, stats)

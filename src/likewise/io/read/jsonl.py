@@ -29,14 +29,12 @@ from likewise.io.read.columns import (
     sift,
     stack,
 )
-from likewise.io.read.records import NOTHING, RecordBlock, RecordPart, Split, line_split
+from likewise.io.read.records import NOTHING, PIECE, RecordBlock, RecordPart, Split, line_split
 
 LARGEST = (1 << 31) - 2
 """Bytes that fit in an Arrow array with 32-bit offsets, and in one block of Arrow's parser."""
 SAFE = float(1 << 53)
 """Integers below this are exact as float64."""
-PIECE = 1 << 20
-"""Bytes in which lines are looked for at a time."""
 SAMPLE = 1 << 16
 """Bytes at the beginning of a file from which the types of ids and scores are guessed."""
 
@@ -59,7 +57,7 @@ class JsonLines(RecordPart):
         """Split at line feeds; blank lines are not rows."""
         parts = [NOTHING]
         used = 0
-        while used < len(data):  # a piece at a time: line ends take 16 bytes each, and all of a file may be line ends
+        while used < len(data):
             stop = data.rfind(b"\n", used, used + PIECE) + 1 or data.find(b"\n", used) + 1 or len(data)
             piece = data[used:stop]
             if piece.endswith(b"\n") and not piece.strip():

@@ -24,6 +24,8 @@ from likewise.io.read.look import REWRITTEN, SLOW, Stretch
 from likewise.io.read.open import BLOCK, BOM, check_growth, chunks, decompressed, input_errors
 from likewise.io.read.tables import TablePart, Task
 
+PIECE = 1 << 20
+"""Bytes in which rows are looked for at a time: the places of rows take memory, and a file may be all line ends."""
 GLANCE = 1 << 14
 """Bytes read at a time to find the end of a row: more than most rows have."""
 
