@@ -29,7 +29,7 @@ from likewise.kernels.hashing import mix
 from likewise.search.cluster import Keep, Removal, removals
 from likewise.search.items import Items, TextItems
 from likewise.search.load import Collection, collect
-from likewise.search.matches import Sides, VerifiedPairs
+from likewise.search.matches import Sides, VerifiedPairs, count_different
 from likewise.search.search import Search
 from likewise.shingle import Shingler
 
@@ -233,7 +233,9 @@ class _Run:
         if self.earlier is not None:
             items = Joined([*self.earlier.parts, items])
             sides = Sides(self.earlier.count, across=False)
-        return self.searching.find(items, self.log, space, sides, ranks)
+        found = self.searching.find(items, self.log, space, sides, ranks)
+        self.log.counts["different"] = count_different(found, sides)
+        return found
 
     def remove(self, collection: Collection, matches: VerifiedPairs, ranks: Ints) -> Removal:
         """Choose which documents to remove, and the document that is kept for each."""

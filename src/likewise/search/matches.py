@@ -76,6 +76,18 @@ class Drawn:
     items: Ints
 
 
+def count_different(found: VerifiedPairs, sides: Sides | None = None) -> int:
+    """Count the documents that are not copies of an earlier one; empty ones are copies of each other.
+
+    Of two parts that are not compared across, those of the first, which an earlier run kept, do not count.
+    """
+    start = sides.split if sides and not sides.across else 0
+    copies, groups = found.copies[start:], found.groups.of[start:]
+    empty = found.empty[groups]
+    several = np.count_nonzero(np.bincount(copies[empty])) - len(np.unique(groups[empty]))
+    return int(np.count_nonzero(np.bincount(copies)) - several)
+
+
 def first_of_each(of: Ints) -> Ints:
     """Return the first row of every group; groups are numbered by first row."""
     return np.flatnonzero(np.diff(np.maximum.accumulate(of), prepend=-1))

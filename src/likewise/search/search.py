@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-import numpy as np
-
 from likewise.base.arrays import Ints
 from likewise.base.runlog import RunLog
 from likewise.io.workspace import Workspace
@@ -33,14 +31,7 @@ class Search(SearchSettings):
         Where too many documents are alike for all pairs to be listed, each is paired with a few representatives.
         `ranks` gives the order in which documents are preferred as such, the lowest first; by default that of the rows.
         """
-        found = self._found(items, log, space or Workspace.temporary(), sides, ranks)
-        log.counts["different"] = _different(found, sides)
-        return found
-
-    def _found(
-        self, items: Items, log: RunLog, space: Workspace, sides: Sides | None, ranks: Ints | None
-    ) -> VerifiedPairs:
-        """Find the pairs in the way that is requested or cheaper."""
+        space = space or Workspace.temporary()
         if space.has(by_join.STEP):
             return by_join.restored(space, log)
         if space.has(by_lsh.STEP):
@@ -52,15 +43,3 @@ class Search(SearchSettings):
                 return by_join.find(self, prepared, log, space, sides, begun)
             sketched = by_lsh.sketch(self, prepared, prepared.banding, log, space, sides, begun)
         return by_lsh.find(self, items, sketched, log, space, sides, ranks)
-
-
-def _different(found: VerifiedPairs, sides: Sides | None) -> int:
-    """Count the documents that are not copies of an earlier one; empty ones are copies of each other.
-
-    Documents that an earlier run kept do not count.
-    """
-    start = sides.split if sides and not sides.across else 0
-    copies, groups = found.copies[start:], found.groups.of[start:]
-    empty = found.empty[groups]
-    several = np.count_nonzero(np.bincount(copies[empty])) - len(np.unique(groups[empty]))
-    return int(np.count_nonzero(np.bincount(copies)) - several)

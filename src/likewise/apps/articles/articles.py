@@ -23,7 +23,7 @@ from likewise.search.cluster import Keep, Removal, components, removals
 from likewise.search.expand import listed_pairs
 from likewise.search.items import TextItems
 from likewise.search.load import Collection, collect
-from likewise.search.matches import VerifiedPairs
+from likewise.search.matches import VerifiedPairs, count_different
 from likewise.shingle import Shingler, StopWords, Tokens, parse_shingler
 
 OWNER = "articles"
@@ -112,6 +112,7 @@ def articles(
         lengths = items.lengths if policy.rule in ("longest", "shortest") else np.zeros(len(items), np.int64)
         ranks = policy.ranks(lengths, here.scores)
         matches = chosen.search(count, budget).find(items, log, space, None, ranks)
+        log.counts["different"] = count_different(matches)
         with log.stage("cluster"):
             removal = removals(matches.groups, matches.left, matches.right, matches.similarity, ranks, matches.copies)
         with log.stage("tables"):
