@@ -61,7 +61,7 @@ DIR will contain:
 def articles(pages: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> None:
     """Group pages that carry the same article, even if everything around it differs or paragraphs are missing.
 
-    PAGES: HTML files (needs pip install 'likewise[html]') or text files, Parquet, Arrow, JSONL, CSV, TSV, compressed or
+    PAGES: HTML files (needs pip install 'likewise[html]') or text files, WARC, Parquet, Arrow, JSONL, CSV, TSV, compressed or
     not, folders, globs.
     """
     from likewise.apps.articles import Articles

@@ -45,7 +45,7 @@ cores are as fast as this one's. The speed of this machine is measured once, in 
 def plan(context: click.Context, /, inputs: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Predict what a dedup run needs, before it runs: time, memory and disk, here or on a cluster.
 
-    INPUT: Parquet, Arrow, JSONL, CSV, TSV or text files, compressed or not, folders, globs.
+    INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs.
     """
     wants_cluster = any(options[name] is not None for name in ONLY_CLUSTER if name != "cores_per_machine")
     if bool(inputs) == wants_cluster:
