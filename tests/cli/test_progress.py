@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from likewise.cli import cli, show
+from likewise.cli.progress import ProgressLines
 from likewise.cli.wording import in_options
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -28,7 +29,7 @@ def waited(done: Callable[[], bool], seconds: float = 30) -> None:
 
 def test_a_plain_line_now_and_then() -> None:
     out = io.StringIO()
-    lines = show.ProgressLines(out, first=0.05, every=0.05)
+    lines = ProgressLines(out, show.STAGES, first=0.05, every=0.05)
     waited(lambda: "looking at the input" in out.getvalue())
     lines("read", 25, 100)
     waited(lambda: "reading, 25 of 100 (25%), about" in out.getvalue())

@@ -61,8 +61,8 @@ DIR will contain:
 def articles(pages: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> None:
     """Group pages that carry the same article, even if everything around it differs or paragraphs are missing.
 
-    PAGES: HTML files (needs pip install 'likewise[html]') or text files, WARC, Parquet, Arrow, JSONL, CSV, TSV, compressed or
-    not, folders, globs.
+    PAGES: HTML files (needs pip install 'likewise[html]') or text files, WARC, Parquet, Arrow, JSONL, CSV, TSV,
+    compressed or not, folders, globs.
     """
     from likewise.apps.articles import Articles
     from likewise.apps.articles import articles as find_articles
