@@ -51,7 +51,7 @@ JSON_ROWS = [
     (b'{"text": null}', TextError, "the text is null"),
     (b'{"text": 5}', TextError, "the text is a number"),
     (b'{"text": ["a"]}', TextError, "the text is an array"),
-    (b'{"text": "a\xff"}', TextError, "not valid UTF-8 at byte 11 of the line.*--encoding-errors replace"),
+    (b'{"text": "a\xff"}', TextError, "not valid UTF-8 at byte 11 of the line.*encoding_errors='replace'"),
     (b'{"text": "\\ud800"}', TextError, "surrogate"),
 ]
 
@@ -364,7 +364,7 @@ def test_permission_denied(tmp_path, monkeypatch):
 
 def test_text_files_that_are_not_text(tmp_path):
     refuse(put(tmp_path / "a.txt", b"a\0b"), TextError, "looks like a binary file")
-    refuse(put(tmp_path / "a.txt", b"abc\xffd"), TextError, "not valid UTF-8 at byte 3.*--encoding-errors replace")
+    refuse(put(tmp_path / "a.txt", b"abc\xffd"), TextError, "not valid UTF-8 at byte 3.*encoding_errors='replace'")
     refuse(put(tmp_path / "a.txt", b"abc\nx\xffd\n"), TextError, r"a.txt:2: not valid UTF-8 at byte 1", lines=True)
     refuse(put(tmp_path / "a.txt", b"abc\nx\0d\n"), TextError, r"a.txt:2: .*binary file", lines=True)
     put(tmp_path / "b.txt", b"fine")

@@ -168,3 +168,18 @@ def test_the_command_takes_the_settings_of_the_run(tmp_path: Path, capsys: pytes
     with pytest.raises(likewise.IncompatibleError, match="threshold"):
         cli.main(["dedup", str(file), "--against", run, "--threshold", "0.9", "--out", new], standalone_mode=False)
     capsys.readouterr()
+
+
+def test_empty_documents_are_copies_of_earlier_ones_and_counts_are_of_the_new(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+    first.write_text("".join(json.dumps({"text": text}) + "\n" for text in ["", "one two", "three", "four"]))
+    second.write_text("".join(json.dumps({"text": text}) + "\n" for text in ["\n", "five", "five", " "]))
+    likewise.dedup(first, out=tmp_path / "one")
+    result = likewise.dedup(second, out=tmp_path / "two", against=tmp_path / "one")
+    assert [(row["id"], row["kept_id"], row["kind"]) for row in result.removed.to_pylist()] == [
+        (0, 0, "identical"), (2, 1, "identical"), (3, 0, "identical"),
+    ]  # fmt: skip
+    counts = result.stats["counts"]
+    assert (counts["items"], counts["different"], counts["earlier"]) == (4, 2, 4)
+    again = likewise.rethreshold(tmp_path / "one", threshold=0.9)
+    assert again.stats["counts"]["different"] == 4

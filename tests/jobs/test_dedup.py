@@ -463,3 +463,15 @@ def test_every_copy_has_its_best_partners(other: bool) -> None:
     assert set(table["similarity"].to_pylist()) == {1.0}
     assert set(table["id_a"].to_pylist()) == set(range(1500))
     assert other or all(a != b for a, b in zip(table["id_a"].to_pylist(), table["id_b"].to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("method", ["exact", "lsh"])
+def test_empty_documents_are_identical_copies(method: str) -> None:
+    result = likewise.dedup(["", "one two", "\n", "!?", "one two", "  "], method=method)
+    copies = [(row["id"], row["kept_id"], row["kind"]) for row in result.removed.to_pylist()]
+    assert copies == [(2, 0, "identical"), (3, 0, "identical"), (4, 1, "identical"), (5, 0, "identical")]
+    counts = result.stats["counts"]
+    assert (counts["identical"], counts["near"], counts["different"]) == (4, 0, 2)
+    blanks = likewise.dedup(["   ", ""], shingle="chars:2", method=method)  # blanks are characters
+    assert len(blanks.removed) == 0
+    assert blanks.stats["counts"]["different"] == 2

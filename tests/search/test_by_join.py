@@ -377,7 +377,7 @@ def test_lists_of_numbers_are_sets(tmp_path: Path, values: list[list[float]]) ->
 def test_list_columns_ask_for_sets_and_bad_tokens_are_named(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"text": [["a", None]]}), path)
-    with pytest.raises(TextError, match=r"a\.parquet: the column 'text' is not text but list.*; add --sets"):
+    with pytest.raises(TextError, match=r"a\.parquet: the column 'text' is not text but list.*; shingle='tokens'"):
         likewise.pairs(path)
     with pytest.raises(TextError, match=r"a\.parquet: a token of a list is null"):
         likewise.pairs(path, shingle="tokens")
@@ -426,7 +426,7 @@ def test_the_command_line_takes_sets(tmp_path: Path, capsys: pytest.CaptureFixtu
     ("arguments", "message"),
     [
         (["pairs", "{in}", "--sets"], "Say where to write the pairs with --out PATH"),
-        (["pairs", "{in}", "--threshold", "0", "--out", "p.csv"], "'threshold' parameter of pairs must be in (0, 1]"),
+        (["pairs", "{in}", "--threshold", "0", "--out", "p.csv"], "--threshold option of pairs must be in (0, 1]"),
         (
             ["pairs", "{in}", "--sets", "--shingle", "words", "--out", "p.csv"],
             "--sets and --shingle exclude each other",
@@ -435,7 +435,7 @@ def test_the_command_line_takes_sets(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["pairs", "{in}", "--shingle", "words", "--separator", ";", "--explain"], "--separator goes with --sets"),
         (
             ["pairs", "{in}", "--sets", "--separator", ";;", "--out", "p.csv"],
-            "'separator' parameter of Tokens must be one ASCII",
+            "--separator option of Tokens must be one ASCII",
         ),
     ],
 )

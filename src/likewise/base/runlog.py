@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, Protocol
 
+from likewise.base.clock import start_of_waiting
 from likewise.base.memory import peak_memory
 from likewise.errors import ParameterError, shown
 
@@ -64,6 +65,8 @@ class RunLog:
     certificate: dict[str, Any] | None = None
     details: dict[str, Any] = field(default_factory=dict)
     _begun: dict[str, float] = field(default_factory=dict)
+    _started: float = field(default_factory=start_of_waiting)
+    _before: float = 0.0
 
     @classmethod
     def of(cls, progress: Progress | None) -> RunLog:
@@ -91,6 +94,11 @@ class RunLog:
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - self._begun.pop(name)
 
+    @property
+    def total_seconds(self) -> float:
+        """The seconds that the user has waited, those of an interrupted run included."""
+        return self._before + time.perf_counter() - self._started
+
     def snapshot(self) -> dict[str, Any]:
         """Return everything known so far, to commit it with a step."""
         now = time.perf_counter()
@@ -102,6 +110,7 @@ class RunLog:
             "method": self.method,
             "certificate": self.certificate,
             "details": dict(self.details),
+            "total_seconds": self.total_seconds,
         }
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
@@ -112,6 +121,7 @@ class RunLog:
         self.method = snapshot["method"] or self.method
         self.certificate = snapshot["certificate"] or self.certificate
         self.details.update(snapshot["details"])
+        self._before = max(self._before, snapshot.get("total_seconds", 0.0))
 
 
 def run_json(command: str, parameters: Mapping[str, Any], read: Sequence[Input], log: RunLog) -> dict[str, Any]:
@@ -130,8 +140,12 @@ def run_json(command: str, parameters: Mapping[str, Any], read: Sequence[Input],
         "method": log.method,
         "certificate": log.certificate,
         "details": dict(log.details),
-        "notes": list(log.notes),
-        "set_aside": [{"file": one.file, "row": one.row, "reason": one.reason} for one in aside[:MOST_LISTED]],
+        "notes": list(dict.fromkeys([*log.notes, *(note for part in read for note in getattr(part, "notes", ()))])),
+        "set_aside": [
+            {"file": one.file, "row": None if one.row < 0 else one.row, "reason": one.reason}
+            for one in aside[:MOST_LISTED]
+        ],
         "seconds": {stage: round(seconds, 4) for stage, seconds in log.seconds.items()},
+        "total_seconds": round(log.total_seconds, 4),
         "peak_memory_bytes": peak_memory(),
     }

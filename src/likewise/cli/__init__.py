@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import Any
 
 import click
@@ -54,6 +55,19 @@ class Lazy(click.Group):
         module: Any = __import__(COMMANDS[cmd_name], fromlist=[cmd_name])
         command: click.Command = getattr(module, cmd_name)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; its errors name options, not parameters."""
+        from likewise.base.clock import waiting_since
+
+        try:
+            with waiting_since(time.perf_counter()):
+                return super().invoke(ctx)
+        except LikewiseError as error:
+            from likewise.cli.wording import reword
+
+            reword(error, self.get_command(ctx, ctx.invoked_subcommand or ""))
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by group, without importing them."""

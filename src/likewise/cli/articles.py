@@ -48,6 +48,8 @@ DIR will contain:
 @shared.text
 @shared.id
 @click.option("--lines", is_flag=True, help="Text files have one page per line.")
+@shared.plain
+@shared.hidden
 @click.option(
     "--ignore-common",
     type=float,
@@ -59,18 +61,20 @@ DIR will contain:
 def articles(pages: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> None:
     """Group pages that carry the same article, even if everything around it differs or paragraphs are missing.
 
-    PAGES: HTML files (needs pip install 'likewise[html]') or text files, Parquet, Arrow, JSONL, CSV, TSV, compressed or
-    not, folders, globs.
+    PAGES: HTML files (needs pip install 'likewise[html]') or text files, WARC, Parquet, Arrow, JSONL, CSV, TSV,
+    compressed or not, folders, globs.
     """
     from likewise.apps.articles import Articles
     from likewise.apps.articles import articles as find_articles
     from likewise.io.publish import check_output
     from likewise.io.read import Files
 
-    check_output(out, "articles", Articles.files, shared.files(pages))
+    given = Files(pages)
+    found = shared.files(given, plain=options["plain"], hidden=options["hidden"])
+    check_output(out, "articles", Articles.files, found)
     show.announce_compilation()
     with show.progress(as_json) as observer:
-        result = find_articles(Files(pages), progress=observer, **options)
+        result = find_articles(given, progress=observer, **options)
         result.save(out)
     show.report(result.stats, as_json, (*_summary(result.stats), *largest(result.articles)), out)
 
@@ -81,6 +85,7 @@ def _summary(stats: dict[str, Any]) -> Iterator[str]:
     counts = stats["counts"]
     if counts["empty"]:
         yield f"{show.count(counts['empty'], 'page')} without words"
+    yield f"{show.count(counts['pairs'], 'pair')} of pages with the same article"
     alone = counts["items"] - counts["clustered"]
     yield (
         f"{show.count(counts['clusters'], 'article')} on two or more pages, "

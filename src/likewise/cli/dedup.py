@@ -17,6 +17,8 @@ Examples:
   likewise dedup corpus.parquet --out clean/
   likewise dedup 'crawl/*.jsonl.gz' --text body --id url --keep longest --out clean/
   likewise dedup papers/ --shingle chars --threshold 0.7 --out clean/
+  likewise dedup project/ --plain --on-error skip --out clean/       (a tree of source code)
+  likewise dedup crawl.warc.gz --out clean/
   likewise dedup reviews.csv --text review --keep max:stars --on-error skip --out clean/
   likewise dedup huge/*.parquet --memory 4GiB --spill /fast/disk --out clean/     (interrupted? run it again)
   likewise dedup monday.jsonl --against clean/ --out monday/
@@ -57,19 +59,20 @@ def dedup(
 ) -> None:
     """Remove near-duplicates, and name for each removed document the one that is kept for it.
 
-    INPUT: Parquet, Arrow, JSONL, CSV, TSV or text files, compressed or not, folders, globs.
+    INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs.
     """
     import likewise
     from likewise.io.read import Files
     from likewise.jobs.result import Dedup
 
     shared.take_sets(context, options)
-    Dedup.check_folder(out, shared.files(inputs))
+    given = Files(inputs)
+    Dedup.check_folder(out, shared.files(given, plain=options["plain"], hidden=options["hidden"]))
     show.announce_compilation()
     if against:
         options.update(_settings_of(context, list(against)))
     with show.progress(as_json) as observer:
-        result = likewise.dedup(Files(inputs), out=out, against=list(against), progress=observer, **options)
+        result = likewise.dedup(given, out=out, against=list(against), progress=observer, **options)
     show.report(result.stats, as_json, (*show.opening(result.stats), show.outcome(result.stats)), out)
 
 

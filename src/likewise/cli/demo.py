@@ -24,6 +24,7 @@ Examples:
 )
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the result.")
 @shared.threads
+@shared.quiet
 def demo(out: Path | None, threads: int | None) -> None:
     """Find near-duplicates among the Python files on this machine: its library and all installed packages."""
     import likewise

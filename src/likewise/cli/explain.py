@@ -82,7 +82,7 @@ def document(path: str, key: str | None, **reading: Any) -> str:
     if key is None:
         reading |= {"text": "text", "id": None}
     row = 0
-    for batch in open_source(Files([path]), ReadOptions(**reading)).batches():
+    for batch in open_source(Files([path]), ReadOptions(**reading, owner="explain")).batches():
         if key is None:
             return str(batch.column("text")[0].as_py())
         ids = batch.column("id").to_pylist() if "id" in batch.schema.names else range(row, row + batch.num_rows)

@@ -92,7 +92,7 @@ def fingerprints(
     from likewise.io.read import Files
 
     given = [Files(some) for some in (inputs, others) if some]
-    check_output(out, "fingerprints", Fingerprints.files, shared.files(inputs, others))
+    check_output(out, "fingerprints", Fingerprints.files, shared.files(*given))
     show.announce_compilation()
     with show.progress(as_json) as observer:
         result = run(*given, only=list(only) or None, progress=observer, **options)

@@ -72,16 +72,17 @@ def mirrors(
     from likewise.io.publish import check_output
     from likewise.io.read import Files
 
-    check_output(out, "mirrors", Mirrors.files, shared.files(urls, links, pages))
+    given = Files(urls)
+    more: dict[str, Any] = {name: Files(paths) for name, paths in (("links", links), ("pages", pages)) if paths}
+    check_output(out, "mirrors", Mirrors.files, shared.files(given, *more.values()))
     if options["position"] == "none":
         options["position"] = None
     words = options.pop("stop")
     if words is not None:
         options["stop"] = [word.strip() for word in words.split(",") if word.strip()]
-    more: dict[str, Any] = {name: Files(given) for name, given in (("links", links), ("pages", pages)) if given}
     show.announce_compilation()
     with show.progress(as_json) as observer:
-        result = find_mirrors(Files(urls), **more, progress=observer, **options)
+        result = find_mirrors(given, **more, progress=observer, **options)
         result.save(out)
     lines = (*summary(result.stats, options["least"]), *largest(result.mirrors))
     show.report(result.stats, as_json, lines, out)

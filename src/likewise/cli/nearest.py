@@ -57,11 +57,11 @@ def nearest(inputs: tuple[str, ...], others: tuple[str, ...], out: Path, as_json
     from likewise.io.read import Files
     from likewise.jobs.result import Nearest
 
-    Nearest.check_target(out, "nearest", shared.files(inputs, others))
+    given, other = Files(inputs), Files(others) if others else None
+    Nearest.check_target(out, "nearest", shared.files(given, other))
     show.announce_compilation()
-    other = Files(others) if others else None
     with show.progress(as_json) as observer:
-        result = likewise.nearest(Files(inputs), other=other, progress=observer, **options)
+        result = likewise.nearest(given, other=other, progress=observer, **options)
         result.save(out)
     lines = (*show.opening_vectors(result.stats), show.found(result.stats, "neighbour"))
     show.report(result.stats, as_json, lines, out)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from likewise.io.read import Files
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -121,14 +124,38 @@ passage_shingle = shingle(
     "chars:7,whitespace=remove,casefold=true",
     "Shingles from which containment is computed: words:K or chars:K, and options.",
 )
-as_json = click.option(
-    "--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr."
+lines = click.option("--lines", is_flag=True, help="Text files hold one document per line.")
+plain = click.option(
+    "--plain",
+    is_flag=True,
+    help="Every file is text, whatever its name (.json, .csv) and even if it has NUL bytes: for trees of source code.",
 )
+hidden = click.option("--hidden", is_flag=True, help="Also read files and folders whose names begin with a dot.")
 
 
 def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     """Return one decorator for several options, listed by --help in this order."""
     return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
+
+
+def _set_quiet(context: click.Context, option: click.Parameter, value: bool) -> None:
+    """Remember --quiet for all that is shown."""
+    from likewise.cli.show import QUIET
+
+    context.meta[QUIET] = value
+
+
+quiet = click.option(
+    "--quiet",
+    is_flag=True,
+    expose_value=False,
+    callback=_set_quiet,
+    help="Print no progress and no summary; with --json, nothing but the JSON.",
+)
+as_json = together(
+    click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr."),
+    quiet,
+)
 
 
 run = together(seed, on_error, encoding_errors, threads, memory, spill, as_json)
@@ -181,8 +208,10 @@ search = together(
     ),
     on_error,
     encoding_errors,
-    click.option("--lines", is_flag=True, help="Text files hold one document per line."),
+    lines,
     click.option("--html", is_flag=True, help="Documents are HTML pages; needs pip install 'likewise[html]'."),
+    plain,
+    hidden,
     memory,
     spill,
     as_json,
@@ -190,12 +219,9 @@ search = together(
 """What dedup, pairs and plan share."""
 
 
-def files(*given: Iterable[str]) -> list[Path]:
+def files(*given: Files | None, plain: bool = False, hidden: bool = False) -> list[Path]:
     """Return the files that the inputs name as paths, folders and globs."""
-    from likewise.io.read import Files
-    from likewise.io.read.find import find
-
-    return [file.path for some in given if some for file in find(Files(some))]
+    return [file.path for some in given if some is not None for file in some.find(plain, hidden).files]
 
 
 def take_sets(context: click.Context, options: dict[str, Any]) -> None:

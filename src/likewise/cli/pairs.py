@@ -88,12 +88,13 @@ def pairs(
     if options["sets"] and options["measure"] in DISTANCES:
         raise ParameterError(f"--sets has no effect with --measure {options['measure']}, which compares vectors.")
     shared.take_sets(context, options)
+    given, other = Files(inputs), Files(others) if others else None
     if out is not None:
-        Pairs.check_target(out, "pairs", shared.files(inputs, others))
+        found = shared.files(given, other, plain=options["plain"], hidden=options["hidden"])
+        Pairs.check_target(out, "pairs", found)
     show.announce_compilation()
-    other = Files(others) if others else None
     with show.progress(as_json) as observer:
-        result = likewise.pairs(Files(inputs), other, progress=observer, **options)
+        result = likewise.pairs(given, other, progress=observer, **options)
         if out is not None:
             result.save(out)
     stats = result.stats

@@ -50,7 +50,9 @@ DIR will contain:
 @shared.id
 @click.option("--source-text", metavar="COL", help="Column with the documents in the sources, if it differs.")
 @click.option("--source-id", metavar="COL", help="Column with the ids in the sources, if it differs.")
-@click.option("--lines", is_flag=True, help="Text files have one document per line.")
+@shared.lines
+@shared.plain
+@shared.hidden
 @shared.on_error
 @shared.encoding_errors
 @shared.threads
@@ -71,10 +73,12 @@ def passages(suspects: tuple[str, ...], sources: tuple[str, ...], out: Path, as_
     from likewise.io.publish import check_output
     from likewise.io.read import Files
 
-    check_output(out, "passages", Passages.files, shared.files(suspects, sources))
+    given, theirs = Files(suspects), Files(sources)
+    found = shared.files(given, theirs, plain=options["plain"], hidden=options["hidden"])
+    check_output(out, "passages", Passages.files, found)
     show.announce_compilation()
     with show.progress(as_json) as observer:
-        result = find_passages(Files(suspects), Files(sources), progress=observer, **options)
+        result = find_passages(given, theirs, progress=observer, **options)
         result.save(out)
     show.report(result.stats, as_json, _summary(result.stats), out)
 

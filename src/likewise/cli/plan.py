@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ONLY_INPUT = (
     "text", "id", "method", "threads", "seed", "sketch", "ignore_common", "certify", "on_error", "encoding_errors",
-    "lines", "html", "memory", "spill",
+    "lines", "html", "plain", "hidden", "memory", "spill",
 )  # fmt: skip
 ONLY_CLUSTER = ("documents", "mean_bytes", "machines", "cores_per_machine", "memory_per_machine")
 
@@ -45,7 +45,7 @@ cores are as fast as this one's. The speed of this machine is measured once, in 
 def plan(context: click.Context, /, inputs: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Predict what a dedup run needs, before it runs: time, memory and disk, here or on a cluster.
 
-    INPUT: Parquet, Arrow, JSONL, CSV, TSV or text files, compressed or not, folders, globs.
+    INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs.
     """
     wants_cluster = any(options[name] is not None for name in ONLY_CLUSTER if name != "cores_per_machine")
     if bool(inputs) == wants_cluster:
@@ -70,6 +70,8 @@ def _announce_measuring(options: dict[str, Any]) -> None:
     from likewise.base import checks
     from likewise.jobs.plan import Machine
 
+    if show.quiet():
+        return
     if options["calibrate"] or not Machine.is_known(checks.threads("plan", options["threads"])):
         click.echo("measuring this machine (once, about three seconds) …", err=True)
 

@@ -105,11 +105,12 @@ def recommend(inputs: tuple[str, ...], out: Path, users: tuple[str, ...], as_jso
     from likewise.io.publish import check_output
     from likewise.io.read import Files
 
-    check_output(out, "recommend", Recommendations.files, shared.files(inputs))
+    given = Files(inputs)
+    check_output(out, "recommend", Recommendations.files, shared.files(given))
     options["separator"] = shared.unescaped(options["separator"])
     show.announce_compilation()
     with show.progress(as_json) as observer:
-        result = run(Files(inputs), list(users) or None, progress=observer, **options)
+        result = run(given, list(users) or None, progress=observer, **options)
         result.save(out)
     nothing = set(map(str, result.stats["details"].get("liked_nothing", ())))
     asked = (_recommended(result.for_user(user), user, options["by"], user.strip() in nothing) for user in users)

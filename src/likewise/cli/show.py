@@ -12,9 +12,13 @@ from typing import Any, TextIO
 import click
 
 from likewise.base import words
+from likewise.cli.progress import ProgressLines
 
 QUIET_SECONDS = 1.0
 """A run that is over within this time shows no progress bars."""
+
+QUIET = "likewise.quiet"
+"""Where the context of a command keeps the option --quiet."""
 
 UNITS = {"angle": "°", "l2": "", "l1": "", "hamming": " bits"}
 STAGES = {
@@ -57,19 +61,25 @@ STAGES = {
 }
 
 
+def quiet() -> bool:
+    """Return whether the user gave --quiet."""
+    context = click.get_current_context(silent=True)
+    return bool(context and context.meta.get(QUIET))
+
+
 @contextmanager
 def progress(as_json: bool = False) -> Iterator[Any]:
-    """Yield an observer of a run: JSON lines on stderr for programs, bars on a terminal, else nothing."""
-    if as_json:
-        yield Events(sys.stderr)
-    elif sys.stderr.isatty():
-        bars = Bars()
-        try:
-            yield bars
-        finally:
-            bars.stop()
-    else:
+    """Yield an observer of a run: JSON lines on stderr for programs, bars on a terminal, else a line now and then."""
+    if quiet():
         yield None
+    elif as_json:
+        yield Events(sys.stderr)
+    else:
+        shown = Bars() if sys.stderr.isatty() else ProgressLines(sys.stderr, STAGES)
+        try:
+            yield shown
+        finally:
+            shown.stop()
 
 
 class Events:
@@ -191,7 +201,7 @@ def announce_compilation() -> None:
     command = context.info_name or ""
     seconds = f", about {FIRST_RUN[command]} seconds" if command in FIRST_RUN else ""
     message = f"compiling what {command} needs (first run only{seconds}) …"
-    before_first_compilation(lambda: click.echo(message, err=True))
+    before_first_compilation(lambda: None if quiet() else click.echo(message, err=True))
     if command in COMPILED_BESIDE and context.params.get("method") == "lsh":
         compile_beside("pairs.scan_band", "clusters", "tuning", "bands")
     elif command in COMPILED_BESIDE:
@@ -226,6 +236,8 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
     counts = stats["counts"]
     amount = f", {size(counts['bytes'])} of text" if "bytes" in counts else ""
     yield f"{count(counts.get('items', 0), 'document')}{amount}; {counts.get('different', 0):,} different"
+    if counts.get("earlier"):
+        yield f"compared with the {count(counts['earlier'], 'document')} that earlier runs kept"
     yield from broken(stats)
     yield from stop_words(stats)
     if "banding" in stats["details"]:
@@ -233,8 +245,7 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
         yield (
             f"{stats['parameters']['shingle'] or 'sets'}: {count(banding['bands'], 'band')} of "
             f"{count(banding['rows'], 'row')} find a pair at {threshold:g} with probability "
-            f"{stats['details']['predicted_recall']:.4f}; {count(counts['candidates'], 'candidate')}, "
-            f"{counts['verified']:,} verified"
+            f"{stats['details']['predicted_recall']:.4f}; {count(counts['candidates'], 'candidate pair')} compared"
         )
     if "filters" in stats["details"]:
         parameters = stats["parameters"]
@@ -242,8 +253,7 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
         measure = "" if measure == "jaccard" else f" ({measure})"
         yield (
             f"{parameters['shingle'] or 'sets'}: exact, every pair at {parameters['threshold']:g} or more{measure} is "
-            "found; "
-            f"{count(counts['candidates'], 'candidate')}, {counts['verified']:,} verified"
+            f"found; {count(counts['candidates'], 'candidate pair')} compared"
         )
     if stats["method"] and stats["method"]["asked"] == "auto":
         yield f"method: {stats['method']['taken']}, {stats['method']['why']}"
@@ -272,7 +282,8 @@ def abridged(stats: dict[str, Any], nouns: str) -> Iterator[str]:
 def set_aside(stats: dict[str, Any]) -> None:
     """Say on stderr the first rows that were set aside, and why."""
     for entry in stats["set_aside"][:5]:
-        click.echo(f"  set aside: {entry['file']}, row {entry['row']}: {entry['reason']}", err=True)
+        row = "" if entry["row"] is None else f", row {entry['row']}"
+        click.echo(f"  set aside: {entry['file']}{row}: {entry['reason']}", err=True)
 
 
 def stop_words(stats: dict[str, Any]) -> Iterator[str]:
@@ -311,7 +322,7 @@ def opening_vectors(stats: dict[str, Any]) -> Iterator[str]:
     yield count(counts["items"], "vector") + (f", {copies:,} of them copies of another" if copies else "")
     method, tables = stats["method"], stats["details"].get("tables")
     if method is not None and method["taken"] == "exact":
-        yield f"exact: all vectors were compared ({method['why']})"
+        yield "exact: all vectors were compared" + (f" ({method['why']})" if method["asked"] == "auto" else "")
     elif tables is not None:
         rest = f"; {counts['left_over']:,} compared with all" if counts.get("left_over") else ""
         compared = count(counts["compared"], "candidate")
@@ -344,6 +355,8 @@ def report(stats: dict[str, Any], as_json: bool, lines: Iterable[str], where: ob
     if as_json:
         click.echo(json.dumps(stats, indent=2))
         return
+    if quiet():
+        return
     for line in lines:
         click.echo(line)
     set_aside(stats)
@@ -358,13 +371,16 @@ def broken(stats: dict[str, Any]) -> Iterator[str]:
 
 def notes(stats: dict[str, Any]) -> Iterator[str]:
     """Repeat the notes of a run."""
+    from likewise.cli.wording import in_options
+
+    context = click.get_current_context(silent=True)
     for note in stats["notes"]:
-        yield f"note: {note}"
+        yield f"note: {in_options(note, context.command) if context else note}"
 
 
 def closing(stats: dict[str, Any], where: str) -> str:
     """Say what the run cost and where the result is."""
-    seconds = sum(stats["seconds"].values())
+    seconds = stats["total_seconds"]
     memory = f", peak memory {size(stats['peak_memory_bytes'])}" if stats["peak_memory_bytes"] else ""
     forecast = (
         f" (forecast {stats['details']['forecast']['total_seconds']:.0f} s)" if "forecast" in stats["details"] else ""

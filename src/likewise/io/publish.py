@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -53,8 +54,7 @@ def check_output(
         if there != command and there not in replaces:
             raise OutputError(f"{folder}: the folder has the result of likewise {there}; choose another folder")
         replaced = [(folder / name).resolve() for name in (*names, MANIFEST)]
-        for place in inputs:
-            resolved = Path(place).resolve()
+        for place, resolved in _resolved(inputs):
             if any(resolved.is_relative_to(output) for output in replaced):
                 raise OutputError(f"{folder}: this run would replace its own input {place}; choose another folder")
         above = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
@@ -62,6 +62,19 @@ def check_output(
         raise OutputError(f"{folder}: cannot be prepared: {error.strerror or error}; choose another folder") from error
     if not os.access(above, os.W_OK | os.X_OK):
         raise OutputError(f"{folder}: you may not write to the folder {above}; choose another")
+
+
+def _resolved(inputs: Iterable[str | os.PathLike[str]]) -> Iterator[tuple[str | os.PathLike[str], Path]]:
+    """Yield where the inputs really are: each link, and of other files once each folder, of which there are fewer."""
+    folders: set[str] = set()
+    for place in inputs:
+        name = os.fspath(place)
+        above = os.path.dirname(name)
+        if os.path.islink(name):
+            yield place, Path(name).resolve()
+        elif above not in folders:
+            folders.add(above)
+            yield place, Path(name).resolve()
 
 
 def publish(
@@ -77,10 +90,11 @@ def publish(
 
     `outputs` names every output the command can have. `stats` is the content of run.json, and `stats["command"]` the
     command; `final`, if given, returns that content anew once the outputs are written, with the seconds this took.
-    `space` is the open workspace of the run in this folder; without it the folder is locked while the result is
-    written.
+    Without `final` these seconds are added to `stats` here. `space` is the open workspace of the run in this folder;
+    without it the folder is locked while the result is written.
     """
     folder = Path(folder)
+    begun = time.perf_counter()
     check_output(folder, stats["command"], outputs, replaces=replaces)
     own = Workspace.open(folder, {"parameters": {}, "inputs": {}}, fresh=True) if space is None else None
     staged = folder / WORK / STAGED
@@ -88,7 +102,7 @@ def publish(
         try:
             with disk_errors(staged):
                 _stage(staged, outputs)
-                write_json(final() if final else stats, staged / MANIFEST)
+                write_json(final() if final else with_writing(stats, time.perf_counter() - begun), staged / MANIFEST)
         except BaseException:
             shutil.rmtree(staged, ignore_errors=True)
             if own is not None:
@@ -101,6 +115,15 @@ def publish(
     finally:
         if own is not None:
             own.close()
+
+
+def with_writing(stats: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
+    """Note in the statistics of a run the seconds that it took to write its result."""
+    if "total_seconds" in stats and isinstance(stats, dict):
+        before = stats["seconds"].get("write", 0.0)
+        stats["seconds"]["write"] = round(seconds, 4)
+        stats["total_seconds"] = round(stats["total_seconds"] - before + seconds, 4)
+    return stats
 
 
 def _stage(staged: Path, outputs: Mapping[str, Output]) -> None:

@@ -58,7 +58,7 @@ def of_file(file: InputFile) -> pa.Table:
 
 
 def _of_table_file(file: InputFile, what: str) -> pa.Table:
-    if not file.is_table:
+    if not file.is_table or file.format == "warc":
         raise FormatError(f"{file.name}: {what} are read from CSV, TSV, Parquet, JSON lines or Arrow files")
     table = of_file(file)
     if file.format == "csv" and table.num_columns == 1:

@@ -72,6 +72,7 @@ class KeptItems(Items):
             lines=parameters["lines"],
             sets=parameters.get("sets", False),
             html=parameters.get("html", False),
+            plain=parameters.get("plain", False),
             encoding_errors=parameters["encoding_errors"],
         )
         start = 0

@@ -29,7 +29,7 @@ from likewise.kernels.hashing import mix
 from likewise.search.cluster import Keep, Removal, removals
 from likewise.search.items import Items, TextItems
 from likewise.search.load import Collection, collect
-from likewise.search.matches import Sides, VerifiedPairs
+from likewise.search.matches import Sides, VerifiedPairs, count_different
 from likewise.search.search import Search
 from likewise.shingle import Shingler
 
@@ -63,6 +63,8 @@ def dedup(
     encoding_errors: str = "strict",
     lines: bool = False,
     html: bool = False,
+    plain: bool = False,
+    hidden: bool = False,
     out: str | Path | None = None,
     memory: str | int | None = None,
     spill: str | Path | None = None,
@@ -97,7 +99,8 @@ def dedup(
     on_error: "stop" at a broken row, or "skip" it (counted, and listed in `.aside`). encoding_errors: what to do with
         invalid UTF-8, "strict" (it is an error) or "replace".
     lines: text files hold one document per line. html: documents are HTML pages, and their text is compared (needs
-        `pip install 'likewise[html]'`).
+        `pip install 'likewise[html]'`). plain: every file is text, whatever its name and its bytes. hidden: also read
+        files and folders whose names begin with a dot.
     out: a folder for the result. An interrupted run of files there is resumed; `fresh` starts over.
     memory: how much to use, such as "4GiB"; by default half of what is free. What does not fit is kept in files, in
         the folder `spill`, or in `out`, or in the folder of temporary files.
@@ -112,6 +115,7 @@ def dedup(
     >>> result.removed.to_pylist()
     [{'id': 1, 'kept_id': 0, 'similarity': 1.0, 'kind': 'near'}]
     """
+    log = RunLog.of(progress)
     policy = Keep.parse(keep)
     if out is None:
         checks.unused(OWNER, {"fresh": (fresh, False), "state": (state, True)}, "without 'out'")
@@ -123,11 +127,11 @@ def dedup(
         settings = earlier.agreed(settings)
     resources = Resources.of(OWNER, threads, memory, spill)
     options = reading(
-        settings, resources, text, id, on_error, encoding_errors, lines, html, batch_rows, score=policy.column
+        settings, resources, text, id, on_error, encoding_errors, lines, html, batch_rows, policy.column, plain, hidden
     )
     source = opened(settings, options, source)[0]
     folder = None if out is None else Path(out)
-    run = _Run(source, settings, options, policy, resources, earlier, folder, RunLog.of(progress))
+    run = _Run(source, settings, options, policy, resources, earlier, folder, log)
     with _workspace(run, fresh) as space:
         run.forecast(space)
         collection = run.read(space)
@@ -174,6 +178,8 @@ class _Run:
             "lines": options.lines,
             "sets": options.sets,
             "html": options.html,
+            "plain": options.plain,
+            "hidden": options.hidden,
             "against": [str(run.directory.absolute()) for run in earlier.states] if earlier else None,
         }
 
@@ -227,13 +233,16 @@ class _Run:
         if self.earlier is not None:
             items = Joined([*self.earlier.parts, items])
             sides = Sides(self.earlier.count, across=False)
-        return self.searching.find(items, self.log, space, sides, ranks)
+        found = self.searching.find(items, self.log, space, sides, ranks)
+        self.log.counts["different"] = count_different(found, sides)
+        return found
 
     def remove(self, collection: Collection, matches: VerifiedPairs, ranks: Ints) -> Removal:
         """Choose which documents to remove, and the document that is kept for each."""
         log, items = self.log, _items(collection)
         with log.stage("cluster"):
-            removal = removals(matches.groups, matches.left, matches.right, matches.similarity, ranks, matches.copies)
+            pairs = matches.left, matches.right, matches.similarity
+            removal = removals(matches.groups, *pairs, ranks, matches.copies, matches.empty)
             if self.earlier is not None:
                 removal = _of_new(removal, self.earlier, items, self.resources.threads)
                 log.counts["items"] = len(items)
@@ -271,7 +280,7 @@ class _Run:
         now = self.source.identity(content=False) or {}
         before = {name: [size, time, 0] for name, (size, time, _) in self.inputs.items()}
         for change in changed_files(before, {name: [*facts[:2], 0] for name, facts in now.items()}):
-            raise InputError(f"{change}: it changed during the run; leave it alone and run again with --fresh")
+            raise InputError(f"{change}: it changed during the run; leave it alone and run again with fresh=True")
 
 
 def _items(collection: Collection) -> Items:
@@ -293,7 +302,7 @@ def _of_new(removal: Removal, earlier: Against, items: Items, threads: int) -> R
     similarity, identical = removal.similarity[new], removal.identical[new]
     old = np.flatnonzero((keepers < earlier.count) & (similarity == 1.0))
     if len(old) and isinstance(items, TextItems):
-        identical[old] = earlier.same_bytes(keepers[old], rows[old] - earlier.count, items, threads)
+        identical[old] |= earlier.same_bytes(keepers[old], rows[old] - earlier.count, items, threads)
     return Removal(rows, keepers, similarity, identical)
 
 

@@ -23,6 +23,8 @@ def reading(
     html: bool = False,
     batch_rows: int | None = None,
     score: str | None = None,
+    plain: bool = False,
+    hidden: bool = False,
 ) -> ReadOptions:
     """Return how the input is read: with a shingler of tokens, rows are sets and lines of text are rows."""
     owner = settings.owner
@@ -36,7 +38,9 @@ def reading(
         encoding_errors=encoding_errors,
         lines=checks.flag(owner, "lines", lines) or sets,
         sets=sets,
-        html=html,
+        html=checks.flag(owner, "html", html),
+        plain=plain,
+        hidden=hidden,
         batch_bytes=resources.budget.batch,
         owner=owner,
         **rows,
@@ -45,7 +49,7 @@ def reading(
 
 def reading_given(options: ReadOptions) -> Given:
     """Return what the user set about reading, with the defaults."""
-    names = ("text", "on_error", "encoding_errors", "html", "batch_rows")
+    names = ("text", "on_error", "encoding_errors", "html", "plain", "hidden", "batch_rows")
     defaults = {field.name: field.default for field in fields(ReadOptions)}
     lines = options.lines and not options.sets
     return {**{name: (getattr(options, name), defaults[name]) for name in names}, "lines": (lines, False)}
@@ -58,7 +62,8 @@ def opened(settings: Settings, options: ReadOptions, *sources: Any) -> list[Sour
         given = {**settings.given("shingle"), **reading_given(options), "id": (options.id, None)}
         checks.unused(settings.owner, given, "for Sets")
     elif not any(isinstance(source, Source) and source.files for source in found):
-        checks.unused(settings.owner, {"lines": reading_given(options)["lines"]}, "for objects in memory")
+        given = {name: reading_given(options)[name] for name in ("lines", "plain", "hidden")}
+        checks.unused(settings.owner, given, "for objects in memory")
         if all(isinstance(source, list | tuple) and source and isinstance(source[0], str) for source in sources):
             checks.unused(settings.owner, {"text": (options.text, "text")}, "for a list of documents")
     else:

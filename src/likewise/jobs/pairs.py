@@ -70,6 +70,8 @@ def pairs(
     encoding_errors: str = "strict",
     lines: bool = False,
     html: bool = False,
+    plain: bool = False,
+    hidden: bool = False,
     memory: str | int | None = None,
     spill: str | Path | None = None,
     batch_rows: int | None = None,
@@ -113,7 +115,9 @@ def pairs(
     settings = Settings(
         OWNER, shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method
     )
-    options = reading(settings, resources, text, id, on_error, encoding_errors, lines, html, batch_rows)
+    options = reading(
+        settings, resources, text, id, on_error, encoding_errors, lines, html, batch_rows, None, plain, hidden
+    )
     log = RunLog.of(progress)
     if measure in SPACES:
         if within is None:
@@ -136,7 +140,7 @@ def _check_sets(source: Any, measure: str, settings: Settings, explain: bool) ->
     paths = source.paths if isinstance(source, Files) else [source]
     arrays = (str(path).endswith(".npy") for path in paths if isinstance(path, str | Path))
     if isinstance(source, np.ndarray) or any(arrays):
-        raise ParameterError("Vectors are compared by a distance: pairs(vectors, measure='angle', within=15).")
+        raise ParameterError("Vectors are compared by a distance: say measure='angle' and within=15, for example.")
     if measure == "jaccard" and not explain:
         return
     why = "explain=True" if measure == "jaccard" else f"measure={measure!r}"
@@ -172,7 +176,8 @@ def _set_pairs(
     parameters = {
         "measure": measure, **settings.to_dict(parts[0].shingler), "k": k, "text": options.text, "id": options.id,
         "on_error": options.on_error, "encoding_errors": options.encoding_errors, "lines": options.lines,
-        "sets": options.sets, "html": options.html, "threads": resources.threads, "memory": resources.budget.total,
+        "sets": options.sets, "html": options.html, "plain": options.plain, "hidden": options.hidden,
+        "threads": resources.threads, "memory": resources.budget.total,
     }  # fmt: skip
     return Pairs(table, run_json(OWNER, parameters, parts, log))
 

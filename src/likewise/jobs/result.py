@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import cached_property
@@ -18,7 +19,7 @@ from likewise.base.arrays import Ints, strings, to_arrow
 from likewise.base.runlog import RunLog, run_json
 from likewise.base.words import counted
 from likewise.errors import OutputError
-from likewise.io.publish import Output, check_output, publish
+from likewise.io.publish import Output, check_output, publish, with_writing
 from likewise.io.workspace import Workspace
 from likewise.io.write import ROWS, check_target, write_batches, write_table
 from likewise.jobs.against import Against
@@ -99,7 +100,9 @@ class TableResult(Result):
         if path.suffix.lower() not in TABLE_FILES:
             check_ending(path, TABLE_FILES)
             return super().save(path)
+        begun = time.perf_counter()
         write_table(self.table, path)
+        with_writing(self.stats, time.perf_counter() - begun)
         return path
 
     @classmethod
@@ -394,7 +397,7 @@ class Dedup(Result):
             outputs: dict[str, Output] = dict.fromkeys(self.outputs)
             outputs |= {f"{name}.parquet": self._rows(name).write for name in ("removed", "pairs", "clusters")}
             if self.aside:
-                outputs["aside.parquet"] = pa.Table.from_pylist([vars(entry) for entry in self.aside])
+                outputs["aside.parquet"] = _aside_table(self.aside)
             outputs["kept"] = write_kept
             if source and self._about is not None:
                 outputs[FOLDER] = lambda path: self._save_state(path, kept_files)
@@ -411,3 +414,15 @@ class Dedup(Result):
 def pair_table(names_a: Any, names_b: Any, similarity: NDArray[np.float64]) -> Any:
     """Return a table of pairs."""
     return pa.table({"id_a": names_a, "id_b": names_b, "similarity": to_arrow(similarity)})
+
+
+def _aside_table(aside: list[Any]) -> Any:
+    """Return what was set aside: file, row (null for a whole file, or the rest of it) and reason."""
+    rows = [entry.row for entry in aside]
+    return pa.table(
+        {
+            "file": pa.array([entry.file for entry in aside], pa.string()),
+            "row": pa.array([row if row >= 0 else None for row in rows], pa.int64()),
+            "reason": pa.array([entry.reason for entry in aside], pa.string()),
+        }
+    )

@@ -75,6 +75,8 @@ def rethreshold(
         lines=parameters["lines"],
         sets=parameters.get("sets", False),
         html=parameters.get("html", False),
+        plain=parameters.get("plain", False),
+        hidden=parameters.get("hidden", False),
     )
     with log.stage("read"):
         source = _unchanged(state, options)
@@ -92,7 +94,8 @@ def rethreshold(
         lengths, scores = np.zeros(len(ids), np.int64), None
         if policy.rule not in ("first", "last"):
             lengths, scores = _read_again(state, policy, options, count)
-        removal = removals(groups, left, right, matches.similarity, policy.ranks(lengths, scores), copies)
+        empty = ~(state.array("units") != 0).any(axis=1)
+        removal = removals(groups, left, right, matches.similarity, policy.ranks(lengths, scores), copies, empty)
     changed = {**parameters, "threshold": wanted, "keep": str(policy), "first_threshold": lowest}
     about = {"state": str(state.directory / FOLDER)}
     result = Dedup(collection, matches, removal, log, changed, about=about, command="rethreshold")

@@ -113,13 +113,22 @@ class Removal:
 
 
 def removals(
-    groups: Groups, left: Ints, right: Ints, similarity: NDArray[np.float64], ranks: Ints, copies: Ints
+    groups: Groups,
+    left: Ints,
+    right: Ints,
+    similarity: NDArray[np.float64],
+    ranks: Ints,
+    copies: Ints,
+    empty: NDArray[np.bool_] | None = None,
 ) -> Removal:
-    """Choose keepers in the order of `ranks`; pairs are between groups, and rows of equal `copies` are identical."""
+    """Choose keepers in the order of `ranks`; pairs are between groups.
+
+    Rows of equal `copies` are identical, and so are all rows of a group that is `empty`.
+    """
     count = len(groups)
     if count == 0:
-        empty = np.zeros(0, np.int64)
-        return Removal(empty, empty, np.zeros(0), np.zeros(0, bool))
+        nobody = np.zeros(0, np.int64)
+        return Removal(nobody, nobody, np.zeros(0), np.zeros(0, bool))
     ranked = ranks[groups.members]
     lowest = np.minimum.reduceat(ranked, groups.offsets[:-1])
     row_at = np.empty(len(ranks), np.int64)
@@ -135,6 +144,8 @@ def removals(
     keeper = best[keeper_group[groups.of]]
     rows = np.flatnonzero(keeper != np.arange(len(ranks)))
     same = copies[rows] == copies[keeper[rows]]
+    if empty is not None:
+        same |= empty[groups.of[rows]] & (groups.of[rows] == groups.of[keeper[rows]])
     return Removal(rows, keeper[rows], group_similarity[groups.of[rows]], same)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -48,6 +48,11 @@ class Collection:
     def aside(self) -> list[Aside]:
         """The rows that were set aside as broken."""
         return self.source.aside if self.source else []
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences for the user about what was found, such as files that were passed over."""
+        return self.source.notes if self.source else ()
 
     def describe(self) -> list[dict[str, Any]]:
         """Return what was read, for run.json."""
@@ -165,7 +170,7 @@ def _finished(
     if isinstance(shingler, Words) and len(lengths) and np.median(lengths) < BYTES_A_WORD * shingler.k:
         log.notes.append(
             f"half of the documents are shorter than about {shingler.k} words, which makes a single shingle; "
-            "--shingle chars suits short texts better"
+            "shingle='chars' suits short texts better"
         )
     if ids is not None:
         ids = unique_ids(_one_array(ids), options.id, opened.locate)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints
 from likewise.base.copies import Groups
@@ -39,6 +40,12 @@ class VerifiedPairs:
     similarity: Scores
     sketched: Sketched | None = None
 
+    @property
+    def empty(self) -> NDArray[np.bool_]:
+        """Whether the documents of a group are empty: without a single shingle."""
+        known = self.sketched
+        return np.zeros(len(self.groups), bool) if known is None else ~(known.units != 0).any(axis=1)
+
 
 @dataclass(frozen=True)
 class Sketched:
@@ -67,6 +74,18 @@ class Drawn:
     rows: Ints
     sample: Ints
     items: Ints
+
+
+def count_different(found: VerifiedPairs, sides: Sides | None = None) -> int:
+    """Count the documents that are not copies of an earlier one; empty ones are copies of each other.
+
+    Of two parts that are not compared across, those of the first, which an earlier run kept, do not count.
+    """
+    start = sides.split if sides and not sides.across else 0
+    copies, groups = found.copies[start:], found.groups.of[start:]
+    empty = found.empty[groups]
+    several = np.count_nonzero(np.bincount(copies[empty])) - len(np.unique(groups[empty]))
+    return int(np.count_nonzero(np.bincount(copies)) - several)
 
 
 def first_of_each(of: Ints) -> Ints:

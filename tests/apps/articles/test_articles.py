@@ -202,3 +202,17 @@ def test_the_missing_extra_is_named(typed, folder, monkeypatch):
 def test_help_loads_nothing_heavy():
     code = "import likewise.cli.articles, sys; print([m for m in ('numpy', 'numba', 'pyarrow') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_text_beside_pages_stays_text(parser, folder):
+    text = "if a <b and c> d then the result of it is not lost to the reader of it, and that is what we want to see"
+    (folder / "mixed").mkdir()
+    (folder / "mixed/a.html").write_text("<title>T</title><p>The page of the site is here for all of us to see.")
+    for name in ("b.txt", "c.txt"):
+        (folder / "mixed" / name).write_text(text)
+    found = articles(folder / "mixed", shingle="words:2").articles.to_pylist()
+    assert [row["title"] for row in found] == ["T", None, None]
+    alone = articles([folder / "mixed/b.txt", folder / "mixed/c.txt"], shingle="words:2")
+    together = articles(folder / "mixed", shingle="words:2")
+    assert together.stats["counts"]["bytes"] > alone.stats["counts"]["bytes"] == 2 * len(text)
+    assert together.stats["parameters"]["html"] is None

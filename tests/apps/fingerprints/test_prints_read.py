@@ -43,7 +43,7 @@ def test_the_unit_of_angles() -> None:
     flipped = read_prints(TWO, flip=True).angle
     assert flipped is not None
     assert flipped == pytest.approx([0, 2 * np.pi - 1, 2 * np.pi - 6])
-    with pytest.raises(InputError, match=r"row 1: 'angle' is 90, beyond 2π.*--angles degrees"):
+    with pytest.raises(InputError, match=r"row 1: 'angle' is 90, beyond 2π.*angles='degrees'"):
         read_prints({**TWO, "angle": [0, 90, 1]}, angles="radians")
     with pytest.raises(InputError, match=r"row 2: 'angle' is 700, beyond 360"):
         read_prints({**TWO, "angle": [0, 90, 700]})
@@ -75,7 +75,7 @@ def test_a_print_without_minutiae_and_minutiae_given_twice(tmp_path: Path) -> No
         ("p,1,2,inf", r"a\.csv: row 1: 'angle' must be a number, not 'inf'"),
         (",1,2,3", r"a\.csv: row 1: the column 'print' is empty"),
         ("\n\np,1,2,x", r"a\.csv: row 1: 'angle' must be a number"),
-        ("p,99999,2,3", r"a\.csv: row 1: this minutia of print 'p' is 9.* with --dpi"),
+        ("p,99999,2,3", r"a\.csv: row 1: this minutia of print 'p' is 9.* with dpi="),
     ],
 )
 def test_bad_rows_are_named(tmp_path: Path, rows: str, told: str) -> None:
@@ -93,10 +93,10 @@ def test_a_row_of_another_width(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "options", "told"),
     [
-        ({"name": ["p"], "x": [1], "y": [1], "angle": [1]}, {}, "--id; the columns are: name, x, y, angle"),
+        ({"name": ["p"], "x": [1], "y": [1], "angle": [1]}, {}, "id='COLUMN'; the columns are: name, x, y, angle"),
         (TWO, {"id": "nobody"}, "no column 'nobody'"),
         (TWO, {"x": "across"}, "no column 'across'"),
-        (TWO, {"angle": "theta"}, "--aligned"),
+        (TWO, {"angle": "theta"}, "aligned=True"),
         (TWO, {"finger": "whose"}, "no column 'whose'"),
     ],
 )

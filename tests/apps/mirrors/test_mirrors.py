@@ -185,7 +185,7 @@ def test_hosts_of_every_kind():
 def test_bad_urls_are_named_or_counted(tmp_path, url, reason):
     file = tmp_path / "urls.txt"
     file.write_text("\n".join(["http://a.org/x", "", url, *site("b.org"), *site("c.org"), url]), encoding="utf-8")
-    with pytest.raises(FormatError, match=rf"urls\.txt:3: .*{reason}.*--on-error skip"):
+    with pytest.raises(FormatError, match=rf"urls\.txt:3: .*{reason}.*on_error='skip'"):
         mirrors(file)
     found = mirrors(file, on_error="skip")
     assert [entry["row"] for entry in found.stats["set_aside"]] == [3, 28]

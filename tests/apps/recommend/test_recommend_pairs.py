@@ -191,7 +191,7 @@ def test_the_method_of_the_run_sums_up_both_sides(monkeypatch):
 
 def test_too_many_pairs_are_refused(monkeypatch):
     monkeypatch.setattr(similarity_join, "PAIR_BYTES", 10**9)
-    with pytest.raises(InputError, match="-k 10"):
+    with pytest.raises(InputError, match="k=10"):
         recommend({"a": [1], "b": [1], "c": [1]}, threads=1, memory="1GB")
 
 

@@ -65,12 +65,12 @@ def test_nearest(run, tmp_path):
     ("words", "code", "told"),
     [
         ([], 2, "Vectors are compared by a distance"),
-        (["--measure", "angle"], 2, "'within' parameter of pairs is needed with measure='angle'"),
+        (["--measure", "angle"], 2, "--within option of pairs is needed with --measure angle"),
         (["--measure", "angle", "--within", "190"], 2, "from 0 to 180"),
         (
             ["--measure", "angle", "--within", "1", "--threshold", "0.9"],
             2,
-            "'threshold' parameter of pairs has no effect with measure='angle'",
+            "--threshold option of pairs has no effect with --measure angle",
         ),
         (["--measure", "angle", "--within", "1", "--sets"], 2, "--sets has no effect with --measure angle"),
         (["--measure", "dot", "--within", "1"], 2, "dot"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from likewise.search.cluster import Keep, Removal, components, removals
 from likewise.search.expand import listed_pairs
 from likewise.search.items import TextItems
 from likewise.search.load import Collection, collect
-from likewise.search.matches import VerifiedPairs
+from likewise.search.matches import VerifiedPairs, count_different
 from likewise.shingle import Shingler, StopWords, Tokens, parse_shingler
 
 OWNER = "articles"
@@ -32,7 +32,6 @@ THRESHOLD = 0.3
 """Least similarity of two pages with the same article: in benchmarks/articles.py, pages with the same article are at
 0.34 or more and other pages of the same site at 0.15 or less (0.21 and 0.24 with newsgroup messages as articles)."""
 KEEP = "longest"
-PAGES = (".html", ".htm", ".xhtml")
 TITLE_BYTES = 400
 """Bytes of a page's first line that are kept as its title: longer lines are not titles."""
 
@@ -52,6 +51,8 @@ def articles(
     ignore_common: float | None = None,
     certify: int | None = None,
     lines: bool = False,
+    plain: bool = False,
+    hidden: bool = False,
     on_error: str = "stop",
     encoding_errors: str = "strict",
     threads: int | None = None,
@@ -63,7 +64,8 @@ def articles(
     """Cluster pages that carry the same article, even if everything around it differs or paragraphs are missing.
 
     pages: files, folders, globs, lists of strings, tables; see `likewise.dedup`. Files named .html or .htm are read as
-    HTML; html=True reads other files, and the column `text` of a table, as HTML (needs `pip install 'likewise[html]'`).
+    HTML, each by its own name; html=True reads other files, and the column `text` of a table, as HTML too, html=False
+    none (needs `pip install 'likewise[html]'`).
     No part of a page is removed: with stop-word shingles, most shingles of a page come from its article (MMDS §3.8.6).
 
     A pair of pages at `threshold` is found with probability at least `recall`, and its similarity is exact. A cluster
@@ -91,17 +93,17 @@ def articles(
     checks.whole(OWNER, "batch_rows", batch_rows)
     reading: dict[str, Any] = {"text": text, "id": id, "score": policy.column, "on_error": on_error, "lines": lines}
     reading |= {
+        "html": html,
+        "plain": plain,
+        "hidden": hidden,
         "encoding_errors": encoding_errors,
         "batch_rows": batch_rows,
         "batch_bytes": budget.batch,
         "owner": OWNER,
     }
-    source = open_source(pages, ReadOptions(**reading, html=bool(html)))
-    if html is None and any(_is_page(path) for path in source.files):
-        html = True
-        source = open_source(pages, ReadOptions(**reading, html=True))
-    options = ReadOptions(**reading, html=bool(html))
+    options = ReadOptions(**reading)
     log = RunLog.of(progress)
+    source = open_source(pages, options)
     space = Workspace.temporary(Path(spill) if spill is not None else None)
     try:
         here = collect(source, options, chosen.shingle, log, count, space, budget.texts)
@@ -110,29 +112,24 @@ def articles(
         lengths = items.lengths if policy.rule in ("longest", "shortest") else np.zeros(len(items), np.int64)
         ranks = policy.ranks(lengths, here.scores)
         matches = chosen.search(count, budget).find(items, log, space, None, ranks)
+        log.counts["different"] = count_different(matches)
         with log.stage("cluster"):
             removal = removals(matches.groups, matches.left, matches.right, matches.similarity, ranks, matches.copies)
         with log.stage("tables"):
             empty = _empty(matches)
             pairs = _pair_table(here, matches, empty, log)
-            titles = _titles(items.texts) if html else pa.nulls(here.rows, pa.string())
+            are_pages = np.ones(here.rows, bool) if html else source.pages(here.rows)
+            titles = _titles(items.texts, are_pages)
             table = _article_table(here, matches, removal, empty, titles, log)
     finally:
         space.finish()
-    more = {"on_error": on_error, "encoding_errors": encoding_errors, "lines": lines}
+    more = {"on_error": on_error, "encoding_errors": encoding_errors, "lines": lines, "plain": plain, "hidden": hidden}
     more |= {"threads": count, "memory": budget.total}
-    parameters = {**chosen.to_dict(here.shingler), "keep": str(policy), "text": text, "id": id, "html": bool(html)}
+    if html is None and (are_pages.all() or not are_pages.any()):
+        html = bool(are_pages.any())
+    parameters = {**chosen.to_dict(here.shingler), "keep": str(policy), "text": text, "id": id, "html": html}
     stats = run_json(OWNER, {**parameters, **more}, [here], log)
     return Articles(table, pairs, stats)
-
-
-def _is_page(path: PurePath) -> bool:
-    """Return whether a file has the name of an HTML page, compressed or not.
-
-    >>> [_is_page(PurePath(name)) for name in ("a.html", "b.HTM.gz", "html.txt")]
-    [True, True, False]
-    """
-    return any(suffix.lower() in PAGES for suffix in path.suffixes[-2:])
 
 
 def _empty(matches: VerifiedPairs) -> Any:
@@ -190,13 +187,15 @@ def _languages(here: Collection) -> Any:
     return codes.take(to_arrow(np.where(here.languages < 0, len(codes) - 1, here.languages)))
 
 
-def _titles(texts: Texts) -> Any:
-    """Return the first line of every page, which is its title (io/read/pages.py); null if it is empty."""
+def _titles(texts: Texts, pages: Any) -> Any:
+    """Return the first line of every HTML page, which is its title (io/read/pages.py); null if it is empty."""
     titles: list[str | None] = []
+    if not pages.any():
+        return pa.nulls(len(pages), pa.string())
     for stored in texts.chunks:
         chunk = stored.load()
         data, offsets = chunk.data, chunk.offsets.tolist()
         for start, stop in pairwise(offsets):
             line = data[start : min(stop, start + TITLE_BYTES)].tobytes().partition(b"\n")[0]
             titles.append(line.decode("utf-8", "ignore") or None)
-    return pa.array(titles, pa.string())
+    return pa.array(titles, pa.string(), mask=~pages)

@@ -167,7 +167,7 @@ def _minutiae(
         if id is None:
             raise ColumnError(
                 f"{place}: no column is called {', '.join(IDS[:-1])} or {IDS[-1]}; name the column of the print "
-                f"with --id; the columns are: {', '.join(there)}"
+                f"with id='COLUMN'; the columns are: {', '.join(there)}"
             )
     wanted = [name for name in (id, x, y, finger) if name is not None]
     for name in wanted:
@@ -175,8 +175,8 @@ def _minutiae(
             raise ColumnError.of(place, name, there)
     if angle is not None and angle not in there:
         raise ColumnError(
-            f"{place}: there is no column '{angle}' with the directions of the minutiae; name it with --angle, or say "
-            f"--aligned if all prints are aligned; the columns are: {', '.join(there)}"
+            f"{place}: there is no column '{angle}' with the directions of the minutiae; name it with angle='COLUMN', "
+            f"or say aligned=True if all prints are aligned; the columns are: {', '.join(there)}"
         )
     columns = [x, y] if angle is None else [x, y, angle]
     check_once(place, there, [*wanted, *columns])
@@ -214,7 +214,7 @@ def _in_degrees(angle: Floats, angles: str, parts: list[_Minutiae]) -> bool:
     if angles == "degrees" and len(sizes) >= MANY and not (sizes > 2 * np.pi + 1e-3).any():
         raise InputError(
             f"{_row(parts, 0)}: no '{parts[0].angle}' in this table is beyond 2π, so they cannot be degrees; "
-            "say --angles radians"
+            "say angles='radians'"
         )
     beyond = sizes > (360.5 if degrees else 2 * np.pi + 1e-3)
     if beyond.any():
@@ -222,7 +222,7 @@ def _in_degrees(angle: Floats, angles: str, parts: list[_Minutiae]) -> bool:
         unit, most = ("degrees", "360") if degrees else ("radians", "2π")
         raise InputError(
             f"{_row(parts, place)}: '{parts[0].angle}' is {angle[place]:g}, beyond {most}; "
-            f"angles were read as {unit}: say --angles {'radians' if degrees else 'degrees'} if they are not"
+            f"angles were read as {unit}: say angles={'radians' if degrees else 'degrees'!r} if they are not"
         )
     return degrees
 
@@ -247,7 +247,8 @@ def _grouped(
         place = order[int(np.argmax(far > LARGEST / 2))]
         raise InputError(
             f"{_row(parts, int(place))}: this minutia of print '{names[place]}' is {far.max():,.0f} pixels from the "
-            f"middle of its print; a print has {LARGEST:g} pixels at most, at 500 dpi; give the resolution with --dpi"
+            f"middle of its print; a print has {LARGEST:g} pixels at most, at 500 dpi; give the resolution "
+            "with dpi=1000 or the like"
         )
     angle = np.mod(values[order, 2], 2 * np.pi) if turned else None
     x, y = (np.ascontiguousarray(values[order, i]) for i in range(2))

@@ -14,9 +14,9 @@ from likewise.apps.mirrors.settings import OWNER
 from likewise.base.arrays import Ints, to_arrow
 from likewise.errors import FormatError, InputError
 from likewise.io.read import Aside, Files, ReadOptions, Source, open_source
-from likewise.io.read.find import files_of, find
+from likewise.io.read.find import files_of
 
-SKIP = "correct it, or use --on-error skip to set such rows aside"
+SKIP = "correct it, or use on_error='skip' to set such rows aside"
 BLANK = "it is blank"
 
 
@@ -33,6 +33,7 @@ class UrlReader:
     threads: int = 1
     aside: list[Aside] = field(default_factory=list)
     inputs: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     rows: int = 0
     blank: int = 0
     named: bool = False
@@ -107,7 +108,9 @@ class UrlReader:
             yield None, opened
             self._note(opened)
             return
-        for file in find(files):
+        found = files.find()
+        self.notes += [found.note] if found.note else []
+        for file in found.files:
             if id is not None and not file.is_table:
                 columns = f"'{text}' and '{id}'" if text != id else f"'{text}'"
                 raise InputError(f"{file.name}: a table with columns {columns} is needed, such as CSV, TSV or Parquet")

@@ -14,7 +14,6 @@ from likewise.errors import ColumnError
 from likewise.io.ids import unique_ids
 from likewise.io.read import ReadOptions, Source, open_source
 from likewise.io.read.find import files_of
-from likewise.io.read.find import find as find_files
 
 
 @dataclass
@@ -68,6 +67,7 @@ def open_both(
     only_theirs = source_text is not None or source_id is not None
     first_error: ColumnError | None = None
     readers = []
+    suspects, sources = (files_of(source) or source for source in (suspects, sources))
     for source, asked, needed in ((suspects, options, only_ours), (sources, theirs, only_theirs)):
         try:
             readers.append(DocumentReader(open_source(source, asked), asked))
@@ -85,7 +85,7 @@ def open_both(
 def _without_columns(source: Any, options: ReadOptions) -> DocumentReader | None:
     """Open text files or a list of strings; return None for anything else."""
     files = files_of(source)
-    if files is not None and not any(file.is_table for file in find_files(files)):
+    if files is not None and not any(file.is_table for file in files.find(options.plain, options.hidden).files):
         return DocumentReader(open_source(files, options), options)
     if isinstance(source, list | tuple) and all(isinstance(entry, str) for entry in source):
         return DocumentReader(open_source(source, options), options)

@@ -44,6 +44,8 @@ def passages(
     itself: bool = True,
     common: int = COMMON,
     lines: bool = False,
+    plain: bool = False,
+    hidden: bool = False,
     on_error: str = "stop",
     encoding_errors: str = "strict",
     threads: int | None = None,
@@ -84,7 +86,7 @@ def passages(
     checks.whole(OWNER, "batch_rows", batch_rows)
     options = ReadOptions(
         text=text, id=id, on_error=on_error, encoding_errors=encoding_errors, lines=lines,
-        batch_rows=batch_rows, batch_bytes=min(BATCH, budget.batch),
+        plain=plain, hidden=hidden, batch_rows=batch_rows, batch_bytes=min(BATCH, budget.batch), owner=OWNER,
     )  # fmt: skip
     log = RunLog.of(progress)
     readers = open_both(suspects, sources, options, source_text, source_id)
@@ -103,7 +105,7 @@ def passages(
         "source_text": text if source_text is None else source_text,
         "source_id": id if source_id is None else source_id,
     }
-    more = {"on_error": on_error, "encoding_errors": encoding_errors, "lines": lines}
+    more = {"on_error": on_error, "encoding_errors": encoding_errors, "lines": lines, "plain": plain, "hidden": hidden}
     more |= {"threads": count, "memory": budget.total}
     parameters = {**settings.to_dict(), "itself": itself, **columns, **more}
     stats = run_json(OWNER, parameters, [reader.source for reader in readers], log)

@@ -157,7 +157,8 @@ class View:
             return cls(name, steps=_steps(ratings))
         if ratings.values is None:
             raise InputError(
-                f"the view '{name}' needs ratings, and there are none ({ratings.columns}); name a column with --rating"
+                f"the view '{name}' needs ratings, and there are none ({ratings.columns}); name a column with"
+                " rating='COLUMN'"
             )
         low, high = usual_scale(*ratings.scale)
         like = low + UPPER * (high - low) if like is None else float(like)

@@ -29,7 +29,7 @@ UNIT = "\x1f"
 """Replaces "::", which is two characters where Arrow's CSV reader allows one."""
 LOOKED_AT = 1 << 16
 """Bytes of a text file from which its layout is guessed."""
-SKIP = "--on-error skip sets such rows aside"
+SKIP = "on_error='skip' sets such rows aside"
 
 
 @dataclass(frozen=True)
@@ -369,7 +369,7 @@ def numbered_ratings(source: Any, options: RatingsOptions) -> Ratings:
         whom, what = user_ids[int(users[first])].as_py(), item_ids[int(items[first])].as_py()
         raise InputError(
             f"{_where(parts, int(second))}: the customer {whom!r} has the item {what!r} twice, first in"
-            f" {_where(parts, int(first))}; --twice last or first chooses one"
+            f" {_where(parts, int(first))}; twice='last' or 'first' chooses one"
         )
     chosen = order[ends if twice == "last" else ends - times + 1]
     return Ratings(

@@ -124,7 +124,7 @@ def _counted(lists: InvertedLists, settings: JoinSettings, log: RunLog, side: st
     if found is None:
         raise InputError(
             f"more than {most:,} pairs of {side} are similar, too many to list in memory; list the most similar of each"
-            " with -k 10, raise the threshold, or list no pairs with --only recommendations"
+            " with k=10, raise the threshold, or list no pairs with only='recommendations'"
         )
     return found
 

@@ -6,9 +6,11 @@ rows that were kept, with all their columns, in their order and format.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from likewise.io.read.base import Aside, ReadOptions, Source
 from likewise.io.read.delimited import Delimited
-from likewise.io.read.find import Files, InputFile, files_of, find, looks_like_files
+from likewise.io.read.find import Files, InputFile, files_of, looks_like_files
 from likewise.io.read.ipc import Ipc
 from likewise.io.read.jsonl import JsonLines
 from likewise.io.read.memory import from_object
@@ -16,6 +18,7 @@ from likewise.io.read.pages import check_parser
 from likewise.io.read.parquet import Parquet
 from likewise.io.read.plain import Lines, TextFiles
 from likewise.io.read.tables import TableFiles, TablePart
+from likewise.io.read.warc import Warc, WebArchives
 
 __all__ = ["Aside", "Files", "ReadOptions", "Source", "open_source"]
 
@@ -26,6 +29,7 @@ PARTS: dict[str, type[TablePart]] = {
     "csv": Delimited,
     "tsv": Delimited,
     "text": Lines,
+    "warc": Warc,
 }
 
 
@@ -43,10 +47,22 @@ def open_source(source: object, options: ReadOptions | None = None) -> Source:
     files = _files(source)
     if files is None:
         return from_object(source, options)
-    found = find(files)
+    found = files.find(options.plain, options.hidden)
+    opened = _opened(found.files, options)
+    opened.notes = [found.note] if found.note else []
+    return opened
+
+
+def _opened(found: list[InputFile], options: ReadOptions) -> Source:
+    if options.id is None and all(file.format == "warc" for file in found):
+        options = replace(options, id="url")
+        return WebArchives([_part(file, options) for file in found], options)
     if found[0].is_table or options.lines:
         return TableFiles([_part(file, options) for file in found], options)
-    return TextFiles(found, options)
+    texts = TextFiles(found, options)
+    if any(map(texts.is_page, found)):
+        check_parser()
+    return texts
 
 
 def _part(file: InputFile, options: ReadOptions) -> TablePart:

@@ -7,7 +7,7 @@ A *delivered* row is passed on to the rest of likewise; a row that was set aside
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.base import checks
-from likewise.errors import InputError
+from likewise.errors import InputError, ParameterError
 from likewise.io.changes import identity
 
 MIB = 1 << 20
@@ -31,7 +31,9 @@ Tick = Callable[[int], None]
 class ReadOptions:
     """How to read: which columns, what to do with broken rows, how large a batch may be.
 
-    `owner` is the function the user called, for error messages.
+    html: None takes text files for pages by their names. plain: every file is text, whatever its name and its bytes.
+    hidden: files and folders are read whose names begin with a dot. `owner` is the function the user called, for error
+    messages.
     """
 
     text: str = "text"
@@ -41,7 +43,9 @@ class ReadOptions:
     encoding_errors: str = "strict"
     lines: bool = False
     sets: bool = False
-    html: bool = False
+    html: bool | None = False
+    plain: bool = False
+    hidden: bool = False
     batch_rows: int = 10_000
     batch_bytes: int = 16 * MIB
     owner: str = "open_source"
@@ -52,8 +56,12 @@ class ReadOptions:
         checks.column(self.owner, "text", self.text)
         if self.id is not None:
             checks.column(self.owner, "id", self.id)
-        for name in ("lines", "sets", "html"):
+        for name in ("lines", "sets", "plain", "hidden"):
             checks.flag(self.owner, name, getattr(self, name))
+        if self.html is not None:
+            checks.flag(self.owner, "html", self.html)
+        if self.html and self.plain:
+            raise ParameterError(f"The 'html' and 'plain' parameters of {self.owner} exclude each other.")
         for name in ("batch_rows", "batch_bytes"):
             checks.whole(self.owner, name, getattr(self, name))
 
@@ -71,7 +79,10 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class Aside:
-    """Something that was set aside: a row (or line) of a file, or with row -1 the file or the rest of it."""
+    """Something that was set aside: a row (or line) of a file, or with row -1 the whole file or the rest of it.
+
+    For users, in run.json and in aside.parquet, the row is null then.
+    """
 
     file: str
     row: int
@@ -91,6 +102,8 @@ class Source(ABC):
 
     aside: list[Aside]
     ids: Literal["row", "column", "path"]
+    notes: Sequence[str] = ()
+    """Sentences for the user about what was found, such as files that were passed over."""
 
     @abstractmethod
     def batches(self, threads: int = 1) -> Iterator[pa.RecordBatch]:
@@ -127,6 +140,10 @@ class Source(ABC):
     def given(self) -> list[str]:
         """The paths, folders and globs that the user gave; none for objects in memory."""
         return []
+
+    def pages(self, rows: int) -> Flags:
+        """Return which of the delivered rows were read as HTML pages. Call it after reading."""
+        return np.zeros(rows, bool)
 
     def identity(self, content: bool = True) -> dict[str, list[int]] | None:
         """Return size, modification time and checksum of a sample of each file; None for objects in memory."""

@@ -18,8 +18,8 @@ from likewise.base.arrays import END
 from likewise.errors import ColumnError, FormatError, InputError, TextError
 from likewise.io.read.base import Aside, Flags, ReadOptions, Rows
 
-SKIP = "--on-error skip sets such rows aside"
-REPLACE = "--encoding-errors replace puts U+FFFD in its place"
+SKIP = "on_error='skip' sets such rows aside"
+REPLACE = "encoding_errors='replace' puts U+FFFD in its place"
 
 NULL_TEXT = "the text is null"
 NULL_ID = "the id is null"
@@ -90,8 +90,10 @@ def declared(where: str, schema: pa.Schema, options: ReadOptions) -> Types:
     if not listed and text not in (pa.string(), pa.binary(), pa.null()) and not pa.types.is_fixed_size_binary(text):
         shown = schema.field(options.text).type
         lists = is_list(text) and not pa.types.is_nested(text.value_type)
-        advice = "add --sets to compare lists, or name" if lists else "name"
-        raise TextError(f"{where}: the column '{options.text}' is not text but {shown}; {advice} another with --text")
+        advice = "shingle='tokens' compares lists; or name" if lists else "name"
+        raise TextError(
+            f"{where}: the column '{options.text}' is not text but {shown}; {advice} another with text='COLUMN'"
+        )
     found: dict[str, pa.DataType | None] = {"id": None, "score": None}
     for role, name in (("id", options.id), ("score", options.score)):
         if name is not None:

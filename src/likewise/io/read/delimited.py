@@ -20,7 +20,7 @@ from likewise.errors import FormatError, TextError
 from likewise.io.read.base import Flags, Rows
 from likewise.io.read.columns import REPLACE, SKIP, CleanBatch, Trouble, Types, check_columns, sift, stack, utf8
 from likewise.io.read.open import BOM
-from likewise.io.read.records import RecordBlock, RecordPart, Split
+from likewise.io.read.records import NOTHING, PIECE, RecordBlock, RecordPart, Split
 
 LARGEST = (1 << 31) - 2
 """Bytes that fit in an Arrow array with 32-bit offsets."""
@@ -89,6 +89,23 @@ class Delimited(RecordPart):
 
     def split(self, data: bytes, last: bool) -> Split:
         """Split at line feeds outside quotes; empty lines are not rows."""
+        parts = [NOTHING]
+        used = 0
+        while used < len(data):
+            stop = data.rfind(b"\n", used, used + PIECE) + 1 or len(data)
+            part = self._split(data[used:stop], last and stop == len(data))
+            if not part.used and stop < len(data):  # a long record, or one with an open quote
+                part = self._split(data[used:], last)
+            if not part.used:
+                break
+            parts.append(Split(part.starts + used, part.ends + used, 0, part.plain))
+            used += part.used
+        starts, ends = (np.concatenate([getattr(part, name) for part in parts]) for name in ("starts", "ends"))
+        return Split(starts, ends, used, all(part.plain for part in parts))
+
+    def _split(self, data: bytes, last: bool) -> Split:
+        if not data.strip(b"\r\n"):
+            return Split(np.empty(0, np.int64), np.empty(0, np.int64), len(data))
         view = np.frombuffer(data, np.uint8)
         ends = regular_ends(view, ord(self.delimiter), last)
         plain = ends is not None

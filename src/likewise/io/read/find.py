@@ -6,7 +6,7 @@ import glob
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -25,10 +25,15 @@ FORMATS = {
     ".json": "jsonl",
     ".csv": "csv",
     ".tsv": "tsv",
+    ".warc": "warc",
+    ".wet": "warc",
 }
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz"}
 
-GLOB = "select the files by a glob such as '{0}/**/*.parquet'"
+PLAIN = "read all of them as text with plain=True"
+GLOB = "select the files by a glob such as '{0}/**/*.parquet', or " + PLAIN
+PAGES = (".html", ".htm", ".xhtml")
+"""Endings of the names of HTML pages."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,14 @@ class Files:
 
     def __init__(self, paths: Iterable[str | os.PathLike[str]]) -> None:
         object.__setattr__(self, "paths", tuple(paths))
+        object.__setattr__(self, "_found", {})
+
+    def find(self, plain: bool = False, hidden: bool = False) -> Found:
+        """Return the files; they are looked for once, however often this is asked."""
+        known: dict[tuple[bool, bool], Found] = self.__dict__["_found"]
+        if (plain, hidden) not in known:
+            known[plain, hidden] = _find(self, _Hunt(plain, hidden))
+        return known[plain, hidden]
 
 
 @dataclass(frozen=True)
@@ -57,6 +70,46 @@ class InputFile:
     def is_table(self) -> bool:
         """True for files of rows, False for text."""
         return self.format != "text"
+
+    @property
+    def is_page(self) -> bool:
+        """True if the file has the name of an HTML page, compressed or not."""
+        return any(suffix.lower() in PAGES for suffix in self.path.suffixes[-2:])
+
+
+@dataclass(frozen=True)
+class Found:
+    """The files that were found, and the names that were passed over because they begin with a dot."""
+
+    files: list[InputFile]
+    passed_over: list[str]
+
+    @property
+    def note(self) -> str | None:
+        """A sentence on what was passed over, if anything was."""
+        names = self.passed_over
+        if not names:
+            return None
+        some = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+        what = (
+            "1 file or folder whose name begins"
+            if len(names) == 1
+            else f"{len(names):,} files and folders whose names begin"
+        )
+        return f"{what} with a dot passed over ({some}); hidden=True reads them too"
+
+
+@dataclass
+class _Hunt:
+    """How files are looked for, and what was passed over."""
+
+    plain: bool
+    hidden: bool
+    passed_over: list[str] = field(default_factory=list)
+
+    def format_of(self, name: str) -> tuple[str, str | None]:
+        kind, compression = format_of(name)
+        return "text" if self.plain else kind, compression
 
 
 def files_of(source: object) -> Files | None:
@@ -86,14 +139,21 @@ def format_of(name: str) -> tuple[str, str | None]:
     return FORMATS.get(suffixes[-1], "text") if suffixes else "text", compression
 
 
-def find(files: Files) -> list[InputFile]:
-    """Return the files in the order given, folders and globs sorted; the same path twice counts once."""
+def find(files: Files, plain: bool = False, hidden: bool = False) -> list[InputFile]:
+    """Return the files in the order given, folders and globs sorted; the same path twice counts once.
+
+    plain: every file is text, whatever its name. hidden: also those whose names begin with a dot.
+    """
+    return files.find(plain, hidden).files
+
+
+def _find(files: Files, hunt: _Hunt) -> Found:
     if not files.paths:
         raise MissingInput("there is no input; name a file, a folder or a glob")
     found: list[InputFile] = []
     seen: set[str] = set()
     for given in files.paths:
-        for one in _expand(given):
+        for one in _expand(given, hunt):
             key = os.path.abspath(one.path)
             if key not in seen:
                 seen.add(key)
@@ -103,9 +163,9 @@ def find(files: Files) -> list[InputFile]:
         other = next(one for one in found if not one.is_table)
         raise InputError(
             f"the input mixes tables ({tables[0].name}) and text files ({other.name});"
-            " run them separately, or select one kind by a glob"
+            f" run them separately, select one kind by a glob, or {PLAIN}"
         )
-    return _apart(_under_common_folder(found))
+    return Found(_apart(_under_common_folder(found)), hunt.passed_over)
 
 
 def looks_like_files(values: list[Any] | tuple[Any, ...]) -> bool:
@@ -137,41 +197,41 @@ def _looks_like_table(value: str) -> bool:
     return len(value) < 4096 and "\n" not in value and " " not in value and format_of(value)[0] != "text"
 
 
-def _expand(given: str | os.PathLike[str]) -> Iterator[InputFile]:
+def _expand(given: str | os.PathLike[str], hunt: _Hunt) -> Iterator[InputFile]:
     written = os.fspath(given)
     if not isinstance(written, str):
         raise ParameterError(f"A path must be a string or a Path object. Got {written!r} instead.")
     if os.path.isdir(written):
-        yield from _folder(written)
+        yield from _folder(written, hunt)
     elif os.path.exists(written) or os.path.islink(written):
-        yield _file(written, os.path.basename(written), written)
+        yield _file(written, os.path.basename(written), written, hunt)
     elif glob.has_magic(written):
-        yield from _glob(written)
+        yield from _glob(written, hunt)
     else:
         advice = "check the name" if len(written) <= LONGEST_NAME else "if it is a text, put it in a list"
         raise MissingInput(f"{_shown(written)}: there is no such file or folder; {advice}")
 
 
-def _glob(pattern: str) -> Iterator[InputFile]:
+def _glob(pattern: str, hunt: _Hunt) -> Iterator[InputFile]:
     root = pattern
     while glob.has_magic(root):
         root = os.path.dirname(root)
-    matches = sorted(glob.glob(pattern, recursive=True), key=_posix)
+    matches = sorted(glob.glob(pattern, recursive=True, include_hidden=hunt.hidden), key=_posix)
     names = [match for match in matches if not os.path.isdir(match)]
     if names:
         for name in names:
-            yield _file(name, os.path.relpath(name, root or "."), pattern)
+            yield _file(name, os.path.relpath(name, root or "."), pattern, hunt)
     elif matches:
         for name in matches:
-            for one in _folder(name):
+            for one in _folder(name, hunt):
                 yield replace(one, relative=_posix(os.path.relpath(one.path, root or ".")), given=pattern)
     else:
         raise MissingInput(f"{_shown(pattern)}: no file matches this glob; check the pattern")
 
 
-def _folder(folder: str) -> Iterator[InputFile]:
-    relatives = sorted(_walk(folder, ""))
-    tables = [name for name in relatives if format_of(name)[0] != "text"]
+def _folder(folder: str, hunt: _Hunt) -> Iterator[InputFile]:
+    relatives = sorted(_walk(folder, "", hunt))
+    tables = [name for name in relatives if hunt.format_of(name)[0] != "text"]
     if tables:
         relatives = [name for name in relatives if not _underscored(name)]
         others = [name for name in relatives if format_of(name)[0] == "text"]
@@ -183,20 +243,21 @@ def _folder(folder: str) -> Iterator[InputFile]:
     if not relatives:
         raise MissingInput(f"{_shown(folder)}: there are no files in this folder")
     for name in relatives:
-        yield _file(os.path.join(folder, name), name, folder)
+        yield _file(os.path.join(folder, name), name, folder, hunt)
 
 
-def _walk(folder: str, inside: str) -> Iterator[str]:
+def _walk(folder: str, inside: str, hunt: _Hunt) -> Iterator[str]:
     try:
         with os.scandir(os.path.join(folder, inside)) as entries:
             names = [(entry.name, entry.is_dir(follow_symlinks=False), entry.is_file()) for entry in entries]
     except OSError as error:
         raise InputError(f"{_shown(os.path.join(folder, inside))}: {reason(error)}") from error
     for name, is_folder, is_file in names:
-        if name.startswith("."):
-            continue
-        if is_folder:
-            yield from _walk(folder, f"{inside}{name}/")
+        if name.startswith(".") and not hunt.hidden:
+            if is_folder or is_file:
+                hunt.passed_over.append(_shown(inside + name))
+        elif is_folder:
+            yield from _walk(folder, f"{inside}{name}/", hunt)
         elif is_file:
             yield f"{inside}{name}"
 
@@ -205,7 +266,7 @@ def _underscored(name: str) -> bool:
     return any(part.startswith("_") for part in name.split("/"))
 
 
-def _file(path: str, relative: str, given: str) -> InputFile:
+def _file(path: str, relative: str, given: str, hunt: _Hunt) -> InputFile:
     name = _shown(path)
     try:
         status = os.stat(path)
@@ -216,7 +277,7 @@ def _file(path: str, relative: str, given: str) -> InputFile:
     if not stat.S_ISREG(status.st_mode):
         raise InputError(f"{name}: this is not a regular file; save its content to a file first")
     relative = "/".join(part for part in _posix(relative).split("/") if part not in ("", ".", ".."))
-    kind, compression = format_of(_posix(path))
+    kind, compression = hunt.format_of(_posix(path))
     return InputFile(Path(path), name, relative, _shown(given), kind, compression, status.st_size)
 
 

@@ -29,7 +29,7 @@ from likewise.io.read.columns import (
     sift,
     stack,
 )
-from likewise.io.read.records import RecordBlock, RecordPart, Split, line_split
+from likewise.io.read.records import NOTHING, PIECE, RecordBlock, RecordPart, Split, line_split
 
 LARGEST = (1 << 31) - 2
 """Bytes that fit in an Arrow array with 32-bit offsets, and in one block of Arrow's parser."""
@@ -55,13 +55,36 @@ class JsonLines(RecordPart):
 
     def split(self, data: bytes, last: bool) -> Split:
         """Split at line feeds; blank lines are not rows."""
+        parts = [NOTHING]
+        used = 0
+        while used < len(data):
+            stop = data.rfind(b"\n", used, used + PIECE) + 1 or data.find(b"\n", used) + 1 or len(data)
+            piece = data[used:stop]
+            if piece.endswith(b"\n") and not piece.strip():
+                used = stop
+                continue
+            found = self._filled(piece, last and stop == len(data))
+            if not found.used:
+                break
+            parts.append(Split(found.starts + used, found.ends + used, 0))
+            used += found.used
+        starts, ends = (np.concatenate([getattr(part, name) for part in parts]) for name in ("starts", "ends"))
+        return Split(starts, ends, used)
+
+    @staticmethod
+    def _filled(data: bytes, last: bool) -> Split:
+        """Return the lines that are not blank."""
         found = line_split(data, last)
         view = np.frombuffer(data, np.uint8)
-        suspects = np.flatnonzero(view[found.starts] <= 32)
-        if not len(suspects):
+        suspect = view[found.starts] <= 32
+        if not suspect.any():
             return found
-        blank = [row for row in suspects.tolist() if not data[found.starts[row] : found.ends[row]].strip()]
-        return Split(np.delete(found.starts, blank), np.delete(found.ends, blank), found.used)
+        sizes = found.ends - found.starts
+        returned = (sizes == 2) & (view[found.starts] == 13) & (view[found.ends - 1] == 10)
+        blank = (view[found.starts] == 10) | returned
+        for row in np.flatnonzero(suspect & ~blank).tolist():
+            blank[row] = not data[found.starts[row] : found.ends[row]].strip()
+        return Split(found.starts[~blank], found.ends[~blank], found.used)
 
     def peek(self) -> Types:
         """Look at the first lines: is the text there, are ids and scores numbers or strings?"""

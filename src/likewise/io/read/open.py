@@ -24,6 +24,13 @@ from likewise.io.read.find import InputFile, reason
 BOM = b"\xef\xbb\xbf"
 BLOCK = 8 * MIB
 _STEP = 1 << 16
+_MOST = 1 << 20
+"""Bytes decompressed at a time: 64 kB of gzip can become 64 MB, and of bz2 gigabytes."""
+
+GROWTH = 200
+"""A compressed file may become this many times as large in memory; text becomes 3 to 20 times as large."""
+SMALL = 64 * MIB
+"""Decompressed bytes that are accepted whatever the size of the file."""
 
 
 @contextmanager
@@ -103,21 +110,36 @@ def decompressed(raw: IO[bytes], file: InputFile) -> Iterator[bytes]:
                 if not data:
                     break
                 member = make()
-            part = member.decompress(data)
+            part = member.decompress(data, _MOST)
+            while part:
+                yield part
+                part = b"" if member.eof else member.decompress(getattr(member, "unconsumed_tail", b""), _MOST)
             data = b""
             if member.eof:
                 data = member.unused_data
                 member = None
-            if part:
-                yield part
     if member is not None:
         raise broken_off
+
+
+def check_growth(file: InputFile, size: int, what: str = "the file") -> None:
+    """Raise if so many decompressed bytes of a small file must be held at once that it was made to fill the memory."""
+    if file.compression is not None and size > max(SMALL, GROWTH * file.bytes):
+        raise FormatError(
+            f"{file.name}: {what} becomes more than {GROWTH} times as large as the compressed file ({file.bytes:,}"
+            " bytes); if that is what you want, decompress it first"
+        )
 
 
 def read_all(file: InputFile) -> bytes:
     """Return the whole decompressed content of a file."""
     if file.compression is not None:
-        return b"".join(chunks(file))
+        parts, size = [], 0
+        for part in chunks(file):
+            parts.append(part)
+            size += len(part)
+            check_growth(file, size)
+        return b"".join(parts)
     with input_errors(file), open(file.path, "rb") as raw:
         return raw.read()
 
@@ -129,7 +151,10 @@ def unpacked(file: InputFile, owner: object) -> Path:
     handle, name = tempfile.mkstemp(prefix="likewise-")
     weakref.finalize(owner, _remove, name)
     with os.fdopen(handle, "wb") as out:
+        size = 0
         for chunk in chunks(file):
+            size += len(chunk)
+            check_growth(file, size)
             out.write(chunk)
     return Path(name)
 

@@ -57,6 +57,14 @@ def decode_page(data: bytes) -> str:
     return data.decode(encoding or WESTERN, "replace")
 
 
+def decode_text(data: bytes, label: str) -> str:
+    """Return text in the charset that it came with; by its own declaration if that is unknown."""
+    encoding = _encoding(label)
+    if encoding is None or data.startswith(tuple(mark for mark, _ in MARKS)):
+        return decode_page(data)
+    return data.decode(encoding, "replace")
+
+
 def _encoding(label: str) -> str | None:
     """Return the Python codec for a charset label as browsers understand it; None if they do not know it.
 

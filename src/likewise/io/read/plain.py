@@ -17,7 +17,8 @@ import pyarrow as pa
 from likewise.base.parallel import run_ahead
 from likewise.errors import InputError, TextError
 from likewise.io.read.base import Aside, Flags, ReadOptions, Source, Tick, check_flags, quiet
-from likewise.io.read.columns import REPLACE, CleanBatch, Trouble, Types, check_columns, cut, sift, text_of
+from likewise.io.read.binary import is_binary
+from likewise.io.read.columns import REPLACE, SKIP, CleanBatch, Trouble, Types, check_columns, cut, sift, text_of
 from likewise.io.read.find import InputFile
 from likewise.io.read.look import Stretch, spread
 from likewise.io.read.open import BOM, copied, input_errors, read_all
@@ -26,7 +27,8 @@ from likewise.io.read.records import RecordBlock, RecordPart, Split, line_split
 
 COLUMNS = ["path", "text"]
 BINARY = "there are NUL bytes, it looks like a binary file"
-SEVERAL = "leave it out, or use --on-error skip to set such files aside"
+TEXT = "plain=True reads it as text"
+ASIDE = "on_error='skip' sets such files aside"
 
 
 class Lines(RecordPart):
@@ -48,10 +50,10 @@ class Lines(RecordPart):
             return CleanBatch(None, 0)
         texts = self._texts(block.data, block)
         texts, trouble = text_of(texts, replace(self.options, html=False), self.file.name)
-        if b"\0" in block.data:
+        if not self.options.plain and is_binary(block.data):
             for row in range(block.rows):
                 if b"\0" in block.data[block.split.starts[row] : block.split.ends[row]]:
-                    trouble[row] = Trouble(TextError, BINARY)
+                    trouble[row] = Trouble(TextError, BINARY, f"{TEXT}, {SKIP}")
         return sift(self.file.name, {"text": texts}, trouble, self.options, lambda row: self._at(block, row))
 
     @staticmethod
@@ -81,6 +83,10 @@ class Lines(RecordPart):
         return pa.table({"text": text_of(texts, replace(self.options, html=False), self.file.name)[0]})
 
 
+_TextBatch = tuple[list[InputFile], pa.RecordBatch, list[Aside]]
+"""Files that can be used, their documents, and files that were set aside."""
+
+
 class TextFiles(Source):
     """Text files, each of them one document; the id is the path."""
 
@@ -105,24 +111,44 @@ class TextFiles(Source):
         if group:
             yield group
 
-    def _read(self, files: list[InputFile]) -> tuple[list[InputFile], list[bytes | str], list[Aside]]:
-        """Return the files that can be used, their documents, and why the others cannot."""
+    def _read(self, files: list[InputFile]) -> Iterator[tuple[list[InputFile], list[bytes | str], list[Aside]]]:
+        """Yield the files that can be used, their documents, and why the others cannot; about a batch at a time."""
         usable, texts, aside = [], [], []
+        size = 0
         for file in files:
+            found: bytes | str | Trouble = b""
             try:
-                texts.append(self._text(file))
-                usable.append(file)
+                found = self._text(file)
+                if isinstance(found, Trouble):
+                    raise found.error(file.name)
             except InputError as error:
                 if not self.options.skip or len(self._files) == 1:
                     raise
-                aside.append(Aside(file.name, -1, str(error).removeprefix(f"{file.name}: ")))
-        return usable, texts, aside
+                reason = found.reason if isinstance(found, Trouble) else str(error).removeprefix(f"{file.name}: ")
+                aside.append(Aside(file.name, -1, reason))
+                continue
+            texts.append(found)
+            usable.append(file)
+            size += len(found)
+            if size > self.options.batch_bytes:
+                yield usable, texts, aside
+                usable, texts, aside, size = [], [], [], 0
+        yield usable, texts, aside
 
-    def _text(self, file: InputFile) -> bytes | str:
+    def is_page(self, file: InputFile) -> bool:
+        """Return whether a file is read as HTML: because that was said, or by its name."""
+        html = self.options.html
+        return file.is_page and not self.options.plain if html is None else html
+
+    def _text(self, file: InputFile) -> bytes | str | Trouble:
+        """Return the text of a file; of a byte order mark nothing is left."""
         data = read_all(file)
-        if b"\0" in data and not (self.options.html and data.startswith((BOM_UTF16_LE, BOM_UTF16_BE))):
-            raise TextError(f"{file.name}: {BINARY}; {SEVERAL}")
-        if self.options.html:
+        page = self.is_page(file)
+        skip = f", {ASIDE}" if not self.options.skip else ""
+        marked = page and data.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+        if not (self.options.plain or marked) and is_binary(data):
+            return Trouble(TextError, BINARY, f"{TEXT}{skip}")
+        if page:
             return page_text(data)
         data = data.removeprefix(BOM)
         if data.isascii():
@@ -132,11 +158,16 @@ class TextFiles(Source):
         except UnicodeDecodeError as error:
             if self.options.encoding_errors == "replace":
                 return data.decode(errors="replace")
-            raise TextError(f"{file.name}: not valid UTF-8 at byte {error.start}; {REPLACE}") from error
+            return Trouble(TextError, f"not valid UTF-8 at byte {error.start}", f"{REPLACE}{skip}")
         return data
 
-    def _batch(self, files: list[InputFile]) -> tuple[list[InputFile], pa.RecordBatch, list[Aside]]:
-        usable, texts, aside = self._read(files)
+    def _batches_of(self, files: list[InputFile]) -> Iterable[_TextBatch]:
+        """Read some files: at once, or one batch after the other if compressed ones may become large."""
+        batches = map(self._batch, self._read(files))
+        return batches if any(file.compression for file in files) else list(batches)
+
+    def _batch(self, read: tuple[list[InputFile], list[bytes | str], list[Aside]]) -> _TextBatch:
+        usable, texts, aside = read
         columns = {"text": _strings(texts)}
         paths = pa.array([file.name for file in usable], pa.string())
         for role, name in (("id", self.options.id or "path"), ("score", self.options.score)):
@@ -149,12 +180,17 @@ class TextFiles(Source):
         self.aside = []
         self._delivered = None
         delivered: list[InputFile] = []
-        tasks = (partial(self._batch, group) for group in self._groups())
-        for usable, batch, aside in run_ahead(tasks, threads):
-            delivered.extend(usable)
-            self.aside.extend(aside)
-            yield from cut(batch, self.options)
+        tasks = (partial(self._batches_of, group) for group in self._groups())
+        for batches in run_ahead(tasks, threads):
+            for usable, batch, aside in batches:
+                delivered.extend(usable)
+                self.aside.extend(aside)
+                yield from cut(batch, self.options)
         self._delivered = delivered
+
+    def pages(self, rows: int) -> Flags:
+        """Return which of the delivered files were read as HTML."""
+        return np.array([self.is_page(file) for file in self._delivered or []], bool)
 
     @property
     def found(self) -> list[InputFile]:
@@ -169,9 +205,11 @@ class TextFiles(Source):
             group = _neighbours(self._files, max(first, taken), size // places)
             taken = max(first, taken) + len(group)
             begun = process_time()
-            usable, batch, _ = lenient._batch(group)
-            seconds = process_time() - begun
-            yield Stretch.of(CleanBatch(batch, len(group)), sum(file.bytes for file in usable), seconds)
+            for usable, batch, aside in lenient._batches_of(group):
+                seconds = process_time() - begun
+                stored = sum(file.bytes for file in usable)
+                yield Stretch.of(CleanBatch(batch, len(usable) + len(aside)), stored, seconds)
+                begun = process_time()
 
     def copy_cost(self, files: int, limit: int) -> float:
         """Return the seconds it takes to copy one of the first `files` files, those below `limit` bytes."""
@@ -212,8 +250,14 @@ class TextFiles(Source):
         """Return path and text of the kept documents."""
         files = self._kept(keep)
         paths = pa.array([file.name for file in files], pa.string())
-        texts = [self._still(self._text, file) for file in files]
+        texts = [self._still(self._known_text, file) for file in files]
         return pa.table({"path": paths, "text": _strings(texts)})
+
+    def _known_text(self, file: InputFile) -> bytes | str:
+        found = self._text(file)
+        if isinstance(found, Trouble):
+            raise found.error(file.name)
+        return found
 
     @property
     def total_rows(self) -> int:

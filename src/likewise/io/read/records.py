@@ -21,9 +21,11 @@ from likewise.io.disk import atomic
 from likewise.io.read.base import Flags, Rows, Tick, quiet
 from likewise.io.read.columns import CleanBatch, runs, texts_of_pages
 from likewise.io.read.look import REWRITTEN, SLOW, Stretch
-from likewise.io.read.open import BLOCK, BOM, chunks, decompressed, input_errors
+from likewise.io.read.open import BLOCK, BOM, check_growth, chunks, decompressed, input_errors
 from likewise.io.read.tables import TablePart, Task
 
+PIECE = 1 << 20
+"""Bytes in which rows are looked for at a time: the places of rows take memory, and a file may be all line ends."""
 GLANCE = 1 << 14
 """Bytes read at a time to find the end of a row: more than most rows have."""
 
@@ -113,6 +115,7 @@ class RecordPart(TablePart):
                 broken, chunk = error, b""
             held.append(chunk)
             length += len(chunk)
+            check_growth(self.file, length, "a row")
             if chunk and length < wanted:
                 continue
             data = held[0] if len(held) == 1 else b"".join(held)

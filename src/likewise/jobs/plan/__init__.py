@@ -50,6 +50,8 @@ def plan(
     encoding_errors: str = "strict",
     lines: bool = False,
     html: bool = False,
+    plain: bool = False,
+    hidden: bool = False,
     memory: str | int | None = None,
     spill: str | Path | None = None,
     calibrate: bool = False,
@@ -68,7 +70,7 @@ def plan(
         OWNER, shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method
     )
     resources = Resources.of(OWNER, threads, memory, spill)
-    options = reading(settings, resources, text, id, on_error, encoding_errors, lines, html)
+    options = reading(settings, resources, text, id, on_error, encoding_errors, lines, html, None, None, plain, hidden)
     search = settings.search(resources.threads, resources.budget)
     return predicted(open_source(source, options), shingle, search, resources.spill, calibrate)
 

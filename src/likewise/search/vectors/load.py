@@ -52,7 +52,7 @@ def vectors(source: Any, column: str, id: str | None, room: int, spill: Path | N
         isinstance(source, list | tuple) and source and all(isinstance(one, str | os.PathLike) for one in source)
     ):
         paths = source.paths if isinstance(source, Files) else source if isinstance(source, list | tuple) else [source]
-        return _from_files(find(Files(paths)), column, id, room, spill)
+        return _from_files(find(source if isinstance(source, Files) else Files(paths)), column, id, room, spill)
     if isinstance(source, np.ma.MaskedArray):
         raise ParameterError(f"{owner} cannot compare masked arrays: fill the masked numbers, or remove those vectors.")
     if isinstance(source, np.ndarray):
@@ -291,12 +291,21 @@ def _gathered(
             raise FormatError(f"{part.name}: cannot be read: {error}") from error
     named = None
     if id is not None:
-        named = _names(ids, id, parts[0].name)
+        named = _names(ids, id, parts)
     return Vectors(np.zeros((0, 1), np.float32) if out is None else out, named, inputs)
 
 
-def _names(ids: list[Any], column: str, where: str) -> Any:
+def _names(ids: list[Any], column: str, parts: list[_VectorSource]) -> Any:
     """Return the ids of all batches as one array; raise if two are equal."""
+    where = parts[0].name
+
+    def locate(row: int) -> tuple[str, int]:
+        for part in parts:
+            if row < part.rows:
+                return part.name, row
+            row -= part.rows
+        raise IndexError(row)
+
     kinds = {one.type.value_type if pa.types.is_dictionary(one.type) else one.type for one in ids}
     if any(pa.types.is_nested(kind) for kind in kinds):
         raise ColumnError(f"{where}: the id column '{column}' is {kinds.pop()}; numbers, strings or times are needed")
@@ -306,8 +315,9 @@ def _names(ids: list[Any], column: str, where: str) -> Any:
     named = pa.concat_arrays([one.cast(next(iter(kinds))) for one in ids]) if ids else pa.array([], pa.string())
     if named.null_count:
         row = int(np.argmax(np.asarray(named.is_null())))
+        where, row = locate(row)
         raise InputError(f"{where}: row {row} (counted from 0): the id of column '{column}' is null")
-    return unique_ids(named, column)
+    return unique_ids(named, column, locate)
 
 
 def _numbers(array: Any, where: str, first: int, column: str) -> NDArray[Any]:

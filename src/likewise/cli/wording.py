@@ -1,0 +1,49 @@
+"""Messages of the library in the words of the command line.
+
+Python's messages name parameters: the 'on_error' parameter, on_error='skip'. On the command line these are the options
+of the command: --on-error, --on-error skip.
+"""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from likewise.errors import LikewiseError, ParameterError
+
+ALIASES = {"other": "others", "source": "inputs"}
+"""Parameters that have another name on the command line."""
+GIVEN = re.compile(r"\b([a-z]\w*)=(?:'([^']*)'|([\w.]+))")
+"""A parameter and its value, as Python writes it."""
+QUOTED = re.compile(r"'([a-z]\w*)'")
+
+
+def in_options(message: str, command: click.Command, parameters: bool = False) -> str:
+    """Replace parameters of the library by options of a command; `parameters`: also the quoted names of parameters."""
+    options = {str(one.name): one for one in command.params if isinstance(one, click.Option)}
+
+    def option(name: str) -> str | None:
+        found = options.get(name) or options.get(ALIASES.get(name, ""))
+        return None if found is None else max(found.opts, key=len)
+
+    def given(found: re.Match[str]) -> str:
+        name, value = option(found[1]), found[2] if found[2] is not None else found[3]
+        if name is None or value in ("False", "None"):
+            return found[0]
+        return name if value == "True" else f"{name} {value}"
+
+    def quoted(found: re.Match[str]) -> str:
+        return option(found[1]) or found[0]
+
+    rule, got, rest = message.partition(" Got ") if parameters else ("", "", message)
+    if parameters:
+        rule = QUOTED.sub(quoted, GIVEN.sub(given, rule))
+        rule = re.sub(r"(The --?[\w-]+(?: and --?[\w-]+)?) parameter(s?) of", r"\1 option\2 of", rule)
+    return rule + got + (rest if parameters else GIVEN.sub(given, rest))
+
+
+def reword(error: LikewiseError, command: click.Command | None) -> None:
+    """Put an error in the words of the command line."""
+    if command is not None and error.args:
+        error.args = (in_options(str(error), command, isinstance(error, ParameterError)), *error.args[1:])
