@@ -5,7 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from arrays_of import FEW_64, WORDS_64, Opened, hashes, ints, numbers, parts, ragged
+from arrays_of import FEW_64, LAST_SLOTS, WORDS_64, Opened, hashes, ints, numbers, parts, ragged, spread
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -22,11 +22,6 @@ from likewise.search.exact import join as joins
 hashing = Opened(hashing)
 exact = Opened(exact)
 
-ODD = int(TABLE_ODD)
-INVERSE = pow(ODD, -1, 1 << 64)
-LAST_SLOTS = [((1 << 64) - 1 - i) * INVERSE % (1 << 64) for i in range(8)]
-"""Values whose multiplicative hash lands in the last slot of any table, so that probing must go round."""
-
 MEASURES = ["jaccard", "dice", "cosine", "overlap", "containment"]
 FIXED = [0.05, 0.1 + 0.2, 1 / 3, 0.5, 2 / 3, 0.7, 0.8, 0.9, 1.0]
 THRESHOLDS = st.sampled_from(FIXED) | st.floats(0.01, 1)
@@ -36,10 +31,6 @@ SETS = st.lists(st.lists(SYMBOLS, unique=True, max_size=8), max_size=6)
 
 def sets_of(lists):
     return Sets(*ragged(lists))
-
-
-def spread(token):
-    return token * ODD % 2**64
 
 
 def slot(token, size):
@@ -105,7 +96,7 @@ def test_counts_are_added_up_to_the_most_that_fits(both):
 
 
 def naive_string(tokens, counts, prefix, least):
-    ranked = sorted(tokens, key=lambda x: (counts[slot(x, len(counts))], spread(x) >> 16, x))
+    ranked = sorted(tokens, key=lambda x: (counts[slot(x, len(counts))], x * int(TABLE_ODD) % 2**64 >> 16, x))
     return [(x, i) for i, x in enumerate(ranked[:prefix]) if counts[slot(x, len(counts))] >= least]
 
 

@@ -18,9 +18,10 @@ import oracles
 from likewise import exact
 from likewise.base.arrays import Sets
 from likewise.errors import InputError, ParameterError
+from likewise.kernels.hashtable import SPREAD_ODD, TABLE_ODD
 from likewise.search.exact import join
 from likewise.search.exact import pairs as joining
-from likewise.search.exact.prefixes import survey, written
+from likewise.search.exact.prefixes import Lengths, Postings, survey, written
 
 MEASURES = ["jaccard", "containment", "cosine", "dice", "overlap"]
 INDEXES = ["auto", "length", "prefix", "position", "suffix"]
@@ -659,5 +660,30 @@ def test_strings_are_in_one_order_and_rarest_first():
 
 
 def slot(token, known):
-    """Symbols are counted by the first bits of a multiplicative hash."""
-    return token * 0x9E3779B97F4A7C15 % 2**64 >> 64 - (len(known).bit_length() - 1)
+    """Symbols are counted by the first bits of their hash."""
+    code = (token ^ token >> 32) * int(TABLE_ODD) % 2**64
+    return (code ^ code >> 32) * int(SPREAD_ODD) % 2**64 >> 64 - (len(known).bit_length() - 1)
+
+
+# growth
+
+
+@pytest.mark.parametrize("n", [100, 400])
+def test_look_ups_walk_no_further_in_an_index_of_more_sets(n):
+    """Every symbol is in two sets, so that prefixes are chosen among equally rare ones.
+
+    A look-up of a symbol that is not there walks to the end of a run of filled slots: 3/2 slots on average if at most
+    half of the slots, at random, are filled (Knuth, The Art of Computer Programming, volume 3, 6.4).
+    """
+    source = np.random.default_rng(n)
+    values = source.integers(0, 2**64, (n, 200), np.uint64)
+    sets = Sets(np.tile(values, (2, 1)).reshape(-1), np.arange(2 * n + 1) * 200)
+    known = survey([sets], 4, 1)
+    lengths = Lengths.of(sets.sizes, exact.Bounds("jaccard", 0.8), textbook=False)
+    text = written(sets, np.arange(len(sets)), lengths.index, known.counts, 2)
+    lists = Postings(text, lengths.index, np.zeros(len(sets), np.int32), np.array([200]))
+    filled = lists.filled
+    assert filled.sum() > 10 * n
+    ends = np.flatnonzero(np.diff(np.concatenate([[False], filled, [False]]).astype(int)))
+    runs = np.diff(ends)[::2]
+    assert (runs * (runs + 1) / 2).sum() / len(filled) <= 3
