@@ -28,6 +28,8 @@ THRESHOLDS = st.sampled_from(FIXED) | st.floats(0.01, 1)
 SYMBOLS = st.sampled_from(LAST_SLOTS) | FEW_64 | st.integers(0, 9)
 SETS = st.lists(st.lists(SYMBOLS, unique=True, max_size=8), max_size=6)
 
+NO_FLOORS = np.zeros(0), np.zeros(0)
+
 
 def sets_of(lists):
     return Sets(*ragged(lists))
@@ -256,6 +258,7 @@ def test_verify_overlap(lists, others, measure, threshold, data):
         *ragged(others),
         ints(rows_b),
         *Bounds(measure, threshold).code,
+        *NO_FLOORS,
         out,
     )
     truth = [oracles.similarity(measure, lists[rows_a[a]], others[rows_b[b]]) for a, b in zip(left, right, strict=True)]
@@ -271,7 +274,7 @@ def test_verify_looks_at_every_element_of_long_sets(shared):
         b = [*a[:missing], 1000, *a[missing + 1 :]]
         out = np.empty(2)
         where = *ragged([a, b]), ints([0, 1])
-        overlap.verify_overlap(ints([0, 0]), ints([0, 1]), *where, *where, *code, out)
+        overlap.verify_overlap(ints([0, 0]), ints([0, 1]), *where, *where, *code, *NO_FLOORS, out)
         assert out.tolist() == [1.0, -1.0]
 
 
