@@ -28,7 +28,7 @@ THRESHOLDS = st.sampled_from(FIXED) | st.floats(0.01, 1)
 SYMBOLS = st.sampled_from(LAST_SLOTS) | FEW_64 | st.integers(0, 9)
 SETS = st.lists(st.lists(SYMBOLS, unique=True, max_size=8), max_size=6)
 
-NO_FLOORS = np.zeros(0), np.zeros(0)
+NO_FLOORS = np.zeros(0), np.zeros(0), 0, np.zeros(0, np.int32)
 
 
 def sets_of(lists):
@@ -263,6 +263,31 @@ def test_verify_overlap(lists, others, measure, threshold, data):
     )
     truth = [oracles.similarity(measure, lists[rows_a[a]], others[rows_b[b]]) for a, b in zip(left, right, strict=True)]
     assert out.tolist() == [similarity if similarity >= threshold else -1.0 for similarity in truth]
+
+
+@given(SETS, SETS, st.sampled_from(MEASURES), THRESHOLDS, st.integers(0, 2), st.data())
+def test_pairs_of_use_are_verified_with_floors(lists, others, measure, threshold, best, data):
+    """A pair below the floors of both of its sets, or worse than the `best` of its first set, may be left out."""
+    lists, others = (list(filter(None, side)) for side in (lists, others))
+    heights = st.sampled_from([0.0, 0.2, 1 / 3, 0.5, 2 / 3, 0.8, 1.0])
+    floors = [np.array([data.draw(heights) for _ in side]) for side in (lists, others)]
+    left, right = ints([a for a in range(len(lists)) for _ in others]), ints([*range(len(others))] * len(lists))
+    most = np.array([len(set(lists[a]) & set(others[b])) for a, b in zip(left, right, strict=True)], np.int32)
+    out = np.empty(len(left))
+    sides = (*ragged(lists), ints(range(len(lists))), *ragged(others), ints(range(len(others))))
+    code = Bounds(measure, threshold).code
+    overlap.verify_overlap(left, right, *sides, *code, *floors, best, most, out)
+    truth = [oracles.similarity(measure, lists[a], others[b]) for a, b in zip(left, right, strict=True)]
+    for a in range(len(lists)):
+        of = slice(a * len(others), (a + 1) * len(others))
+        kept = sorted((x for x in truth[of] if x >= threshold), reverse=True)
+        own = max(floors[0][a], kept[best - 1] if 0 < best <= len(kept) else 0.0)
+        for b, (similarity, found) in enumerate(zip(truth[of], out[of].tolist(), strict=True)):
+            assert found in (similarity, -1.0)
+            if similarity < threshold:
+                assert found == -1.0
+            elif similarity >= min(own, floors[1][b]):
+                assert found == similarity
 
 
 @pytest.mark.parametrize("shared", [15, 16, 17, 31, 32, 33, 64])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.kernels import inner, kernel
+from likewise.kernels.best import rise, sink
 from likewise.kernels.hashtable import NOBODY, enter_set, spared, table_bits
 
 JACCARD, DICE, COSINE, OVERLAP, CONTAINMENT, SUM = range(6)
@@ -85,14 +86,15 @@ def overlap_for(measure, score, a, b):
 
 
 @inner
-def useful_overlap(least, measure, floors_a, floors_b, a, b, size_a, size_b):
+def useful_overlap(least, measure, floors_a, floors_b, a, b, size_a, size_b, own=0.0):
     """Return the overlap below which a pair is neither similar, for which `least` is needed, nor of use.
 
-    It is of use if it reaches the floor of one of its sets, a or b. Without floors (arrays of length 0) all are.
+    It is of use if it reaches the floor of one of its sets, a or b. Without floors (arrays of length 0) all are. `own`
+    is a floor of a that may be higher than the one known.
     """
     if floors_a.size == 0:
         return least
-    floor = min(floors_a[a], floors_b[b])
+    floor = min(max(own, floors_a[a]), floors_b[b])
     return max(least, overlap_for(measure, floor, size_a, size_b)) if floor > 0.0 else least
 
 
@@ -112,12 +114,15 @@ def verify_overlap(
     threshold,
     floors_a,
     floors_b,
+    best,
+    most,
     out,
 ):
     """out[k] = similarity of the sets rows_a[left[k]] and rows_b[right[k]], exact if it reaches the threshold, else -1.
 
     Pairs come grouped by `left`: its set is put in a hash table once, and each partner is looked up in it until the
-    misses rule the threshold out. With floors, pairs that reach neither floor may be -1 too.
+    misses rule the threshold out. With floors (see `useful_overlap`), pairs of no use may be -1 too; if only the `best`
+    so many of a set are of use, its floor rises here. most[k], if known, is the most that the sets can share.
     """
     largest = np.int64(0)
     for k in range(left.size):
@@ -129,6 +134,9 @@ def verify_overlap(
     down = np.uint64(0)
     mask = np.uint64(0)
     last = np.int64(-1)
+    heap = np.empty(best)
+    held = np.int64(0)
+    own = 0.0
     for k in range(left.size):
         a = np.int64(left[k])
         start_a = offsets_a[rows_a[a]]
@@ -137,11 +145,25 @@ def verify_overlap(
         stop_b = offsets_b[rows_b[right[k]] + 1]
         size_b = stop_b - start_b
         least = least_overlap(measure, p, q, threshold, stop_a - start_a, size_b)
-        least = useful_overlap(least, measure, floors_a, floors_b, a, right[k], stop_a - start_a, size_b)
         out[k] = -1.0
+        if a != last:
+            held = np.int64(0)
+            own = 0.0
+        least = useful_overlap(least, measure, floors_a, floors_b, a, right[k], stop_a - start_a, size_b, own)
+        if k < most.size and most[k] < least:
+            continue
         if a != last:
             last = a
             down, mask = enter_set(values_a, start_a, stop_a, a, table, owner)
         spare = spared(values_b, start_b, stop_b, a, table, owner, down, mask, size_b - least)
         if spare >= 0:
             out[k] = similarity_of(measure, spare + least, stop_a - start_a, size_b)
+            if held < best:
+                heap[held] = out[k]
+                rise(heap, heap, held)
+                held += 1
+            elif best > 0 and out[k] > heap[0]:
+                heap[0] = out[k]
+                sink(heap, heap, held)
+            if held == best and best > 0:
+                own = heap[0]

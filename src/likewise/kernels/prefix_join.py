@@ -130,6 +130,7 @@ def probe(
     seen,
     left,
     right,
+    shared,
     facts,
 ):
     """Write the pairs of a probe and an indexed set that no filter can rule out; return the next probe.
@@ -138,8 +139,8 @@ def probe(
     share. Probe x (from `first` on) meets the indexed sets from low[x] to high[x], and not the one numbered itself[x].
     Indexed sets ascend in size; `classes` numbers the sizes, class c begins at class_starts[c]. `seen` holds 0 for each
     indexed set. With floors (see `useful_overlap`), pairs that cannot reach one of them are counted and not written.
-    Stops when the next probe might overflow `left` and `right`; facts: pairs written, entries looked at, pairs that
-    the positions allow, pairs that the bitmaps allow.
+    `shared` is the most that two sets can share. Stops when the next probe might overflow `left` and `right`; facts:
+    pairs written, entries looked at, pairs that the positions allow, pairs that the bitmaps allow.
     """
     count = facts[0]
     entries = facts[1]
@@ -202,6 +203,7 @@ def probe(
                     if most >= 2 * useful_overlap(least, measure, probe_floors, floors, x, y, size, other):
                         left[count] = x
                         right[count] = y
+                        shared[count] = most >> 1
                         count += 1
             seen[y] = 0
         x += 1

@@ -28,6 +28,7 @@ CHUNK = 1 << 12
 """Queries that a thread answers in one call."""
 ROOM = 1 << 16
 """Candidates for which there is room beyond one per indexed set."""
+NO_ROWS = np.zeros(0, np.int32)
 GROWTH = 2
 """The order of symbols is taken anew when the index has grown by this factor, so that rare symbols stay first."""
 
@@ -229,6 +230,8 @@ class Index:
                 *self.bounds.code,
                 NO_FLOORS,
                 NO_FLOORS,
+                0,
+                NO_ROWS,
                 scores,
             )
             found = scores >= 0

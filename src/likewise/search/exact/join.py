@@ -19,14 +19,14 @@ from likewise.base.parallel import in_order
 from likewise.kernels import overlap
 from likewise.kernels import prefix_join as probing
 from likewise.search.exact.bounds import Bounds
-from likewise.search.exact.prefixes import JoinSide, Lengths, Postings, PrefixStrings, SymbolCounts, blocks
+from likewise.search.exact.prefixes import JoinSide, Lengths, Numbers, Postings, PrefixStrings, SymbolCounts, blocks
 from likewise.search.scored import ScoredPairs, Scores
 
 FILTERS = {"length": probing.LENGTH, "prefix": probing.PREFIX, "position": probing.POSITION, "suffix": probing.SUFFIX}
-CHUNK, FEWEST = 1 << 12, 1 << 4
-"""The most and the fewest probes that a thread handles in one call: fewer where each has many partners."""
-PORTION = 1 << 20
-"""About how many pairs a call should yield: 24 MB of them, and every thread has a call's."""
+CHUNK = 1 << 12
+"""The most probes that a thread handles in one call; they are fewer where each has many partners."""
+PORTION = 1 << 19
+"""A call ends when it has this many candidates: some 20 MB of them, and every thread has those of a call or two."""
 ROOM = 1 << 17
 """Candidates for which a thread has room; the kernel returns when they are full, and is called again."""
 SYMBOL_BYTES = 40
@@ -106,7 +106,8 @@ class Join:
 
     tick: called with the number of sets just done; the numbers of a join add up to the number of its sets, and grow
     with the work, which is least for small sets. floors: for each set of either side the similarity below which a pair
-    is of no use to it; they may rise while the join runs. Pairs of no use to both of their sets may be left out.
+    is of no use to it; they may rise while the join runs, and if only the `best` so many pairs of a set are of use,
+    they rise by themselves. Pairs of no use to both of their sets may be left out.
     """
 
     bounds: Bounds
@@ -118,10 +119,11 @@ class Join:
     tick: Callable[[int], None] = lambda done: None
     facts: Facts = field(default_factory=Facts)
     floors: tuple[Scores, Scores] = NO_FLOORS, NO_FLOORS
+    best: int = 0
 
     def candidates(self, a: JoinSide, b: JoinSide | None = None) -> Iterator[tuple[Ints, Ints]]:
         """Yield the pairs that the filters let through, some at a time: numbers in a, and in b (or a)."""
-        for task, (left, right) in self._run(a, b, lambda task, left, right: (task, (left, right))):
+        for task, (left, right) in self._run(a, b, lambda task, left, right, most: (task, (left, right))):
             yield (right, left) if task.swapped else (left, right)
 
     def pairs(self, a: JoinSide, b: JoinSide | None = None) -> Iterator[ScoredPairs]:
@@ -133,8 +135,8 @@ class Join:
         """Return the floors of the probes and of the indexed sets."""
         return self.floors[::-1] if task.swapped else self.floors
 
-    def _compare(self, task: Pass, left: Ints, right: Ints) -> tuple[Pass, ScoredPairs]:
-        """Verify these pairs, and keep those that reach the threshold."""
+    def _compare(self, task: Pass, left: Ints, right: Ints, most: Numbers) -> tuple[Pass, ScoredPairs]:
+        """Verify these pairs, and keep those that reach the threshold; most: what they share at most, if known."""
         scores = np.empty(len(left))
         probes, indexed = task.probes, task.indexed
         overlap.verify_overlap(
@@ -148,6 +150,8 @@ class Join:
             indexed.rows,
             *self.bounds.code,
             *self._floors(task),
+            self.best,
+            most,
             scores,
         )
         found = scores >= 0
@@ -164,7 +168,7 @@ class Join:
         if task.probes is task.indexed and not self.bounds.symmetric:
             self.facts.length -= len(task.probes)
 
-    def _run(self, a: JoinSide, b: JoinSide | None, use: Callable[[Pass, Ints, Ints], T]) -> Iterator[T]:
+    def _run(self, a: JoinSide, b: JoinSide | None, use: Callable[[Pass, Ints, Ints, Numbers], T]) -> Iterator[T]:
         """Index the sets block by block, probe each block, and yield what `use` makes of the candidates."""
         auto = self.index == "auto"
         tasks = list(passes(a, b, self.bounds, not auto, self.times if auto else 1))
@@ -182,7 +186,7 @@ class Join:
         start: int,
         stop: int,
         busy: Ints,
-        use: Callable[[Pass, Ints, Ints], T],
+        use: Callable[[Pass, Ints, Ints, Numbers], T],
         progress: _Progress,
     ) -> Iterator[T]:
         same = (
@@ -199,6 +203,8 @@ class Join:
         itself = task.itself - start
         probe_floors, floors = self._floors(task)
         floors = floors[start:stop]
+        auto = self.index == "auto"
+        chunks = _Chunks(int(busy[0]), int(busy[-1]) + 1)
         local = threading.local()
 
         def strings_of(first: int, last: int) -> PrefixStrings:
@@ -207,22 +213,23 @@ class Join:
             return task.probes.strings(first, last, task.probe_prefix, self.counts)
 
         def work(chunk: tuple[int, int]) -> tuple[list[T], Facts, int]:
+            """Find the candidates of the first probes of a chunk, of all unless there are many."""
             first, last = chunk
             if not hasattr(local, "seen"):
                 local.seen = np.zeros(stop - start, np.int8)
                 room = ROOM + stop - start  # the candidates of one more probe must fit
-                local.left, local.right = np.empty(room, np.int32), np.empty(room, np.int32)
+                local.left, local.right, local.most = (np.empty(room, np.int32) for _ in range(3))
             text = strings_of(first, last)
             numbers = lists.look_up(text.symbols)
             part = slice(first, last)
             here = (text.positions, text.offsets, task.probes.sizes[part], low[part], high[part], itself[part])
             there = (lists.starts, lists.sets, lists.rests, lists.classes, classes, kinds)
-            facts = Facts(probes=last - first)
+            facts = Facts()
             out: list[T] = []
             x = 0
-            while x < last - first:
+            while x < last - first and facts.bitmap < PORTION:
                 tally = np.zeros(4, np.int64)
-                if self.index == "auto":
+                if auto:
                     x = probing.probe(
                         x,
                         numbers,
@@ -238,6 +245,7 @@ class Join:
                         local.seen,
                         local.left,
                         local.right,
+                        local.most,
                         tally,
                     )
                 else:
@@ -259,36 +267,51 @@ class Join:
                 facts.position += int(tally[2])
                 if count:
                     left, right = (side[:count].astype(np.int64) for side in (local.left, local.right))
-                    out.append(use(task, left + first, right + start))
-            done = slice(*np.searchsorted(busy, (first, last)))
+                    out.append(use(task, left + first, right + start, local.most[: count if auto else 0]))
+            facts.probes = x
+            if x < last - first:
+                chunks.give_back(first + x, last)
+            done = slice(*np.searchsorted(busy, (first, first + x)))
             return out, facts, int(task.probe_prefix[busy[done]].sum())
 
-        chunks = _Chunks(int(busy[0]), int(busy[-1]) + 1)
-        for out, facts, done in in_order(work, chunks, self.threads):
-            chunks.saw(facts)
-            self.facts.entries += facts.entries
-            self.facts.position += facts.position
-            self.facts.bitmap += facts.bitmap
-            yield from out
-            progress.done(done)
+        while chunks.left:
+            for out, facts, done in in_order(work, chunks, self.threads):
+                chunks.saw(facts)
+                self.facts.entries += facts.entries
+                self.facts.position += facts.position
+                self.facts.bitmap += facts.bitmap
+                yield from out
+                progress.done(done)
 
 
 class _Chunks:
     """Cuts the probes from `start` to `stop` into chunks, smaller ones where the last had many candidates."""
 
     def __init__(self, start: int, stop: int) -> None:
-        self._next, self._stop = start, stop
+        self._ranges = [(start, stop)]
         self._size = min(CHUNK, 1 << 8)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        while self._next < self._stop:
-            first, self._next = self._next, min(self._next + self._size, self._stop)
-            yield first, self._next
+        while self._ranges:
+            first, stop = self._ranges.pop()
+            middle = min(first + self._size, stop)
+            if middle < stop:
+                self._ranges.append((middle, stop))
+            yield first, middle
+
+    @property
+    def left(self) -> bool:
+        """True if there are more."""
+        return bool(self._ranges)
+
+    def give_back(self, start: int, stop: int) -> None:
+        """Take back the rest of a chunk."""
+        self._ranges.append((start, stop))
 
     def saw(self, facts: Facts) -> None:
         """Take note of a chunk that is done."""
         fitting = PORTION * facts.probes // max(1, facts.bitmap)
-        self._size = max(min(FEWEST, CHUNK), min(CHUNK, 2 * self._size, fitting))
+        self._size = max(1, min(CHUNK, 2 * self._size, fitting))
 
 
 class _Progress:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import mmap
 import os
 import shutil
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +34,8 @@ RUN_BYTES, FINAL_BYTES = 16, 24
 """Bytes that a pair takes on disk, in a run and in the final columns."""
 LEAST_HELD = 1 << 16
 """As many pairs are held in memory however little there is: 4 MiB of them."""
+MARK = 1 << 10
+"""One pair in 1,024 of a run stays in memory, to find the pairs of a range of rows with one look at the file."""
 COLUMNS = ("id_a", "id_b", "similarity")
 
 
@@ -73,10 +77,13 @@ class HeldPairs(PairList):
 
 
 class StoredPairs(PairList):
-    """Pairs in three open files; a table of them is mapped, not read."""
+    """Pairs in three files, one a column, which may be unlinked while they are open; a table of them is mapped."""
 
-    def __init__(self, files: list[IO[bytes]], length: int) -> None:
-        self._files, self._length = files, length
+    def __init__(self, paths: list[Path], length: int) -> None:
+        self._columns = [os.open(path, os.O_RDONLY) for path in paths]
+        self._length = length
+        for column in self._columns:
+            weakref.finalize(self, os.close, column)
 
     def __len__(self) -> int:
         return self._length
@@ -84,16 +91,15 @@ class StoredPairs(PairList):
     def part(self, part: slice) -> ScoredPairs:
         """Read some of the pairs."""
         size = 8 * (part.stop - part.start)
-        data = (os.pread(file.fileno(), size, 8 * part.start) for file in self._files)
-        left, right, similarity = data
+        left, right, similarity = (os.pread(column, size, 8 * part.start) for column in self._columns)
         return np.frombuffer(left, np.int64), np.frombuffer(right, np.int64), np.frombuffer(similarity, np.float64)
 
     def table(self) -> Any:
         """Return a table whose columns are the mapped files."""
         columns = {}
-        for name, file in zip(COLUMNS, self._files, strict=True):
+        for name, column in zip(COLUMNS, self._columns, strict=True):
             kind = pa.float64() if name == "similarity" else pa.int64()
-            content = pa.py_buffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            content = pa.py_buffer(mmap.mmap(column, 0, access=mmap.ACCESS_READ))
             columns[name] = pa.Array.from_buffers(kind, self._length, [None, content])
         return pa.table(columns)
 
@@ -107,6 +113,8 @@ class Listing:
         self._place: Path | None = None
         self._parts: list[ScoredPairs] = []
         self._held, self._total, self._runs = 0, 0, 0
+        self._marks: list[Hashes] = []
+        self._lengths: list[int] = []
         self._counts: Ints = np.zeros(0, np.int64)
 
     def add_groups(self, pairs: ScoredPairs, here: Groups, there: Groups | None, symmetric: bool) -> None:
@@ -129,16 +137,16 @@ class Listing:
             return HeldPairs(*self._sorted())
         self._write_run()
         with disk_errors(self._where):
-            columns: list[IO[bytes]] = [open(self._where / name, "w+b") for name in COLUMNS]  # noqa: SIM115 - read later
-            for part in self._ranges():
-                for file, column in zip(columns, part, strict=True):
-                    write_array(file, column)
-            for file in columns:
-                file.flush()
+            paths = [self._where / name for name in COLUMNS]
+            with ExitStack() as stack:
+                files = [stack.enter_context(open(path, "wb")) for path in paths]
+                for part in self._ranges():
+                    for file, column in zip(files, part, strict=True):
+                        write_array(file, column)
             for number in range(self._runs):
                 for name in ("words", "scores"):
                     (self._where / f"{name}-{number}").unlink()
-        return StoredPairs(columns, self._total)
+            return StoredPairs(paths, self._total)
 
     @property
     def _where(self) -> Path:
@@ -160,22 +168,31 @@ class Listing:
         counts = np.bincount(left, minlength=self._n)
         self._counts = counts + self._counts if self._runs else counts
         with disk_errors(self._where):
-            for name, values in (("words", packed(left, right)), ("scores", similarity)):
+            words = packed(left, right)
+            self._marks.append(words[::MARK].copy())
+            self._lengths.append(len(words))
+            for name, values in (("words", words), ("scores", similarity)):
                 with open(self._where / f"{name}-{self._runs}", "wb") as out:
                     write_array(out, values)
         self._runs += 1
 
     def _ranges(self) -> Iterator[ScoredPairs]:
         """Yield the pairs of ranges of rows, sorted, from the first range to the last."""
-        runs = [np.memmap(self._where / f"words-{number}", np.uint64, "r") for number in range(self._runs)]
         ends = np.cumsum(self._counts)
         low, starts = 0, [0] * self._runs
         while low < self._n:
             before = int(ends[low - 1]) if low else 0
             high = max(low + 1, int(np.searchsorted(ends, before + self.most, side="right")))
-            stops = [int(np.searchsorted(run, np.uint64(min(high, self._n)) << np.uint64(32))) for run in runs]
+            stops = [self._first_from(number, high) for number in range(self._runs)]
             yield self._range(list(zip(starts, stops, strict=True)))
             low, starts = high, stops
+
+    def _first_from(self, number: int, row: int) -> int:
+        """Return the place of the first pair of a run whose left row is not below this one."""
+        word, length = np.uint64(row) << np.uint64(32), self._lengths[number]
+        start = MARK * max(0, int(np.searchsorted(self._marks[number], word)) - 1)
+        some = _read(self._where / f"words-{number}", np.uint64, start, min(start + MARK, length))
+        return start + int(np.searchsorted(some, word))
 
     def _range(self, cuts: list[tuple[int, int]]) -> ScoredPairs:
         words, scores = [], []

@@ -197,7 +197,7 @@ def _best(
     both = task.bounds.symmetric and not across
     k = min(task.k or 1, max(1, len(groups[-1])))
     best = BestPartners(len(sides[0]), k, task.memory // SHARES, lambda: _folder(space))
-    join.floors = best.floors, best.floors if both else np.full(len(sides[-1]), np.inf)
+    join.best, join.floors = k, (best.floors, best.floors if both else np.full(len(sides[-1]), np.inf))
     for (a, b, similarity), left, right in _joined(join, sides, groups):
         best.offer(a, right, similarity)
         if both:
