@@ -7,9 +7,28 @@ import numba
 import numpy as np
 from hypothesis import strategies as st
 
+from likewise.kernels.hashtable import SPREAD_ODD, TABLE_ODD
+
 EDGES = [0, 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1]
 WORDS_64 = st.sampled_from(EDGES) | st.integers(0, 2**64 - 1)
 FEW_64 = st.sampled_from(EDGES)
+
+
+def spread(value):
+    """Return the 64 bits whose highest ones choose the slot of a value in a hash table."""
+    product = (value ^ value >> 32) * int(TABLE_ODD) % 2**64
+    return (product ^ product >> 32) * int(SPREAD_ODD) % 2**64
+
+
+def gathered(code):
+    """Return the value whose `spread` is this."""
+    product = code * pow(int(SPREAD_ODD), -1, 2**64) % 2**64
+    value = (product ^ product >> 32) * pow(int(TABLE_ODD), -1, 2**64) % 2**64
+    return value ^ value >> 32
+
+
+LAST_SLOTS = [gathered(2**64 - 1 - i) for i in range(8)]
+"""Values that belong in the last slot of any table, so that probing must go round."""
 
 
 def hashes(values):

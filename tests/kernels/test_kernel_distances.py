@@ -2,12 +2,12 @@ import math
 
 import numpy as np
 import pytest
-from arrays_of import FEW_64, WORDS_64, hashes, ints, ragged
+from arrays_of import FEW_64, LAST_SLOTS, WORDS_64, hashes, ints, ragged
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 import oracles
-from likewise.kernels import distances, sets
+from likewise.kernels import distances
 
 KINDS = [np.float32, np.float64]
 WHOLE = st.integers(-9, 9)
@@ -134,8 +134,7 @@ def test_overlaps_of_sets_of_32_bits(lists):
 
 
 def test_overlaps_in_a_crowded_table_that_wraps_around():
-    inverse = pow(int(sets.TABLE_ODD), -1, 1 << 64)
-    last = [((1 << 64) - 1 - i) * inverse % (1 << 64) for i in range(8)]
+    last = LAST_SLOTS
     assert shared([last, last, last[:4]], [last[::-1], last[4:], last[4:]]) == [8, 4, 0]
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from arrays_of import FEW_64, WORDS_64, Opened, hashes, ints, numbers, parts, ragged
+from arrays_of import FEW_64, LAST_SLOTS, WORDS_64, Opened, hashes, ints, numbers, parts, ragged, spread
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -22,24 +22,17 @@ from likewise.search.exact import join as joins
 hashing = Opened(hashing)
 exact = Opened(exact)
 
-ODD = int(TABLE_ODD)
-INVERSE = pow(ODD, -1, 1 << 64)
-LAST_SLOTS = [((1 << 64) - 1 - i) * INVERSE % (1 << 64) for i in range(8)]
-"""Values whose multiplicative hash lands in the last slot of any table, so that probing must go round."""
-
 MEASURES = ["jaccard", "dice", "cosine", "overlap", "containment"]
 FIXED = [0.05, 0.1 + 0.2, 1 / 3, 0.5, 2 / 3, 0.7, 0.8, 0.9, 1.0]
 THRESHOLDS = st.sampled_from(FIXED) | st.floats(0.01, 1)
 SYMBOLS = st.sampled_from(LAST_SLOTS) | FEW_64 | st.integers(0, 9)
 SETS = st.lists(st.lists(SYMBOLS, unique=True, max_size=8), max_size=6)
 
+NO_FLOORS = np.zeros(0), np.zeros(0), 0, np.zeros(0, np.int32)
+
 
 def sets_of(lists):
     return Sets(*ragged(lists))
-
-
-def spread(token):
-    return token * ODD % 2**64
 
 
 def slot(token, size):
@@ -105,7 +98,7 @@ def test_counts_are_added_up_to_the_most_that_fits(both):
 
 
 def naive_string(tokens, counts, prefix, least):
-    ranked = sorted(tokens, key=lambda x: (counts[slot(x, len(counts))], spread(x) >> 16, x))
+    ranked = sorted(tokens, key=lambda x: (counts[slot(x, len(counts))], x * int(TABLE_ODD) % 2**64 >> 16, x))
     return [(x, i) for i, x in enumerate(ranked[:prefix]) if counts[slot(x, len(counts))] >= least]
 
 
@@ -265,10 +258,36 @@ def test_verify_overlap(lists, others, measure, threshold, data):
         *ragged(others),
         ints(rows_b),
         *Bounds(measure, threshold).code,
+        *NO_FLOORS,
         out,
     )
     truth = [oracles.similarity(measure, lists[rows_a[a]], others[rows_b[b]]) for a, b in zip(left, right, strict=True)]
     assert out.tolist() == [similarity if similarity >= threshold else -1.0 for similarity in truth]
+
+
+@given(SETS, SETS, st.sampled_from(MEASURES), THRESHOLDS, st.integers(0, 2), st.data())
+def test_pairs_of_use_are_verified_with_floors(lists, others, measure, threshold, best, data):
+    """A pair below the floors of both of its sets, or worse than the `best` of its first set, may be left out."""
+    lists, others = (list(filter(None, side)) for side in (lists, others))
+    heights = st.sampled_from([0.0, 0.2, 1 / 3, 0.5, 2 / 3, 0.8, 1.0])
+    floors = [np.array([data.draw(heights) for _ in side]) for side in (lists, others)]
+    left, right = ints([a for a in range(len(lists)) for _ in others]), ints([*range(len(others))] * len(lists))
+    most = np.array([len(set(lists[a]) & set(others[b])) for a, b in zip(left, right, strict=True)], np.int32)
+    out = np.empty(len(left))
+    sides = (*ragged(lists), ints(range(len(lists))), *ragged(others), ints(range(len(others))))
+    code = Bounds(measure, threshold).code
+    overlap.verify_overlap(left, right, *sides, *code, *floors, best, most, out)
+    truth = [oracles.similarity(measure, lists[a], others[b]) for a, b in zip(left, right, strict=True)]
+    for a in range(len(lists)):
+        of = slice(a * len(others), (a + 1) * len(others))
+        kept = sorted((x for x in truth[of] if x >= threshold), reverse=True)
+        own = max(floors[0][a], kept[best - 1] if 0 < best <= len(kept) else 0.0)
+        for b, (similarity, found) in enumerate(zip(truth[of], out[of].tolist(), strict=True)):
+            assert found in (similarity, -1.0)
+            if similarity < threshold:
+                assert found == -1.0
+            elif similarity >= min(own, floors[1][b]):
+                assert found == similarity
 
 
 @pytest.mark.parametrize("shared", [15, 16, 17, 31, 32, 33, 64])
@@ -280,7 +299,7 @@ def test_verify_looks_at_every_element_of_long_sets(shared):
         b = [*a[:missing], 1000, *a[missing + 1 :]]
         out = np.empty(2)
         where = *ragged([a, b]), ints([0, 1])
-        overlap.verify_overlap(ints([0, 0]), ints([0, 1]), *where, *where, *code, out)
+        overlap.verify_overlap(ints([0, 0]), ints([0, 1]), *where, *where, *code, *NO_FLOORS, out)
         assert out.tolist() == [1.0, -1.0]
 
 

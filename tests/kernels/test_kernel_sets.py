@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from arrays_of import FEW_64, WORDS_64, Opened, hashes, ints, numbers, parts, ragged
+from arrays_of import FEW_64, LAST_SLOTS, WORDS_64, Opened, hashes, ints, numbers, parts, ragged, spread
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -43,9 +43,7 @@ def test_numbered_sets(bags):
 
 
 def test_crowded_tables_wrap_around():
-    """Values whose multiplicative hash lands in the last slot of the table, so that probing must go round."""
-    inverse = pow(int(sets.TABLE_ODD), -1, 1 << 64)
-    bag = [((1 << 64) - 1 - i) * inverse % (1 << 64) for i in range(8)] * 2
+    bag = LAST_SLOTS * 2
     values, offsets = ragged([bag])
     out, out_offsets = np.empty(len(values), np.uint64), np.empty(2, np.int64)
     assert sets.distinct_sets(values, offsets, out, out_offsets) == 8
@@ -62,8 +60,8 @@ def drawn(lists, words, dtype=np.uint64):
 
 
 def bitmap(values, words):
-    """One bit for every element, by its multiplicative hash."""
-    places = [x * int(sets.TABLE_ODD) % 2**64 // 2**32 % (64 * words) for x in values]
+    """One bit for every element, by its hash."""
+    places = [spread(x) // 2**32 % (64 * words) for x in values]
     return [sum({1 << place % 64 for place in places if place // 64 == word}) for word in range(words)]
 
 

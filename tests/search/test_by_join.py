@@ -222,8 +222,7 @@ def test_a_join_resumes_in_its_middle(
 ) -> None:
     """Stopped after any number of units, it takes over the pairs of those that were committed."""
     monkeypatch.setattr("likewise.search.by_join._fits", lambda *_: not streamed)
-    monkeypatch.setattr("likewise.search.by_join.STREAMED", 7)
-    monkeypatch.setattr(by_join, "Join", functools.partial(Join, chunk=7))
+    monkeypatch.setattr(by_join, "Join", functools.partial(Join, stretch=7))
     texts = collection(3, 300)
     items = TextItems(Texts.of(texts), Words(2))
     sides = None if split is None else Sides(split, across=False)

@@ -124,7 +124,8 @@ def join() -> None:
     sets, bounds = small_sets(), Bounds("jaccard", 0.5)
     rows = np.arange(3)
     side = sets.values, sets.offsets, rows
-    verify_overlap(rows[:0], rows[:0], *side, *side, *bounds.code, np.empty(0))
+    floors = np.zeros(0), np.zeros(0), 0, np.zeros(0, np.int32)
+    verify_overlap(rows[:0], rows[:0], *side, *side, *bounds.code, *floors, np.empty(0))
     known = survey([sets], 4, 1)
     add_counts(known.counts, known.counts)
     list(Join(bounds, known.counts, "auto", 1, 1 << 20).pairs(JoinSide.of(sets, rows, known.maps[0])))

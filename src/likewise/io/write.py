@@ -33,12 +33,28 @@ def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
 
 
 def write_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path) -> None:
-    """Write a Parquet file from batches of at most `ROWS` rows, each a row group: the same bytes as `write_table`."""
-    import pyarrow.parquet as pq
+    """Write a table that comes in batches of `ROWS` rows, the last one of fewer: the same bytes as `write_table`."""
+    kind = path.suffix.lower()
+    with atomic(path) as out:
+        if kind == ".parquet":
+            import pyarrow.parquet as pq
 
-    with atomic(path) as out, pq.ParquetWriter(out, schema, compression="zstd") as writer:
-        for batch in batches:
-            writer.write_batch(batch)
+            with pq.ParquetWriter(out, schema, compression="zstd") as rows:
+                for batch in batches:
+                    rows.write_batch(batch)
+        elif kind == ".csv":
+            import pyarrow.csv
+
+            with pyarrow.csv.CSVWriter(out, schema) as lines:
+                for batch in batches:
+                    lines.write_batch(batch)
+        elif kind == ".jsonl":
+            for batch in batches:
+                _jsonl(pa.Table.from_batches([batch]), out)
+        else:
+            with pa.ipc.new_file(out, schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
 
 
 def write_json(value: object, path: str | os.PathLike[str]) -> None:

@@ -8,39 +8,34 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from likewise.base import checks
-from likewise.base.arrays import Ints, Sets
+from likewise.base.arrays import Sets, to_arrow
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import InputError, ParameterError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.io.read import Files, ReadOptions
 from likewise.io.workspace import Workspace
 from likewise.jobs.inputs import opened, reading, reading_given
-from likewise.jobs.result import Pairs, pair_table
+from likewise.jobs.result import Pairs, Rows, pair_table
 from likewise.jobs.settings import HASHING, Resources, Settings
 from likewise.jobs.vectors import VectorSettings, aim_of, distance_table, read_vectors
-from likewise.search.common_shingles import value_table
 from likewise.search.exact.bounds import MEASURES as SET_MEASURES
 from likewise.search.exact.bounds import Bounds
 from likewise.search.exact.explain import explain as explain_filters
-from likewise.search.exact.pairs import join_sets
+from likewise.search.exact.listing import HeldPairs, PairList
+from likewise.search.exact.pairs import JoinTask, join_sets
 from likewise.search.expand import listed_pairs, nearest_rows
 from likewise.search.items import Items
 from likewise.search.load import Collection, collect, joined
 from likewise.search.matches import Sides, VerifiedPairs
-from likewise.search.prepare import prepare
-from likewise.search.scored import best_first
+from likewise.search.prepare import PreparedSearch, prepare
 from likewise.search.vectors.pairs import joined as joined_vectors
 from likewise.search.vectors.spaces import SPACES, check_within
 from likewise.shingle import Shingler
 
 OWNER = "pairs"
-
-Listed = tuple[Ints, Ints, NDArray[np.float64]]
-"""Rows of the first collection, rows of the second, and their similarity."""
 
 
 def pairs(
@@ -165,21 +160,31 @@ def _set_pairs(
     try:
         parts = _read(source, other, settings, options, resources, space, log)
         whole = _Whole(parts)
-        if measure == "jaccard":
-            left, right, similarity = _searched(whole, k, explain, settings, resources, space, log)
-        else:
-            left, right, similarity = _joined(whole, k, explain, measure, settings, resources, log)
+        found = _found(whole, k, explain, measure, settings, resources, space, log)
     finally:
         space.finish()
-    log.counts["pairs"] = len(left)
-    table = pair_table(parts[0].name(left), parts[-1].name(right - whole.split), similarity)
+    log.counts["pairs"] = len(found)
     parameters = {
         "measure": measure, **settings.to_dict(parts[0].shingler), "k": k, "text": options.text, "id": options.id,
         "on_error": options.on_error, "encoding_errors": options.encoding_errors, "lines": options.lines,
         "sets": options.sets, "html": options.html, "plain": options.plain, "hidden": options.hidden,
         "threads": resources.threads, "memory": resources.budget.total,
     }  # fmt: skip
-    return Pairs(table, run_json(OWNER, parameters, parts, log))
+    return Pairs(_named(found, parts), run_json(OWNER, parameters, parts, log))
+
+
+def _named(found: PairList, parts: list[Collection]) -> Any:
+    """Return the table of the pairs with the ids of their items; of pairs in a file, as rows made when needed."""
+    if isinstance(found, HeldPairs):
+        return pair_table(parts[0].name(found.left), parts[-1].name(found.right), found.similarity)
+    return Rows(
+        len(found),
+        {
+            "id_a": lambda part: parts[0].name(found.part(part)[0]),
+            "id_b": lambda part: parts[-1].name(found.part(part)[1]),
+            "similarity": lambda part: to_arrow(found.part(part)[2]),
+        },
+    )
 
 
 def _read(
@@ -226,68 +231,72 @@ class _Whole:
         return [here, Sets(every.values[cut:], every.offsets[self.split :] - cut)]
 
 
-NO_PAIRS: Listed = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-
-
-def _searched(
-    whole: _Whole, k: int | None, explain: bool, settings: Settings, resources: Resources, space: Workspace, log: RunLog
-) -> Listed:
-    """Search by Jaccard similarity, in the way that is asked for or cheaper."""
+def _found(
+    whole: _Whole,
+    k: int | None,
+    explain: bool,
+    measure: str,
+    settings: Settings,
+    resources: Resources,
+    space: Workspace,
+    log: RunLog,
+) -> PairList:
+    """Search in the way that is asked for or cheaper; by another measure than Jaccard similarity, by an exact join."""
     if whole.one_sided:
-        return NO_PAIRS
+        return HeldPairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
     search = settings.search(resources.threads, resources.budget)
-    if explain:
+    if explain or measure != "jaccard":
         search = replace(search, method="exact")
-    matches = search.find(whole.items, log, space, whole.sides)
+    prepared = prepare(search, whole.items, log, whole.sides)
+    if measure != "jaccard" and settings.method == "auto":
+        log.method = {"asked": "auto", "taken": "exact", "why": f"{measure} has no hash family"}
+    if measure != "jaccard" or (k is not None and prepared.banding is None):
+        return _joined(whole, prepared, k, explain, measure, settings, resources, space, log)
+    matches = search.find(whole.items, log, space, whole.sides, prepared=prepared)
     if explain:
-        common = matches.sketched.common if matches.sketched is not None else None
-        items = whole.items if common is None or not len(common) else whole.items.ignoring(value_table(common))
-        _explain(whole.sets(items, resources.threads, log), "jaccard", settings, resources, log)
+        _explain(whole.sets(prepared.items, resources.threads, log), measure, settings, resources, log)
     return _listed(whole, matches, k, log)
 
 
-def _listed(whole: _Whole, matches: VerifiedPairs, k: int | None, log: RunLog) -> Listed:
+def _listed(whole: _Whole, matches: VerifiedPairs, k: int | None, log: RunLog) -> PairList:
     """List the pairs of rows: all of them, or the k best of each row."""
     if k is None:
         left, right, similarity, abridged = listed_pairs(matches, within=not whole.across)
         if abridged:
             log.details["abridged"] = abridged
-        return left, right, similarity
-    here = int(np.searchsorted(matches.groups.first, whole.split))
-    return nearest_rows(
-        matches.groups, matches.left, matches.right, matches.similarity, k, here,
-        across=whole.across, same=1.0, both=not whole.across,
-    )  # fmt: skip
+    else:
+        here = int(np.searchsorted(matches.groups.first, whole.split))
+        left, right, similarity = nearest_rows(
+            matches.groups, matches.left, matches.right, matches.similarity, k, here,
+            across=whole.across, same=1.0, both=not whole.across,
+        )  # fmt: skip
+    return HeldPairs(left, right - whole.split, similarity)
 
 
 def _joined(
-    whole: _Whole, k: int | None, explain: bool, measure: str, settings: Settings, resources: Resources, log: RunLog
-) -> Listed:
-    """Join by another measure of sets; none but Jaccard similarity has a family of hash functions."""
-    if whole.one_sided:
-        return NO_PAIRS
-    search = replace(settings.search(resources.threads, resources.budget), method="exact")
-    items = prepare(search, whole.items, log, whole.sides).items
-    if settings.method == "auto":
-        log.method = {"asked": "auto", "taken": "exact", "why": f"{measure} has no hash family"}
-    sets = whole.sets(items, resources.threads, log)
-    bounds = Bounds(measure, settings.threshold, OWNER)
+    whole: _Whole,
+    prepared: PreparedSearch,
+    k: int | None,
+    explain: bool,
+    measure: str,
+    settings: Settings,
+    resources: Resources,
+    space: Workspace,
+    log: RunLog,
+) -> PairList:
+    """Join the sets. Pairs that do not fit in memory are in files; with k, never more than k of each item are kept."""
+    sets = whole.sets(prepared.items, resources.threads, log)
     if explain:
         _explain(sets, measure, settings, resources, log)
-    with log.stage("join"):
-        other = sets[1] if whole.across else None
-        found = join_sets(sets[0], other, bounds, "auto", resources.threads, resources.budget.total)
+    task = JoinTask(Bounds(measure, settings.threshold, OWNER), resources.threads, resources.budget.total, k=k)
+    with log.stage("join", len(whole.items)) as tick:
+        found = join_sets(sets[0], sets[1] if whole.across else None, task, space, tick)
+    log.counts["groups"] = found.groups
     log.counts["candidates"] = found.counts["compared"]
     log.counts["verified"] = found.counts["pairs"]
     log.details["filters"] = {name: found.counts[name] for name in ("length", "suffix", "bitmap")}
     log.details["predicted_recall"] = 1.0
-    left, right, similarity = found.left, found.right + whole.split, found.similarity
-    if k is None:
-        return left, right, similarity
-    if not whole.across and bounds.symmetric:
-        left, right = np.concatenate([left, right]), np.concatenate([right, left])
-        similarity = np.concatenate([similarity, similarity])
-    return best_first(left, right, similarity, k)
+    return found.pairs
 
 
 def _explain(sets: list[Sets], measure: str, settings: Settings, resources: Resources, log: RunLog) -> None:

@@ -83,13 +83,22 @@ class Result:
 
 
 class TableResult(Result):
-    """A result that is one table, `.table`; it can be iterated row by row and converted."""
+    """A result that is one table, `.table`; it can be iterated row by row and converted.
 
-    table: Any
+    A table that is given as `Rows` is saved some rows at a time, and is made as a whole only where it is asked for.
+    """
 
     def __init__(self, table: Any, stats: dict[str, Any]) -> None:
-        self.table = table
+        self._rows = table if isinstance(table, Rows) else None
+        if self._rows is None:
+            self.table = table
         self.stats = stats
+
+    @cached_property
+    def table(self) -> Any:
+        """The table."""
+        assert self._rows is not None
+        return self._rows.table()
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the table as Parquet and run.json to a folder, all or nothing; return the folder.
@@ -99,9 +108,15 @@ class TableResult(Result):
         path = Path(directory)
         if path.suffix.lower() not in TABLE_FILES:
             check_ending(path, TABLE_FILES)
-            return super().save(path)
+            if self._rows is None:
+                return super().save(path)
+            publish(path, dict.fromkeys(self.files, self._rows.write), self.stats)
+            return path
         begun = time.perf_counter()
-        write_table(self.table, path)
+        if self._rows is None:
+            write_table(self.table, path)
+        else:
+            self._rows.write(path)
         with_writing(self.stats, time.perf_counter() - begun)
         return path
 
@@ -115,11 +130,11 @@ class TableResult(Result):
             check_output(path, command, cls.files, inputs)
 
     def __len__(self) -> int:
-        return int(self.table.num_rows)
+        return len(self._rows) if self._rows is not None else int(self.table.num_rows)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Yield the rows as dictionaries."""
-        for batch in self.table.to_batches(max_chunksize=ROWS):
+        for batch in self._rows.batches() if self._rows is not None else self.table.to_batches(max_chunksize=ROWS):
             yield from batch.to_pylist()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -173,6 +188,9 @@ class Rows:
         self._length = length
         self._columns = columns
 
+    def __len__(self) -> int:
+        return self._length
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in batches of the size of a row group."""
         for start in range(0, self._length, ROWS):
@@ -187,7 +205,7 @@ class Rows:
         return pa.Table.from_batches(self.batches(), self._batch(slice(0, 0)).schema).combine_chunks()
 
     def write(self, path: Path) -> None:
-        """Write the table as Parquet."""
+        """Write the table, in the format of the extension of the path."""
         write_batches(self.batches(), self._batch(slice(0, 0)).schema, path)
 
 

@@ -14,6 +14,9 @@ from likewise.kernels import inner, kernel
 TABLE_ODD = np.uint64(0x9E3779B97F4A7C15)
 """2**64 divided by the golden ratio, an odd number: the multiplier of Fibonacci hashing, which uses the high bits."""
 
+SPREAD_ODD = np.uint64(0xD1342543DE82EF95)
+"""The second multiplier of `spread`: an odd number without a pattern, known from linear congruential generators."""
+
 NOBODY = np.int32(-1)
 """The owner of a slot that no set has used."""
 
@@ -36,9 +39,20 @@ def table_bits(n):
 
 
 @inner
+def spread(value):
+    """Scramble 64 bits so that the high ones, which choose a slot, depend on all of them: a bijection.
+
+    One multiplication is not enough: values that were chosen by their product (an exact join breaks ties by it) or that
+    are multiples of a number with a small product would fill one stretch of a table, and every probe walk through it.
+    """
+    value = (value ^ (value >> U32)) * TABLE_ODD
+    return (value ^ (value >> U32)) * SPREAD_ODD
+
+
+@inner
 def owned_slot(value, stamp, table, owner, down, mask):
     """Return the slot of a value among the entries of `stamp`, or the free slot where it belongs."""
-    slot = (value * TABLE_ODD) >> down
+    slot = spread(value) >> down
     while owner[slot] == stamp and table[slot] != value:
         slot = (slot + U1) & mask
     return slot
@@ -47,7 +61,7 @@ def owned_slot(value, stamp, table, owner, down, mask):
 @inner
 def numbered_slot(value, table, numbers, down, mask):
     """Return the slot of a value in a table of numbers, or the free slot where it belongs."""
-    slot = (value * TABLE_ODD) >> down
+    slot = spread(value) >> down
     while numbers[slot] >= 0 and table[slot] != value:
         slot = (slot + U1) & mask
     return slot
@@ -60,7 +74,7 @@ def slot_of(table, value):
     The size of the table is a power of two, and at least one slot is free.
     """
     mask = np.uint64(table.size - 1)
-    slot = ((value * TABLE_ODD) >> U32) & mask
+    slot = (spread(value) >> U32) & mask
     while table[slot] != value and table[slot] != U0:
         slot = (slot + U1) & mask
     return slot
@@ -88,7 +102,7 @@ def enter_set(values, start, stop, stamp, table, owner):
     mask = np.uint64((1 << bits) - 1)
     for i in range(start, stop):
         value = np.uint64(values[i])
-        slot = (value * TABLE_ODD) >> down
+        slot = spread(value) >> down
         while owner[slot] == stamp:
             slot = (slot + U1) & mask
         owner[slot] = stamp

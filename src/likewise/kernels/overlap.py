@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from likewise.kernels import kernel
+from likewise.kernels import inner, kernel
+from likewise.kernels.best import rise, sink
 from likewise.kernels.hashtable import NOBODY, enter_set, spared, table_bits
 
 JACCARD, DICE, COSINE, OVERLAP, CONTAINMENT, SUM = range(6)
 """Measures of similarity. SUM is the Jaccard similarity of bags whose union is the sum of the counts, at most 1/2."""
+
+ROUNDING = 1e-6
+"""More than the rounding error of an overlap of up to 2**29 elements, and less than one element."""
 
 
 @kernel
@@ -65,14 +69,60 @@ def similarity_of(measure, shared, a, b):
     return shared / root if root > 0 else 0.0
 
 
+@inner
+def overlap_for(measure, score, a, b):
+    """Return an overlap below which sets of a and b elements do not reach this score: the least one, or one less."""
+    if measure == JACCARD:
+        shared = score * (a + b) / (1 + score)
+    elif measure == DICE:
+        shared = score * (a + b) / 2
+    elif measure == OVERLAP:
+        shared = score * min(a, b)
+    elif measure == CONTAINMENT:
+        shared = score * a
+    else:
+        shared = score * np.sqrt(np.float64(a) * np.float64(b))
+    return np.int64(np.ceil(shared - ROUNDING))
+
+
+@inner
+def useful_overlap(least, measure, floors_a, floors_b, a, b, size_a, size_b, own=0.0):
+    """Return the overlap below which a pair is neither similar, for which `least` is needed, nor of use.
+
+    It is of use if it reaches the floor of one of its sets, a or b. Without floors (arrays of length 0) all are. `own`
+    is a floor of a that may be higher than the one known.
+    """
+    if floors_a.size == 0:
+        return least
+    floor = min(max(own, floors_a[a]), floors_b[b])
+    return max(least, overlap_for(measure, floor, size_a, size_b)) if floor > 0.0 else least
+
+
 @kernel
 def verify_overlap(
-    left, right, values_a, offsets_a, rows_a, values_b, offsets_b, rows_b, measure, p, q, threshold, out
+    left,
+    right,
+    values_a,
+    offsets_a,
+    rows_a,
+    values_b,
+    offsets_b,
+    rows_b,
+    measure,
+    p,
+    q,
+    threshold,
+    floors_a,
+    floors_b,
+    best,
+    most,
+    out,
 ):
     """out[k] = similarity of the sets rows_a[left[k]] and rows_b[right[k]], exact if it reaches the threshold, else -1.
 
     Pairs come grouped by `left`: its set is put in a hash table once, and each partner is looked up in it until the
-    misses rule the threshold out.
+    misses rule the threshold out. With floors (see `useful_overlap`), pairs of no use may be -1 too; if only the `best`
+    so many of a set are of use, its floor rises here. most[k], if known, is the most that the sets can share.
     """
     largest = np.int64(0)
     for k in range(left.size):
@@ -84,6 +134,9 @@ def verify_overlap(
     down = np.uint64(0)
     mask = np.uint64(0)
     last = np.int64(-1)
+    heap = np.empty(best)
+    held = np.int64(0)
+    own = 0.0
     for k in range(left.size):
         a = np.int64(left[k])
         start_a = offsets_a[rows_a[a]]
@@ -94,8 +147,23 @@ def verify_overlap(
         least = least_overlap(measure, p, q, threshold, stop_a - start_a, size_b)
         out[k] = -1.0
         if a != last:
+            held = np.int64(0)
+            own = 0.0
+        least = useful_overlap(least, measure, floors_a, floors_b, a, right[k], stop_a - start_a, size_b, own)
+        if k < most.size and most[k] < least:
+            continue
+        if a != last:
             last = a
             down, mask = enter_set(values_a, start_a, stop_a, a, table, owner)
         spare = spared(values_b, start_b, stop_b, a, table, owner, down, mask, size_b - least)
         if spare >= 0:
             out[k] = similarity_of(measure, spare + least, stop_a - start_a, size_b)
+            if held < best:
+                heap[held] = out[k]
+                rise(heap, heap, held)
+                held += 1
+            elif best > 0 and out[k] > heap[0]:
+                heap[0] = out[k]
+                sink(heap, heap, held)
+            if held == best and best > 0:
+                own = heap[0]

@@ -6,7 +6,7 @@ import numpy as np
 
 from likewise.kernels import inner, kernel
 from likewise.kernels.hashtable import numbered_slot, table_bits
-from likewise.kernels.overlap import least_overlap
+from likewise.kernels.overlap import least_overlap, useful_overlap
 from likewise.kernels.sets import differing_bits
 
 LENGTH, PREFIX, POSITION, SUFFIX = 0, 1, 2, 3
@@ -125,9 +125,12 @@ def probe(
     times,
     probe_maps,
     maps,
+    probe_floors,
+    floors,
     seen,
     left,
     right,
+    shared,
     facts,
 ):
     """Write the pairs of a probe and an indexed set that no filter can rule out; return the next probe.
@@ -135,12 +138,14 @@ def probe(
     They share at least `times` symbols of their prefixes, which are longer by as many less one, or as many as they must
     share. Probe x (from `first` on) meets the indexed sets from low[x] to high[x], and not the one numbered itself[x].
     Indexed sets ascend in size; `classes` numbers the sizes, class c begins at class_starts[c]. `seen` holds 0 for each
-    indexed set. Stops when the next probe might overflow `left` and `right`; facts: pairs written, entries
-    looked at, pairs that the positions allow.
+    indexed set. With floors (see `useful_overlap`), pairs that cannot reach one of them are counted and not written.
+    `shared` is the most that two sets can share. Stops when the next probe might overflow `left` and `right`; facts:
+    pairs written, entries looked at, pairs that the positions allow, pairs that the bitmaps allow.
     """
     count = facts[0]
     entries = facts[1]
     allowed = facts[2]
+    alike = facts[3]
     touched = np.empty(seen.size, np.int32)
     need = np.empty(class_sizes.size, np.int64)
     last_size = -1
@@ -190,16 +195,22 @@ def probe(
             y = touched[i]
             if seen[y] >= min(times, need[classes[y]]) and y != itself[x]:
                 allowed += 1
-                both = size + probe_sizes.dtype.type(class_sizes[classes[y]])
-                if both - differing_bits(probe_maps[x], maps[y]) >= 2 * need[classes[y]]:
-                    left[count] = x
-                    right[count] = y
-                    count += 1
+                other = class_sizes[classes[y]]
+                most = size + probe_sizes.dtype.type(other) - differing_bits(probe_maps[x], maps[y])
+                least = need[classes[y]]
+                if most >= 2 * least:
+                    alike += 1
+                    if most >= 2 * useful_overlap(least, measure, probe_floors, floors, x, y, size, other):
+                        left[count] = x
+                        right[count] = y
+                        shared[count] = most >> 1
+                        count += 1
             seen[y] = 0
         x += 1
     facts[0] = count
     facts[1] = entries
     facts[2] = allowed
+    facts[3] = alike
     return x
 
 
@@ -280,4 +291,5 @@ def meet(
     facts[0] = count
     facts[1] = entries
     facts[2] = count
+    facts[3] = count
     return x

@@ -7,7 +7,7 @@ import numpy as np
 from likewise.kernels import inner, kernel
 from likewise.kernels.bits import ones
 from likewise.kernels.hashing import U0, U1, U32, hash_separated, mix, mix_all, unpack_numbers
-from likewise.kernels.hashtable import NOBODY, TABLE_ODD, enter_set, owned_slot, spared, table_bits
+from likewise.kernels.hashtable import NOBODY, TABLE_ODD, enter_set, owned_slot, spared, spread, table_bits
 from likewise.kernels.overlap import JACCARD, least_overlap
 from likewise.kernels.sorting import sort_values
 
@@ -92,7 +92,7 @@ def bitmaps(values, offsets, out):
     for i in range(out.shape[0]):
         out[i] = U0
         for j in range(offsets[i], offsets[i + 1]):
-            bit = ((np.uint64(values[j]) * TABLE_ODD) >> U32) & mask
+            bit = (spread(np.uint64(values[j])) >> U32) & mask
             out[i, bit >> U6] |= U1 << (bit & U63)
 
 

@@ -14,6 +14,10 @@ FEW = 24
 DEPTH = 64
 """Parts that wait to be sorted: the larger part always waits, so there are at most as many as the bits of a size."""
 
+PATIENCE = 2
+"""A part that was cut from larger ones more than twice log2(n) times is sorted by a heap: random order needs about 1.4
+times, and an order that was made to defeat the choice of the pivot would need n/2."""
+
 DIGIT = 11
 """Bits per pass of a radix sort: its 2,048 counters stay in the first-level cache, and 32 bits take three passes."""
 
@@ -21,19 +25,92 @@ RADIX = 1 << DIGIT
 
 
 @inner
+def most_cuts(n):
+    """Return how often a part of n values is cut before it is sorted by a heap: PATIENCE times log2(n)."""
+    cuts = 0
+    while n > 0:
+        cuts += PATIENCE
+        n >>= 1
+    return cuts
+
+
+@inner
+def heap_sort(values, low, high):
+    """Sort values[low] to values[high] in place, in n log n steps whatever their order."""
+    for top in range((high - low - 1) >> 1, -1, -1):
+        sink(values, low, top, high - low)
+    for last in range(high - low, 0, -1):
+        value = values[low]
+        values[low] = values[low + last]
+        values[low + last] = value
+        sink(values, low, 0, last - 1)
+
+
+@inner
+def sink(values, low, place, last):
+    """Move a value of the heap values[low:low + last + 1] down, below every larger one."""
+    value = values[low + place]
+    while 2 * place + 1 <= last:
+        child = 2 * place + 1
+        if child < last and values[low + child] < values[low + child + 1]:
+            child += 1
+        if not value < values[low + child]:
+            break
+        values[low + place] = values[low + child]
+        place = child
+    values[low + place] = value
+
+
+@inner
+def heap_sort_pairs(keys, others, low, high):
+    """Sort the pairs from `low` to `high` in place, in n log n steps whatever their order."""
+    for top in range((high - low - 1) >> 1, -1, -1):
+        sink_pair(keys, others, low, top, high - low)
+    for last in range(high - low, 0, -1):
+        keys[low], keys[low + last] = keys[low + last], keys[low]
+        others[low], others[low + last] = others[low + last], others[low]
+        sink_pair(keys, others, low, 0, last - 1)
+
+
+@inner
+def sink_pair(keys, others, low, place, last):
+    """Move a pair of the heap from `low` to `low + last` down, below every later one."""
+    key = keys[low + place]
+    other = others[low + place]
+    while 2 * place + 1 <= last:
+        child = low + 2 * place + 1
+        if child < low + last and is_before(keys[child], others[child], keys[child + 1], others[child + 1]):
+            child += 1
+        if not is_before(key, other, keys[child], others[child]):
+            break
+        keys[low + place] = keys[child]
+        others[low + place] = others[child]
+        place = child - low
+    keys[low + place] = key
+    others[low + place] = other
+
+
+@inner
 def sort_values(values, n):
-    """Sort the first n values in place (quicksort, then insertion)."""
+    """Sort the first n values in place (quicksort, then insertion; parts of a hostile order by a heap)."""
     if n > FEW:
         lows = np.empty(DEPTH, np.int64)
         highs = np.empty(DEPTH, np.int64)
+        cuts = np.empty(DEPTH, np.int64)
         lows[0] = 0
         highs[0] = n - 1
+        cuts[0] = most_cuts(n)
         waiting = 1
         while waiting > 0:
             waiting -= 1
             low = lows[waiting]
             high = highs[waiting]
+            left = cuts[waiting]
             while high - low >= FEW:
+                if left == 0:
+                    heap_sort(values, low, high)
+                    break
+                left -= 1
                 a = values[low]
                 b = values[(low + high) >> 1]
                 c = values[high]
@@ -51,6 +128,7 @@ def sort_values(values, n):
                         values[j] = value
                         i += 1
                         j -= 1
+                cuts[waiting] = left
                 if j - low < high - i:
                     lows[waiting] = i
                     highs[waiting] = high
@@ -96,14 +174,21 @@ def sort_pairs(keys, others, n, most):
     if n > FEW:
         lows = np.empty(DEPTH, np.int64)
         highs = np.empty(DEPTH, np.int64)
+        cuts = np.empty(DEPTH, np.int64)
         lows[0] = 0
         highs[0] = n - 1
+        cuts[0] = most_cuts(n)
         waiting = 1
         while waiting > 0:
             waiting -= 1
             low = lows[waiting]
             high = highs[waiting]
+            left = cuts[waiting]
             while high - low >= FEW:
+                if left == 0:
+                    heap_sort_pairs(keys, others, low, high)
+                    break
+                left -= 1
                 middle = (low + high) >> 1
                 key = keys[middle]
                 other = others[middle]
@@ -119,6 +204,7 @@ def sort_pairs(keys, others, n, most):
                         others[i], others[j] = others[j], others[i]
                         i += 1
                         j -= 1
+                cuts[waiting] = left
                 if i >= most:
                     end = min(end, i)
                     high = j

@@ -10,7 +10,7 @@ import numpy as np
 
 from likewise.kernels import kernel
 from likewise.kernels.hashing import U32, mix
-from likewise.kernels.hashtable import TABLE_ODD, table_bits
+from likewise.kernels.hashtable import TABLE_ODD, spread, table_bits
 from likewise.kernels.sorting import FEW, is_before, sort_pairs
 
 U16 = np.uint64(16)
@@ -48,11 +48,11 @@ def survey(values, offsets, counts, maps, digests):
         maps[i] = np.uint64(0)
         for j in range(offsets[i], offsets[i + 1]):
             token = np.uint64(values[j])
-            spread = token * TABLE_ODD
-            slot = spread >> down
+            code = spread(token)
+            slot = code >> down
             seen = counts[slot]
             counts[slot] = seen + np.uint16(seen != MOST)
-            bit = (spread >> U32) & mask
+            bit = (code >> U32) & mask
             maps[i, bit >> np.uint64(6)] |= np.uint64(1) << (bit & np.uint64(63))
             x = mix(token ^ TABLE_ODD)
             a += x
@@ -92,8 +92,7 @@ def strings(values, offsets, rows, prefix, counts, least, symbols, positions, ou
         few = p <= FEW
         for j in range(start, start + size):
             token = np.uint64(values[j])
-            spread = token * TABLE_ODD
-            key = (np.uint64(counts[spread >> down]) << U48) | (spread >> U16)
+            key = (np.uint64(counts[spread(token) >> down]) << U48) | ((token * TABLE_ODD) >> U16)
             if not few:
                 keys[n] = key
                 tokens[n] = token

@@ -39,8 +39,6 @@ from likewise.search.verify import compare
 
 STEP, PART = "exact", "join-"
 """The step of the workspace with all pairs, and the steps with some of them."""
-STREAMED = 256
-"""Probes of a unit where sets are not in memory: all candidates of a unit are held at once."""
 TIMES = 2
 """Prefix elements that two sets must share: two instead of one rule out most pairs for slightly longer prefixes."""
 
@@ -300,7 +298,6 @@ class _StreamedInput(_JoinInput):
         held: list[tuple[Ints, Ints]] = []
         most = max(1, self.settings.budget.pairs // 32)
         size, reached = 0, join.position
-        join.chunk = STREAMED
         for left, right in join.candidates(here, None if b is None else there):
             if size > most and join.position > reached:
                 yield self._verified(held, space), join.position, False

@@ -11,7 +11,7 @@ from likewise.io.workspace import Workspace
 from likewise.search import by_join, by_lsh
 from likewise.search.items import Items
 from likewise.search.matches import Sides, VerifiedPairs
-from likewise.search.prepare import SearchSettings, prepare
+from likewise.search.prepare import PreparedSearch, SearchSettings, prepare
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,13 @@ class Search(SearchSettings):
         space: Workspace | None = None,
         sides: Sides | None = None,
         ranks: Ints | None = None,
+        prepared: PreparedSearch | None = None,
     ) -> VerifiedPairs:
         """Find the similar pairs, all of them or those that count for `sides`; continue an interrupted search.
 
         Where too many documents are alike for all pairs to be listed, each is paired with a few representatives.
         `ranks` gives the order in which documents are preferred as such, the lowest first; by default that of the rows.
+        `prepared`: what `prepare` returned for these items, if it was called before.
         """
         space = space or Workspace.temporary()
         if space.has(by_join.STEP):
@@ -38,7 +40,7 @@ class Search(SearchSettings):
             sketched = by_lsh.restored(self, space, log)
         else:
             begun = time.perf_counter()
-            prepared = prepare(self, items, log, sides)
+            prepared = prepared or prepare(self, items, log, sides)
             if prepared.banding is None:
                 return by_join.find(self, prepared, log, space, sides, ranks, begun)
             sketched = by_lsh.sketch(self, prepared, prepared.banding, log, space, sides, begun)

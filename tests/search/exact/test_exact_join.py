@@ -7,6 +7,7 @@ from collections import Counter
 from datetime import date
 from fractions import Fraction
 from math import floor, nextafter
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +18,13 @@ from hypothesis import strategies as st
 import oracles
 from likewise import exact
 from likewise.base.arrays import Sets
-from likewise.errors import InputError, ParameterError
-from likewise.search.exact import join
+from likewise.errors import InputError, OutputError, ParameterError
+from likewise.io.workspace import Workspace
+from likewise.kernels.hashtable import SPREAD_ODD, TABLE_ODD
+from likewise.search.exact import join, listing
 from likewise.search.exact import pairs as joining
-from likewise.search.exact.prefixes import survey, written
+from likewise.search.exact.prefixes import Lengths, Postings, survey, written
+from likewise.search.scored import best_first
 
 MEASURES = ["jaccard", "containment", "cosine", "dice", "overlap"]
 INDEXES = ["auto", "length", "prefix", "position", "suffix"]
@@ -397,15 +401,97 @@ def test_bags_cannot_be_made_of_sets():
     assert rows(exact.pairs(bags, 0.5)) == [(0, 1, 0.5)]
 
 
-def test_too_many_pairs_and_too_large_sets(monkeypatch):
+def test_too_large_sets(monkeypatch):
     monkeypatch.setattr(joining, "LARGEST", 3)
     with pytest.raises(InputError, match="set 1 of 'other' has more than 3 elements"):
         exact.pairs([[1, 2, 3]], 0.5, other=[[1, 2, 3], [1, 2, 3, 4]])
-    monkeypatch.setattr(joining, "free_memory", lambda: 100 * joining.PAIR_BYTES)
-    assert exact.pairs([[1]] * 10, 0.5).num_rows == 45
+
+
+def test_more_pairs_than_the_disk_has_room_for(monkeypatch):
+    monkeypatch.setattr(listing, "LEAST_HELD", 50)
+    monkeypatch.setattr(listing.shutil, "disk_usage", lambda place: SimpleNamespace(free=100 * 40))
+    few = {"threads": 1, "memory": 1000}
+    assert exact.pairs([[1]] * 10, 0.5, **few).num_rows == 45
     for sets in ([[1]] * 15, [[1, i // 15] for i in range(30)]):
-        with pytest.raises(InputError, match="too many for the available memory"):
-            exact.pairs(sets, 0.5)
+        with pytest.raises(
+            OutputError, match=r"pairs or more are similar, and the disk has no room for them \(0\.0 GB"
+        ):
+            exact.pairs(sets, 0.5, **few)
+    assert exact.pairs([[1]] * 15, 0.5, k=2, **few).num_rows == 30
+
+
+# pairs in files, and k of each
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@given(
+    sets=collections(),
+    other=st.none() | collections(6),
+    threshold=THRESHOLDS,
+    held=st.sampled_from([1, 7, 40]),
+    chunk=st.sampled_from([3, 1 << 12]),
+    threads=st.integers(1, 2),
+)
+def test_pairs_that_do_not_fit_in_memory(measure, sets, other, threshold, held, chunk, threads):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(listing, "LEAST_HELD", held)
+        patch.setattr(listing, "MARK", 4)
+        patch.setattr(join, "CHUNK", chunk)
+        patch.setattr(join, "PORTION", 2)
+        found = exact.pairs(sets, threshold, measure=measure, other=other, memory=1000, threads=threads)
+    assert rows(found) == oracles.joined(sets, threshold, measure, other)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@given(
+    sets=collections(14),
+    other=st.none() | collections(8),
+    threshold=THRESHOLDS,
+    k=st.integers(1, 4) | st.just(50),
+    memory=st.sampled_from([1, "1GB"]),
+    threads=st.integers(1, 2),
+)
+@example([[], [1], [], [2]], None, 0.5, 1, 1, 1)
+@example([[], [1]], [[], [2], []], 0.5, 2, 1, 1)
+def test_the_k_best_are_those_of_all_pairs(measure, sets, other, threshold, k, memory, threads):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(join, "CHUNK", 2)
+        table = exact.pairs(sets, threshold, measure=measure, other=other, k=k, memory=memory, threads=threads)
+    every = oracles.joined(sets, threshold, measure, other)
+    if other is None and measure != "containment":
+        every += [(b, a, similarity) for a, b, similarity in every]
+    every.sort(key=lambda pair: (pair[0], -pair[2], pair[1]))
+    best = [pair for _, of in itertools.groupby(every, key=lambda pair: pair[0]) for pair in list(of)[:k]]
+    assert rows(table) == best
+
+
+def test_the_k_best_of_many_sets_by_any_number_of_threads():
+    sets = near_copies(7, 500)
+    every = exact.pairs(sets, 0.1)
+    left, right, similarity = (every[name].to_numpy() for name in every.column_names)
+    both = np.concatenate([left, right]), np.concatenate([right, left]), np.concatenate([similarity, similarity])
+    expected = [column.tolist() for column in best_first(*both, 5)]
+    for threads in (1, 2):
+        table = exact.pairs(sets, 0.1, k=5, threads=threads)
+        assert [column.to_pylist() for column in table.columns] == expected
+        assert counts(table)["compared"] == counts(every)["compared"], "whatever was of no use"
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.5, True, "2"])
+def test_bad_k_of_pairs(k):
+    with pytest.raises(ParameterError, match=r"'k' parameter of exact\.pairs"):
+        exact.pairs([[1]], 0.5, k=k)
+
+
+def test_progress_adds_up_to_the_sets():
+    done = []
+    sets = Sets.from_lists([[1, 2], [2, 1], [], [3], [1, 2, 3]])
+    for other, memory in ((None, 1 << 20), (sets, 1 << 20), (sets, 1)):
+        done.clear()
+        task = joining.JoinTask(exact.Bounds("jaccard", 0.5), 1, memory)
+        joining.join_sets(sets, other, task, Workspace.temporary(), done.append)
+        assert sum(done) == (5 if other is None else 10)
+        assert min(done) >= 0
 
 
 # one set at a time
@@ -674,5 +760,30 @@ def test_strings_are_in_one_order_and_rarest_first():
 
 
 def slot(token, known):
-    """Symbols are counted by the first bits of a multiplicative hash."""
-    return token * 0x9E3779B97F4A7C15 % 2**64 >> 64 - (len(known).bit_length() - 1)
+    """Symbols are counted by the first bits of their hash."""
+    code = (token ^ token >> 32) * int(TABLE_ODD) % 2**64
+    return (code ^ code >> 32) * int(SPREAD_ODD) % 2**64 >> 64 - (len(known).bit_length() - 1)
+
+
+# growth
+
+
+@pytest.mark.parametrize("n", [100, 400])
+def test_look_ups_walk_no_further_in_an_index_of_more_sets(n):
+    """Every symbol is in two sets, so that prefixes are chosen among equally rare ones.
+
+    A look-up of a symbol that is not there walks to the end of a run of filled slots: 3/2 slots on average if at most
+    half of the slots, at random, are filled (Knuth, The Art of Computer Programming, volume 3, 6.4).
+    """
+    source = np.random.default_rng(n)
+    values = source.integers(0, 2**64, (n, 200), np.uint64)
+    sets = Sets(np.tile(values, (2, 1)).reshape(-1), np.arange(2 * n + 1) * 200)
+    known = survey([sets], 4, 1)
+    lengths = Lengths.of(sets.sizes, exact.Bounds("jaccard", 0.8), textbook=False)
+    text = written(sets, np.arange(len(sets)), lengths.index, known.counts, 2)
+    lists = Postings(text, lengths.index, np.zeros(len(sets), np.int32), np.array([200]))
+    filled = lists.filled
+    assert filled.sum() > 10 * n
+    ends = np.flatnonzero(np.diff(np.concatenate([[False], filled, [False]]).astype(int)))
+    runs = np.diff(ends)[::2]
+    assert (runs * (runs + 1) / 2).sum() / len(filled) <= 3

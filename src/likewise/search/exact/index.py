@@ -17,6 +17,7 @@ from likewise.errors import ParameterError
 from likewise.kernels import growing, overlap
 from likewise.kernels.hashtable import table_bits
 from likewise.search.exact.bounds import Bounds
+from likewise.search.exact.join import NO_FLOORS
 from likewise.search.exact.pairs import as_sets
 from likewise.search.exact.prefixes import Lengths, survey, written
 from likewise.search.scored import ScoredPairs, Scores, best_first, concatenated, no_pairs
@@ -28,6 +29,7 @@ CHUNK = 1 << 12
 """Queries that a thread answers in one call."""
 ROOM = 1 << 16
 """Candidates for which there is room beyond one per indexed set."""
+NO_ROWS = np.zeros(0, np.int32)
 GROWTH = 2
 """The order of symbols is taken anew when the index has grown by this factor, so that rare symbols stay first."""
 
@@ -108,7 +110,7 @@ class Index:
     def _answers(self, owner: str, sets: Any, k: int | None) -> Any:
         if k is not None:
             checks.whole(owner, "k", k)
-        return _table(*self._ask(as_sets(owner, sets, self.threads, self._bag)), k)
+        return _table(*self._ask(as_sets(owner, sets, self.threads, self._bag), k), k)
 
     def _order(self, sets: Sets) -> None:
         """Order symbols by their frequency in these sets, and begin with an empty index."""
@@ -153,7 +155,7 @@ class Index:
             return no_pairs()
         return self._consulted(more, self._maps[first:], text.symbols, text.positions, text.offsets, first, indexed)
 
-    def _ask(self, queries: Sets) -> ScoredPairs:
+    def _ask(self, queries: Sets, k: int | None) -> ScoredPairs:
         lengths = self._lengths(queries)
         maps = self._drawn(queries)
 
@@ -162,13 +164,14 @@ class Index:
             text = written(queries, np.arange(start, stop), lengths.probe[start:stop], self._counts, 0)
             part = Sets(queries.values, queries.offsets[start : stop + 1])
             found = self._consulted(
-                part, maps[start:stop], text.symbols, text.positions, text.offsets, -1, text.offsets
+                part, maps[start:stop], text.symbols, text.positions, text.offsets, -1, text.offsets, k
             )
             return found[0] + start, found[1], found[2]
 
         parts = list(in_order(work, range(0, len(queries), CHUNK), self.threads))
         empty = np.flatnonzero(queries.sizes == 0)
         partners = np.arange(len(self)) if not self.bounds.symmetric else np.array(self._empty, np.int64)
+        partners = partners[:k]
         more = np.repeat(empty, len(partners)), np.tile(partners, len(empty)), np.ones(len(empty) * len(partners))
         return concatenated([*parts, more])
 
@@ -181,8 +184,12 @@ class Index:
         offsets: Ints,
         add_from: int,
         added: Ints,
+        k: int | None = None,
     ) -> ScoredPairs:
-        """Look up candidates and verify them; add_from ≥ 0: each query is added to the index afterwards."""
+        """Look up candidates and verify them, and keep the k best of each query, by default all.
+
+        add_from ≥ 0: each query is added to the index afterwards.
+        """
         seen = np.zeros(len(self), np.int32)
         room = ROOM + len(self)
         left, right = np.empty(room, np.int32), np.empty(room, np.int32)
@@ -220,10 +227,15 @@ class Index:
                 self._sets.offsets,
                 rows,
                 *self.bounds.code,
+                NO_FLOORS,
+                NO_FLOORS,
+                0,
+                NO_ROWS,
                 scores,
             )
             found = scores >= 0
-            parts.append((a[found], b[found], scores[found]))
+            some = a[found], b[found], scores[found]
+            parts.append(some if k is None else best_first(*some, k))
         return concatenated(parts)
 
     def _empty_pairs(self, sizes: Ints, first: int) -> ScoredPairs:

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from likewise.base import checks
-from likewise.base.arrays import Ints, Sets, check_sets, map_words, to_arrow
+from likewise.base.arrays import Ints, Sets, check_sets, map_words
 from likewise.base.copies import Groups
-from likewise.base.memory import free_memory, memory_limit
+from likewise.base.memory import memory_limit
 from likewise.errors import InputError, ParameterError
+from likewise.io.workspace import Workspace
+from likewise.search.exact.best import BestPartners
 from likewise.search.exact.bounds import LARGEST, Bounds
 from likewise.search.exact.join import FILTERS, Facts, Join
+from likewise.search.exact.listing import HeldPairs, Listing, PairList
 from likewise.search.exact.prefixes import JoinSide, Survey, survey
-from likewise.search.expand import row_pairs
-from likewise.search.scored import ScoredPairs, Scores, concatenated, pair_order
+from likewise.search.expand import nearest_rows
+from likewise.search.scored import ScoredPairs, concatenated
 
 OWNER = "exact.pairs"
 MAP_WORDS = 16
 """The most 64-bit words of a bitmap: every set has one, not only those in a candidate pair."""
-PAIR_BYTES = 64
-"""Bytes that a pair takes until it is in the table."""
+SHARES = 4
+"""The index gets a quarter of the memory, and the pairs another; threads and intermediate results have the rest."""
 
 
 def pairs(
@@ -36,9 +41,11 @@ def pairs(
     measure: str = "jaccard",
     *,
     other: Any = None,
+    k: int | None = None,
     bag: bool = False,
     threads: int | None = None,
     memory: str | int | None = None,
+    spill: str | Path | None = None,
 ) -> Any:
     """Return an Arrow table (id_a, id_b, similarity) of all pairs at or above the threshold, sorted; none is missed.
 
@@ -51,7 +58,10 @@ def pairs(
         §3.9.3 to §3.9.6), "auto" all of them and more. The answer is the same.
     bag: repeated tokens count: repetitions are numbered, so that |a ∩ b| is the sum of the smaller counts. A mapping,
         such as a `Counter`, is then a bag of elements with their counts.
-    memory: the size of the index, such as "1GiB"; a larger one is made in blocks.
+    k: only the k most similar partners of each set of `sets`, best first (a pair within one collection is then listed
+        from both sides); memory is needed for k partners of each, not for all pairs.
+    memory: how much to use, such as "1GiB"; a larger index is made in blocks, and more pairs are kept in a temporary
+        file (in the folder `spill`), to which the columns of the table are mapped.
     The schema metadata of the table has statistics as JSON under b"likewise": the pairs that each filter let through.
 
     >>> pairs([["a", "b"], ["b", "c", "a"], ["d"]], 0.6).to_pylist()
@@ -62,12 +72,17 @@ def pairs(
     checks.choice(OWNER, "index", index, ("auto", *FILTERS))
     count = checks.threads(OWNER, threads)
     budget = memory_limit(OWNER, memory)
+    if k is not None:
+        checks.whole(OWNER, "k", k)
     here = as_sets(OWNER, sets, count, bag)
     there = None if other is None else as_sets(OWNER, other, count, bag, "other")
     read = time.perf_counter()
-    found = join_sets(here, there, bounds, index, count, budget)
-    columns = {"id_a": found.left, "id_b": found.right, "similarity": found.similarity}
-    table = pa.table({name: to_arrow(column) for name, column in columns.items()})
+    space = Workspace.temporary(Path(spill) if spill is not None else None)
+    try:
+        found = join_sets(here, there, JoinTask(bounds, count, budget, index, k), space)
+        table = found.pairs.table()
+    finally:
+        space.finish()
     stats = {
         "measure": measure,
         "threshold": bounds.threshold,
@@ -100,13 +115,26 @@ def as_sets(owner: str, sets: Any, threads: int, bag: bool = False, name: str = 
 
 
 @dataclass(frozen=True)
-class JoinedPairs:
-    """The pairs of rows that reach the threshold, sorted, and the number of pairs that each filter let through."""
+class JoinTask:
+    """What to join for, and with what: the bounds, threads and bytes of memory, filters, and k if only k are wanted."""
 
-    left: Ints
-    right: Ints
-    similarity: Scores
+    bounds: Bounds
+    threads: int
+    memory: int
+    index: str = "auto"
+    k: int | None = None
+
+
+@dataclass(frozen=True)
+class JoinedPairs:
+    """The pairs of rows that reach the threshold, and how many pairs each filter let through.
+
+    Sorted, or with k by the row on the left, the most similar first. `groups`: how many different sets there are.
+    """
+
+    pairs: PairList
     counts: dict[str, int]
+    groups: int
 
 
 def survey_of(collections: list[Sets], threads: int) -> Survey:
@@ -115,56 +143,97 @@ def survey_of(collections: list[Sets], threads: int) -> Survey:
     return survey(collections, min(MAP_WORDS, map_words(values / max(1, rows))), threads)
 
 
-def join_sets(here: Sets, there: Sets | None, bounds: Bounds, index: str, threads: int, memory: int) -> JoinedPairs:
-    """Join the different sets, then write out the pairs of their copies."""
-    known = survey_of([here] if there is None else [here, there], threads)
+def join_sets(
+    here: Sets, there: Sets | None, task: JoinTask, space: Workspace, tick: Callable[[int], None] = lambda done: None
+) -> JoinedPairs:
+    """Join the different sets, and write out the pairs of their copies.
+
+    `tick` is called with numbers of sets; they add up to the number of all sets.
+    """
+    known = survey_of([here] if there is None else [here, there], task.threads)
     groups = [Groups.by_digest(digests) for digests in known.digests]
     sides = [
         JoinSide.of(sets, group.first[sets.sizes[group.first] > 0], maps)
         for sets, group, maps in zip([here] if there is None else [here, there], groups, known.maps, strict=True)
     ]
-    join = Join(bounds, known.counts, index, threads, memory)
-    a, b = sides[0], sides[-1]
-    parts, total, most = [], 0, max(1, free_memory() // PAIR_BYTES)
-    ga, gb = groups[0], groups[-1]
-    for left, right, similarity in join.pairs(a, None if there is None else b):
-        left, right = ga.of[a.rows[left]], gb.of[b.rows[right]]
-        total += int((ga.sizes[left] * gb.sizes[right]).sum())
-        parts.append((left, right, similarity))
-        _check_room(total, most)
-    left, right, similarity = _with_copies(parts, here, there, groups, bounds)
-    total = int((ga.sizes[left] * gb.sizes[right]).sum())
-    _check_room(total, most)
-    left, right, similarity = row_pairs(
-        (left, right, similarity), ga, None if there is None else gb, symmetric=bounds.symmetric
+    del known.maps[:]
+    tick(sum(len(group.of) for group in groups) - sum(map(len, sides)))
+    join = Join(task.bounds, known.counts, task.index, task.threads, task.memory // SHARES, tick=tick)
+    more = _with_copies(here, there, groups, task)
+    listed = partial(_best if task.k is not None else _all, task=task, space=space)
+    found = listed(join, sides, groups, more)
+    counts = _counts(there, task.bounds, task.index, join.facts, groups, len(found))
+    return JoinedPairs(found, counts, sum(map(len, groups)))
+
+
+def _joined(join: Join, sides: list[JoinSide], groups: list[Groups]) -> Iterator[tuple[ScoredPairs, Ints, Ints]]:
+    """Yield similar pairs of sets by their numbers in the sides, and the groups of both."""
+    of = [group.of[side.rows] for group, side in zip(groups, sides, strict=True)]
+    for pairs in join.pairs(sides[0], sides[1] if len(sides) == 2 else None):
+        yield pairs, of[0][pairs[0]], of[-1][pairs[1]]
+
+
+def _all(
+    join: Join, sides: list[JoinSide], groups: list[Groups], more: ScoredPairs, task: JoinTask, space: Workspace
+) -> PairList:
+    """List all pairs of rows."""
+    here, there = groups[0], groups[1] if len(groups) == 2 else None
+    listing = Listing(len(here.of), len(groups[-1].of), task.memory // SHARES, lambda: _folder(space))
+    listing.add_groups(more, here, there, task.bounds.symmetric)
+    for (_, _, similarity), left, right in _joined(join, sides, groups):
+        listing.add_groups((left, right, similarity), here, there, task.bounds.symmetric)
+    return listing.finish()
+
+
+def _best(
+    join: Join, sides: list[JoinSide], groups: list[Groups], more: ScoredPairs, task: JoinTask, space: Workspace
+) -> PairList:
+    """List the k best pairs of every row; pairs that cannot be among them are left out early."""
+    across = len(groups) == 2
+    both = task.bounds.symmetric and not across
+    k = min(task.k or 1, max(1, len(groups[-1])))
+    best = BestPartners(len(sides[0]), k, task.memory // SHARES, lambda: _folder(space))
+    join.best, join.floors = k, (best.floors, best.floors if both else np.full(len(sides[-1]), np.inf))
+    for (a, b, similarity), left, right in _joined(join, sides, groups):
+        best.offer(a, right, similarity)
+        if both:
+            best.offer(b, left, similarity)
+    numbers, partners, similarity = best.pairs()
+    left, right, similarity = concatenated([more, (groups[0].of[sides[0].rows[numbers]], partners, similarity)])
+    every = groups[0]
+    if across:
+        every = Groups.by_label(np.concatenate([every.of, groups[1].of + len(every)]))
+        right = right + len(groups[0])
+    rows, others, similarity = nearest_rows(
+        every, left, right, similarity, task.k or 1, len(groups[0]), across=across, same=1.0
     )
-    order = pair_order(left, right, len(ga.of), len(gb.of))
-    left, right, similarity = left[order], right[order], similarity[order]
-    return JoinedPairs(left, right, similarity, _counts(there, bounds, index, join.facts, groups, len(left)))
+    return HeldPairs(rows, others - (len(groups[0].of) if across else 0), similarity)
 
 
-def _check_room(total: int, most: int) -> None:
-    if total > most:
-        raise InputError(
-            f"more than {total:,} pairs are similar, too many for the available memory; raise the threshold, or use"
-            " likewise.pairs or likewise.dedup, which list copies once"
-        )
+def _folder(space: Workspace) -> Path:
+    place = space.large / "joined"
+    place.mkdir(parents=True, exist_ok=True)
+    return place
 
 
-def _with_copies(
-    parts: list[ScoredPairs], here: Sets, there: Sets | None, groups: list[Groups], bounds: Bounds
-) -> ScoredPairs:
-    """Add the pairs within a group of copies (as pairs of a group with itself), and those of empty sets."""
+def _with_copies(here: Sets, there: Sets | None, groups: list[Groups], task: JoinTask) -> ScoredPairs:
+    """Return the pairs of groups that the join does not find: those of empty sets, and of a group with itself.
+
+    The k best of a row find copies by themselves, and need no more than k partners of an empty set.
+    """
+    parts: list[ScoredPairs] = []
     first, last = groups[0], groups[-1]
-    if there is None:
+    if there is None and task.k is None:
         alike = np.flatnonzero(first.sizes > 1)
-        parts = [*parts, (alike, alike, np.ones(len(alike)))]
+        parts = [(alike, alike, np.ones(len(alike)))]
     sizes = here.sizes[first.first], (here if there is None else there).sizes[last.first]
     empty = [np.flatnonzero(size == 0) for size in sizes]
-    if bounds.symmetric and there is not None and len(empty[0]) and len(empty[1]):
+    symmetric = task.bounds.symmetric
+    if symmetric and there is not None and len(empty[0]) and len(empty[1]):
         parts = [*parts, (empty[0], empty[1], np.ones(1))]
-    if not bounds.symmetric and len(empty[0]):
+    if not symmetric and len(empty[0]):
         others = np.arange(len(last)) if there is not None else np.delete(np.arange(len(last)), empty[0])
+        others = others[: task.k]
         parts = [*parts, (np.repeat(empty[0], len(others)), others, np.ones(len(others)))]
     return concatenated(parts)
 

@@ -20,7 +20,7 @@ SURVEYED = 1 << 14
 """Sets that a thread surveys in one call."""
 WRITTEN = 1 << 12
 """Sets whose prefixes a thread writes in one call."""
-FEWEST, CACHED, MOST_COUNTS = 1 << 10, 1 << 20, 1 << 27
+FEWEST, CACHED, MOST_COUNTS = 1 << 14, 1 << 20, 1 << 27
 """Counters of symbols: at least the first number, ample up to the second (it fits in a cache), at most the third."""
 SIXTY_FOUR = 64
 """One symbol in 64 is looked at to estimate how many different ones there are."""
@@ -215,6 +215,12 @@ class Postings:
             self.rests,
             self.classes,
         )
+
+    @property
+    def filled(self) -> NDArray[np.bool_]:
+        """Which slots of the table of symbols are filled."""
+        filled: NDArray[np.bool_] = self._numbers >= 0
+        return filled
 
     def look_up(self, symbols: Hashes) -> Numbers:
         """Return the number of each symbol in this index, -1 if it is not there."""
