@@ -11,6 +11,8 @@ from typing import Any, TextIO
 
 import click
 
+from likewise.cli.escape import escaped
+
 QUIET_SECONDS = 1.0
 """A run that is over within this time shows no progress bars."""
 
@@ -53,6 +55,11 @@ STAGES = {
     "mirror": "comparing mirrored prints",
     "write": "writing",
 }
+
+
+def say(line: str, err: bool = False) -> None:
+    """Print a line; characters of ids and texts that could change the state of a terminal are escaped."""
+    click.echo(escaped(line), err=err)
 
 
 @contextmanager
@@ -270,7 +277,7 @@ def abridged(stats: dict[str, Any], nouns: str) -> Iterator[str]:
 def set_aside(stats: dict[str, Any]) -> None:
     """Say on stderr the first rows that were set aside, and why."""
     for entry in stats["set_aside"][:5]:
-        click.echo(f"  set aside: {entry['file']}, row {entry['row']}: {entry['reason']}", err=True)
+        say(f"  set aside: {entry['file']}, row {entry['row']}: {entry['reason']}", err=True)
 
 
 def stop_words(stats: dict[str, Any]) -> Iterator[str]:
@@ -342,9 +349,9 @@ def report(stats: dict[str, Any], as_json: bool, lines: Iterable[str], where: ob
         click.echo(json.dumps(stats, indent=2))
         return
     for line in lines:
-        click.echo(line)
+        say(line)
     set_aside(stats)
-    click.echo(closing(stats, str(where)))
+    say(closing(stats, str(where)))
 
 
 def broken(stats: dict[str, Any]) -> Iterator[str]:

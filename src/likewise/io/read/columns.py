@@ -171,7 +171,11 @@ def converted(array: pa.Array, kind: pa.DataType, where: str, name: str) -> pa.A
 
 def text_of(array: pa.Array, options: ReadOptions, where: str) -> tuple[pa.Array, dict[int, Trouble]]:
     """Return a text column as (large) strings, and the rows that are null or not UTF-8."""
-    array = decoded(array)
+    try:
+        array.validate()
+        array = decoded(array)
+    except pa.ArrowInvalid as error:
+        raise FormatError(f"{where}: the text column is damaged: {error}") from error
     if options.html:
         return texts_of_pages(array)
     if options.sets and is_list(array.type):
@@ -249,6 +253,27 @@ def utf8(value: bytes, options: ReadOptions) -> tuple[str | None, Trouble | None
         return None, Trouble(TextError, reason, f"{REPLACE}, {SKIP}")
 
 
+def not_utf8(array: pa.Array) -> list[int]:
+    """Return the rows of an array whose text is not UTF-8: they could be read, but never shown or written."""
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return []
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        large = pa.types.is_large_string(array.type)
+        values = array.view(pa.large_binary() if large else pa.binary()).to_pylist()
+        return [row for row, value in enumerate(values) if value is not None and _is_broken(value)]
+    return []
+
+
+def _is_broken(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
 def sift(
     file: str,
     columns: dict[str, pa.Array],
@@ -287,6 +312,9 @@ def clean(batch: pa.RecordBatch, file: str, first: int, options: ReadOptions, ty
     if "id" in columns and columns["id"].null_count:
         for row in np.flatnonzero(columns["id"].is_null().to_numpy(zero_copy_only=False)):
             trouble.setdefault(int(row), Trouble(FormatError, NULL_ID))
+    for role in columns.keys() & {"id", "score"}:
+        for place in not_utf8(columns[role]):
+            trouble.setdefault(place, Trouble(TextError, f"the {role} is not valid UTF-8"))
     return sift(file, columns, trouble, options, at)
 
 

@@ -19,6 +19,7 @@ from likewise.io.read.base import Aside, Flags, Tick, quiet
 from likewise.io.read.columns import CleanBatch, Types, choose, clean, declared
 from likewise.io.read.look import GROUPS, REWRITTEN, UNPACKED, Stretch
 from likewise.io.read.open import input_errors, unpacked
+from likewise.io.read.sound import check_batch
 from likewise.io.read.tables import TablePart, Task
 
 
@@ -57,22 +58,36 @@ class Ipc(TablePart):
             return pa.ipc.open_file(mapped, options=options)
         return pa.ipc.open_stream(mapped, options=options)
 
-    def _batches(self, fields: list[int] | None) -> Iterator[pa.RecordBatch | InputError]:
-        """Yield the batches; in a file, one that is damaged comes as the error it causes."""
+    def _batches(
+        self, fields: list[int] | None, needed: list[str] | None = None
+    ) -> Iterator[pa.RecordBatch | InputError]:
+        """Yield the batches; in a file, one that is damaged comes as the error it causes.
+
+        Their columns are checked: all, or those that are needed but for plain text, which is checked later.
+        """
         with input_errors(self.file):
             reader = self._reader(self._mapped(), fields)
             if not self._is_file:
-                yield from reader
+                for batch in reader:
+                    self._check(batch, needed)
+                    yield batch
                 return
             count = reader.num_record_batches
         for number in range(count):
             try:
                 with input_errors(self.file):
                     batch = reader.get_batch(number)
+                    self._check(batch, needed)
             except InputError as error:
                 yield error
             else:
                 yield batch
+
+    def _check(self, batch: pa.RecordBatch, needed: list[str] | None) -> None:
+        if needed is None:
+            check_batch(batch, self.file.name)
+        else:
+            check_batch(batch.select(needed), self.file.name, apart=[self.options.text])
 
     def tasks(self) -> Iterator[Task]:
         """Yield one task for each batch, or for each part of a large one."""
@@ -80,7 +95,7 @@ class Ipc(TablePart):
         compressed = self._codec() is not None
         fields = [self._schema.get_field_index(name) for name in self.options.columns] if compressed else None
         first = 0
-        for batch in self._batches(fields):
+        for batch in self._batches(fields, self.options.columns):
             if isinstance(batch, InputError):
                 if not self.options.skip:
                     raise batch
@@ -163,9 +178,11 @@ class Ipc(TablePart):
                 batch = next(found, None)
             if batch is None:
                 return
-            decompressed += batch.nbytes
-            mean = max(1, batch.nbytes // max(1, batch.num_rows))
+            size_of_all = batch.get_total_buffer_size()
+            decompressed += size_of_all
+            mean = max(1, size_of_all // max(1, batch.num_rows))
             some = batch.slice(0, max(1, room // mean))
+            self._check(some, self.options.columns)
             rows = max(1, some.num_rows)
             seconds = (process_time() - begun) * rows / max(1, batch.num_rows)  # all of it was decompressed
             begun = process_time()
@@ -174,10 +191,12 @@ class Ipc(TablePart):
 
     def rewrite_cost(self) -> tuple[float, float]:
         """Encode some rows of the first batch."""
-        batch = next((batch for batch in self._batches(None) if isinstance(batch, pa.RecordBatch)), None)
+        batch = next((batch for batch in self._batches(None, []) if isinstance(batch, pa.RecordBatch)), None)
         if batch is None or not batch.num_rows:
             return 0.0, 0.0
-        table = pa.Table.from_batches([batch.slice(0, max(1, REWRITTEN * batch.num_rows // max(1, batch.nbytes)))])
+        size = max(1, batch.get_total_buffer_size())
+        table = pa.Table.from_batches([batch.slice(0, max(1, REWRITTEN * batch.num_rows // size))])
+        check_batch(table, self.file.name)
         begun = process_time()
         out = pa.BufferOutputStream()
         with pa.ipc.new_file(out, table.schema, options=pa.ipc.IpcWriteOptions(compression=self._codec())) as writer:

@@ -21,6 +21,7 @@ from likewise.io.read.base import MIB, Aside, Flags, Tick, quiet
 from likewise.io.read.columns import CleanBatch, Types, choose, clean, declared
 from likewise.io.read.look import DECODED, GROUPS, REWRITTEN, Stretch, parquet_cost
 from likewise.io.read.open import input_errors, unpacked
+from likewise.io.read.sound import check_batch
 from likewise.io.read.tables import TablePart, Task
 
 WHOLE = 256 * MIB
@@ -123,6 +124,7 @@ class Parquet(TablePart):
         columns = None if whole else self.options.columns
         with self._opened() as opened, input_errors(self.file):
             for batch in opened.iter_batches(step, [group], columns, use_threads=False):
+                check_batch(batch, self.file.name, apart=() if whole else (self.options.text,))
                 yield first, batch
                 first += batch.num_rows
 
