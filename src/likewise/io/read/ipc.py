@@ -23,6 +23,10 @@ from likewise.io.read.sound import check_batch
 from likewise.io.read.tables import TablePart, Task
 
 
+ABSURD = 1 << 26
+"""Damaged batches with more rows than this, and than the file has bits, are not set aside row by row."""
+
+
 class Ipc(TablePart):
     """One Arrow file or stream."""
 
@@ -58,36 +62,26 @@ class Ipc(TablePart):
             return pa.ipc.open_file(mapped, options=options)
         return pa.ipc.open_stream(mapped, options=options)
 
-    def _batches(
-        self, fields: list[int] | None, needed: list[str] | None = None
-    ) -> Iterator[pa.RecordBatch | InputError]:
-        """Yield the batches; in a file, one that is damaged comes as the error it causes.
-
-        Their columns are checked: all, or those that are needed but for plain text, which is checked later.
-        """
+    def _batches(self, fields: list[int] | None) -> Iterator[pa.RecordBatch | InputError]:
+        """Yield the batches, not yet checked; in a file, one that cannot be read comes as the error it causes."""
         with input_errors(self.file):
             reader = self._reader(self._mapped(), fields)
             if not self._is_file:
-                for batch in reader:
-                    self._check(batch, needed)
-                    yield batch
+                yield from reader
                 return
             count = reader.num_record_batches
         for number in range(count):
             try:
                 with input_errors(self.file):
                     batch = reader.get_batch(number)
-                    self._check(batch, needed)
             except InputError as error:
                 yield error
             else:
                 yield batch
 
-    def _check(self, batch: pa.RecordBatch, needed: list[str] | None) -> None:
-        if needed is None:
-            check_batch(batch, self.file.name)
-        else:
-            check_batch(batch.select(needed), self.file.name, apart=[self.options.text])
+    def _check(self, batch: pa.RecordBatch) -> None:
+        """Check the columns that are needed, but for plain text, which is checked when it is cleaned."""
+        check_batch(batch.select(self.options.columns), self.file.name, apart=[self.options.text])
 
     def tasks(self) -> Iterator[Task]:
         """Yield one task for each batch, or for each part of a large one."""
@@ -95,12 +89,21 @@ class Ipc(TablePart):
         compressed = self._codec() is not None
         fields = [self._schema.get_field_index(name) for name in self.options.columns] if compressed else None
         first = 0
-        for batch in self._batches(fields, self.options.columns):
+        for batch in self._batches(fields):
             if isinstance(batch, InputError):
                 if not self.options.skip:
                     raise batch
                 aside = Aside(self.file.name, first, str(batch).removeprefix(f"{self.file.name}: "))
                 yield partial(list, [CleanBatch(None, 0, aside=[aside])])
+                continue
+            try:
+                with input_errors(self.file):
+                    self._check(batch)
+            except InputError as error:
+                if not self.options.skip:
+                    raise
+                yield partial(list, [self._dropped(batch, first, error)])
+                first += batch.num_rows
                 continue
             step = batch.num_rows if self.options.skip else self.options.batch_rows
             for start in range(0, batch.num_rows, max(1, step)):
@@ -113,9 +116,15 @@ class Ipc(TablePart):
         except InputError as error:
             if not self.options.skip:
                 raise
-            rows = batch.num_rows
-            reason = f"rows {first} to {first + rows - 1}: {str(error).removeprefix(f'{self.file.name}: ')}"
-            return [CleanBatch(None, rows, np.arange(rows), [Aside(self.file.name, first, reason)])]
+            return [self._dropped(batch, first, error)]
+
+    def _dropped(self, batch: pa.RecordBatch, first: int, error: InputError) -> CleanBatch:
+        """Set a batch aside as a whole."""
+        rows = batch.num_rows
+        if rows > max(ABSURD, 8 * self.file.bytes):
+            raise FormatError(f"{self.file.name}: a batch says that it has {rows:,} rows; make or fetch the file again")
+        reason = f"rows {first} to {first + rows - 1}: {str(error).removeprefix(f'{self.file.name}: ')}"
+        return CleanBatch(None, rows, np.arange(rows), [Aside(self.file.name, first, reason)])
 
     def _kept(self, keep: Flags) -> Iterator[pa.Table]:
         first = 0
@@ -129,6 +138,7 @@ class Ipc(TablePart):
                 if stop > len(keep):
                     self.check_rows(stop, keep)
                 if keep[first:stop].any():
+                    check_batch(batch, self.file.name)
                     yield choose(batch, keep[first:stop])
                 first = stop
         except FormatError:
@@ -182,7 +192,7 @@ class Ipc(TablePart):
             decompressed += size_of_all
             mean = max(1, size_of_all // max(1, batch.num_rows))
             some = batch.slice(0, max(1, room // mean))
-            self._check(some, self.options.columns)
+            self._check(some)
             rows = max(1, some.num_rows)
             seconds = (process_time() - begun) * rows / max(1, batch.num_rows)  # all of it was decompressed
             begun = process_time()
@@ -191,7 +201,7 @@ class Ipc(TablePart):
 
     def rewrite_cost(self) -> tuple[float, float]:
         """Encode some rows of the first batch."""
-        batch = next((batch for batch in self._batches(None, []) if isinstance(batch, pa.RecordBatch)), None)
+        batch = next((batch for batch in self._batches(None) if isinstance(batch, pa.RecordBatch)), None)
         if batch is None or not batch.num_rows:
             return 0.0, 0.0
         size = max(1, batch.get_total_buffer_size())
