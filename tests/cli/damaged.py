@@ -10,7 +10,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-WORDS = ["the", "and", "of", "river", "stone", "naïve", "東", "京", "cloud", "seven", "ran", "blue", "a", "😀", "to", "is"]
+WORDS = [
+    "the",
+    "and",
+    "of",
+    "river",
+    "stone",
+    "naïve",
+    "東",
+    "京",
+    "cloud",
+    "seven",
+    "ran",
+    "blue",
+    "a",
+    "😀",
+    "to",
+    "is",
+]
 PACKED = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
 
@@ -62,15 +79,18 @@ def records(random, count=None):
     ]
 
 
-TEXT_TYPES = [pa.string(), pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.dictionary(pa.int8(), pa.string())]  # fmt: skip
-ID_TYPES = [pa.string(), pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
+NAMES = pa.dictionary(pa.int8(), pa.string())
+TEXT_TYPES = [pa.string(), pa.string(), pa.large_string(), pa.string_view(), pa.binary(), NAMES]
+ID_TYPES = [pa.string(), pa.string(), pa.large_string(), pa.string_view(), NAMES]
 
 
 def table(random, views=True):
     """A table of records whose columns have various types, and more columns that are nested and have nulls."""
     rows = records(random)
     columns = {name: pa.array([row[name] for row in rows]) for name in rows[0]}
-    columns["text"] = columns["text"].cast(random.choice([kind for kind in TEXT_TYPES if views or "view" not in str(kind)]))
+    columns["text"] = columns["text"].cast(
+        random.choice([kind for kind in TEXT_TYPES if views or "view" not in str(kind)])
+    )
     columns["id"] = columns["id"].cast(random.choice([kind for kind in ID_TYPES if views or "view" not in str(kind)]))
     columns["vector"] = columns["vector"].cast(random.choice([pa.list_(pa.float64()), pa.list_(pa.float32(), 8)]))
     if random.random() < 0.5:
@@ -161,7 +181,9 @@ def npy(random):
     numbers = np.random.default_rng(random.randrange(1 << 30)).integers(0, 2 if kind == "|b1" else 99, (40, 8))
     array = numbers.astype(kind)
     out = io.BytesIO()
-    np.lib.format.write_array(out, np.asfortranarray(array) if random.random() < 0.3 else array, random.choice([(1, 0), (2, 0), (3, 0)]))
+    np.lib.format.write_array(
+        out, np.asfortranarray(array) if random.random() < 0.3 else array, random.choice([(1, 0), (2, 0), (3, 0)])
+    )
     return out.getvalue()
 
 
@@ -195,7 +217,12 @@ def damage(data, random):
         start = place()
         return start, min(size, start + random.choice([1, 4, 16, 100, 1000]))
 
-    way = random.choice(["flip"] * 6 + ["number"] * 3 + ["nasty"] * 3 + ["cut", "cut", "zero", "drop", "swap", "twice", "random", "empty"])
+    way = random.choice(
+        ["flip"] * 6
+        + ["number"] * 3
+        + ["nasty"] * 3
+        + ["cut", "cut", "zero", "drop", "swap", "twice", "random", "empty"]
+    )
     if way == "flip" and data:
         for _ in range(random.choice([1, 1, 1, 2, 8])):
             data[min(place(), len(data) - 1)] ^= 1 << random.randrange(8)

@@ -54,9 +54,9 @@ def main():
     """Answer until there are no more lines."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    import likewise.apps.articles  # noqa: F401
+    import likewise.apps.articles
     import likewise.cli.warmup
-    import likewise.io.read  # noqa: F401
+    import likewise.io.read
     import likewise.jobs.pairs  # noqa: F401
     from likewise.cli.warmup import PARTS
 

@@ -113,7 +113,18 @@ class Server:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         script = Path(__file__).with_name("serve.py")
-        words = ["words", "join", "bands", "clusters", "passages", "link", "mirrors", "recommend", "fingerprints", "vectors"]
+        words = [
+            "words",
+            "join",
+            "bands",
+            "clusters",
+            "passages",
+            "link",
+            "mirrors",
+            "recommend",
+            "fingerprints",
+            "vectors",
+        ]
         self._process = subprocess.Popen(
             [sys.executable, str(script), json.dumps(words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -130,9 +141,7 @@ class Server:
         return dict(json.loads(self._process.stdout.readline()))
 
     def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(30)
+        self._process.communicate(timeout=30)
 
 
 @pytest.fixture(scope="module")

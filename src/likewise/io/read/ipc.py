@@ -22,7 +22,6 @@ from likewise.io.read.open import input_errors, unpacked
 from likewise.io.read.sound import check_batch
 from likewise.io.read.tables import TablePart, Task
 
-
 ABSURD = 1 << 26
 """Damaged batches with more rows than this, and than the file has bits, are not set aside row by row."""
 

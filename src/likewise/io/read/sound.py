@@ -28,7 +28,7 @@ def check_batch(batch: pa.RecordBatch | pa.Table, where: str, apart: Iterable[st
                 raise damaged(where, name, error) from error
 
 
-def check_text(table: pa.Table, where: str) -> None:
+def check_text(table: pa.RecordBatch | pa.Table, where: str) -> None:
     """Raise an error that names the column if an array cannot be used or has text that is not UTF-8."""
     for name, column in zip(table.schema.names, table.columns, strict=True):
         try:

@@ -21,7 +21,7 @@ from likewise.io.objects import kind_of, table_of
 from likewise.io.read.find import Files, InputFile, find
 from likewise.io.read.npy import mapped_array
 from likewise.io.read.open import input_errors, read_all
-from likewise.io.read.sound import check_batch
+from likewise.io.read.sound import check_batch, check_text
 from likewise.io.tables import check_once
 from likewise.search.vectors.spaces import SPACES, Bits, Space, empty_table
 
@@ -241,6 +241,7 @@ def _sound(one: InputFile, read: Callable[[], Iterable[Any]], wanted: list[str])
         for batch in read():
             batch = batch.select(wanted)
             check_batch(batch, one.name)
+            check_text(batch.select(wanted[1:]), one.name)
             yield batch
 
 
