@@ -119,6 +119,7 @@ class Server:
             "bands",
             "clusters",
             "passages",
+            "stop_words",
             "link",
             "mirrors",
             "recommend",

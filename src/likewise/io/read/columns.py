@@ -14,9 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from likewise.base import openfiles
 from likewise.base.arrays import END
 from likewise.errors import ColumnError, FormatError, InputError, TextError
 from likewise.io.read.base import Aside, Flags, ReadOptions, Rows
+from likewise.io.read.sound import not_utf8
 
 SKIP = "--on-error skip sets such rows aside"
 REPLACE = "--encoding-errors replace puts U+FFFD in its place"
@@ -253,27 +255,6 @@ def utf8(value: bytes, options: ReadOptions) -> tuple[str | None, Trouble | None
         return None, Trouble(TextError, reason, f"{REPLACE}, {SKIP}")
 
 
-def not_utf8(array: pa.Array) -> list[int]:
-    """Return the rows of an array whose text is not UTF-8: they could be read, but never shown or written."""
-    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
-        return []
-    try:
-        array.validate(full=True)
-    except pa.ArrowInvalid:
-        large = pa.types.is_large_string(array.type)
-        values = array.view(pa.large_binary() if large else pa.binary()).to_pylist()
-        return [row for row, value in enumerate(values) if value is not None and _is_broken(value)]
-    return []
-
-
-def _is_broken(value: bytes) -> bool:
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return True
-    return False
-
-
 def sift(
     file: str,
     columns: dict[str, pa.Array],
@@ -304,17 +285,18 @@ def clean(batch: pa.RecordBatch, file: str, first: int, options: ReadOptions, ty
     def at(row: int) -> tuple[int, str]:
         return first + row, f"{file}: row {first + row}"
 
-    text, trouble = text_of(batch.column(options.text), options, file)
-    columns = {"text": text}
-    for role, name, kind in (("id", options.id, types.id), ("score", options.score, types.score)):
-        if name is not None and kind is not None:
-            columns[role] = converted(batch.column(name), kind, file, name)
-    if "id" in columns and columns["id"].null_count:
-        for row in np.flatnonzero(columns["id"].is_null().to_numpy(zero_copy_only=False)):
-            trouble.setdefault(int(row), Trouble(FormatError, NULL_ID))
-    for role in columns.keys() & {"id", "score"}:
-        for place in not_utf8(columns[role]):
-            trouble.setdefault(place, Trouble(TextError, f"the {role} is not valid UTF-8"))
+    with openfiles.reading(file):
+        text, trouble = text_of(batch.column(options.text), options, file)
+        columns = {"text": text}
+        for role, name, kind in (("id", options.id, types.id), ("score", options.score, types.score)):
+            if name is not None and kind is not None:
+                columns[role] = converted(batch.column(name), kind, file, name)
+        if "id" in columns and columns["id"].null_count:
+            for row in np.flatnonzero(columns["id"].is_null().to_numpy(zero_copy_only=False)):
+                trouble.setdefault(int(row), Trouble(FormatError, NULL_ID))
+        for role, values in list(columns.items())[1:]:
+            for place in not_utf8(values):
+                trouble.setdefault(place, Trouble(TextError, f"the {role} is not valid UTF-8"))
     return sift(file, columns, trouble, options, at)
 
 

@@ -123,7 +123,8 @@ class TextFiles(Source):
         if b"\0" in data and not (self.options.html and data.startswith((BOM_UTF16_LE, BOM_UTF16_BE))):
             raise TextError(f"{file.name}: {BINARY}; {SEVERAL}")
         if self.options.html:
-            return page_text(data)
+            with input_errors(file):
+                return page_text(data)
         data = data.removeprefix(BOM)
         if data.isascii():
             return data

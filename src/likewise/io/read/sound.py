@@ -7,6 +7,7 @@ and code that trusts them reads memory that is not its own.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pyarrow as pa
 
@@ -26,6 +27,16 @@ def check_batch(batch: pa.RecordBatch | pa.Table, where: str, apart: Iterable[st
                 check_array(array)
             except (pa.ArrowException, IndexError, ValueError) as error:
                 raise damaged(where, name, error) from error
+
+
+def check_footer(metadata: Any, where: str) -> None:
+    """Raise an error if the footer of a Parquet file contradicts itself about its rows."""
+    rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    if min(rows, default=0) < 0 or sum(rows) != metadata.num_rows:
+        raise FormatError(
+            f"{where}: the footer says {metadata.num_rows:,} rows, and its row groups {sum(rows):,}; "
+            "make or fetch the file again"
+        )
 
 
 def check_text(table: pa.RecordBatch | pa.Table, where: str) -> None:
@@ -90,3 +101,24 @@ def bytes_for_text(kind: pa.DataType) -> pa.DataType:
 
 def _inside(field: pa.Field) -> pa.Field:
     return field.with_type(bytes_for_text(field.type))
+
+
+def not_utf8(array: pa.Array) -> list[int]:
+    """Return the rows of an array whose text is not UTF-8: they could be read, but never shown or written."""
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return []
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        large = pa.types.is_large_string(array.type)
+        values = array.view(pa.large_binary() if large else pa.binary()).to_pylist()
+        return [row for row, value in enumerate(values) if value is not None and _is_broken(value)]
+    return []
+
+
+def _is_broken(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return True
+    return False

@@ -21,7 +21,7 @@ from likewise.io.objects import kind_of, table_of
 from likewise.io.read.find import Files, InputFile, find
 from likewise.io.read.npy import mapped_array
 from likewise.io.read.open import input_errors, read_all
-from likewise.io.read.sound import check_batch, check_text
+from likewise.io.read.sound import check_batch, check_footer, check_text
 from likewise.io.tables import check_once
 from likewise.search.vectors.spaces import SPACES, Bits, Space, empty_table
 
@@ -218,6 +218,7 @@ def _opened(one: InputFile, column: str, id: str | None) -> _VectorSource:
             import pyarrow.parquet as pq
 
             file = pq.ParquetFile(one.path, memory_map=True)
+            check_footer(file.metadata, one.name)
             read = partial(file.iter_batches, BATCH, columns=wanted)
             return _VectorSource(
                 one.name, file.schema_arrow, file.metadata.num_rows, partial(_sound, one, read, wanted)
@@ -227,6 +228,7 @@ def _opened(one: InputFile, column: str, id: str | None) -> _VectorSource:
             import pyarrow.feather as feather
 
             table = feather.read_table(one.path, memory_map=True)
+            table.validate()
         elif one.format == "jsonl":
             table = _json_lines(one, wanted)
         if table is not None:
@@ -303,6 +305,8 @@ def _gathered(
                     ids.append(batch.column(batch.schema.get_field_index(id)))
         except pa.ArrowException as error:
             raise FormatError(f"{part.name}: cannot be read: {error}") from error
+        if first != part.rows:
+            raise FormatError(f"{part.name}: {part.rows:,} rows are announced, and {first:,} are there; fetch it again")
     named = None
     if id is not None:
         named = _names(ids, id, parts[0].name)
