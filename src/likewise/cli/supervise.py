@@ -56,8 +56,8 @@ def supervised(work: Callable[[], None]) -> None:
         os.close(held)
         _die_with(parent, end)
         _interrupt_once()
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
         _be_quiet()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
         work()
         return
     os.close(end)

@@ -28,9 +28,9 @@ BLOCK = 8 * MIB
 _STEP = 1 << 16
 BROKEN = (
     OSError, EOFError, pa.ArrowException, zlib.error, lzma.LZMAError, struct.error, ValueError, OverflowError,
-    IndexError, KeyError, RuntimeError, MemoryError,
+    IndexError, KeyError, RuntimeError,
 )  # fmt: skip
-"""What the readers of a damaged file raise; MemoryError for sizes that no memory has."""
+"""What the readers of a damaged file raise."""
 
 
 @contextmanager
@@ -45,6 +45,9 @@ def input_errors(file: InputFile) -> Iterator[None]:
         raise MissingInput(f"{file.name}: {reason(error)}") from error
     except PermissionError as error:
         raise InputError(f"{file.name}: {reason(error)}") from error
+    except MemoryError as error:
+        words = f" ({error})" if str(error) else ""
+        raise InputError(f"{file.name}: to read it takes more memory than there is{words}; is it damaged?") from error
     except BROKEN as error:
         kind = file.format if file.compression is None else f"{file.compression} {file.format}"
         words = " ".join(str(error).split())
