@@ -42,6 +42,9 @@ GROUPS = {
 }
 """The commands by group, each with one line for --help; the module of a command has its name."""
 
+QUESTIONS = {"-h", "--help", "--version"}
+"""Words with which a command line reads no files."""
+
 COMMANDS = {name: f"likewise.cli.{name}" for group in GROUPS.values() for name in group}
 
 
@@ -90,7 +93,10 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line, supervised: exit code 0 for success, 1 for an error in the data, 2 for a wrong call."""
-    supervised(run)
+    if QUESTIONS.isdisjoint(sys.argv[1:]):
+        supervised(run)
+    else:
+        run()
 
 
 def run() -> None:
