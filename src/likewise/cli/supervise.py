@@ -155,5 +155,5 @@ def _message(name: str) -> str:
             "or less at a time"
         )
     if files:
-        return f"likewise: {files}: reading it crashed ({CRASHES[name]}); it is probably damaged: make or fetch it again"
+        return f"likewise: {files}: reading it crashed ({CRASHES[name]}); it may be damaged: make or fetch it again"
     return f"likewise: crashed ({CRASHES[name]}); this is a fault of likewise, please report it with the command"
