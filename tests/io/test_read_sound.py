@@ -60,6 +60,7 @@ def test_text_that_is_not_utf8_is_sound_wherever_it_is():
         check_array(bad)
     assert bytes_for_text(pa.int8()) == pa.int8()
     assert not_utf8(NOT_UTF8) == [1]
+    assert not_utf8(NOT_UTF8.view(pa.binary()).cast(pa.binary_view()).view(pa.string_view())) == [1]
     assert not_utf8(pa.array([1])) == not_utf8(pa.array(["é"])) == []
 
 
@@ -194,3 +195,10 @@ def test_flipped_bits_of_a_footer(tmp_path):
     assert len(codes) == 200
     assert {code for code in codes if code >= 0} == {0, 2}
     assert sum(code < 0 for code in codes) < 10
+
+
+def test_pages_that_are_not_utf8_are_decoded_as_pages(tmp_path):
+    pq.write_table(
+        pa.table({"text": pa.array([b"<p>caf\xe9</p>", b"<p>ok</p>"]).view(pa.string())}), tmp_path / "a.parquet"
+    )
+    assert [text.strip() for text in texts(tmp_path / "a.parquet", html=True)] == ["café", "ok"]

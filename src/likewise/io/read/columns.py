@@ -18,7 +18,7 @@ from likewise.base import openfiles
 from likewise.base.arrays import END
 from likewise.errors import ColumnError, FormatError, InputError, TextError
 from likewise.io.read.base import Aside, Flags, ReadOptions, Rows
-from likewise.io.read.sound import not_utf8
+from likewise.io.read.sound import bytes_for_text, not_utf8
 
 SKIP = "--on-error skip sets such rows aside"
 REPLACE = "--encoding-errors replace puts U+FFFD in its place"
@@ -217,6 +217,8 @@ def texts_of_pages(array: pa.Array) -> tuple[pa.Array, dict[int, Trouble]]:
     """Return the text of every page of a column of HTML, strings or bytes, and the rows that are null."""
     from likewise.io.read.pages import page_text
 
+    if not_utf8(array):  # a page says itself how it is encoded
+        array = array.view(bytes_for_text(array.type))
     pages = array.to_pylist()
     trouble = {row: Trouble(TextError, NULL_TEXT) for row, page in enumerate(pages) if page is None}
     return pa.array([None if page is None else page_text(page) for page in pages], pa.large_string()), trouble

@@ -105,6 +105,8 @@ def _inside(field: pa.Field) -> pa.Field:
 
 def not_utf8(array: pa.Array) -> list[int]:
     """Return the rows of an array whose text is not UTF-8: they could be read, but never shown or written."""
+    if pa.types.is_string_view(array.type):
+        array = array.view(pa.binary_view()).cast(pa.large_binary()).view(pa.large_string())
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
         return []
     try:
