@@ -76,7 +76,7 @@ class _Watch:
         while not self._ended.wait(SAMPLE_SECONDS):
             members = family(self._pid)
             together = sum(map(share_mb, members)) if len(members) > 1 else 0.0
-            self.peak_mb = max(self.peak_mb, _own_peak_mb(self._pid), together)
+            self.peak_mb = max(self.peak_mb, together, *map(_own_peak_mb, {self._pid, *members}))
 
     def _disk(self) -> None:
         while not self._ended.wait(DISK_SECONDS):

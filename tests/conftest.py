@@ -41,14 +41,14 @@ def typed(tmp_path, monkeypatch, capfd) -> Callable[..., subprocess.CompletedPro
 
     A test in test_cli.py makes sure that a process of its own says the same.
     """
-    from likewise.cli import main
+    from likewise.cli import run
 
     def call(*words: str) -> subprocess.CompletedProcess[str]:
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", ["likewise", *words])
         capfd.readouterr()
         with pytest.raises(SystemExit) as ended:
-            main()
+            run()
         output, errors = capfd.readouterr()
         return subprocess.CompletedProcess(words, ended.value.code, output, errors)
 

@@ -50,10 +50,10 @@ def record(words: list[str], out: str) -> None:
     event.register("numba:compile", Compilations())
     sys.argv = ["likewise", *words]
     try:
-        from likewise.cli import main, warmup
+        from likewise.cli import run, warmup
 
         warmup.cores = lambda: 1  # one process compiles everything, and is measured
-        main()
+        run()
     finally:
         Path(out).write_text(json.dumps({"wall": time.perf_counter() - begun, "compilations": done}))
 

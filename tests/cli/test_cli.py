@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import re
 import subprocess
 import sys
 import time
@@ -312,3 +313,26 @@ def test_a_screen_that_is_full(run: Run, tmp_path: Path) -> None:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
+
+
+def test_control_characters_are_escaped(run: Run, tmp_path: Path) -> None:
+    """Ids, texts and names of columns and files could change the state of a terminal."""
+    red = "\x1b[31m"
+    rows = [{"user": f"{red}ann{name}", "item": item, "te\x9bxt": "x"} for name in "ab" for item in ("p", "q\r", "s")]
+    (tmp_path / f"{red}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = run("recommend", f"{red}.jsonl", "--user", "user", "--item", "item", "--for", f"{red}anna", "--out", "o")
+    assert found.returncode == 0
+    assert "\\x1b[31mann" in found.stdout
+    refused = run("dedup", f"{red}.jsonl", "--out", "other")
+    one_line_error(refused, 1, "\\x1b[31m.jsonl", "te\\x9bxt")
+    shown = found.stdout + found.stderr + refused.stderr
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", shown)
+
+
+def test_a_fault_is_one_line_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*args: object, **options: object) -> None:
+        raise ZeroDivisionError("no\nway")
+
+    monkeypatch.setattr("likewise.jobs.dedup.dedup", fails)
+    monkeypatch.setattr("likewise.dedup", fails, raising=False)
+    one_line_error(run("dedup", "docs.parquet", "--out", "o"), 1, "a fault of likewise (ZeroDivisionError", "no way")

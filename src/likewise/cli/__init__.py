@@ -9,7 +9,12 @@ from typing import Any
 
 import click
 
+from likewise.cli.escape import escaped
+from likewise.cli.supervise import supervised
 from likewise.errors import LikewiseError, ParameterError
+
+FAULT = "a fault of likewise"
+"""How the message about an error begins that likewise does not raise on purpose."""
 
 GROUPS = {
     "Documents and sets": {
@@ -37,6 +42,9 @@ GROUPS = {
     },
 }
 """The commands by group, each with one line for --help; the module of a command has its name."""
+
+QUESTIONS = {"-h", "--help", "--version"}
+"""Words with which a command line reads no files."""
 
 COMMANDS = {name: f"likewise.cli.{name}" for group in GROUPS.values() for name in group}
 
@@ -98,7 +106,15 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line: exit code 0 for success, 1 for an error in the data, 2 for a wrong call."""
+    """Run the command line, supervised: exit code 0 for success, 1 for an error in the data, 2 for a wrong call."""
+    if QUESTIONS.isdisjoint(sys.argv[1:]):
+        supervised(run)
+    else:
+        run()
+
+
+def run() -> None:
+    """Run the command line in this process."""
     try:
         code = cli.main(standalone_mode=False)
         if sys.stdout:
@@ -116,15 +132,29 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
-        _fail(f"cannot write to the screen: {error.strerror or error}", 1)
+        where = "cannot write to the screen" if error.filename is None else f"{error.filename}: cannot be used"
+        _fail(f"{where}: {error.strerror or error}", 1)
     except KeyboardInterrupt:
         _fail("interrupted", 130)
     except MemoryError:
         _fail("out of memory: give it fewer documents at a time", 1)
+    except Exception as error:
+        if sys.flags.dev_mode:
+            raise
+        _fail(f"{FAULT} ({_place(error)}); please report it with the command (python -X dev shows all)", 1)
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _fail(message: str, code: int) -> None:
     """Print one line and leave."""
-    print("likewise: " + " ".join(message.split()), file=sys.stderr)
+    print("likewise: " + escaped(" ".join(message.split())), file=sys.stderr)
     sys.exit(code)
+
+
+def _place(error: Exception) -> str:
+    """Say what went wrong, and in which line of likewise."""
+    import traceback
+
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "likewise" in frame.filename]
+    place = f" in {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{place}: {str(error)[:200]}"

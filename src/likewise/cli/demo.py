@@ -41,7 +41,7 @@ def demo(out: Path | None, threads: int | None) -> None:
             result.save(out)
     stats = result.stats
     for line in show.opening(stats):
-        click.echo(line)
+        show.say(line)
     counts = stats["counts"]
     click.echo(
         f"{show.count(counts['identical'], 'file is a copy', 'files are copies')} and "
@@ -50,7 +50,8 @@ def demo(out: Path | None, threads: int | None) -> None:
     )
     click.echo("\nsome near-copies, each with the file kept for it:")
     for row in examples(result.removed):
-        click.echo(f"  {row['similarity']:.3f}  {shorten(row['id'], roots)}\n         {shorten(row['kept_id'], roots)}")
+        show.say(f"  {row['similarity']:.3f}  {shorten(row['id'], roots)}")
+        show.say(f"         {shorten(row['kept_id'], roots)}")
     click.echo("\n" + show.closing(stats, str(out) if out else "nothing written (give --out DIR for the tables)"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import click
 
 from likewise.cli import options as shared
 from likewise.cli import show
+
+CONTROLS = re.compile("[\x7f-\x9f\ud800-\udfff]")
+"""What JSON allows in a string and a terminal may act upon, or cannot encode."""
 
 
 @click.command(
@@ -48,11 +52,15 @@ def explain(a: str, b: str, as_json: bool, width: int | None, **options: Any) ->
     show.announce_compilation()
     explanation = explain_texts(*texts, names=(a, b), **options)
     if as_json:
-        click.echo(json.dumps(explanation.to_dict(), indent=2, ensure_ascii=False))
+        click.echo(CONTROLS.sub(_code, json.dumps(explanation.to_dict(), indent=2, ensure_ascii=False)))
         return
     from rich.console import Console
 
     Console(width=width, highlight=False).print(explanation)
+
+
+def _code(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 def place_of(name: str) -> tuple[str, str | None]:

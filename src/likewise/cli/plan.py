@@ -97,9 +97,9 @@ def _run(inputs: tuple[str, ...], as_json: bool, options: dict[str, Any]) -> Non
         ("disk", f"{_size(found.disk)}, of which the result {_size(found.answer)}"),
     ]
     _print(rows, found.seconds)
-    click.echo(f"method: {found.method}, {found.why}")
+    show.say(f"method: {found.method}, {found.why}")
     for note in found.notes:
-        click.echo(f"note: {note}")
+        show.say(f"note: {note}")
     click.echo(_closing(found))
 
 

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 import click
 
 from likewise.base import words
+from likewise.cli.escape import escaped
 from likewise.cli.progress import ProgressLines
 
 QUIET_SECONDS = 1.0
@@ -65,6 +66,11 @@ def quiet() -> bool:
     """Return whether the user gave --quiet."""
     context = click.get_current_context(silent=True)
     return bool(context and context.meta.get(QUIET))
+
+
+def say(line: str, err: bool = False) -> None:
+    """Print a line; characters of ids and texts that could change the state of a terminal are escaped."""
+    click.echo(escaped(line), err=err)
 
 
 @contextmanager
@@ -283,7 +289,7 @@ def set_aside(stats: dict[str, Any]) -> None:
     """Say on stderr the first rows that were set aside, and why."""
     for entry in stats["set_aside"][:5]:
         row = "" if entry["row"] is None else f", row {entry['row']}"
-        click.echo(f"  set aside: {entry['file']}{row}: {entry['reason']}", err=True)
+        say(f"  set aside: {entry['file']}{row}: {entry['reason']}", err=True)
 
 
 def stop_words(stats: dict[str, Any]) -> Iterator[str]:
@@ -358,9 +364,9 @@ def report(stats: dict[str, Any], as_json: bool, lines: Iterable[str], where: ob
     if quiet():
         return
     for line in lines:
-        click.echo(line)
+        say(line)
     set_aside(stats)
-    click.echo(closing(stats, str(where)))
+    say(closing(stats, str(where)))
 
 
 def broken(stats: dict[str, Any]) -> Iterator[str]:

@@ -29,6 +29,8 @@ def unique_ids(ids: Any, column: str | None, locate: Locate | None = None) -> An
     """Return the ids without dictionary encoding; raise if two rows have the same one: no result could name them."""
     if pa.types.is_dictionary(ids.type):
         ids = ids.cast(ids.type.value_type)
+    if pa.types.is_string_view(ids.type):
+        ids = ids.cast(pa.large_string())
     if _are_unique(ids):
         return ids
     of = f"of column '{column or 'path'}'"

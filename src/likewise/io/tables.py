@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from likewise.errors import ColumnError, FormatError
 from likewise.io.objects import kind_of, table_of
 from likewise.io.read.find import InputFile, files_of, find
-from likewise.io.read.open import BOM, read_all
+from likewise.io.read.open import BOM, input_errors, read_all
+from likewise.io.read.sound import check_text
 
 BLOCK = 1 << 24
 """Bytes that one thread parses at a time; a longer row is an error of Arrow."""
@@ -40,21 +41,22 @@ def of_file(file: InputFile) -> pa.Table:
 
     Every column of a CSV or TSV file is text. A row with too few or too many fields is an error that names the row.
     """
-    try:
+    with input_errors(file):
         if file.format in ("csv", "tsv"):
             return of_delimited(read_all(file), file.name, "\t" if file.format == "tsv" else ",")
         data = pa.BufferReader(read_all(file))
         if file.format == "parquet":
             import pyarrow.parquet as parquet
 
-            return parquet.read_table(data)
-        if file.format == "jsonl":
+            table = parquet.read_table(data)
+        elif file.format == "jsonl":
             import pyarrow.json as json
 
-            return json.read_json(data)
-        return _of_ipc(data)
-    except pa.ArrowException as error:
-        raise FormatError(f"{file.name}: the file cannot be read: {error}") from error
+            table = json.read_json(data)
+        else:
+            table = _of_ipc(data)
+        check_text(table, file.name)
+        return table
 
 
 def _of_table_file(file: InputFile, what: str) -> pa.Table:

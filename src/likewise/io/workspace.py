@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 import weakref
 import zlib
 from collections.abc import Iterator
@@ -30,6 +31,8 @@ FORMAT = 1
 WORK = ".likewise"
 STEPS = "steps.json"
 BLOCK = 1 << 22
+LOCK_SECONDS = 3.0
+"""How long to wait for the lock: a run that was killed a moment ago still holds it while its memory is freed."""
 
 Array = NDArray[Any]
 
@@ -245,6 +248,7 @@ class Workspace:
             return
         assert self.folder is not None
         place = self.folder / "lock"
+        patience = time.monotonic() + LOCK_SECONDS
         while True:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = open(place, "wb")  # noqa: SIM115 - held until the end
@@ -252,6 +256,9 @@ class Workspace:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 self.close()
+                if time.monotonic() < patience:
+                    time.sleep(0.05)
+                    continue
                 raise OutputError(
                     f"{self.folder.parent}: another run is at work in this folder;"
                     " wait for it, or choose another folder"

@@ -64,7 +64,7 @@ class Keep:
         if self.rule in POLICIES:
             order = np.argsort(-lengths if self.rule == "longest" else lengths, kind="stable")
         else:
-            order = self._by_score(scores)
+            order = rows if scores is None else self._by_score(scores)  # without rows there are no scores
         ranks = np.empty(len(rows), np.int64)
         ranks[order] = rows
         return ranks

@@ -149,7 +149,7 @@ def _guessed_id(tables: list[pa.Table]) -> str | None:
     same = len(names) == len(tables) and len(set(names)) == 1
     if not same or not ID_NAME.fullmatch(names[0].strip()):
         return None
-    unique = all(pc.count_distinct(table.column(0), mode="all").as_py() == table.num_rows for table in tables)
+    unique = all(pc.count_distinct(_plain(table.column(0)), mode="all").as_py() == table.num_rows for table in tables)
     return names[0] if unique or names[0].strip().lower() == "id" else None
 
 

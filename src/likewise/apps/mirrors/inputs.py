@@ -56,7 +56,9 @@ class UrlReader:
             numbers = [self._column(name, opened, row, batch, tick) for row, batch in self._batches(opened)]
             delivered = np.concatenate([np.zeros(0, np.int64), *numbers])
             positions = opened.positions()
-            whole = np.full(len(delivered) + len(opened.aside), -1, np.int64)
+            taken = opened.state().get("taken")  # what is set aside may be many rows: a damaged row group
+            rows = opened.total_rows if taken is None else sum(one["rows"] for one in taken)
+            whole = np.full(len(delivered) if rows is None else rows, -1, np.int64)
             whole[np.arange(len(delivered)) if positions is None else positions] = delivered
             parts.append(whole)
         return np.concatenate(parts)

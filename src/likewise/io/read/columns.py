@@ -14,9 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from likewise.base import openfiles
 from likewise.base.arrays import END
 from likewise.errors import ColumnError, FormatError, InputError, TextError
 from likewise.io.read.base import Aside, Flags, ReadOptions, Rows
+from likewise.io.read.sound import bytes_for_text, not_utf8
 
 SKIP = "on_error='skip' sets such rows aside"
 REPLACE = "encoding_errors='replace' puts U+FFFD in its place"
@@ -173,7 +175,11 @@ def converted(array: pa.Array, kind: pa.DataType, where: str, name: str) -> pa.A
 
 def text_of(array: pa.Array, options: ReadOptions, where: str) -> tuple[pa.Array, dict[int, Trouble]]:
     """Return a text column as (large) strings, and the rows that are null or not UTF-8."""
-    array = decoded(array)
+    try:
+        array.validate()
+        array = decoded(array)
+    except pa.ArrowInvalid as error:
+        raise FormatError(f"{where}: the text column is damaged: {error}") from error
     if options.html:
         return texts_of_pages(array)
     if options.sets and is_list(array.type):
@@ -213,6 +219,8 @@ def texts_of_pages(array: pa.Array) -> tuple[pa.Array, dict[int, Trouble]]:
     """Return the text of every page of a column of HTML, strings or bytes, and the rows that are null."""
     from likewise.io.read.pages import page_text
 
+    if not_utf8(array):  # a page says itself how it is encoded
+        array = array.view(bytes_for_text(array.type))
     pages = array.to_pylist()
     trouble = {row: Trouble(TextError, NULL_TEXT) for row, page in enumerate(pages) if page is None}
     return pa.array([None if page is None else page_text(page) for page in pages], pa.large_string()), trouble
@@ -281,14 +289,18 @@ def clean(batch: pa.RecordBatch, file: str, first: int, options: ReadOptions, ty
     def at(row: int) -> tuple[int, str]:
         return first + row, f"{file}: row {first + row}"
 
-    text, trouble = text_of(batch.column(options.text), options, file)
-    columns = {"text": text}
-    for role, name, kind in (("id", options.id, types.id), ("score", options.score, types.score)):
-        if name is not None and kind is not None:
-            columns[role] = converted(batch.column(name), kind, file, name)
-    if "id" in columns and columns["id"].null_count:
-        for row in np.flatnonzero(columns["id"].is_null().to_numpy(zero_copy_only=False)):
-            trouble.setdefault(int(row), Trouble(FormatError, NULL_ID))
+    with openfiles.reading(file):
+        text, trouble = text_of(batch.column(options.text), options, file)
+        columns = {"text": text}
+        for role, name, kind in (("id", options.id, types.id), ("score", options.score, types.score)):
+            if name is not None and kind is not None:
+                columns[role] = converted(batch.column(name), kind, file, name)
+        if "id" in columns and columns["id"].null_count:
+            for row in np.flatnonzero(columns["id"].is_null().to_numpy(zero_copy_only=False)):
+                trouble.setdefault(int(row), Trouble(FormatError, NULL_ID))
+        for role, values in list(columns.items())[1:]:
+            for place in not_utf8(values):
+                trouble.setdefault(place, Trouble(TextError, f"the {role} is not valid UTF-8"))
     return sift(file, columns, trouble, options, at)
 
 

@@ -19,7 +19,11 @@ from likewise.io.read.base import Aside, Flags, Tick, quiet
 from likewise.io.read.columns import CleanBatch, Types, choose, clean, declared
 from likewise.io.read.look import GROUPS, REWRITTEN, UNPACKED, Stretch
 from likewise.io.read.open import input_errors, unpacked
+from likewise.io.read.sound import check_batch
 from likewise.io.read.tables import TablePart, Task
+
+ABSURD = 1 << 26
+"""Damaged batches with more rows than this, and than the file has bits, are not set aside row by row."""
 
 
 class Ipc(TablePart):
@@ -58,7 +62,7 @@ class Ipc(TablePart):
         return pa.ipc.open_stream(mapped, options=options)
 
     def _batches(self, fields: list[int] | None) -> Iterator[pa.RecordBatch | InputError]:
-        """Yield the batches; in a file, one that is damaged comes as the error it causes."""
+        """Yield the batches, not yet checked; in a file, one that cannot be read comes as the error it causes."""
         with input_errors(self.file):
             reader = self._reader(self._mapped(), fields)
             if not self._is_file:
@@ -74,6 +78,10 @@ class Ipc(TablePart):
             else:
                 yield batch
 
+    def _check(self, batch: pa.RecordBatch) -> None:
+        """Check the columns that are needed, but for plain text, which is checked when it is cleaned."""
+        check_batch(batch.select(self.options.columns), self.file.name, apart=[self.options.text])
+
     def tasks(self) -> Iterator[Task]:
         """Yield one task for each batch, or for each part of a large one."""
         # selecting columns saves decompression, but makes Arrow copy what it could map
@@ -87,6 +95,15 @@ class Ipc(TablePart):
                 aside = Aside(self.file.name, first, str(batch).removeprefix(f"{self.file.name}: "))
                 yield partial(list, [CleanBatch(None, 0, aside=[aside])])
                 continue
+            try:
+                with input_errors(self.file):
+                    self._check(batch)
+            except InputError as error:
+                if not self.options.skip:
+                    raise
+                yield partial(list, [self._dropped(batch, first, error)])
+                first += batch.num_rows
+                continue
             step = batch.num_rows if self.options.skip else self.options.batch_rows
             for start in range(0, batch.num_rows, max(1, step)):
                 yield partial(self._clean, batch.slice(start, step), first + start)
@@ -98,9 +115,15 @@ class Ipc(TablePart):
         except InputError as error:
             if not self.options.skip:
                 raise
-            rows = batch.num_rows
-            reason = f"rows {first} to {first + rows - 1}: {str(error).removeprefix(f'{self.file.name}: ')}"
-            return [CleanBatch(None, rows, np.arange(rows), [Aside(self.file.name, first, reason)])]
+            return [self._dropped(batch, first, error)]
+
+    def _dropped(self, batch: pa.RecordBatch, first: int, error: InputError) -> CleanBatch:
+        """Set a batch aside as a whole."""
+        rows = batch.num_rows
+        if rows > max(ABSURD, 8 * self.file.bytes):
+            raise FormatError(f"{self.file.name}: a batch says that it has {rows:,} rows; make or fetch the file again")
+        reason = f"rows {first} to {first + rows - 1}: {str(error).removeprefix(f'{self.file.name}: ')}"
+        return CleanBatch(None, rows, np.arange(rows), [Aside(self.file.name, first, reason)])
 
     def _kept(self, keep: Flags) -> Iterator[pa.Table]:
         first = 0
@@ -114,6 +137,7 @@ class Ipc(TablePart):
                 if stop > len(keep):
                     self.check_rows(stop, keep)
                 if keep[first:stop].any():
+                    check_batch(batch, self.file.name)
                     yield choose(batch, keep[first:stop])
                 first = stop
         except FormatError:
@@ -163,9 +187,11 @@ class Ipc(TablePart):
                 batch = next(found, None)
             if batch is None:
                 return
-            decompressed += batch.nbytes
-            mean = max(1, batch.nbytes // max(1, batch.num_rows))
+            size_of_all = batch.get_total_buffer_size()
+            decompressed += size_of_all
+            mean = max(1, size_of_all // max(1, batch.num_rows))
             some = batch.slice(0, max(1, room // mean))
+            self._check(some)
             rows = max(1, some.num_rows)
             seconds = (process_time() - begun) * rows / max(1, batch.num_rows)  # all of it was decompressed
             begun = process_time()
@@ -177,7 +203,9 @@ class Ipc(TablePart):
         batch = next((batch for batch in self._batches(None) if isinstance(batch, pa.RecordBatch)), None)
         if batch is None or not batch.num_rows:
             return 0.0, 0.0
-        table = pa.Table.from_batches([batch.slice(0, max(1, REWRITTEN * batch.num_rows // max(1, batch.nbytes)))])
+        size = max(1, batch.get_total_buffer_size())
+        table = pa.Table.from_batches([batch.slice(0, max(1, REWRITTEN * batch.num_rows // size))])
+        check_batch(table, self.file.name)
         begun = process_time()
         out = pa.BufferOutputStream()
         with pa.ipc.new_file(out, table.schema, options=pa.ipc.IpcWriteOptions(compression=self._codec())) as writer:

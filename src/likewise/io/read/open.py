@@ -6,6 +6,7 @@ import bz2
 import lzma
 import os
 import shutil
+import struct
 import tempfile
 import weakref
 import zlib
@@ -16,7 +17,8 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from likewise.errors import FormatError, InputError, MissingInput
+from likewise.base import openfiles
+from likewise.errors import FormatError, InputError, LikewiseError, MissingInput
 from likewise.io.disk import atomic
 from likewise.io.read.base import MIB
 from likewise.io.read.find import InputFile, reason
@@ -31,20 +33,29 @@ GROWTH = 200
 """A compressed file may become this many times as large in memory; text becomes 3 to 20 times as large."""
 SMALL = 64 * MIB
 """Decompressed bytes that are accepted whatever the size of the file."""
+BROKEN = (
+    OSError, EOFError, pa.ArrowException, zlib.error, lzma.LZMAError, struct.error, ValueError, OverflowError,
+    IndexError, KeyError, RuntimeError,
+)  # fmt: skip
+"""What the readers of a damaged file raise."""
 
 
 @contextmanager
 def input_errors(file: InputFile) -> Iterator[None]:
-    """Turn the errors of the system and of Arrow into an InputError that names the file."""
+    """Turn the errors of the system and of the readers into an InputError that names the file."""
     try:
-        yield
-    except InputError:
+        with openfiles.reading(file.name):
+            yield
+    except LikewiseError:
         raise
     except FileNotFoundError as error:
         raise MissingInput(f"{file.name}: {reason(error)}") from error
     except PermissionError as error:
         raise InputError(f"{file.name}: {reason(error)}") from error
-    except (OSError, pa.ArrowException, EOFError) as error:
+    except MemoryError as error:
+        words = f" ({error})" if str(error) else ""
+        raise InputError(f"{file.name}: to read it takes more memory than there is{words}; is it damaged?") from error
+    except BROKEN as error:
         kind = file.format if file.compression is None else f"{file.compression} {file.format}"
         words = " ".join(str(error).split())
         raise FormatError(f"{file.name}: cannot be read as {kind}: {words}; make or fetch the file again") from error
@@ -69,7 +80,7 @@ def chunks(file: InputFile, size: int = BLOCK) -> Iterator[bytes]:
                 if held >= size:
                     yield b"".join(parts)
                     parts, held = [], 0
-        except (FormatError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        except (FormatError, *BROKEN) as error:
             if parts:
                 yield b"".join(parts)
             if isinstance(error, FormatError):

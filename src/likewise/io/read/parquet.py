@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from likewise.base.parallel import run_ahead
-from likewise.errors import InputError
+from likewise.errors import FormatError, InputError
 from likewise.io.disk import atomic
 from likewise.io.read.base import MIB, Aside, Flags, Tick, quiet
 from likewise.io.read.columns import CleanBatch, Types, choose, clean, declared
 from likewise.io.read.look import DECODED, GROUPS, REWRITTEN, Stretch, parquet_cost
 from likewise.io.read.open import input_errors, unpacked
+from likewise.io.read.sound import check_batch, check_footer
 from likewise.io.read.tables import TablePart, Task
 
 WHOLE = 256 * MIB
@@ -61,6 +62,7 @@ class Parquet(TablePart):
         with self._opened() as opened, input_errors(self.file):
             self._metadata = opened.metadata
             self._schema = opened.schema_arrow
+            check_footer(self._metadata, self.file.name)
             return declared(self.file.name, self._schema, self.options)
 
     def tasks(self) -> Iterator[Task]:
@@ -105,13 +107,14 @@ class Parquet(TablePart):
             return [CleanBatch(None, rows, np.arange(rows), [Aside(self.file.name, first, reason)])]
 
     def _size(self, group: int, columns: list[str] | None) -> int:
-        metadata = self._metadata.row_group(group)
-        sizes = (metadata.column(i) for i in range(metadata.num_columns))
-        return sum(
-            column.total_uncompressed_size
-            for column in sizes
-            if columns is None or column.path_in_schema.split(".")[0] in columns or column.path_in_schema in columns
-        )
+        with input_errors(self.file):
+            metadata = self._metadata.row_group(group)
+            sizes = (metadata.column(i) for i in range(metadata.num_columns))
+            return sum(
+                max(0, column.total_uncompressed_size)
+                for column in sizes
+                if columns is None or column.path_in_schema.split(".")[0] in columns or column.path_in_schema in columns
+            )
 
     def _step(self, size: int, rows: int) -> int:
         """Rows that make about one batch."""
@@ -121,10 +124,18 @@ class Parquet(TablePart):
     def _batches(self, group: int, first: int, step: int, whole: bool = False) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield batches of a row group, each with the number of its first row."""
         columns = None if whole else self.options.columns
+        left = self._metadata.row_group(group).num_rows
         with self._opened() as opened, input_errors(self.file):
             for batch in opened.iter_batches(step, [group], columns, use_threads=False):
+                check_batch(batch, self.file.name, apart=() if whole else (self.options.text,))
                 yield first, batch
                 first += batch.num_rows
+                left -= batch.num_rows
+            if left:
+                raise FormatError(
+                    f"{self.file.name}: row group {group} ends {left:,} rows before its end; "
+                    "make or fetch the file again"
+                )
 
     def _kept(self, keep: Flags) -> Iterator[tuple[pa.Table, bool]]:
         """Yield the kept rows, a few at a time, and whether they end a row group."""
@@ -236,9 +247,10 @@ class Parquet(TablePart):
     def _codecs(self) -> dict[str, str] | str:
         if self._metadata.num_row_groups == 0:
             return "snappy"
-        group = self._metadata.row_group(0)
-        columns = (group.column(i) for i in range(group.num_columns))
-        return {column.path_in_schema: _codec(column.compression) for column in columns}
+        with input_errors(self.file):
+            group = self._metadata.row_group(0)
+            columns = (group.column(i) for i in range(group.num_columns))
+            return {column.path_in_schema: _codec(column.compression) for column in columns}
 
 
 def _at_once(read: Callable[[], Iterable[tuple[pa.Table, bool]]]) -> list[tuple[pa.Table, bool]]:

@@ -149,7 +149,8 @@ class TextFiles(Source):
         if not (self.options.plain or marked) and is_binary(data):
             return Trouble(TextError, BINARY, f"{TEXT}{skip}")
         if page:
-            return page_text(data)
+            with input_errors(file):
+                return page_text(data)
         data = data.removeprefix(BOM)
         if data.isascii():
             return data

@@ -149,11 +149,12 @@ class RecordPart(TablePart):
 
     def read_block(self, block: RecordBlock) -> CleanBatch:
         """Read the rows of a block; of HTML pages, their text."""
-        batch = self.parse(block)
-        if self.options.html and batch.batch is not None:
-            texts, _ = texts_of_pages(batch.batch.column("text"))
-            batch.batch = batch.batch.set_column(0, "text", texts)
-        return batch
+        with input_errors(self.file):
+            batch = self.parse(block)
+            if self.options.html and batch.batch is not None:
+                texts, _ = texts_of_pages(batch.batch.column("text"))
+                batch.batch = batch.batch.set_column(0, "text", texts)
+            return batch
 
     def kept_bytes(self, keep: Flags) -> Iterator[memoryview]:
         """Yield the bytes of the rows whose flag is set."""

@@ -256,11 +256,11 @@ def _calibrated(threads: int) -> Machine:
 TINY_RUN = """
 import pyarrow as pa
 from likewise.base.tokens import hash_column
-from likewise.cli import main
+from likewise.cli import run
 from likewise.base.memory import peak_memory
 hash_column(pa.array([1]))
 try:
-    main()
+    run()
 except SystemExit:
     print(peak_memory() or 0)
 """

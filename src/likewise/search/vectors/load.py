@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,10 @@ from likewise.errors import ColumnError, FormatError, InputError, ParameterError
 from likewise.io.ids import names, unique_ids
 from likewise.io.objects import kind_of, table_of
 from likewise.io.read.find import Files, InputFile, find
+from likewise.io.read.npy import mapped_array
+from likewise.io.read.open import input_errors, read_all
+from likewise.io.read.sound import check_batch, check_footer, check_text
+from likewise.io.tables import check_once
 from likewise.search.vectors.spaces import SPACES, Bits, Space, empty_table
 
 OR_ELSE = "a two-dimensional array of numbers, a .npy, Parquet, Arrow or JSON lines file, a list of paths"
@@ -193,10 +199,7 @@ def _from_files(files: list[InputFile], column: str, id: str | None, room: int, 
     _no_columns(id, arrays[0].name)
     tables = []
     for one in arrays:
-        try:
-            tables.append(_checked(np.load(one.path, mmap_mode="r", allow_pickle=False), one.name))
-        except (ValueError, EOFError, OSError) as error:
-            raise FormatError(f"{one.name}: this is not a whole .npy file of numbers: {error}") from error
+        tables.append(_checked(mapped_array(one), one.name))
     inputs = [_file(one, "npy", len(table)) for one, table in zip(arrays, tables, strict=True)]
     if len(tables) == 1:
         return Vectors(tables[0], None, inputs)
@@ -210,45 +213,57 @@ def _from_files(files: list[InputFile], column: str, id: str | None, room: int, 
 def _opened(one: InputFile, column: str, id: str | None) -> _VectorSource:
     """Open a file of rows."""
     wanted = [column] if id is None else [column, id]
-    try:
+    with input_errors(one):
         if one.format == "parquet":
             import pyarrow.parquet as pq
 
             file = pq.ParquetFile(one.path, memory_map=True)
+            check_footer(file.metadata, one.name)
+            read = partial(file.iter_batches, BATCH, columns=wanted)
             return _VectorSource(
-                one.name, file.schema_arrow, file.metadata.num_rows, lambda: file.iter_batches(BATCH, columns=wanted)
+                one.name, file.schema_arrow, file.metadata.num_rows, partial(_sound, one, read, wanted)
             )
+        table = None
         if one.format == "arrow":
             import pyarrow.feather as feather
 
             table = feather.read_table(one.path, memory_map=True)
-            return _VectorSource(one.name, table.schema, table.num_rows, lambda: iter(table.to_batches(BATCH)))
-        if one.format == "jsonl":
+            table.validate()
+        elif one.format == "jsonl":
             table = _json_lines(one, wanted)
-            return _VectorSource(one.name, table.schema, table.num_rows, lambda: iter(table.to_batches(BATCH)))
-    except (pa.ArrowException, OSError) as error:
-        raise FormatError(f"{one.name}: cannot be read: {error}") from error
+        if table is not None:
+            read = partial(table.to_batches, BATCH)
+            return _VectorSource(one.name, table.schema, table.num_rows, partial(_sound, one, read, wanted))
     raise FormatError(f"{one.name}: vectors are read from .npy, Parquet, Arrow and JSON lines files")
+
+
+def _sound(one: InputFile, read: Callable[[], Iterable[Any]], wanted: list[str]) -> Iterator[Any]:
+    """Yield the wanted columns of a file in batches, checked before anything else looks at them."""
+    with input_errors(one):
+        for batch in read():
+            batch = batch.select(wanted)
+            check_batch(batch, one.name)
+            check_text(batch.select(wanted[1:]), one.name)
+            yield batch
 
 
 def _json_lines(one: InputFile, wanted: list[str]) -> pa.Table:
     """Read lines of JSON objects; numbers become double precision."""
     columns: dict[str, list[Any]] = {name: [] for name in wanted}
-    with pa.input_stream(str(one.path), compression=one.compression or "detect") as stream:
-        for number, line in enumerate(stream.read().split(b"\n")):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-                for name, values in columns.items():
-                    values.append(row[name])
-            except KeyError as error:
-                raise ColumnError.of(f"{one.name}: line {number + 1}", str(error.args[0]), list(row)) from error
-            except (ValueError, TypeError) as error:
-                raise FormatError(f"{one.name}: line {number + 1} is not a JSON object: {error}") from error
+    for number, line in enumerate(read_all(one).split(b"\n")):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            for name, values in columns.items():
+                values.append(row[name])
+        except KeyError as error:
+            raise ColumnError.of(f"{one.name}: line {number + 1}", str(error.args[0]), list(row)) from error
+        except (ValueError, TypeError, RecursionError) as error:
+            raise FormatError(f"{one.name}: line {number + 1} is not a JSON object: {error}") from error
     try:
         return pa.table(columns)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except (pa.ArrowException, ValueError, OverflowError) as error:
         raise FormatError(f"{one.name}: the columns {', '.join(wanted)} do not hold one type each: {error}") from error
 
 
@@ -268,6 +283,7 @@ def _gathered(
         for name in (column, id):
             if name is not None and name not in part.schema.names:
                 raise ColumnError.of(part.name, name, part.schema.names)
+        check_once(part.name, part.schema.names, [column] if id is None else [column, id])
         try:
             first = 0
             for batch in part.batches():
@@ -289,6 +305,8 @@ def _gathered(
                     ids.append(batch.column(batch.schema.get_field_index(id)))
         except pa.ArrowException as error:
             raise FormatError(f"{part.name}: cannot be read: {error}") from error
+        if first != part.rows:
+            raise FormatError(f"{part.name}: {part.rows:,} rows are announced, and {first:,} are there; fetch it again")
     named = None
     if id is not None:
         named = _names(ids, id, parts)

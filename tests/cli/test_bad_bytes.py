@@ -1,0 +1,186 @@
+"""Damaged files of every format, given to every command: an answer, or one line that names the file and exit code 1."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import damaged
+import pytest
+
+SEED = int(os.environ.get("LIKEWISE_SOAK_SEED", "20"))
+EACH = int(os.environ.get("LIKEWISE_SOAK_FILES", "500"))
+FEW = 4
+"""Damaged files of each format in `make test`."""
+
+TEXTS = [
+    ["dedup", "{}", "--out", "o"],
+    ["dedup", "{}", "--id", "id", "--keep", "max:score", "--out", "o"],
+    ["dedup", "{}", "--id", "id", "--on-error", "skip", "--method", "lsh", "--out", "o"],
+    ["dedup", "{}", "--keep", "min:name", "--encoding-errors", "replace", "--on-error", "skip", "--out", "o"],
+    ["dedup", "{}", "--sets", "--text", "tags", "--out", "o"],
+    ["pairs", "{}", "--with", "good.jsonl", "--threshold", "0.3", "--out", "o.csv"],
+    ["pairs", "{}", "--measure", "containment", "--threshold", "0.3", "--id", "id", "--out", "o.parquet"],
+    ["pairs", "{}", "--explain", "--threshold", "0.5", "--id", "name"],
+    ["plan", "{}"],
+    ["plan", "{}", "--id", "id", "--on-error", "skip"],
+    ["passages", "{}", "--sources", "good.jsonl", "--id", "id", "--out", "o"],
+    ["passages", "good.jsonl", "--sources", "{}", "--on-error", "skip", "--out", "o"],
+    ["articles", "{}", "--shingle", "words:3", "--keep", "max:score", "--out", "o"],
+    ["articles", "{}", "--html", "--shingle", "stopwords:en", "--out", "o"],
+    ["explain", "{}#1", "good.jsonl#0", "--json"],
+]
+ROWS = [
+    ["link", "{}", "--out", "o"],
+    ["link", "{}", "good.jsonl", "--field", "name", "--field", "city", "--id", "id", "--out", "o"],
+    ["link", "good.jsonl", "--id", "id", "--training", "{}", "--out", "o"],
+    ["mirrors", "{}", "--out", "o"],
+    ["mirrors", "good.jsonl", "--links", "{}", "--pages", "{}", "--on-error", "skip", "--out", "o"],
+    ["recommend", "{}", "--out", "o"],
+    ["recommend", "{}", "--user", "user", "--item", "item", "--rating", "rating", "--on-error", "skip", "--out", "o"],
+    ["fingerprints", "{}", "--out", "o"],
+    ["fingerprints", "{}", "--with", "good.jsonl", "--finger", "city", "--out", "o"],
+]
+VECTORS = [
+    ["nearest", "{}", "-k", "3", "--out", "o.parquet"],
+    ["nearest", "{}", "-k", "2", "--measure", "l2", "--with", "{}", "--out", "o.jsonl"],
+    ["pairs", "{}", "--measure", "angle", "--within", "20", "--out", "o.csv"],
+    ["pairs", "{}", "--measure", "hamming", "--within", "9", "--out", "o.csv"],
+]
+LINES = [
+    ["dedup", "{}", "--out", "o"],
+    ["dedup", "{}", "--lines", "--out", "o"],
+    ["dedup", "{}", "--lines", "--on-error", "skip", "--encoding-errors", "replace", "--out", "o"],
+    ["pairs", "{}", "--lines", "--sets", "--threshold", "0.4", "--out", "o.csv"],
+    ["plan", "{}", "--lines"],
+    ["plan", "{}"],
+    ["passages", "{}", "--sources", "good.jsonl", "--out", "o"],
+    ["articles", "{}", "--out", "o"],
+    ["mirrors", "{}", "--on-error", "skip", "--out", "o"],
+    ["recommend", "{}", "--baskets", "--out", "o"],
+    ["recommend", "{}", "--out", "o"],
+    ["explain", "{}", "good.txt"],
+    ["link", "good.jsonl", "--id", "id", "--nicknames", "{}", "--out", "o"],
+    ["dedup", "good.txt", "--shingle", "stopwords:{}", "--out", "o"],
+]
+
+
+def commands(ending: str) -> list[list[str]]:
+    """The commands that read files with this ending."""
+    if ending == ".npy":
+        return VECTORS
+    if ending.startswith((".txt", ".html", ".warc")):
+        return LINES
+    if ending.startswith((".csv", ".tsv")):
+        return [*TEXTS, *ROWS, ["link", "good.jsonl", "--id", "id", "--nicknames", "{}", "--out", "o"]]
+    return [*TEXTS, *ROWS, *VECTORS, ["nearest", "{}", "-k", "2", "--id", "id", "--out", "o.jsonl"]]
+
+
+SAID = re.compile(r"  set aside: |compiling what |measuring this machine ")
+"""What commands say on stderr that is no error."""
+
+
+def fault(done: dict[str, Any], name: str) -> str | None:
+    """Say what is wrong with the end of a command: None if it ended as it should."""
+    lines = [line for line in done["err"].splitlines() if not SAID.match(line)]
+    if done["code"] not in (0, 1, 2):
+        return f"exit code {done['code']}"
+    if len(lines) > 1 or "Traceback" in done["err"]:
+        return "more than one line"
+    if (done["code"] == 0) != (not lines):
+        return "an exit code and errors that do not agree"
+    if lines and not lines[0].startswith("likewise: "):
+        return "not our error"
+    if lines and ("a fault of likewise" in lines[0] or "killed by the system" in lines[0]):
+        return "a fault"
+    if lines and name not in lines[0] and "damaged" in lines[0]:
+        return "no name of the file"
+    if re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", done["err"] + done["out"]):
+        return "control characters"
+    return None
+
+
+class Server:
+    """Runs commands in copies of one process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        script = Path(__file__).with_name("serve.py")
+        words = [
+            "words",
+            "join",
+            "bands",
+            "clusters",
+            "passages",
+            "stop_words",
+            "link",
+            "mirrors",
+            "recommend",
+            "fingerprints",
+            "vectors",
+        ]
+        self._process = subprocess.Popen(
+            [sys.executable, str(script), json.dumps(words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        rnd = random.Random(1)
+        good = "".join(json.dumps(row) + "\n" for row in damaged.records(rnd, 30))
+        (folder / "good.jsonl").write_text(good)
+        (folder / "good.txt").write_bytes(damaged.text(rnd))
+
+    def run(self, words: list[str]) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        subprocess.run(["rm", "-rf", *(str(path) for path in self.folder.glob("o*"))], check=True)
+        print(json.dumps({"words": words, "folder": str(self.folder)}), file=self._process.stdin, flush=True)
+        return dict(json.loads(self._process.stdout.readline()))
+
+    def close(self) -> None:
+        self._process.communicate(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    made = Server(tmp_path_factory.mktemp("bytes"))
+    yield made
+    made.close()
+
+
+def tried(server: Server, ending: str, number: int) -> str | None:
+    """Give one damaged file to one command; say what went wrong."""
+    name = f"bad{ending}"
+    rnd = random.Random(f"{SEED} {ending} {number}")
+    choices = commands(ending)
+    words = [word.replace("{}", name) for word in choices[number % len(choices)]]
+    data = damaged.file(ending, rnd)
+    (server.folder / name).write_bytes(data)
+    done = server.run(words)
+    why = fault(done, name)
+    if why is None:
+        return None
+    kept = os.environ.get("LIKEWISE_SOAK_KEPT")
+    if kept:
+        Path(kept, f"{number:04d}{ending}").write_bytes(data)
+    return f"{ending} {number}: {' '.join(words)}: {why}: {done['err'][:500]}"
+
+
+def test_some_damaged_files(server: Server) -> None:
+    """A few files of every format, each to another command: one test, as the server takes seconds to start."""
+    rnd = random.Random(SEED)
+    wrong = [tried(server, ending, rnd.randrange(1 << 20)) for ending in damaged.FORMATS for _ in range(FEW)]
+    assert not any(wrong), "\n".join(why for why in wrong if why)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("ending", damaged.FORMATS)
+def test_many_damaged_files(server: Server, ending: str) -> None:
+    """Hundreds of files of every format."""
+    wrong = [tried(server, ending, number) for number in range(EACH)]
+    assert not any(wrong), "\n".join(why for why in wrong if why)
