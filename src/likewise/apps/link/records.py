@@ -107,8 +107,8 @@ def records_of(
         return make_field(column, pa.chunked_array(chunks, parts[0].type), chosen[column])
 
     for one in all_at_once([partial(make, column) for column in chosen], threads):
-        if len(one.values) < 2:
-            what = "the same" if one.values else "missing"
+        if len(one.texts) < 2:
+            what = "the same" if len(one.texts) else "missing"
             notes.append(f"{one.name}: all values are {what}; left out")
         else:
             made.append(one)

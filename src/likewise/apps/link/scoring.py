@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.apps.link.agreement import FieldAgreement, FieldComparer
@@ -99,8 +100,8 @@ class PointScorer:
         return ScoredRecords(total, np.ones(len(left), bool), 1.0, kept=kept)
 
     def _side(self, one: Field, rows: Ints) -> Any:
-        values = np.array([*one.values, None], object)
-        return values[one.codes[rows]]
+        codes = one.codes[rows]
+        return one.texts.take(pa.array(codes, mask=codes < 0)).to_pylist()
 
 
 class ModelScorer:
