@@ -14,6 +14,7 @@ from likewise.apps.link.similarity import Similarity, similarity_of
 from likewise.apps.link.synonyms import Nicknames
 from likewise.apps.link.terms import HashedTerms, WeightedTerms, all_codes, hashed, joined, tokens
 from likewise.base.arrays import Ints
+from likewise.base.memory import UNLIMITED, Budget
 from likewise.base.parallel import all_at_once, in_order
 from likewise.base.runlog import Tick
 from likewise.kernels import linking as kernels
@@ -75,19 +76,25 @@ class FieldComparer:
     """
 
     def __init__(
-        self, fields: list[Field], rows: WeightedTerms | None = None, threads: int = 1, nicknames: Nicknames = None
+        self,
+        fields: list[Field],
+        rows: WeightedTerms | None = None,
+        threads: int = 1,
+        nicknames: Nicknames = None,
+        budget: Budget = UNLIMITED,
     ) -> None:
         self._codes = all_codes(fields)
         self._words: HashedTerms = joined([hashed(one.folded, False) for one in fields])
         self._rows = rows
         self._threads = threads
+        room = budget.sets // max(1, sum(field.long for field in fields))
         counts = np.concatenate([field.counts for field in fields])
 
         def number() -> None:
             self._numbers, self._rare = tokens(self._words, counts, len(self._codes))
 
         def prepare(field: Field) -> _Prepared:
-            return _Prepared(field, similarity_of(field, nicknames), rarity(field))
+            return _Prepared(field, similarity_of(field, nicknames, room), rarity(field))
 
         tasks: list[Callable[[], _Prepared | None]] = [number, *(partial(prepare, field) for field in fields)]
         done = all_at_once(tasks, threads)
@@ -100,7 +107,9 @@ class FieldComparer:
         found: list[FieldAgreement] = []
         evidence = np.zeros(len(left))
         start = 0
-        for part, some in in_order(lambda pairs: self._batch(*pairs, strict), batches or [(left, right)], self._threads):
+        for part, some in in_order(
+            lambda pairs: self._batch(*pairs, strict), batches or [(left, right)], self._threads
+        ):
             found = found or [_room_for(one, len(left)) for one in part]
             span = slice(start, start + len(some))
             for whole, one in zip(found, part, strict=True):

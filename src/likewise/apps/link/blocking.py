@@ -169,6 +169,8 @@ def _many(
     records = len(codes)
     rare = np.concatenate([rarity(field) for field in fields])
 
+    blocks, marks = banded(fields, border, seed, threads, tick)
+
     def in_parts(function: Callable[[Ints], Ints], keys: Ints) -> Ints:
         parts = [keys[at : at + PART] for at in range(0, len(keys), PART)]
         return _concatenated(list(in_order(function, parts, threads)))
@@ -187,7 +189,6 @@ def _many(
         chosen: NDArray[np.bool_] = (count >= min(2, len(fields) - 1)) & (worth >= np.log(records / 2))
         return keys[chosen]
 
-    blocks, marks = banded(fields, border, seed, threads, tick)
     room = _room(budget)
     met: list[Ints] = []
     for part in blocks.parts(room, lambda done: None):
@@ -195,7 +196,7 @@ def _many(
         again = np.append(False, part[1:] == part[:-1]) if len(part) else np.zeros(0, bool)
         once = ~again & ~np.append(again[1:], False) if len(part) else again
         met += [in_parts(alike, sorted_unique(part[again])), in_parts(half_met, part[once])]
-    del blocks, marks
+    del blocks
     equal = [in_parts(rarely_equal, sorted_unique(part)) for part in identical.parts(room, tick)]
     bands = _concatenated(met)
     bands.sort()

@@ -125,9 +125,7 @@ def _both(one: Field, other: Field) -> Column:
     return keys
 
 
-def banded(
-    fields: list[Field], border: int, seed: int, threads: int, tick: Tick
-) -> tuple[Blocks, NDArray[np.uint8]]:
+def banded(fields: list[Field], border: int, seed: int, threads: int, tick: Tick) -> tuple[Blocks, NDArray[np.uint8]]:
     """Return the blocks of MinHash bands over the words and trigrams of all fields, and a byte of every minimum."""
     records = len(fields[0].codes)
     marks = np.zeros((records, ROUNDS * BANDS * ROWS), np.uint8)

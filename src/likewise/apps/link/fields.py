@@ -276,7 +276,7 @@ def rarity(field: Field) -> Floats:
 
 def as_numbers(field: Field) -> Floats:
     """Return the values of a number field, as logarithms if they span orders of magnitude."""
-    numbers = np.concatenate([np.zeros(0), *(np.array(list(map(float, some))) for some in field.batches())])
+    numbers: Floats = np.concatenate([np.zeros(0), *(np.array(list(map(float, some))) for some in field.batches())])
     if len(numbers) and numbers.min() > 0 and numbers.max() > SPREAD * np.median(numbers):
-        return np.log(numbers)
+        numbers = np.log(numbers)
     return numbers

@@ -104,7 +104,9 @@ def records_of(
         if len(parts) > 1 and parts[0].type != parts[1].type:
             parts = [as_strings(part) for part in parts]
         chunks = [chunk for part in parts for chunk in part.chunks]
-        return make_field(column, pa.chunked_array(chunks, parts[0].type), chosen[column])
+        made = make_field(column, pa.chunked_array(chunks, parts[0].type), chosen[column])
+        pa.default_memory_pool().release_unused()
+        return made
 
     for one in all_at_once([partial(make, column) for column in chosen], threads):
         if len(one.texts) < 2:

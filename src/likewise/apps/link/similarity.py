@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +15,9 @@ from likewise.apps.link.edits import INITIAL, letters_in
 from likewise.apps.link.fields import Field, Floats, as_numbers
 from likewise.apps.link.points import pair_points, penalised
 from likewise.apps.link.synonyms import KINDS, Nicknames, Synonyms, synonyms_for
-from likewise.base.arrays import Ints
+from likewise.apps.link.terms import hashed, term_counts
+from likewise.base.arrays import Hashes, Ints
+from likewise.base.memory import UNLIMITED
 from likewise.kernels import letters as kernels
 from likewise.kernels import linking
 
@@ -25,6 +29,12 @@ SLOTS = 1 << 16, 1 << 24
 """Least and greatest number of slots in which terms are counted: eight or more per term, up to 128 MB. Two terms in one
 slot count as equally frequent."""
 
+VALUES_AT_ONCE = 1 << 16
+"""Values whose terms are made at a time if they are not kept."""
+
+TERM_BYTES = 40
+"""Bytes per term of the values of a field: its hash twice while terms are sorted, its count, its weight, its row."""
+
 STEEPNESS = 4
 """Numbers an interquartile range apart have similarity 1 / (1 + 4): far below equal ones, yet not 0."""
 
@@ -32,14 +42,15 @@ Similarity = Callable[[Ints, Ints], Floats]
 Letters = NDArray[np.uint8] | NDArray[np.uint32]
 
 
-def similarity_of(field: Field, nicknames: Nicknames = None) -> Similarity:
+def similarity_of(field: Field, nicknames: Nicknames = None, room: int = UNLIMITED.total) -> Similarity:
     """Return the function that gives the similarity of values, which are indices into `field.texts`.
 
     Texts of several words are compared by the terms they share, numbers by their difference relative to the spread of
-    all values, and everything else by points (`likewise.apps.link.points`), of which 100 are a similarity of 1.
+    all values, and everything else by points (`likewise.apps.link.points`), of which 100 are a similarity of 1. Terms
+    that take more than `room` bytes are made again for every batch of pairs.
     """
     if field.long:
-        return _by_terms(field)
+        return _by_terms(field, room)
     if field.kind == "number":
         return _by_difference(field)
     if field.kind == "exact":
@@ -47,22 +58,58 @@ def similarity_of(field: Field, nicknames: Nicknames = None) -> Similarity:
     return _by_edits(field, nicknames)
 
 
-def _by_terms(field: Field) -> Similarity:
-    values = field.grams
-    terms, counts = np.empty_like(values.terms), np.empty(len(values.terms), np.int64)
-    offsets = np.zeros(len(values.offsets), np.int64)
-    n = linking.bag(values.offsets, values.terms.copy(), terms, counts, offsets)
-    terms, counts = terms[:n].copy(), counts[:n].copy()
+def _by_terms(field: Field, room: int) -> Similarity:
+    """Return the cosine of the weighted terms of values; the terms are kept if `room` bytes are enough for them."""
+    starts = range(0, len(field.folded), VALUES_AT_ONCE)
+    spans = [slice(start, start + VALUES_AT_ONCE) for start in starts]
+    whole = int(term_counts(field.folded).sum())
+    kept = whole * TERM_BYTES <= room
+    if kept:
+        spans = [slice(0, len(field.folded))]
+    parts = map(partial(_bagged, field), spans)
+    bags = list(parts) if kept else None
+    n = sum(len(part.terms) for part in bags or parts)
     slots = np.zeros(min(max(SLOTS[0], 1 << int(8 * n).bit_length()), SLOTS[1]), np.int64)
-    rows = np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
-    kernels.frequencies(terms, rows, field.counts, slots)
-    weights = kernels.weigh(offsets, terms, counts, slots, float(max(1, field.present)))
+    for part, span in zip(bags or map(partial(_bagged, field), spans), spans, strict=True):
+        rows = np.repeat(np.arange(len(part.offsets) - 1, dtype=np.int32), np.diff(part.offsets))
+        kernels.frequencies(part.terms, rows, field.counts[span], slots)
+
+    def weigh(part: _Bags) -> Floats:
+        found: Floats = kernels.weigh(part.offsets, part.terms, part.counts, slots, float(max(1, field.present)))
+        return found
+
+    known = None if bags is None else (bags[0], weigh(bags[0]))
 
     def alike(a: Ints, b: Ints) -> Floats:
-        found: Floats = np.minimum(linking.cosines(offsets, terms, weights, a, b), 1.0)
+        if known is not None:
+            part, weights = known
+        else:
+            used, places = np.unique(np.concatenate([a, b]), return_inverse=True)
+            part = _bagged(field, used)
+            weights, a, b = weigh(part), places[: len(a)], places[len(a) :]
+        found: Floats = np.minimum(linking.cosines(part.offsets, part.terms, weights, a, b), 1.0)
         return found
 
     return alike
+
+
+@dataclass(frozen=True)
+class _Bags:
+    """The distinct terms of each value, sorted, and how often the value has each."""
+
+    offsets: Ints
+    terms: Hashes
+    counts: Ints
+
+
+def _bagged(field: Field, chosen: slice | Ints) -> _Bags:
+    """Return the terms of some of the values of a field."""
+    folded = field.folded[chosen] if isinstance(chosen, slice) else field.folded.take(pa.array(chosen))
+    values = hashed(folded, True)
+    terms, counts = np.empty_like(values.terms), np.empty(len(values.terms), np.int64)
+    offsets = np.zeros(len(values.offsets), np.int64)
+    n = linking.bag(values.offsets, values.terms, terms, counts, offsets)
+    return _Bags(offsets, terms[:n], counts[:n])
 
 
 def _by_difference(field: Field) -> Similarity:
