@@ -63,7 +63,7 @@ DIR will hold:
 @shared.number("--turned", 20, "… and this many degrees.")
 @shared.number(
     "--votes",
-    0.3,
+    0.1,
     "Prints of m and n minutiae are compared if this times √(m·n) triples agree; less finds more, slower.",
 )
 @click.option(

@@ -58,7 +58,7 @@ def propose(
             high += 1
         if starts[high] > starts[low]:
             hits = np.empty((starts[high] - starts[low], 2), np.int32)
-            place = starts[: high] - starts[low]
+            place = starts[:high] - starts[low]
             agreeing(
                 first, last, maybe, counts, width, slots, keys, minutiae, owner, max(after, low - 1), high, place, hits,
                 True
@@ -184,11 +184,12 @@ def vote_cell(rotation, x, y, cell, grid):
 
 @kernel
 def verify(left, right, tries, poses, offsets, corners, corner_offsets, near, turned, slack, rounds, out):
-    """Lay print left[i] on right[i] as the best of tries[i] says (votes, rotation, x, y), improve it, count what agrees.
+    """Lay print left[i] on right[i] as the best of tries[i] says, improve that, and count what agrees.
 
-    out[i] becomes: pairs of minutiae that agree, minutiae of the left print where the right one has some, the reverse,
-    rotation, x, y. Minutiae agree within `near` and `turned`, one with one, the nearest first. A print reaches as far
-    as the polygon around its minutiae, `slack` included.
+    A try is a number of votes (0: there is no further try), a rotation, x and y. The best is the one where most
+    minutiae agree. out[i] becomes: pairs of minutiae that agree, minutiae of the left print where the right one has
+    some, the reverse, rotation, x, y. Minutiae agree within `near` and `turned`, one with one, the nearest first. A
+    print reaches as far as the polygon around its minutiae, `slack` included.
     """
     for i in range(left.size):
         a0, a1 = offsets[left[i]], offsets[left[i] + 1]

@@ -17,20 +17,21 @@ def table(rows):
 
 @pytest.fixture(scope="module")
 def people():
-    return two_tables(150)
+    return two_tables(300)
 
 
-def test_a_thousand_copies_are_one_cluster(people):
+def test_many_copies_are_one_cluster(people):
+    """More than LIMIT copies; and fewer than make the values of the record too common to prove anything."""
     a, _, _ = people
-    copies = table([*a, *[a[7]] * 1000])
+    copies = table([*a, *[a[7]] * 50])
     found = link(copies)
     clusters = {row["id"]: row for row in found.clusters.to_pylist()}
-    assert clusters[7]["size"] == 1001
-    assert all(clusters[len(a) + i]["cluster"] == 7 for i in range(1000))
+    assert clusters[7]["size"] == 51
+    assert all(clusters[len(a) + i]["cluster"] == 7 for i in range(50))
     partners = {(row["id_a"], row["id_b"]) for row in found.matches.to_pylist()}
-    assert {(7, len(a) + i) for i in range(1000)} <= partners
+    assert {(7, len(a) + i) for i in range(50)} <= partners
     assert found.stats["details"]["abridged"]["groups"] == 1
-    assert len(found.matches) < 3 * 1001
+    assert len(found.matches) < 3 * 51
 
 
 @pytest.mark.parametrize("one_to_one", [False, True])
