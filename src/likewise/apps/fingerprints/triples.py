@@ -61,9 +61,9 @@ def frames(prints: Prints, centres: Floats) -> Frames:
     squares = np.empty(seen.shape[:2], np.int32)
     maybe, counts = np.empty((*seen.shape[:2], 8), np.int32), np.empty(seen.shape[:2], np.int8)
     for start in range(0, len(seen), MINUTIAE_AT_ONCE):
-        some = slice(start, start + MINUTIAE_AT_ONCE)
-        squares[some] = _squares(seen[some], 0, 0, 0)
-        maybe[some], counts[some] = _maybe(seen[some])
+        part = slice(start, start + MINUTIAE_AT_ONCE)
+        squares[part] = _squares(seen[part], 0, 0, 0)
+        maybe[part], counts[part] = _maybe(seen[part])
     return Frames(poses, squares, maybe, counts)
 
 
