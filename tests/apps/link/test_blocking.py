@@ -6,7 +6,7 @@ import pytest
 from made_people import two_tables
 
 from likewise.apps.link.blocking import RecordPairs, block, completeness
-from likewise.apps.link.blocks import LIMIT
+from likewise.apps.link.equal_keys import LIMIT
 from likewise.apps.link.fields import make_field
 
 

@@ -6,8 +6,8 @@ import pytest
 from made_people import two_tables
 
 from likewise.apps.link import link
-from likewise.apps.link.blocks import LIMIT, Blocks
 from likewise.apps.link.entities import LARGE, cluster
+from likewise.apps.link.equal_keys import LIMIT, Blocks
 from likewise.apps.link.matched import _largest_listed
 
 

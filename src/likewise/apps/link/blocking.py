@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.link.blocks import Blocks, banded, identical_fields
+from likewise.apps.link.equal_keys import Blocks, banded, identical_fields
 from likewise.apps.link.fields import Field, Floats, rarity
 from likewise.apps.link.terms import WeightedTerms, all_codes, joined, of_records, term_counts, weighted
 from likewise.base.arrays import Ints

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.link.blocks import LIMIT
+from likewise.apps.link.equal_keys import LIMIT
 from likewise.apps.link.labels import LabelledPairs
 from likewise.apps.link.matched import MatchedPairs
 from likewise.apps.link.records import RecordTable
