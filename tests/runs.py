@@ -58,6 +58,41 @@ def corpus(path, documents, words=100, near=2000, seed=1):
     return path
 
 
+def people(path, records, seed=1):
+    """Write records of people, two fifths of which are there twice, with an error in one field."""
+    random = np.random.default_rng(seed)
+    half = records * 3 // 5
+    given, surname = random.integers(0, 300, half), random.integers(0, 9000, half)
+    phone, born = random.integers(10**6, 10**7, half), random.integers(0, 20_000, half)
+    again = random.permutation(half)[: records - half]
+    wrong = random.integers(0, 3, len(again))
+    rows = np.stack([given, surname, phone, born], axis=1)
+    copies = rows[again]
+    for place, size in enumerate((300, 9000, 10**7)):
+        changed = wrong == place
+        copies[changed, place] = random.integers(0, size, int(changed.sum()))
+    rows = np.concatenate([rows, copies])[random.permutation(records)]
+    days = np.datetime64("1940-01-01") + rows[:, 3].astype("timedelta64[D]")
+    columns = {"given": [f"gi{number:x}ven" for number in rows[:, 0]]}
+    columns["surname"] = [f"{number:x}ham{number % 97:x}ton" for number in rows[:, 1]]
+    columns["phone"] = [f"0{number % 900 + 100}-{number}" for number in rows[:, 2]]
+    pq.write_table(pa.table({**columns, "born": days.astype(str)}), path)
+    return path
+
+
+def hosts(path, count, seed=1):
+    """Write URLs of hosts with 30 pages each; every fourth host mirrors the one before it."""
+    random = np.random.default_rng(seed)
+    with open(path, "w") as out:
+        for host in range(count):
+            if host % 4 != 3:
+                pages = [
+                    f"/{chr(97 + a % 26)}dir{a}/topic{b}/page{c}.html" for a, b, c in random.integers(0, 3000, (30, 3))
+                ]
+            out.writelines(f"http://www.site{host}.example{page}\n" for page in pages)
+    return path
+
+
 def environment():
     """Every step is committed, however quick it was."""
     return {**os.environ, "LIKEWISE_PATIENCE": "0"}
@@ -85,8 +120,19 @@ def dedup(source, out, *options):
 
 
 def killed_after(seconds, source, out, *options):
-    """Kill a run after some time; tell whether it was still running."""
-    process = start(source, out, *options)
+    """Kill a run of dedup after some time; tell whether it was still running."""
+    return killed_in(seconds, "dedup", source, "--out", out, *options)
+
+
+def begin(*words):
+    """Start any command."""
+    called = [sys.executable, "-c", COMMAND, *map(str, words)]
+    return subprocess.Popen(called, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+
+
+def killed_in(seconds, *words):
+    """Kill any command after some time; tell whether it was still running."""
+    process = begin(*words)
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:

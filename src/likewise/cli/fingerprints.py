@@ -63,7 +63,7 @@ DIR will hold:
 @shared.number("--turned", 20, "… and this many degrees.")
 @shared.number(
     "--votes",
-    0.3,
+    0.1,
     "Prints of m and n minutiae are compared if this times √(m·n) triples agree; less finds more, slower.",
 )
 @click.option(
@@ -77,6 +77,7 @@ DIR will hold:
 @shared.number("--border", 5, "… and the distance from an edge within which a minutia counts in both squares.")
 @shared.whole("--seed", 1, "With --aligned: seed of the random triples.")
 @shared.threads
+@shared.memory
 @shared.as_json
 def fingerprints(
     inputs: tuple[str, ...], others: tuple[str, ...], only: tuple[str, ...], out: Path, as_json: bool, **options: Any

@@ -89,6 +89,7 @@ DIR will contain:
     help="With --validate: choose the threshold from which on this fraction are true matches, such as 0.95.",
 )
 @shared.threads
+@shared.memory
 @shared.seed
 @shared.as_json
 def link(

@@ -338,13 +338,12 @@ def best_partners(left, right, scores, records):
 
 
 @kernel
-def block_pairs(order, keys, border, limit, left, right, write):
-    """Pair the records of every block of equal keys (sorted; key 0 is none) with at most `limit` records.
+def count_block_pairs(order, keys, border, limit, counts, width):
+    """Count the pairs of every block of equal keys (sorted; key 0 is none) with at most `limit` records.
 
-    `border` is the number of the second table's first record, or 0 for one table. Return how many pairs there are,
-    and how many records are in blocks that were too large.
+    `border` is the number of the second table's first record, or 0 for one table. `counts` gets the pairs by their
+    lower record, in ranges of `width` records. Return how many records are in blocks that were too large.
     """
-    count = 0
     crowded = 0
     n = order.size
     start = 0
@@ -361,9 +360,31 @@ def block_pairs(order, keys, border, limit, left, right, write):
                         a = min(order[x], order[y])
                         b = max(order[x], order[y])
                         if border == 0 or (a < border <= b):
-                            if write:
-                                left[count] = a
-                                right[count] = b
-                            count += 1
+                            counts[a // width] += 1
         start = stop
-    return count, crowded
+    return crowded
+
+
+@kernel
+def block_pairs(order, keys, border, limit, low, high, records, out):
+    """Write the pairs of every such block whose lower record is from `low` on and below `high`; return how many.
+
+    A pair of records is one number, the lower record times `records` plus the higher.
+    """
+    count = 0
+    n = order.size
+    start = 0
+    while start < n:
+        stop = start + 1
+        while stop < n and keys[stop] == keys[start]:
+            stop += 1
+        if keys[start] != U0 and 1 < stop - start <= limit:
+            for x in range(start, stop):
+                for y in range(x + 1, stop):
+                    a = min(order[x], order[y])
+                    b = max(order[x], order[y])
+                    if low <= a < high and (border == 0 or (a < border <= b)):
+                        out[count] = np.int64(a) * records + b
+                        count += 1
+        start = stop
+    return count

@@ -31,25 +31,59 @@ def slot(keys: Any, size: int) -> Any:
 
 
 @kernel
-def propose(first, last, maybe, counts, width, slots, keys, minutiae, owner, after, poses, cell, least, found, best):
+def propose(
+    first, last, maybe, counts, width, slots, keys, minutiae, owner, after, poses, cell, least, most, found, best
+):  # fmt: skip
     """Find which prints after number `after` a print may be of one finger with, and how they lie on each other.
 
     The print has the minutiae first to last. maybe[f, k, :counts[f, k]] are the squares that neighbour k of minutia f
     may be in, of `width` squares in all. slots, keys, minutiae are the index of triples, owner the print of every
     minutia, poses its x, y and direction about the middle of the print. Each triple that agrees votes for a rotation
     and a shift; `cell` is the width of a cell of shifts. Of each print p where some cell has least[p] votes or more,
-    `found` gets the number, and `best` the votes, the rotation, and where the middle of the print comes to lie.
-    Returns how many prints these are.
+    `found` gets the number, and `best` the fullest cells: the votes, the rotation, and where the middle of the print
+    comes to lie. Returns how many prints these are. No more than `most` votes are in memory, or those of one print.
+    """
+    prints = least.size
+    starts = np.zeros(prints + 1, np.int64)
+    none = np.empty((0, 2), np.int32)
+    agreeing(first, last, maybe, counts, width, slots, keys, minutiae, owner, after, prints, starts[1:], none, False)
+    for p in range(prints):
+        starts[p + 1] += starts[p]
+    votes = np.zeros((8, TURNS, SHIFTS, SHIFTS), np.int32)
+    written = 0
+    low = 0
+    while low < prints:
+        high = low + 1
+        while high < prints and starts[high + 1] - starts[low] <= most:
+            high += 1
+        if starts[high] > starts[low]:
+            hits = np.empty((starts[high] - starts[low], 2), np.int32)
+            place = starts[:high] - starts[low]
+            agreeing(
+                first, last, maybe, counts, width, slots, keys, minutiae, owner, max(after, low - 1), high, place, hits,
+                True
+            )  # fmt: skip
+            for p in range(low, high):
+                some = hits[starts[p] - starts[low] : starts[p + 1] - starts[low]]
+                if some.shape[0] == 0 or some.shape[0] < least[p] or most_turned_alike(poses, some) < least[p]:
+                    continue
+                if elect(poses, some, cell, votes, best[written]) >= least[p]:
+                    found[written] = p
+                    written += 1
+        low = high
+    return written
+
+
+@inner
+def agreeing(first, last, maybe, counts, width, slots, keys, minutiae, owner, after, until, place, hits, write):
+    """Count the triples of a print that agree with one of each print after `after` and before `until`, or write them.
+
+    place[p] is the count of print p, or where its next pair of minutiae goes.
     """
     bits = 0
     while (1 << bits) < slots.size - 1:
         bits += 1
     shift = np.uint64(32 - bits)
-    prints = least.size
-    room = 1 << 12
-    hits = np.empty((room, 2), np.int32)
-    total = 0
-    starts = np.zeros(prints + 1, np.int64)
     for f in range(first, last):
         for a in range(maybe.shape[1]):
             for b in range(a + 1, maybe.shape[1]):
@@ -64,40 +98,12 @@ def propose(first, last, maybe, counts, width, slots, keys, minutiae, owner, aft
                             if keys[e] != key:
                                 continue
                             p = owner[minutiae[e]]
-                            if p <= after:
+                            if p <= after or p >= until:
                                 continue
-                            if total == room:
-                                room *= 2
-                                larger = np.empty((room, 2), np.int32)
-                                for h in range(total):
-                                    larger[h, 0] = hits[h, 0]
-                                    larger[h, 1] = hits[h, 1]
-                                hits = larger
-                            hits[total, 0] = f
-                            hits[total, 1] = minutiae[e]
-                            total += 1
-                            starts[p + 1] += 1
-    for p in range(prints):
-        starts[p + 1] += starts[p]
-    place = starts[:prints].copy()
-    sorted_hits = np.empty((total, 2), np.int32)
-    for h in range(total):
-        p = owner[hits[h, 1]]
-        sorted_hits[place[p], 0] = hits[h, 0]
-        sorted_hits[place[p], 1] = hits[h, 1]
-        place[p] += 1
-    votes = np.zeros((8, TURNS, SHIFTS, SHIFTS), np.int32)
-    written = 0
-    for p in range(prints):
-        some = sorted_hits[starts[p] : starts[p + 1]]
-        if some.shape[0] == 0 or some.shape[0] < least[p] or most_turned_alike(poses, some) < least[p]:
-            continue
-        count, rotation, x, y = elect(poses, some, cell, votes)
-        if count >= least[p]:
-            found[written] = p
-            best[written, 0], best[written, 1], best[written, 2], best[written, 3] = count, rotation, x, y
-            written += 1
-    return written
+                            if write:
+                                hits[place[p], 0] = f
+                                hits[place[p], 1] = minutiae[e]
+                            place[p] += 1
 
 
 @inner
@@ -114,32 +120,46 @@ def most_turned_alike(poses, hits):
 
 
 @inner
-def elect(poses, hits, cell, votes):
-    """Return the votes in the fullest cell, and the mean rotation and shift of these; `votes` is all 0 and stays so."""
+def elect(poses, hits, cell, votes, best):
+    """Write the votes in the fullest cells, and their mean rotation and shift; `votes` is all 0 and stays so.
+
+    Votes for a cell that was written do not count for the next one. Return the votes in the fullest cell.
+    """
     n = hits.shape[0]
     lying = np.empty((n, 3))
     cells = np.empty((n, 8), np.int64)
+    free = np.ones(n, np.bool_)
     flat = votes.reshape(-1)
-    most, winner = 0, np.int64(0)
     for h in range(n):
         lying[h, 0], lying[h, 1], lying[h, 2] = lies(poses, hits[h, 0], hits[h, 1])
         for grid in range(8):
-            at = vote_cell(lying[h, 0], lying[h, 1], lying[h, 2], cell, grid)
-            cells[h, grid] = at
-            flat[at] += 1
-            if flat[at] > most:
-                most, winner = flat[at], at
-    won = winner // (TURNS * SHIFTS * SHIFTS)
-    sine, cosine, x, y = 0.0, 0.0, 0.0, 0.0
+            cells[h, grid] = vote_cell(lying[h, 0], lying[h, 1], lying[h, 2], cell, grid)
+            flat[cells[h, grid]] += 1
+    for k in range(best.shape[0]):
+        most, winner = 0, np.int64(0)
+        for h in range(n):
+            for grid in range(8):
+                if flat[cells[h, grid]] > most:
+                    most, winner = flat[cells[h, grid]], cells[h, grid]
+        best[k, 0] = most
+        if most == 0:
+            continue
+        won = winner // (TURNS * SHIFTS * SHIFTS)
+        sine, cosine, x, y = 0.0, 0.0, 0.0, 0.0
+        for h in range(n):
+            if free[h] and cells[h, won] == winner:
+                sine += np.sin(lying[h, 0])
+                cosine += np.cos(lying[h, 0])
+                x += lying[h, 1]
+                y += lying[h, 2]
+                free[h] = False
+                for grid in range(8):
+                    flat[cells[h, grid]] -= 1
+        best[k, 1], best[k, 2], best[k, 3] = np.arctan2(sine, cosine), x / most, y / most
     for h in range(n):
-        for g in range(8):
-            flat[cells[h, g]] = 0
-        if cells[h, won] == winner:
-            sine += np.sin(lying[h, 0])
-            cosine += np.cos(lying[h, 0])
-            x += lying[h, 1]
-            y += lying[h, 2]
-    return most, np.arctan2(sine, cosine), x / most, y / most
+        for grid in range(8):
+            flat[cells[h, grid]] = 0
+    return best[0, 0]
 
 
 @inner
@@ -164,11 +184,12 @@ def vote_cell(rotation, x, y, cell, grid):
 
 @kernel
 def verify(left, right, tries, poses, offsets, corners, corner_offsets, near, turned, slack, rounds, out):
-    """Lay print left[i] on right[i] as tries[i] says (rotation, x, y), improve that, and count what agrees.
+    """Lay print left[i] on right[i] as the best of tries[i] says, improve that, and count what agrees.
 
-    out[i] becomes: pairs of minutiae that agree, minutiae of the left print where the right one has some, the reverse,
-    rotation, x, y. Minutiae agree within `near` and `turned`, one with one, the nearest first. A print reaches as far
-    as the polygon around its minutiae, `slack` included.
+    A try is a number of votes (0: there is no further try), a rotation, x and y. The best is the one where most
+    minutiae agree. out[i] becomes: pairs of minutiae that agree, minutiae of the left print where the right one has
+    some, the reverse, rotation, x, y. Minutiae agree within `near` and `turned`, one with one, the nearest first. A
+    print reaches as far as the polygon around its minutiae, `slack` included.
     """
     for i in range(left.size):
         a0, a1 = offsets[left[i]], offsets[left[i] + 1]
@@ -177,7 +198,16 @@ def verify(left, right, tries, poses, offsets, corners, corner_offsets, near, tu
         moved = np.empty((a1 - a0, 3))
         partner = np.empty(a1 - a0, np.int64)
         best = -1
-        rotation, x, y = tries[i, 0], tries[i, 1], tries[i, 2]
+        rotation, x, y = tries[i, 0, 1], tries[i, 0, 2], tries[i, 0, 3]
+        for k in range(tries.shape[1]):
+            if tries[i, k, 0] == 0 or tries.shape[1] == 1:
+                continue
+            move(a, tries[i, k, 1], tries[i, k, 2], tries[i, k, 3], moved)
+            count = partners(moved, b, near, turned, partner)
+            if count > best:
+                best = count
+                rotation, x, y = tries[i, k, 1], tries[i, k, 2], tries[i, k, 3]
+        best = -1
         for _ in range(rounds + 1):
             move(a, rotation, x, y, moved)
             count = partners(moved, b, near, turned, partner)

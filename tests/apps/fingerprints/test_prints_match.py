@@ -231,3 +231,17 @@ def test_the_result(tmp_path):
     assert (stats["command"], stats["schema"]) == ("fingerprints", 1)
     assert stats["inputs"] == [{"object": "dict", "rows": len(table["x"])}]
     assert repr(fingerprints(table, table, threads=1)).startswith("<Fingerprints: 6 prints and 6 others, ")
+
+
+def test_a_tail_that_is_not_seen_does_not_lower_the_threshold():
+    """Three candidates among 552 mirrored comparisons say nothing about the scores of the others."""
+    assert choose(np.array([0.1, 0.05, 0.02]), 552, 276, 1, None).value == 0.2
+
+
+def test_memory_does_not_change_the_matches(monkeypatch):
+    much = fingerprints(database(), threads=1)
+    monkeypatch.setattr("likewise.apps.fingerprints.comparison.LEAST_VOTES", 1)
+    monkeypatch.setattr("likewise.apps.fingerprints.comparison.MOST_VOTES", 50)
+    little = fingerprints(database(), threads=2, memory="64MiB")
+    assert little.matches.equals(much.matches)
+    assert little.scored.equals(much.scored)

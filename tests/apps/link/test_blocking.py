@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 from made_people import two_tables
 
-from likewise.apps.link import blocking
 from likewise.apps.link.blocking import RecordPairs, block, completeness
+from likewise.apps.link.equal_keys import LIMIT
 from likewise.apps.link.fields import make_field
 
 
@@ -58,7 +58,7 @@ def test_bands_find_records_with_errors_in_most_fields():
 
 
 def test_large_blocks_are_cut_by_another_field():
-    size = blocking.LIMIT + 1
+    size = LIMIT + 1
     rows = [{"x": "same", "y": f"pair {i // 2} of many"} for i in range(2 * size)]
     found, _ = blocked([rows])
     assert "x: values shared by more than 12 records are blocked together with another field" in found.notes

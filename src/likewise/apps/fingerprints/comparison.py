@@ -13,6 +13,7 @@ from likewise.apps.fingerprints.settings import DOUBT, ROUNDS, SLACK, Fingerprin
 from likewise.apps.fingerprints.squares import Grid
 from likewise.apps.fingerprints.triples import SQUARES, TripleIndex, frames
 from likewise.base.arrays import Ints
+from likewise.base.memory import UNLIMITED
 from likewise.base.parallel import in_order
 from likewise.families.grids import GridTriples
 from likewise.kernels.minutiae import propose, verify
@@ -23,6 +24,10 @@ CELL = 48.0
 """Votes for shifts within this many pixels are counted together."""
 FEWEST = 2
 """Least number of triples that must agree on an alignment, however small the prints are."""
+LEAST_VOTES, MOST_VOTES, VOTE_BYTES = 1 << 16, 1 << 22, 8
+"""Votes of a print that a thread holds at a time; more are collected in several passes."""
+PEAKS = 4
+"""Alignments that are tried, those with most votes first: in dense or noisy prints the true one may not be first."""
 BATCH, GRID_BATCH = 8, 1024
 """Queries that a thread processes at a time."""
 
@@ -67,8 +72,11 @@ class ComparedPrints:
 class Comparison:
     """All prints, and an index of those from `begin` to `end`, in which queries are looked up."""
 
-    def __init__(self, prints: Prints, begin: int, end: int, settings: FingerprintSettings) -> None:
+    def __init__(
+        self, prints: Prints, begin: int, end: int, settings: FingerprintSettings, room: int = UNLIMITED.pairs
+    ) -> None:
         self.prints, self.settings = prints, settings
+        self._most = max(LEAST_VOTES, min(MOST_VOTES, room // VOTE_BYTES))
         self.begin, self.end = begin, end
         self.sizes = prints.sizes
         self.centres = np.array([_middle(prints, i) for i in range(len(prints))]).reshape(-1, 2)
@@ -117,19 +125,19 @@ class Comparison:
     def _by_triples(self, queries: Ints, later: bool) -> tuple[Ints, Ints, Ints, Floats]:
         """Return candidates, their votes and alignments: pairs on whose alignment enough triples agree."""
         frame, index, offsets = self._frames, self._index, self.prints.offsets
-        parts, owners = [np.zeros((0, 4))], [np.zeros((2, 0), np.int64)]
+        parts, owners = [np.zeros((0, PEAKS, 4))], [np.zeros((2, 0), np.int64)]
         for query in queries.tolist():
             least = np.maximum(FEWEST, self.settings.votes * np.sqrt(self.sizes * self.sizes[query]))
             least[query] = np.inf
-            found, best = np.empty(len(self.prints), np.int64), np.empty((len(self.prints), 4))
+            found, best = np.empty(len(self.prints) + 1, np.int64), np.empty((len(self.prints) + 1, PEAKS, 4))
             n = propose(
                 offsets[query], offsets[query + 1], frame.maybe, frame.counts, SQUARES, index.slots, index.keys,
-                index.minutiae, self._owner, query if later else -1, self._poses, CELL, least, found, best,
+                index.minutiae, self._owner, query if later else -1, self._poses, CELL, least, self._most, found, best,
             )  # fmt: skip
             parts.append(best[:n].copy())
             owners.append(np.stack([np.full(n, query), found[:n]]))
         best, (left, right) = np.concatenate(parts), np.concatenate(owners, axis=1)
-        return left, right, best[:, 0].astype(np.int64), np.ascontiguousarray(best[:, 1:])
+        return left, right, best[:, 0, 0].astype(np.int64), best
 
     def _by_grid(self, queries: Ints, later: bool) -> tuple[Ints, Ints, Ints, Floats]:
         """Return candidates by random triples of squares (MMDS §3.8.5): prints that share a bucket in every group."""
@@ -141,8 +149,8 @@ class Comparison:
         for start in range(0, len(left), GRID_BATCH):
             some = slice(start, start + GRID_BATCH)
             both[some] = (self._values[left[some]] & self._values[right[some]]).sum(axis=1)
-        tries = np.column_stack([np.zeros(len(left)), self.centres[left] - self.centres[right]])
-        return left, right, both, np.ascontiguousarray(tries)
+        tries = np.column_stack([np.ones(len(left)), np.zeros(len(left)), self.centres[left] - self.centres[right]])
+        return left, right, both, np.ascontiguousarray(tries[:, None])
 
     def _points(self, number: int) -> Floats:
         begin, end = self.prints.offsets[number], self.prints.offsets[number + 1]

@@ -19,6 +19,7 @@ from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.base.runlog import Progress, RunLog, Tick, run_json
 from likewise.errors import InputError, ParameterError
+from likewise.jobs.settings import Resources
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +45,7 @@ def fingerprints(
     false_matches: float = FALSE_MATCHES,
     near: float = 15.0,
     turned: float = 20.0,
-    votes: float = 0.3,
+    votes: float = 0.1,
     aligned: bool = False,
     functions: int = 1024,
     groups: int = 2,
@@ -60,6 +61,7 @@ def fingerprints(
     flip: bool = False,
     dpi: float = DPI,
     threads: int | None = None,
+    memory: str | int | None = None,
     progress: Progress | None = None,
 ) -> Fingerprints:
     """Find prints of one finger by their minutiae, whatever their position and rotation.
@@ -81,6 +83,7 @@ def fingerprints(
         counts in the next square as well. Directions are not needed.
     finger: the column of the known finger. The true and false match rates are measured with it, in
         stats["details"]["rates"]; it does not change the matches.
+    threads, memory: neither the number of threads nor the memory to use, such as "2GiB", changes the result.
 
     >>> one = {"x": [0, 40, 10, 70, 30], "y": [0, 10, 50, 60, 90], "angle": [10, 80, 200, 300, 120]}
     >>> two = {"x": [100 - y for y in one["y"]], "y": one["x"], "angle": [(a + 90) % 360 for a in one["angle"]]}
@@ -94,7 +97,8 @@ def fingerprints(
         checks.unused(OWNER, {"false_matches": (false_matches, FALSE_MATCHES)}, "with a threshold")
     rule = "a positive number of pairs"
     false_matches = checks.number(OWNER, "false_matches", false_matches, 0, open_left=True, rule=rule)
-    count = checks.threads(OWNER, threads)
+    resources = Resources.of(OWNER, threads, memory)
+    count = resources.threads
     columns = {"id": id, "x": x, "y": y, "angle": angle, "finger": finger, "angles": angles, "flip": flip, "dpi": dpi}
     sources = [source] if other is None else [source, other]
     if all(isinstance(one, Prints) for one in sources):
@@ -108,7 +112,8 @@ def fingerprints(
     later = other is None and only is None
     with log.stage("index", len(every)):
         mirrors = _mirrored(every, len(every) - begin, settings)
-        comparison = Comparison(every.and_(mirrors[1]), begin, len(every), settings)
+        room = resources.budget.pairs // (count + 1)
+        comparison = Comparison(every.and_(mirrors[1]), begin, len(every), settings, room)
     with log.stage("compare", len(queries)) as tick:
         found = _all(comparison, queries, later, count, tick)
     if only is not None and other is None:
@@ -142,6 +147,7 @@ def fingerprints(
     parameters = {
         **settings.to_dict(), "threshold": threshold, "false_matches": false_matches,
         "only": None if only is None else list(only), **columns, "threads": count,
+        "memory": resources.budget.total,
     }  # fmt: skip
     return Fingerprints(matches, fingers, scored, run_json(OWNER, parameters, given, log))
 

@@ -32,7 +32,7 @@ class FingerprintSettings:
 
     near: float = 15.0
     turned: float = 20.0
-    votes: float = 0.3
+    votes: float = 0.1
     aligned: bool = False
     functions: int = 1024
     groups: int = 2

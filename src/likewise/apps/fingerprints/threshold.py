@@ -26,6 +26,11 @@ HIGHEST = 0.001
 """Highest false match rate of a threshold that is not given, however few pairs there are."""
 
 
+LEAST = 0.2
+"""Least threshold if so few mirrored prints were candidates that their tail is not seen: the scores of the others are
+unknown rather than 0."""
+
+
 @dataclass(frozen=True)
 class Threshold:
     """The least score of a match, and the expected number of matches of different fingers.
@@ -64,7 +69,8 @@ def choose(scores: Floats, comparisons: int, pairs: int, false: float, given: fl
     else:
         start, slope, share = _tail(ordered, comparisons)
         value, how = start + slope * np.log(share / rate), "mirrors, continued"
-    value = float(max(value, np.nextafter(0, 1)))
+    least = LEAST if len(ordered) <= TAIL else np.nextafter(0, 1)
+    value = float(max(value, least))
     return Threshold(value, how, comparisons, _expected(ordered, comparisons, value) * pairs)
 
 

@@ -27,6 +27,8 @@ SIDE, BORDER = 12.0, 3.0
 """Side of a square in pixels; a neighbour within BORDER of an edge counts in the next square as well."""
 SECTORS, EDGE = 18, np.radians(5)
 """Directions fall in sectors of 20 degrees; those within EDGE of a border between two count in both."""
+MINUTIAE_AT_ONCE = 1 << 14
+"""Minutiae whose squares are found at a time."""
 ACROSS = int(np.ceil(2 * REACH / SIDE))
 SQUARES = ACROSS * ACROSS * SECTORS
 
@@ -42,7 +44,7 @@ class Frames:
     poses: Floats
     squares: NDArray[np.int32]
     maybe: NDArray[np.int32]
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int8]
 
 
 def frames(prints: Prints, centres: Floats) -> Frames:
@@ -56,14 +58,24 @@ def frames(prints: Prints, centres: Floats) -> Frames:
         if end - begin > 1:
             some = _neighbours(poses[begin:end])
             seen[begin:end, : some.shape[1]] = some
-    squares = _squares(seen, 0, 0, 0)
+    squares = np.empty(seen.shape[:2], np.int32)
+    maybe, counts = np.empty((*seen.shape[:2], 8), np.int32), np.empty(seen.shape[:2], np.int8)
+    for start in range(0, len(seen), MINUTIAE_AT_ONCE):
+        part = slice(start, start + MINUTIAE_AT_ONCE)
+        squares[part] = _squares(seen[part], 0, 0, 0)
+        maybe[part], counts[part] = _maybe(seen[part])
+    return Frames(poses, squares, maybe, counts)
+
+
+def _maybe(seen: Floats) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the different squares that each neighbour may be in, first of all, and how many they are."""
     signs = (-1, 1)
     beyond = [_squares(seen, a * BORDER, b * BORDER, c * EDGE) for a in signs for b in signs for c in signs]
     maybe = np.sort(np.stack(beyond, axis=2), axis=2)
     new = maybe >= 0
     new[:, :, 1:] &= maybe[:, :, 1:] != maybe[:, :, :-1]
     order = np.argsort(~new, axis=2, kind="stable")
-    return Frames(poses, squares, np.take_along_axis(maybe, order, axis=2), new.sum(axis=2))
+    return np.take_along_axis(maybe, order, axis=2), new.sum(axis=2)
 
 
 def _neighbours(poses: Floats) -> Floats:

@@ -14,6 +14,7 @@ from likewise.apps.link.similarity import Similarity, similarity_of
 from likewise.apps.link.synonyms import Nicknames
 from likewise.apps.link.terms import HashedTerms, WeightedTerms, all_codes, hashed, joined, tokens
 from likewise.base.arrays import Ints
+from likewise.base.memory import UNLIMITED, Budget
 from likewise.base.parallel import all_at_once, in_order
 from likewise.base.runlog import Tick
 from likewise.kernels import linking as kernels
@@ -75,19 +76,25 @@ class FieldComparer:
     """
 
     def __init__(
-        self, fields: list[Field], rows: WeightedTerms | None = None, threads: int = 1, nicknames: Nicknames = None
+        self,
+        fields: list[Field],
+        rows: WeightedTerms | None = None,
+        threads: int = 1,
+        nicknames: Nicknames = None,
+        budget: Budget = UNLIMITED,
     ) -> None:
         self._codes = all_codes(fields)
         self._words: HashedTerms = joined([hashed(one.folded, False) for one in fields])
         self._rows = rows
         self._threads = threads
+        room = budget.sets // max(1, sum(field.long for field in fields))
         counts = np.concatenate([field.counts for field in fields])
 
         def number() -> None:
             self._numbers, self._rare = tokens(self._words, counts, len(self._codes))
 
         def prepare(field: Field) -> _Prepared:
-            return _Prepared(field, similarity_of(field, nicknames), rarity(field))
+            return _Prepared(field, similarity_of(field, nicknames, room), rarity(field))
 
         tasks: list[Callable[[], _Prepared | None]] = [number, *(partial(prepare, field) for field in fields)]
         done = all_at_once(tasks, threads)
@@ -97,16 +104,25 @@ class FieldComparer:
         """Return the agreement of every field and of all text, and the most evidence that the fields could give."""
         batches = [(left[at : at + BATCH], right[at : at + BATCH]) for at in range(0, len(left), BATCH)]
         strict = len(left) > MANY
-        done = []
-        for part in in_order(lambda pairs: self._batch(*pairs, strict), batches or [(left, right)], self._threads):
-            done.append(part)
-            tick(len(part[1]))
-        found = [_together(parts) for parts in zip(*(part for part, _ in done), strict=True)]
-        return found, np.concatenate([evidence for _, evidence in done])
+        found: list[FieldAgreement] = []
+        evidence = np.zeros(len(left))
+        start = 0
+        for part, some in in_order(
+            lambda pairs: self._batch(*pairs, strict), batches or [(left, right)], self._threads
+        ):
+            found = found or [_room_for(one, len(left)) for one in part]
+            span = slice(start, start + len(some))
+            for whole, one in zip(found, part, strict=True):
+                whole.similarity[span], whole.level[span], whole.rarity[span] = one.similarity, one.level, one.rarity
+            evidence[span] = some
+            start += len(some)
+            tick(len(some))
+        return found, evidence
 
     def _batch(self, left: Ints, right: Ints, strict: bool) -> tuple[list[FieldAgreement], Floats]:
         evidence = np.zeros(len(left))
-        sides = [(one.field.codes[left], one.field.codes[right]) for one in self._fields]
+        codes = (one.field.codes for one in self._fields)
+        sides = [(column[left].astype(np.int64), column[right].astype(np.int64)) for column in codes]
         likely = np.ones(len(left), bool)
         if strict:
             likely = np.sum([(a >= 0) & (a == b) for a, b in sides], axis=0) >= 2
@@ -147,11 +163,7 @@ class FieldComparer:
         return found, evidence
 
 
-def _together(parts: tuple[FieldAgreement, ...]) -> FieldAgreement:
-    return FieldAgreement(
-        parts[0].name,
-        parts[0].kind,
-        np.concatenate([part.similarity for part in parts]),
-        np.concatenate([part.level for part in parts]),
-        np.concatenate([part.rarity for part in parts]),
-    )
+def _room_for(one: FieldAgreement, pairs: int) -> FieldAgreement:
+    """Return an agreement of this many pairs that is not filled in yet."""
+    columns = (np.empty(pairs, column.dtype) for column in (one.similarity, one.level, one.rarity))
+    return FieldAgreement(one.name, one.kind, *columns)

@@ -36,12 +36,16 @@ RIVALS = 0.1
 
 @dataclass(frozen=True)
 class Decision:
-    """The indices of the matches among the candidates, the threshold, the expected F1, and the rule in words."""
+    """The indices of the matches among the candidates, the threshold, the expected F1, and the rule in words.
+
+    `single` says whether a record of the first table has at most one match, and whether one of the second has.
+    """
 
     chosen: Ints
     threshold: float
     expected_f1: float | None
     rule: str
+    single: tuple[bool, bool] = (False, False)
 
 
 def assign(left: Ints, right: Ints, gain: Floats, one_left: bool = True, one_right: bool = True) -> Ints:
@@ -228,9 +232,10 @@ def decide_pairs(
     if clean != (True, True):
         rule = f"the {'first' if clean[1] else 'second'} table has duplicates: one partner for each of its records"
         ranked = _one_each(a, b, value, records, (clean[1], clean[0]))
+    single = clean[1], clean[0]
     chosen = ranked.chosen
     if threshold is not None:
-        return Decision(places[chosen[value[chosen] >= threshold]], threshold, None, rule)
+        return Decision(places[chosen[value[chosen] >= threshold]], threshold, None, rule, single)
     cut, expected = best_cut(ranked.matches(), ranked.first)
     taken = chosen[(ranked.first >= cut) & (value[chosen] >= lowest)]
-    return Decision(places[taken], float(value[taken].min()) if len(taken) else 0.0, expected, rule)
+    return Decision(places[taken], float(value[taken].min()) if len(taken) else 0.0, expected, rule, single)

@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from likewise.apps.link.synonyms import Synonyms
-from likewise.base.arrays import Ints
+from likewise.base.arrays import Ints, TextChunk
 
 INITIAL = 2
 """Edits between a word and its first letter: one more than for a nickname, as many names share an initial."""
+
+PART = 1 << 16
+"""Values that are converted at a time."""
 
 Counts = NDArray[np.int32]
 
@@ -25,6 +30,17 @@ def letters_of(values: Sequence[str]) -> tuple[NDArray[Any], Ints]:
     if whole.isascii():
         return np.frombuffer(whole.encode(), np.uint8), offsets
     return np.frombuffer(whole.encode("utf-32-le"), np.uint32), offsets
+
+
+def letters_in(texts: pa.Array) -> tuple[NDArray[Any], Ints]:
+    """Return the same of an Arrow array of values; ASCII letters are not copied."""
+    if pc.all(pc.string_is_ascii(texts)).as_py() is not False:
+        chunk = TextChunk.from_arrow(texts)
+        return chunk.data, chunk.offsets
+    parts = [texts.slice(start, PART).to_pylist() for start in range(0, len(texts), PART)]
+    letters = [np.frombuffer("".join(part).encode("utf-32-le"), np.uint32) for part in parts]
+    lengths = pc.utf8_length(texts).to_numpy(zero_copy_only=False)
+    return np.concatenate(letters), np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
 
 
 def edits_of(xs: list[str], ys: list[str], kind: str = "text") -> tuple[Counts, Counts]:

@@ -17,11 +17,17 @@ ABSENT = -3.0
 """Score, relative to the threshold, of a pair of one cluster that was not compared: a match would be a candidate."""
 
 
+LARGE = 1_000
+"""Records that matches connect, directly or not, from which on average linkage, quadratic in the worst case, gives way
+to clusters around the record with most matches."""
+
+
 def cluster(records: int, left: Ints, right: Ints, scores: Floats, threshold: float = 0.0) -> Ints:
     """Return the cluster of every record, as the number of its first record: average linkage of the scores.
 
     Two clusters are merged, best first, while the pairs between them score above the threshold on average, so that one
-    false match does not join two entities. Pairs that were not compared count as `ABSENT`.
+    false match does not join two entities. Pairs that were not compared count as `ABSENT`. Where matches connect more
+    than LARGE records, each cluster is a record and its direct matches.
 
     >>> cluster(4, np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([5.0, 1.0, -4.0])).tolist()
     [0, 0, 2, 3]
@@ -40,7 +46,28 @@ def cluster(records: int, left: Ints, right: Ints, scores: Floats, threshold: fl
         part = inside[start:stop]
         nodes, ends = np.unique(np.concatenate([left[part], right[part]]), return_inverse=True)
         half = len(part)
-        labels[nodes] = nodes[_average_linkage(len(nodes), ends[:half], ends[half:], value[part])]
+        link = _average_linkage if len(nodes) <= LARGE else _by_centres
+        labels[nodes] = nodes[link(len(nodes), ends[:half], ends[half:], value[part])]
+    return labels
+
+
+def _by_centres(n: int, left: Ints, right: Ints, value: Floats) -> Ints:
+    """Return for each node the first node of its cluster: the node with most matches takes those not yet taken.
+
+    >>> _by_centres(5, np.array([0, 1, 1, 3]), np.array([1, 2, 3, 4]), np.array([1.0, 1, 1, 1])).tolist()
+    [0, 0, 0, 0, 4]
+    """
+    match = value > 0
+    ends, others = np.concatenate([left[match], right[match]]), np.concatenate([right[match], left[match]])
+    order = np.argsort(ends, kind="stable")
+    others = others[order]
+    starts = np.searchsorted(ends[order], np.arange(n + 1))
+    labels = np.full(n, -1, np.int64)
+    for node in np.argsort(-np.diff(starts), kind="stable").tolist():
+        if labels[node] < 0:
+            near = others[starts[node] : starts[node + 1]]
+            members = np.append(near[labels[near] < 0], node)
+            labels[members] = members.min()
     return labels
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ from likewise.base.arrays import Ints
 from likewise.errors import ParameterError
 
 Floats = NDArray[np.float64]
+Codes = NDArray[np.int32]
 
 KINDS = ("text", "tokens", "name", "address", "phone", "date", "number", "exact")
 MISSING = ["", "nan", "null", "none", "n/a", "-", "?", "unknown"]
@@ -40,6 +41,9 @@ NAME_WORDS = 2.2
 LONG = 1.3
 """Texts with more words than this on average are compared by the terms they share rather than by edits."""
 
+VALUES_AT_ONCE = 1 << 16
+"""Values that are Python strings at a time."""
+
 YEARS = 1600, 2199
 """The years of real dates; other eight-digit numbers are codes."""
 
@@ -56,19 +60,32 @@ AREA_NAME = re.compile(r"city|town|suburb|village|county|state|province|region|c
 class Field:
     """A column of all records, those of the second table after those of the first: the distinct values and their codes.
 
-    `codes` are indices into `values`, -1 for a missing value; `folded` are the values with their punctuation, and
-    `grams` their hashed words and character trigrams. `counts` are the records with each value, `words` is the average
-    number of words.
+    `codes` are indices into `texts`, the distinct values in one spelling; -1 for a missing value. `folded` are the
+    values with their punctuation. `counts` are the records with each value, `words` is the average number of words.
     """
 
     name: str
     kind: str
-    codes: Ints
-    values: list[str]
+    codes: Codes
+    texts: pa.Array
     folded: pa.Array
     counts: Ints
     words: float
-    grams: HashedTerms
+
+    @property
+    def values(self) -> list[str]:
+        """The distinct values as a list, which takes several times the memory of `texts`."""
+        return list(self.texts.to_pylist())
+
+    @property
+    def grams(self) -> HashedTerms:
+        """The hashed words and character trigrams of the values, eight bytes per letter; they are not kept."""
+        return hashed(self.folded, True)
+
+    def batches(self) -> Iterator[list[str]]:
+        """Yield the distinct values in lists of a size that fits in memory."""
+        for start in range(0, len(self.texts), VALUES_AT_ONCE):
+            yield self.texts.slice(start, VALUES_AT_ONCE).to_pylist()
 
     @property
     def long(self) -> bool:
@@ -111,10 +128,11 @@ def spelled(folded: pa.Array, kind: str) -> pa.Array:
     """
     if kind == "phone":
         return pc.replace_substring_regex(folded, r"[^0-9]+", "")
-    if kind == "date":
-        return pa.array([_date(value) for value in folded.to_pylist()], pa.string())
-    if kind == "number":
-        return pa.array([_canonical(value) for value in folded.to_pylist()], pa.string())
+    if kind in ("date", "number"):
+        spell = _date if kind == "date" else _canonical
+        starts = range(0, len(folded), VALUES_AT_ONCE)
+        parts = (map(spell, folded.slice(start, VALUES_AT_ONCE).to_pylist()) for start in starts)
+        return pa.concat_arrays([pa.array([], pa.string()), *(pa.array(list(part), pa.string()) for part in parts)])
     return pc.utf8_trim_whitespace(pc.replace_substring_regex(folded, r"[^\pL\pN]+", " "))
 
 
@@ -188,15 +206,15 @@ def make_field(name: str, column: pa.ChunkedArray, kind: str | None = None) -> F
     merged = pc.if_else(absent, None, written).dictionary_encode()
     places = merged.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     raw = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    codes = np.where(raw >= 0, places[np.maximum(raw, 0)] if len(places) else -1, -1).astype(np.int64)
+    codes = np.where(raw >= 0, places[np.maximum(raw, 0)] if len(places) else -1, -1).astype(np.int32)
     first = np.zeros(len(merged.dictionary), np.int64)
     first[places[::-1][places[::-1] >= 0]] = np.flatnonzero(places >= 0)[::-1]
-    values = merged.dictionary.to_pylist()
-    counts = np.bincount(codes[codes >= 0], minlength=len(values)).astype(np.int64)
-    chosen = values[:: max(1, len(values) // SAMPLE)]
+    texts = merged.dictionary
+    counts = np.bincount(codes[codes >= 0], minlength=len(texts)).astype(np.int64)
+    chosen = texts.take(pa.array(_some(len(texts)))).to_pylist()
     words = sum(len(value.split()) for value in chosen) / max(1, len(chosen))
     folded = folded.take(pa.array(first))
-    return Field(name, kind, codes, values, folded, counts, words, hashed(folded, True))
+    return Field(name, kind, codes, texts, texts if folded.equals(texts) else folded, counts, words)
 
 
 def _some(n: int) -> Ints:
@@ -261,7 +279,7 @@ def rarity(field: Field) -> Floats:
 
 def as_numbers(field: Field) -> Floats:
     """Return the values of a number field, as logarithms if they span orders of magnitude."""
-    numbers = np.array([float(value) for value in field.values], np.float64)
+    numbers: Floats = np.concatenate([np.zeros(0), *(np.array(list(map(float, some))) for some in field.batches())])
     if len(numbers) and numbers.min() > 0 and numbers.max() > SPREAD * np.median(numbers):
-        return np.log(numbers)
+        numbers = np.log(numbers)
     return numbers

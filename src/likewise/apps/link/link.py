@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from likewise.apps.link import synonyms
-from likewise.apps.link.blocking import block
+from likewise.apps.link.blocking import block, completeness
 from likewise.apps.link.decision import Decision, decide_pairs
 from likewise.apps.link.entities import cluster
 from likewise.apps.link.fields import wanted
+from likewise.apps.link.further_copies import FurtherCopies
 from likewise.apps.link.labels import labelled_pairs, quality
 from likewise.apps.link.matched import chosen_pairs, pairs_within
 from likewise.apps.link.parameters import check_fields, check_parameters, named
@@ -32,6 +33,7 @@ from likewise.apps.link.validation import BINS, Validation
 from likewise.base import checks
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import InputError, ParameterError
+from likewise.jobs.settings import Resources
 
 FEW = 15
 """Nothing is learnt from fewer candidates than this; they are scored in points."""
@@ -52,6 +54,7 @@ def link(
     training: Any = None,
     nicknames: str | os.PathLike[str] | Sequence[Any] | Mapping[str, Synonyms] | Synonyms | None = None,
     threads: int | None = None,
+    memory: str | int | None = None,
     seed: int = 1,
     progress: Progress | None = None,
 ) -> Links:
@@ -73,7 +76,8 @@ def link(
     training: labelled pairs (id_a, id_b, match) to learn from; pairs of ids alone all match.
     nicknames: files of synonyms, used beside the built-in English ones; or `Synonyms`, for all kinds of fields or by
     kind, used instead of them.
-    threads, seed: the number of threads never changes the result. progress: called with (stage, done, total).
+    threads, memory, seed: neither the number of threads nor the memory to use, such as "2GiB", changes the result.
+    progress: called with (stage, done, total).
 
     >>> people = {"name": ["Ann Lee", "Bo Diaz", "Cy Wu"], "born": ["1990-01-02", "1985-07-30", "1970-05-05"]}
     >>> others = {"name": ["Bo Diaz", "Ann Leigh", "Ed Poe"], "born": ["1985-07-30", "1990-01-02", "1969-12-01"]}
@@ -83,7 +87,8 @@ def link(
     """
     check_parameters(b, id, threshold, one_to_one, validate, true, weights, training)
     asked = wanted(fields)
-    threads, seed = checks.threads("link", threads), checks.seed("link", seed)
+    resources, seed = Resources.of("link", threads, memory), checks.seed("link", seed)
+    threads = resources.threads
     log = RunLog.of(progress)
 
     with log.stage("read"):
@@ -99,11 +104,14 @@ def link(
         "id": id, "fields": asked, "weights": weights, "threshold": None if threshold is None else float(threshold),
         "one_to_one": one_to_one, "validate": validate, "true": None if true is None else float(true),
         "truth": named(truth), "training": named(training), "nicknames": named(nicknames), "seed": seed,
-        "threads": threads,
+        "threads": threads, "memory": resources.budget.total,
     }  # fmt: skip
 
-    with log.stage("block"):
-        candidates, rows = block(records.fields, records.border, seed, threads)
+    further = FurtherCopies.of(records)
+    whole, records = records, further.without(records)
+    labels = None if labels is None else further.mapped(labels)
+    with log.stage("block", 2 * records.count) as tick:
+        candidates, rows = block(records.fields, records.border, seed, threads, budget=resources.budget, tick=tick)
         if labels is not None:
             candidates = candidates.with_pairs(labels.pairs, records.count)
     left, right = candidates.left, candidates.right
@@ -115,16 +123,16 @@ def link(
     if weights is None and not few:
         if words is not None and all(one.long for one in records.fields if one.kind in synonyms.KINDS):
             log.notes.append("nicknames have no effect: fields of several words are compared by the terms they share")
-        scorer = ModelScorer(records, rows, labels, seed, one_to_one, words, threads)
+        scorer = ModelScorer(records, rows, labels, seed, one_to_one, words, threads, resources.budget)
     else:
         scorer = PointScorer(records.fields, weights or {}, words)
     scored = scorer.first(left, right, log)
-    pairs = (left, right, scored.value * scored.unit)
+    pairs = (further.kept[left], further.kept[right], scored.value * scored.unit)
 
     validation = None
     if validate is not None:
         with log.stage("validate"):
-            validation = validated(records, pairs, validate, BINS, seed)
+            validation = validated(whole, pairs, validate, BINS, seed)
             threshold = threshold if true is None else _where_true(validation, true, validate)
 
     with log.stage("decide"):
@@ -143,18 +151,24 @@ def link(
             chosen = np.flatnonzero(groups[left] == groups[right])
             decision = Decision(chosen, cut, None, "clusters by average linkage")
             matched = pairs_within(candidates, scored, scorer, groups)
+            groups = further.clusters(groups)
+        matched = further.matches(matched, *decision.single)
 
     with log.stage("tables"):
-        matches = matches_table(records, matched, scored.unit)
-        clusters = None if groups is None else clusters_table(records, groups)
-    count(log, records, candidates, matched, groups)
-    detail(log, records, candidates, scored, decision)
+        matches = matches_table(whole, matched, scored.unit)
+        clusters = None if groups is None else clusters_table(whole, groups)
+    count(log, whole, candidates, matched, groups)
+    detail(log, whole, candidates, scored, decision)
+    if len(further.rest):
+        log.details["abridged"] = {"groups": further.groups, "items": len(further.rest)}
     if known is not None:
-        log.details["truth"] = quality(matched.pairs, candidates, known, records.count)
+        found = completeness(candidates, further.mapped(known).matches, records.count)
+        log.details["truth"] = quality(matched.pairs, known, whole.count, found)
     if validate is not None and validation is not None:
         describe_validation(log, validate, validation, can_plot())
-    stats = run_json("link", parameters, [records], log)
-    return Links(matches, clusters, validation, stats, records, pairs, near_threshold(left, right, scored, decision))
+    stats = run_json("link", parameters, [whole], log)
+    near = near_threshold(*pairs[:2], scored, decision)
+    return Links(matches, clusters, validation, stats, whole, pairs, near)
 
 
 def _where_true(validation: Validation, true: float, column: str) -> float:

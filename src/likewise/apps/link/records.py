@@ -102,15 +102,17 @@ def records_of(
         if len(parts) > 1 and parts[0].type != parts[1].type:
             parts = [as_strings(part) for part in parts]
         chunks = [chunk for part in parts for chunk in part.chunks]
-        return make_field(column, pa.chunked_array(chunks, parts[0].type), chosen[column])
+        made = make_field(column, pa.chunked_array(chunks, parts[0].type), chosen[column])
+        pa.default_memory_pool().release_unused()
+        return made
 
     fields_made = all_at_once([partial(make, column) for column in chosen], threads)
     rows = [table.num_rows for table in tables]
-    alone = max(rows) == 1 or (min(rows) == 1 and all(len(one.values) < 2 for one in fields_made))
+    alone = max(rows) == 1 or (min(rows) == 1 and all(len(one.texts) < 2 for one in fields_made))
     least = 1 if alone else 2  # where a record stands alone, equal values are a match and no constant of the column
     for one in fields_made:
-        if len(one.values) < least:
-            what = "the same" if one.values else "missing"
+        if len(one.texts) < least:
+            what = "the same" if len(one.texts) else "missing"
             notes.append(f"{one.name}: all values are {what}; left out")
         else:
             made.append(one)

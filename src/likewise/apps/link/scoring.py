@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.apps.link.agreement import FieldAgreement, FieldComparer
@@ -19,6 +20,7 @@ from likewise.apps.link.records import RecordTable
 from likewise.apps.link.synonyms import Nicknames
 from likewise.apps.link.terms import WeightedTerms
 from likewise.base.arrays import Ints
+from likewise.base.memory import UNLIMITED, Budget
 from likewise.base.runlog import RunLog
 
 POINTS = 10 / np.log(10)
@@ -99,8 +101,8 @@ class PointScorer:
         return ScoredRecords(total, np.ones(len(left), bool), 1.0, kept=kept)
 
     def _side(self, one: Field, rows: Ints) -> Any:
-        values = np.array([*one.values, None], object)
-        return values[one.codes[rows]]
+        codes = one.codes[rows]
+        return one.texts.take(pa.array(codes, mask=codes < 0)).to_pylist()
 
 
 class ModelScorer:
@@ -115,7 +117,9 @@ class ModelScorer:
         one_to_one: bool | None = None,
         nicknames: Nicknames = None,
         threads: int = 1,
+        budget: Budget = UNLIMITED,
     ) -> None:
+        self._budget = budget
         self._records, self._rows, self._labels, self._seed = records, rows, labels, seed
         self._single = bool(records.border) and one_to_one is not False
         self._nicknames, self._threads = nicknames, threads
@@ -127,7 +131,9 @@ class ModelScorer:
         """Learn from the candidates, and score them. Labelled pairs must be among them."""
         n = self._records.count
         with log.stage("compare_fields", len(left)) as tick:
-            self._comparer = FieldComparer(self._records.fields, self._rows, self._threads, self._nicknames)
+            self._comparer = FieldComparer(
+                self._records.fields, self._rows, self._threads, self._nicknames, self._budget
+            )
             compared, evidence = self._comparer.compare(left, right, tick)
         with log.stage("learn"):
             start = nearest_first(compared, left, right, n)

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from likewise.apps.link.fields import Field
 
 Floats = NDArray[np.float64]
+Numbers = NDArray[np.int32]
+AnyCodes = NDArray[np.int32] | NDArray[np.int64]
+
+
+VALUES_AT_ONCE = 1 << 18
+"""Values whose words are looked up at a time."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,7 @@ class WeightedTerms:
     """Rows of terms, numbered from the rarest on, with weights whose squares add up to 1 in every row."""
 
     offsets: Ints
-    terms: Ints
+    terms: Numbers
     weights: Floats
     size: int
 
@@ -49,6 +55,27 @@ def hashed(folded: pa.Array, grams: bool) -> HashedTerms:
     return HashedTerms(offsets, out)
 
 
+def term_counts(folded: pa.Array) -> Ints:
+    """Return the number of words and character trigrams of each folded value, without making them."""
+    if len(folded) == 0:
+        return np.zeros(0, np.int64)
+    chunk = TextChunk.from_arrow(folded)
+    counts: Ints = kernels.terms(chunk.data, chunk.offsets, True, chunk.offsets, np.zeros(0, np.uint64), False)
+    return counts
+
+
+def batch_terms(fields: list[Field], rows: slice) -> tuple[NDArray[np.int32], HashedTerms]:
+    """Return the values of some records, numbered among themselves (-1: missing), and the terms of these values."""
+    columns, parts, start = [], [], 0
+    for field in fields:
+        used, places = np.unique(field.codes[rows], return_inverse=True)
+        missing = int(len(used) > 0 and used[0] < 0)
+        columns.append(np.where(places >= missing, places - missing + start, -1).astype(np.int32))
+        parts.append(hashed(field.folded.take(pa.array(used[missing:])), True))
+        start += len(used) - missing
+    return np.ascontiguousarray(np.stack(columns, axis=1)), joined(parts)
+
+
 def joined(parts: list[HashedTerms]) -> HashedTerms:
     """Return the terms of the values of several fields, one field after another."""
     ends = np.cumsum([0, *(len(part.terms) for part in parts)])
@@ -58,16 +85,21 @@ def joined(parts: list[HashedTerms]) -> HashedTerms:
     )
 
 
-def all_codes(fields: list[Field]) -> Ints:
+def all_codes(fields: list[Field]) -> AnyCodes:
     """Return the values of every record, numbered over all fields; -1 for a missing value."""
-    starts = np.cumsum([0, *(len(field.values) for field in fields)])
-    columns = [
-        np.where(field.codes >= 0, field.codes + start, -1) for field, start in zip(fields, starts, strict=False)
-    ]
-    return np.ascontiguousarray(np.stack(columns, axis=1))
+    codes = np.empty((len(fields[0].codes), len(fields)), np.int64 if _many_values(fields) else np.int32)
+    start = 0
+    for place, field in enumerate(fields):
+        codes[:, place] = np.where(field.codes >= 0, field.codes + codes.dtype.type(start), -1)
+        start += len(field.texts)
+    return codes
 
 
-def of_records(codes: Ints, values: HashedTerms) -> HashedTerms:
+def _many_values(fields: list[Field]) -> bool:
+    return sum(len(field.texts) for field in fields) > np.iinfo(np.int32).max
+
+
+def of_records(codes: AnyCodes, values: HashedTerms) -> HashedTerms:
     """Return the terms of every record, from all its fields."""
     sizes = np.append(np.diff(values.offsets), 0)
     offsets = np.concatenate(([0], np.cumsum(sizes[codes].sum(axis=1)))).astype(np.int64)
@@ -82,24 +114,32 @@ def weighted(rows: HashedTerms) -> WeightedTerms:
     offsets = np.zeros(len(rows.offsets), np.int64)
     n = kernels.bag(rows.offsets, rows.terms.copy(), terms, counts, offsets)
     terms, counts = terms[:n], counts[:n]
-    row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    different, places = np.unique(terms, return_inverse=True)
+    different = np.unique(terms)
+    places = np.searchsorted(different, terms).astype(np.int32)
+    del terms
     frequency = np.bincount(places, None, len(different))
     total = max(1, len(offsets) - 1)
-    by_rarity = np.argsort(frequency, kind="stable")
-    rank = np.empty(len(different), np.int64)
-    rank[by_rarity] = np.arange(len(different))
-    weights = (1 + np.log(counts)) * np.log1p(total / np.maximum(1, frequency[places]))
+    rank = np.empty(len(different), np.int32)
+    rank[np.argsort(frequency, kind="stable")] = np.arange(len(different), dtype=np.int32)
+    weights = (1 + np.log(counts)) * np.log1p(total / np.maximum(1, frequency))[places]
+    del counts
+    row = np.repeat(np.arange(total, dtype=np.int32), np.diff(offsets))
     length = np.sqrt(np.bincount(row, weights**2, len(offsets) - 1))
     weights /= np.maximum(length, 1e-12)[row]
     numbers = rank[places]
-    order = np.lexsort((numbers, row))
+    del places
+    order = np.argsort(row.astype(np.int64) << 32 | numbers)
     return WeightedTerms(offsets, numbers[order], weights[order], len(different))
 
 
-def tokens(values: HashedTerms, counts: Ints, records: int) -> tuple[Ints, Floats]:
+def tokens(values: HashedTerms, counts: Ints, records: int) -> tuple[Numbers, Floats]:
     """Return the words of values as numbers, and for each word the logarithm of its inverse record frequency."""
-    different, places = np.unique(values.terms, return_inverse=True)
-    row = np.repeat(np.arange(len(values.offsets) - 1), np.diff(values.offsets))
-    frequency = np.bincount(places, counts[row].astype(np.float64), len(different))
-    return places.astype(np.int64), np.log1p(records / np.maximum(1, frequency))
+    different = np.unique(values.terms)
+    places = np.empty(len(values.terms), np.int32)
+    frequency = np.zeros(len(different))
+    for start in range(0, len(counts), VALUES_AT_ONCE):
+        ends = values.offsets[start : start + VALUES_AT_ONCE + 1]
+        span = slice(ends[0], ends[-1])
+        places[span] = np.searchsorted(different, values.terms[span])
+        np.add.at(frequency, places[span], np.repeat(counts[start : start + VALUES_AT_ONCE], np.diff(ends)))
+    return places, np.log1p(records / np.maximum(1, frequency))

@@ -1,0 +1,153 @@
+"""Blocks: records with equal keys, paired a range of records at a time, so that the pairs fit in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.apps.link.fields import Field
+from likewise.apps.link.terms import batch_terms
+from likewise.base.arrays import Ints
+from likewise.base.parallel import in_order
+from likewise.base.runlog import Tick
+from likewise.kernels import linking as kernels
+from likewise.kernels.sorting import radix_sort32
+
+LIMIT = 12
+"""Records of a block that are paired with each other, 66 pairs of 12; larger blocks come from frequent values, whose
+agreement says little."""
+
+BANDS, ROWS, ROUNDS = 6, 3, 4
+"""MinHash: 4 rounds of 6 bands of 3 rows. By the banding formula, 98 % of the pairs with similarity 0.6 share two
+bands, and 46 % of those with 0.4."""
+
+RANGES = 4096
+"""Ranges of records in which pairs are counted, to cut them into parts that fit in memory."""
+
+PAIR_BYTES = 24
+"""Bytes per pair of a part: its number, and as much again twice while the part is sorted and thinned out."""
+
+ROWS_AT_ONCE = 1 << 14
+"""Records whose terms are hashed at a time by one thread, about 100 terms of 8 bytes each."""
+
+MIX = np.uint64(0x9E3779B97F4A7C15)
+Keys = NDArray[np.uint32]
+Column = Callable[[], Keys]
+"""Makes the keys of all records, 0 for none."""
+
+
+class Blocks:
+    """Columns of keys: two records that agree in one of them are a pair, unless more than LIMIT do."""
+
+    def __init__(self, records: int, border: int, threads: int) -> None:
+        self._records, self._border, self._threads = records, border, threads
+        self._columns: list[Column] = []
+        self._width = max(1, -(-records // RANGES))
+        self._counts = np.zeros(-(-records // self._width) + 1, np.int64)
+
+    def add(self, columns: list[Column]) -> list[bool]:
+        """Add columns; return for each whether it has blocks that are too large."""
+
+        def count(column: Column) -> tuple[Ints, int]:
+            order, keys = radix_sort32(column())
+            counts = np.zeros_like(self._counts)
+            many: int = kernels.count_block_pairs(order, keys, self._border, LIMIT, counts, self._width)
+            return counts, many
+
+        crowded = []
+        for counts, many in in_order(count, columns, self._threads):
+            self._counts += counts
+            crowded.append(many > 0)
+        self._columns += columns
+        return crowded
+
+    def parts(self, room: int, tick: Tick) -> Iterator[Ints]:
+        """Yield all pairs, repeated if they agree in several columns, in parts of ascending records.
+
+        A part takes `room` bytes, or is that of the smallest range of records. A pair is one number, the lower record
+        times the number of records plus the higher.
+        """
+        ends = np.cumsum(self._counts)
+        most = max(1, room // PAIR_BYTES)
+        low = done = 0
+        while low < len(ends):
+            high = max(low + 1, int(np.searchsorted(ends, done + most, side="right")))
+            first, last = low * self._width, min(high * self._width, self._records)
+            yield self._part(first, last, int(ends[high - 1]) - done)
+            tick(max(0, last - first))
+            low, done = high, int(ends[high - 1])
+
+    def _part(self, first: int, last: int, size: int) -> Ints:
+        def pairs(column: Column) -> Ints:
+            order, keys = radix_sort32(column())
+            counts = np.zeros_like(self._counts)
+            kernels.count_block_pairs(order, keys, self._border, LIMIT, counts, self._width)
+            span = slice(first // self._width, -(-last // self._width))
+            out = np.empty(int(counts[span].sum()), np.int64)
+            kernels.block_pairs(order, keys, self._border, LIMIT, first, last, self._records, out)
+            return out
+
+        if not size:
+            return np.zeros(0, np.int64)
+        found, place = np.empty(size, np.int64), 0
+        for some in in_order(pairs, self._columns, self._threads):
+            found[place : place + len(some)] = some
+            place += len(some)
+        return found
+
+
+def identical_fields(fields: list[Field], border: int, threads: int, notes: list[str]) -> Blocks:
+    """Return the blocks of identical fields; those of fields with large blocks also by two fields together."""
+    blocks = Blocks(len(fields[0].codes), border, threads)
+    crowded = blocks.add([_one(field) for field in fields])
+    many = [field for field, large in zip(fields, crowded, strict=True) if large]
+    if many:
+        names = ", ".join(field.name for field in many)
+        notes.append(f"{names}: values shared by more than {LIMIT} records are blocked together with another field")
+    blocks.add([_both(one, other) for one, other in combinations(many, 2)])
+    return blocks
+
+
+def _one(field: Field) -> Column:
+    return lambda: (field.codes + np.int32(1)).astype(np.uint32)
+
+
+def _both(one: Field, other: Field) -> Column:
+    def keys() -> Keys:
+        key = one.codes.astype(np.uint64) * MIX + other.codes.astype(np.uint64)
+        key = ((key * MIX) >> np.uint64(33)) + np.uint64(1)
+        return np.where((one.codes >= 0) & (other.codes >= 0), key, np.uint64(0)).astype(np.uint32)
+
+    return keys
+
+
+def banded(fields: list[Field], border: int, seed: int, threads: int, tick: Tick) -> tuple[Blocks, NDArray[np.uint8]]:
+    """Return the blocks of MinHash bands over the words and trigrams of all fields, and a byte of every minimum."""
+    records = len(fields[0].codes)
+    marks = np.zeros((records, ROUNDS * BANDS * ROWS), np.uint8)
+    keys = np.zeros((ROUNDS * BANDS, records), np.uint32)
+    salts = [np.uint64((seed * ROUNDS + number + 1) * 0x9E3779B97F4A7C15 % 2**64) for number in range(ROUNDS)]
+
+    def hash_rows(start: int) -> int:
+        rows = slice(start, min(start + ROWS_AT_ONCE, records))
+        codes, values = batch_terms(fields, rows)
+        some = np.zeros((len(codes), BANDS), np.uint32)
+        for number, salt in enumerate(salts):
+            place = number * BANDS * ROWS
+            kernels.band_keys(codes, values.offsets, values.terms, BANDS, ROWS, salt, some, marks[rows], place)
+            keys[number * BANDS : (number + 1) * BANDS, rows] = some.T
+        return len(codes)
+
+    for done in in_order(hash_rows, range(0, records, ROWS_AT_ONCE), threads):
+        tick(done)
+    blocks = Blocks(records, border, threads)
+    blocks.add([_row(keys, band) for band in range(ROUNDS * BANDS)])
+    return blocks, marks
+
+
+def _row(keys: NDArray[Any], band: int) -> Column:
+    return lambda: keys[band]

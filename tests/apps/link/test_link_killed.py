@@ -1,0 +1,28 @@
+"""A run of `link` that is killed leaves no half of an answer, and the next run gives the same bytes."""
+
+import time
+
+import pytest
+
+import runs
+from likewise.io.workspace import WORK
+
+
+@pytest.mark.timeout(300)
+def test_killed_and_run_again(tmp_path):
+    source = runs.people(tmp_path / "people.parquet", 4000)
+    words = ("link", source, "--out")
+    for _ in range(2):  # the first may have to compile
+        begun = time.monotonic()
+        code, _, errors = runs.finish(runs.begin(*words, tmp_path / "whole"))
+        seconds = time.monotonic() - begun
+        assert code == 0, errors
+    expected = runs.answer(tmp_path / "whole")
+    assert set(expected) == {"matches.parquet", "clusters.parquet"}
+    for part in (0.7, 0.9):
+        if runs.killed_in(part * seconds, *words, tmp_path / "out", "--memory", "64MiB"):
+            assert not (tmp_path / "out/run.json").exists()
+    code, _, errors = runs.finish(runs.begin(*words, tmp_path / "out", "--threads", "1"))
+    assert code == 0, errors
+    assert runs.answer(tmp_path / "out") == expected
+    assert not (tmp_path / "out" / WORK).exists()
