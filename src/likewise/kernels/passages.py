@@ -268,13 +268,14 @@ def sources_with(prints, index, common, used, seen, stamp, candidates):
     capped = 0
     for f in range(prints.size):
         at = first_from(index.values, prints[f])
-        last = np.int64(-1)
+        end = np.int64(0)
         while at < index.values.size and index.values[at] == prints[f] and used[f] <= common:
-            source = first_from(index.offsets, np.int64(index.places[at]) + 1) - 1
+            place = np.int64(index.places[at])
             at += 1
-            if source == last:
+            if place < end:
                 continue
-            last = source
+            source = first_from(index.offsets, place + 1) - 1
+            end = index.offsets[source + 1]
             used[f] += 1
             if used[f] > common:
                 capped += 1

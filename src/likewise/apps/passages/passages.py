@@ -15,7 +15,7 @@ from likewise.apps.passages.documents import DocumentReader, open_both
 from likewise.apps.passages.index import SourceBlock, make_blocks
 from likewise.apps.passages.measure import Floats, SuspectShingles, portions
 from likewise.apps.passages.result import Passages, make_tables
-from likewise.apps.passages.search import PrintCounts, SharedPassages, SuspectBatch, search_block
+from likewise.apps.passages.search import PrintCounts, SharedPassages, SuspectBatch, place_sources, search_block
 from likewise.apps.passages.settings import COMMON, GAP, LENGTH, MANY, OWNER, SHINGLE, PassageSettings
 from likewise.base import checks
 from likewise.base.arrays import Ints, TextChunk, to_arrow
@@ -149,6 +149,8 @@ def _search(
             for part in in_order(partial(_found, block=block, settings=settings), batches, threads):
                 found.append(part)
                 tick(part.rows)
+        if found:
+            found = place_sources(found, block, threads)
         parts += found
         used = [part.used for part in found]
         some = np.concatenate([pairs[0], *(part.pairs for part in found)]) - np.array([0, block.first])
@@ -237,12 +239,13 @@ def _without_itself(part: SharedPassages, names: Any, other_names: Any) -> Share
     texts, other_texts = (column.filter(pa.array(shown)) for column in (part.texts, part.other_texts))
     return replace(
         part, spans=part.spans[keep], kept=part.kept[keep], places=part.places[shown], texts=texts,
-        other_texts=other_texts, pairs=part.pairs[keep_pairs], totals=part.totals[keep_pairs],
+        other_places=part.other_places[shown], other_texts=other_texts, pairs=part.pairs[keep_pairs],
+        totals=part.totals[keep_pairs],
     )  # fmt: skip
 
 
 def _differ(names: Any, other_names: Any, rows: Any) -> Any:
-    left, right = (ids.take(to_arrow(rows[:, i])) for i, ids in enumerate((names, other_names)))
+    left, right = (ids.take(to_arrow(rows[:, i].astype(np.int64))) for i, ids in enumerate((names, other_names)))
     if left.type != right.type:
         left, right = left.cast(pa.large_string()), right.cast(pa.large_string())
     return np.asarray(pc.not_equal(left, right))

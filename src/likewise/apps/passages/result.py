@@ -47,15 +47,18 @@ def make_tables(
     parts: list[SharedPassages], pairs: Ints, measured: Floats, names: Any, other_names: Any, many: int
 ) -> tuple[Any, Any]:
     """Merge the partial results, ordered by suspect, source and position; leave out what many sources have."""
-    spans = np.concatenate([np.empty((0, 5), np.int64), *(part.spans for part in parts)])
+    spans = np.concatenate([np.empty((0, 5), np.int32), *(part.spans for part in parts)])
     kept = np.concatenate([np.empty(0, bool), *(part.kept for part in parts)])
     order = np.lexsort((-spans[:, 3], spans[:, 2], spans[:, 1], spans[:, 0]))
     holders, chosen = listed_spans(spans[order], many)
     rows = order[chosen]
     at = (np.cumsum(kept) - 1)[rows]
-    places = np.concatenate([np.empty((0, 4), np.int64), *(part.places for part in parts)])[at]
+    here, there = (np.concatenate([np.empty((0, 2), np.int64), *several]) for several in (
+        (part.places for part in parts), (part.other_places for part in parts)
+    ))  # fmt: skip
+    places = np.column_stack([here[at], there[at]])
     again = np.lexsort((places[:, 2], places[:, 0], spans[rows, 1], spans[rows, 0]))
-    found, places, at, sources = spans[rows[again]], places[again], at[again], holders[chosen][again]
+    found, places, at, sources = spans[rows[again]].astype(np.int64), places[again], at[again], holders[chosen][again]
     named = {"suspect": names.take(to_arrow(found[:, 0])), "source": other_names.take(to_arrow(found[:, 1]))}
     numbers = {name: to_arrow(places[:, i]) for i, name in enumerate(PLACES)}
     numbers |= {"length": to_arrow(found[:, 3] - found[:, 2]), "equal": to_arrow(found[:, 4])}

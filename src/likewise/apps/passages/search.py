@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,15 @@ from numpy.typing import NDArray
 
 from likewise.apps.passages.index import SourceBlock
 from likewise.apps.passages.settings import PassageSettings
-from likewise.base.arrays import Ints, TextChunk
+from likewise.base.arrays import Ints, TextChunk, to_arrow
+from likewise.base.parallel import in_order
 
 Flags = NDArray[np.bool_]
 PrintCounts = NDArray[np.int32]
 """For each fingerprint of a batch of suspects, the number of sources examined so far."""
+
+ROOM = 1 << 12
+"""Passages that a call of the kernel has room for at first; the room grows if there are more."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,8 @@ class SharedPassages:
     """What a batch and a block have in common. Suspects and sources are row numbers of the whole input.
 
     spans: suspect, source, start and end in words of the suspect, equal words: every passage. kept: which of them may
-    be listed in the end. places, texts, other_texts: of those, start, end, start, end in characters, and the text.
+    be listed in the end. places, texts: of those, start and end in characters of the suspect, and the text;
+    other_places, other_texts: the same of the source, and until `place_sources` has located them, their words.
     pairs: suspect, source. totals: number of passages of a pair, characters of the suspect that they cover.
     counts: pairs compared, common fingerprints, pairs too repetitive to list all places.
     """
@@ -43,7 +48,8 @@ class SharedPassages:
     kept: Flags
     places: Ints
     texts: pa.Array
-    other_texts: pa.Array
+    other_places: Ints
+    other_texts: pa.Array | None
     pairs: Ints
     totals: Ints
     counts: Ints
@@ -58,19 +64,45 @@ def search_block(batch: SuspectBatch, block: SourceBlock, settings: PassageSetti
     kept = listed_spans(spans, settings.many + 1, 2)[1]
     suspects, at = np.unique(found[:, 0], return_inverse=True)
     own, texts = _places(_documents(batch.chunk, suspects), at, found[:, 2:4], kept)
-    there = found[kept]
-    sources, other_at = np.unique(there[:, 1], return_inverse=True)
-    several = (one for chunk, rows, _ in block.rows(sources) for one in _documents(chunk, rows))
-    others, other_texts = _places(several, other_at, there[:, 4:6], np.ones(len(there), bool))
-    pairs, numbers = np.unique(found[:, :2], axis=0, return_inverse=True)
+    new = np.ones(len(found), bool)
+    new[1:] = (found[1:, :2] != found[:-1, :2]).any(axis=1)
+    pairs, numbers = found[new, :2], np.cumsum(new) - 1
     copied = np.bincount(numbers, weights=new_characters(numbers, own[:, 0], own[:, 1]), minlength=len(pairs))
     totals = np.column_stack([np.bincount(numbers, minlength=len(pairs)), copied]).astype(np.int64)
     origin = np.array([batch.first, block.first])
     spans[:, :2] += origin
-    places = np.column_stack([own[kept], others])
     return SharedPassages(
-        len(batch.chunk), spans, kept, places, texts, other_texts, pairs + origin, totals, counts, used
+        len(batch.chunk), spans.astype(np.int32), kept, own[kept], texts, found[kept, 4:6], None, pairs + origin,
+        totals, counts, used,
     )  # fmt: skip
+
+
+def place_sources(parts: list[SharedPassages], block: SourceBlock, threads: int) -> list[SharedPassages]:
+    """Locate the passages of all suspects in the sources of a block, each source once."""
+    rows = np.concatenate([part.spans[part.kept, 1] for part in parts]) - block.first
+    words = np.concatenate([part.other_places for part in parts])
+    sources, at = np.unique(rows, return_inverse=True)
+    order = np.argsort(at, kind="stable")
+    cuts = np.searchsorted(at[order], np.arange(len(sources) + 1))
+
+    def locate(task: tuple[TextChunk, Ints, slice]) -> tuple[Ints, Ints, Any]:
+        chunk, here, where = task
+        some = order[cuts[where.start] : cuts[where.stop]]
+        everything = np.ones(len(some), bool)
+        return some, *_places(_documents(chunk, here), at[some] - where.start, words[some], everything)
+
+    places, texts, found = np.empty((len(at), 2), np.int64), [pa.array([], pa.large_string())], [order[:0]]
+    for some, located, shown in in_order(locate, block.rows(sources), threads):
+        places[some] = located
+        texts.append(shown)
+        found.append(some)
+    back = np.argsort(np.concatenate(found), kind="stable")
+    whole = pa.concat_arrays(texts).take(to_arrow(back))
+    ends = np.cumsum([0, *(len(part.other_places) for part in parts)]).tolist()
+    return [
+        replace(part, other_places=places[low:high], other_texts=whole.slice(low, high - low))
+        for part, low, high in zip(parts, ends, ends[1:], strict=False)
+    ]
 
 
 def word_passages(batch: SuspectBatch, block: SourceBlock, settings: PassageSettings) -> tuple[Ints, PrintCounts, Ints]:
@@ -83,12 +115,12 @@ def word_passages(batch: SuspectBatch, block: SourceBlock, settings: PassageSett
     if used is None:
         used = np.zeros(int(chunk.offsets[-1] - chunk.offsets[0]) // 2 + len(chunk) + 1, np.int32)
     counts, place = np.zeros(3, np.int64), np.zeros(3, np.int64)
-    parts, room = [np.empty((0, 7), np.int64)], 1024
+    parts, room = [np.empty((0, 7), np.int64)], ROOM
     while place[0] < len(chunk):
         out = np.empty((room, 7), np.int64)
         written = find_passages(chunk.data, chunk.offsets, recipe, block.index, rules, used, place, out, counts)
         parts.append(out[: max(0, written)].copy())
-        room = max(room, -2 * written)
+        room = max(room, -2 * written, 4 * written)
     return np.concatenate(parts), used[: place[1]].copy(), counts
 
 
@@ -100,7 +132,7 @@ def listed_spans(spans: Ints, many: int, need: int = 1) -> tuple[Ints, Flags]:
     """
     from likewise.kernels.coverage import list_spans
 
-    suspects, sources, starts, ends, equal = (np.ascontiguousarray(column) for column in spans.T)
+    suspects, sources, starts, ends, equal = (column.astype(np.int64) for column in spans.T)
     groups = np.flatnonzero(np.concatenate([[True], suspects[1:] != suspects[:-1], [True]])[: len(spans) + 1])
     if not len(spans):
         groups = np.zeros(1, np.int64)
