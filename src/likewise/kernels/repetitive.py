@@ -281,7 +281,7 @@ def cover(units, n, auto, states, other, m, rules, sizes, ends, passages):
     p = 0
     best = -1
     while p < n:
-        while i < n and i - sizes[i] + 1 <= p:
+        while i < n and (sizes[i] == 0 or i - sizes[i] + 1 <= p):
             if sizes[i] > 0:
                 best = i
             i += 1

@@ -20,6 +20,8 @@ from likewise.shingle import Shingler
 from likewise.shingle.unicode import fold
 
 OWNER = "explain"
+
+
 @dataclass(frozen=True)
 class Passage:
     """One passage: its position in both documents, in characters, its equal words, and the spans of changed words."""

@@ -198,7 +198,9 @@ def _measured(
     for chunk in suspects.chunks(threads):
         last = first + len(chunk)
         if settings.every:
-            here = np.column_stack([np.tile(np.arange(first, last), len(block)), np.repeat(np.arange(len(block)), len(chunk))])
+            here = np.column_stack(
+                [np.tile(np.arange(first, last), len(block)), np.repeat(np.arange(len(block)), len(chunk))]
+            )
         else:
             here = pairs[np.searchsorted(pairs[:, 0], first) : np.searchsorted(pairs[:, 0], last)]
             here = here[np.argsort(here[:, 1], kind="stable")]
@@ -226,7 +228,9 @@ def _batches(suspects: DocumentReader, threads: int, used: list[PrintCounts]) ->
         while start < len(chunk):
             enough = np.searchsorted(chunk.offsets, chunk.offsets[start] + SUSPECT_BYTES, side="right") - 1
             stop = min(max(start + 1, int(enough)), start + SUSPECTS, len(chunk))
-            yield SuspectBatch(first, TextChunk(chunk.data, chunk.offsets[start : stop + 1]), used[number] if used else None)
+            yield SuspectBatch(
+                first, TextChunk(chunk.data, chunk.offsets[start : stop + 1]), used[number] if used else None
+            )
             first += stop - start
             start = stop
             number += 1
