@@ -90,6 +90,5 @@ def _summary(stats: dict[str, Any]) -> Iterator[str]:
     yield from show.broken(stats)
     yield from show.notes(stats)
     more = f"; {counts['unlisted']:,} more in other sources, counted there" if counts["unlisted"] else ""
-    yield (
-        f"{show.count(counts['passages'], 'passage')} in {show.count(counts['suspects_with_passages'], 'suspect')}{more}"
-    )
+    where = show.count(counts["suspects_with_passages"], "suspect")
+    yield f"{show.count(counts['passages'], 'passage')} in {where}{more}"

@@ -73,7 +73,7 @@ def enter_grams(grams, count, bits, heads, nexts, often):
 
 @inner
 def find_grams(grams, bits, heads, often, other, m, least, room, firsts, limit):
-    """Write for every word of the source the first place in the suspect of the run that begins there; -1: there is none.
+    """Write for every word of the source the first place in the suspect of the run that begins there; -1: none.
 
     Returns how many places there are in all; it stops looking when they are more than the limit.
     """

@@ -207,7 +207,7 @@ def are_equal(units, i, other, j, size):
 def extend(units, other, m, low, high, least, window, forward, found):
     """Make a passage longer by runs of at least `least` words, each the nearest within the window.
 
-    Forward up to word `high` of the suspect, or backward down to word `low`. `found` is (start, end, start, end, equal).
+    Forward up to word `high` of the suspect, or backward down to word `low`. `found`: start, end, start, end, equal.
     """
     while True:
         best = 2 * window + 1
@@ -275,8 +275,8 @@ def cover(units, n, auto, states, other, m, rules, sizes, ends, passages):
         return 0
     window = min(rules.gap, WINDOW)
     made = 0
-    last = 0
-    begun = -1
+    last: Any = 0
+    begun: Any = -1
     i = 0
     p = 0
     best = -1

@@ -125,7 +125,7 @@ def explain(
     zero = np.zeros(1, np.int64)
     measured = SuspectShingles.of(here, zero, settings).measure(block, zero, zero)[0].tolist()
     documents = place_words(here, 0), place_words(there, 0)
-    words = tuple(_words(document) for document in documents)
+    words = _words(documents[0]), _words(documents[1])
     shared = [_passage(documents, words, settings, *row) for row in found[:, 2:].tolist()]
     return Explanation(a, b, shared, measured[0], measured[1], measured[2], names)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,4 +63,4 @@ def portions(block: SourceBlock, right: Ints) -> Iterator[slice]:
     bytes_so_far = np.cumsum(block.sizes[right] * new)
     cuts = np.flatnonzero((np.diff(bytes_so_far // PORTION) > 0) & new[1:]) + 1
     edges = [0, *cuts.tolist(), len(right)]
-    return (slice(low, high) for low, high in zip(edges, edges[1:], strict=False) if high > low)
+    return (slice(low, high) for low, high in pairwise(edges) if high > low)

@@ -67,10 +67,10 @@ def passages(
 
     every: measure all pairs of a suspect and a source, not only those that share a passage. itself: False excludes the
     source with the same id as the suspect. common: of the sources that share a fingerprint, such as that of a licence,
-    examine only the first `common`; the result says when this limit was reached. many: text in more sources than this is
-    listed once, with its best source and their number (`sources`), not once for each source. shingle: the shingles from which
-    containment and Jaccard similarity are computed. Sources are processed in blocks that fit in `memory`, which does
-    not change the result.
+    examine only the first `common`; the result says when this limit was reached. many: text in more sources than this
+    is listed once, with its best source and their number (`sources`), not once for each source. shingle: the shingles
+    from which containment and Jaccard similarity are computed. Sources are processed in blocks that fit in `memory`,
+    which does not change the result.
 
     >>> source = "The cat that the dog had chased up the old oak tree would not come down again."
     >>> suspect = "They say: the cat that the dog had chased up an old oak tree would not come down."

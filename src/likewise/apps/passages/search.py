@@ -49,7 +49,7 @@ class SharedPassages:
     places: Ints
     texts: pa.Array
     other_places: Ints
-    other_texts: pa.Array | None
+    other_texts: Any
     pairs: Ints
     totals: Ints
     counts: Ints
@@ -168,7 +168,7 @@ def _documents(chunk: TextChunk, rows: Ints) -> Iterator[PlacedWords]:
 
 
 def _places(documents: Iterable[PlacedWords], at: Ints, words: Ints, wanted: Flags) -> tuple[Ints, Any]:
-    """Convert ranges of words, in document number `at`, to ranges of characters; return the text of those wanted too."""
+    """Convert ranges of words, in document number `at`, to ranges of characters; return the wanted texts too."""
     places, texts = np.empty((len(at), 2), np.int64), np.full(len(at), "", object)
     order = np.argsort(at, kind="stable")
     cuts = np.searchsorted(at[order], np.arange(int(at.max(initial=-1)) + 2))
