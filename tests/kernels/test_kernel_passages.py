@@ -114,48 +114,46 @@ def naive_runs(a, b, least):
     return sorted(found)
 
 
-def runs_of(a, b, least, limit=1 << 20, room=400):
+def runs_of(a, b, least, limit=1 << 20):
+    """All runs, and how many places the words of b have in a; None if there are more places than the limit."""
     grams, heads, nexts = np.zeros(40, np.uint64), np.zeros(256, np.int64), np.zeros(40, np.int64)
-    count = len(a) - least + 1
-    if count > 0:
-        passages.shingles(hashes(a), len(a), least, grams)
-        passages.enter_grams(grams, count, 6, heads, nexts)
-    runs = np.zeros((room, 3), np.int64)
+    often, firsts = np.zeros(40, np.int64), np.zeros(40, np.int64)
+    if min(len(a), len(b)) < least:
+        return [], 0
+    passages.shingles(hashes(a), len(a), least, grams)
+    passages.enter_grams(grams, len(a) - least + 1, 6, heads, nexts, often)
     space = np.zeros(60, np.uint64)
-    total, stopped = passages.shared_runs(
-        hashes(a), len(a), grams, 6, heads, nexts, hashes(b), len(b), least, space, limit, runs
-    )
-    return runs, total, stopped
+    total = passages.find_grams(grams, 6, heads, often, hashes(b), len(b), least, space, firsts, limit)
+    if total > limit:
+        return None, total
+    runs = np.zeros((total, 3), np.int64)
+    count = passages.shared_runs(hashes(a), len(a), nexts, firsts, hashes(b), len(b), least, limit, runs)
+    return sorted(map(tuple, runs[:count].tolist())), total
 
 
 @given(a=FEW_WORDS, b=FEW_WORDS, least=st.integers(1, 3))
 def test_runs(a, b, least):
-    runs, total, stopped = runs_of(a, b, least)
-    assert not stopped
-    assert sorted(map(tuple, runs[:total].tolist())) == naive_runs(a, b, least)
-
-
-def test_runs_beyond_the_room_are_counted():
-    a, b = [1, 2, 3] * 4, [1, 2, 3] * 4
-    wide, total, _ = runs_of(a, b, 2)
-    narrow, again, _ = runs_of(a, b, 2, room=2)
-    assert (again, narrow.tolist()) == (total, wide[:2].tolist())
+    runs, total = runs_of(a, b, least)
+    assert runs == naive_runs(a, b, least)
+    same = [a[i : i + least] == b[j : j + least] for i in range(len(a)) for j in range(len(b))
+            if len(a) - i >= least <= len(b) - j]  # fmt: skip
+    assert total == sum(same)
 
 
 def test_work_on_text_that_repeats_itself_ends():
-    _, total, stopped = runs_of([1] * 14, [1] * 14, 1, limit=20)
-    assert stopped
-    assert total >= 1
+    assert runs_of([1] * 14, [1] * 14, 1, limit=20) == (None, 28), "it stops at the second word"
 
 
 def within(a, b):
     return a[0] >= b[0] and a[1] <= b[1] and a[2] >= b[2] and a[3] <= b[3]
 
 
-def joined(a, b, least, length, gap):
+def joined(a, b, least, length, gap, limit=1 << 20):
     runs = naive_runs(a, b, least)
     out = np.zeros((len(runs) + 1, 5), np.int64)
-    made = passages.join_runs(ints(runs).reshape(-1, 3), len(a), len(b), length, gap, out) if runs else 0
+    made = passages.join_runs(ints(runs).reshape(-1, 3), len(a), len(b), length, gap, limit, out) if runs else 0
+    if made < 0:
+        return None
     return [tuple(row) for row in out[:made].tolist()]
 
 
@@ -164,6 +162,10 @@ def test_without_gaps_passages_are_the_runs_that_no_other_holds(a, b, length):
     long = [(i, i + n, j, j + n, n) for i, j, n in naive_runs(a, b, 1) if n >= length]
     expected = [one for one in long if not any(one != other and within(one, other) for other in long)]
     assert sorted(joined(a, b, 1, length, 0)) == sorted(expected)
+
+
+def test_joining_ends():
+    assert joined([1] * 14, [1] * 14, 1, 1, 0, limit=3) is None
 
 
 @given(a=FEW_WORDS, b=FEW_WORDS, gap=st.integers(0, 4))
@@ -222,14 +224,15 @@ def test_passages_of_documents_come_in_parts(every):
     index = passages.SourceIndex(units[: starts[-1]].copy(), starts, values[order], places[order].astype(np.uint32))
     rules = passages.PassageRules(3, 2, 4, 1, 3, 10, every)
     data, offsets = utf8(["too short", " ".join(words), "", " ".join(words[5:])])
-    used, counts = np.zeros(room, np.int32), np.zeros(3, np.int64)
-    row = cursor = 0
-    found = []
-    while row < 4:
-        out = np.zeros((2, 7), np.int64)
-        row, cursor, written = passages.find_passages(
-            data, offsets, row, recipe, index, rules, used, cursor, out, counts
-        )
+    used, counts, place = np.zeros(room, np.int32), np.zeros(3, np.int64), np.zeros(3, np.int64)
+    found, calls = [], 0
+    while place[0] < 4:
+        out = np.zeros((1, 7), np.int64)
+        written = passages.find_passages(data, offsets, recipe, index, rules, used, place, out, counts)
         found += out[:written].tolist()
+        calls += 1
     assert found == [[1, 0, 0, 8, 0, 8, 8], [1, 2, 4, 12, 0, 8, 8], [3, 2, 0, 7, 1, 8, 7]]
+    assert calls >= 3
     assert numbers(counts) == ([6, 0, 0] if every else [4, 0, 0])
+    none = np.zeros((0, 7), np.int64)
+    assert passages.find_passages(data, offsets, recipe, index, rules, used, np.zeros(3, np.int64), none, counts) == -1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import threading
 import time
 from typing import Any
 
@@ -65,12 +67,14 @@ class Lazy(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; its errors name options, not parameters."""
+        """Run a command; its errors name options, not parameters, and an interrupt ends it without a blank line."""
         from likewise.base.clock import waiting_since
 
         try:
             with waiting_since(time.perf_counter()):
                 return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.exceptions.Abort from None
         except LikewiseError as error:
             from likewise.cli.wording import reword
 
@@ -105,6 +109,10 @@ def cli() -> None:
     """Find similar items without comparing all pairs: verified, with the recall you ask for, and explained."""
 
 
+GRACE = 0.5
+"""Seconds an interrupted command has to put things away. A kernel at work cannot be stopped, so it is left behind."""
+
+
 def main() -> None:
     """Run the command line, supervised: exit code 0 for success, 1 for an error in the data, 2 for a wrong call."""
     if QUESTIONS.isdisjoint(sys.argv[1:]):
@@ -114,41 +122,100 @@ def main() -> None:
 
 
 def run() -> None:
-    """Run the command line in this process."""
+    """Run the command line in this process.
+
+    The command runs in a thread of its own: Python handles an interrupt in the first one only, and not while that one
+    is in compiled code.
+    """
+    codes: list[int] = []
+    ended = threading.Event()
+
+    def work() -> None:
+        try:
+            codes.append(_run())
+        finally:
+            ended.set()
+
+    before = threading.stack_size(STACK)
+    command = threading.Thread(target=work, name="likewise-command", daemon=True)
+    command.start()
+    threading.stack_size(before)
+    try:
+        while not ended.wait(1):
+            pass
+    except KeyboardInterrupt:
+        _stop(command, ended)
+    sys.exit(codes[0] if codes else 1)
+
+
+STACK = 16 << 20
+"""Bytes of stack of the command's thread; some systems give a second thread little."""
+
+
+def _stop(command: threading.Thread, ended: threading.Event) -> None:
+    """End an interrupted command, at once if it does not end by itself, and leave no temporary files."""
+    import ctypes
+
+    with contextlib.suppress(KeyboardInterrupt):
+        thread, error = ctypes.c_ulong(command.ident or 0), ctypes.py_object(KeyboardInterrupt)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error)
+        ended.wait(GRACE)
+    workspace = sys.modules.get("likewise.io.workspace")
+    if workspace is not None:
+        workspace.remove_temporary()
+    if not ended.is_set():
+        if sys.stderr.isatty():
+            print(SHOW_CURSOR, end="", file=sys.stderr)
+        _say("interrupted")
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(130)
+
+
+SHOW_CURSOR = "\r\x1b[K\x1b[?25h"
+"""Clears a progress bar that was left behind, and makes the cursor visible again."""
+
+
+def _run() -> int:
+    """Run the command that was typed; return its exit code."""
     try:
         code = cli.main(standalone_mode=False)
         if sys.stdout:
             sys.stdout.flush()
-    except click.exceptions.Abort:
-        _fail("interrupted", 130)
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 1
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        return _say("interrupted", 130)
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        return error.exit_code
     except ParameterError as error:
-        _fail(str(error), 2)
+        return _say(str(error), 2)
     except LikewiseError as error:
-        _fail(str(error), 1)
+        return _say(str(error), 1)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        return 1
     except OSError as error:
         where = "cannot write to the screen" if error.filename is None else f"{error.filename}: cannot be used"
-        _fail(f"{where}: {error.strerror or error}", 1)
-    except KeyboardInterrupt:
-        _fail("interrupted", 130)
+        return _say(f"{where}: {error.strerror or error}", 1)
     except MemoryError:
-        _fail("out of memory: give it fewer documents at a time", 1)
+        return _say("out of memory: give it fewer documents at a time", 1)
     except Exception as error:
         if sys.flags.dev_mode:
-            raise
-        _fail(f"{FAULT} ({_place(error)}); please report it with the command (python -X dev shows all)", 1)
-    sys.exit(code if isinstance(code, int) else 0)
+            import traceback
+
+            traceback.print_exc()
+            return 1
+        return _say(f"{FAULT} ({_place(error)}); please report it with the command (python -X dev shows all)", 1)
+    return code if isinstance(code, int) else 0
 
 
-def _fail(message: str, code: int) -> None:
-    """Print one line and leave."""
+def _say(message: str, code: int = 1) -> int:
+    """Print one line; return the exit code."""
     print("likewise: " + escaped(" ".join(message.split())), file=sys.stderr)
-    sys.exit(code)
+    return code
 
 
 def _place(error: Exception) -> str:

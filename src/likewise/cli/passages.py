@@ -23,7 +23,7 @@ Examples:
 \b
 DIR will contain:
   passages.parquet   suspect, source, start and end in both (in characters of the original text; the end is
-                     exclusive), length, equal (words), the text in both
+                     exclusive), length, equal (words), sources (how many have it), the text in both
   documents.parquet  suspect, source, containment of each in the other, Jaccard similarity, number of passages
   run.json           parameters, counts, seconds, memory"""
 )
@@ -45,6 +45,7 @@ DIR will contain:
 @shared.whole(
     "--common", 1000, "Examine at most this many sources with the same words, such as licences and templates."
 )
+@shared.whole("--many", 10, "List text that is in more sources than this once, with its best source and their number.")
 @shared.passage_shingle
 @shared.text
 @shared.id
@@ -92,4 +93,6 @@ def _summary(stats: dict[str, Any]) -> Iterator[str]:
     )
     yield from show.broken(stats)
     yield from show.notes(stats)
-    yield f"{show.count(counts['passages'], 'passage')} in {show.count(counts['suspects_with_passages'], 'suspect')}"
+    more = f"; {counts['unlisted']:,} more in other sources, counted there" if counts["unlisted"] else ""
+    where = show.count(counts["suspects_with_passages"], "suspect")
+    yield f"{show.count(counts['passages'], 'passage')} in {where}{more}"

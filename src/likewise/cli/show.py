@@ -41,6 +41,7 @@ STAGES = {
     "tables": "making tables",
     "index": "indexing sources",
     "passages": "finding passages",
+    "measure": "measuring documents",
     "confirm": "comparing texts of pages",
     "links": "reading links",
     "texts": "finding similar texts",

@@ -36,6 +36,19 @@ LOCK_SECONDS = 3.0
 
 Array = NDArray[Any]
 
+_temporary: set[Path] = set()
+
+
+def _remove_one(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    _temporary.discard(folder)
+
+
+def remove_temporary() -> None:
+    """Remove the folders of all temporary workspaces of this process, which is about to end."""
+    for folder in list(_temporary):
+        _remove_one(folder)
+
 
 class Workspace:
     """The committed steps of one run, in a folder `.likewise` in its output folder; large files may be elsewhere.
@@ -135,7 +148,8 @@ class Workspace:
                 if self._spill is not None:
                     self._spill.mkdir(parents=True, exist_ok=True)
                 self._temporary = Path(tempfile.mkdtemp(prefix="likewise-", dir=self._spill))
-            weakref.finalize(self, shutil.rmtree, self._temporary, True)
+            _temporary.add(self._temporary)
+            weakref.finalize(self, _remove_one, self._temporary)
         return self._temporary
 
     def check_room(self, need: int, what: str, place: Path | None = None) -> None:

@@ -14,11 +14,17 @@ from likewise.kernels import inner, kernel
 from likewise.kernels.documents import document_units, working_space
 from likewise.kernels.hashing import U1
 from likewise.kernels.hashtable import TABLE_ODD, table_bits
+from likewise.kernels.repetitive import build_automaton, cover, make_automaton
 from likewise.kernels.sorting import first_from, sort_pairs, sort_values
 from likewise.kernels.text import shingles
 from likewise.kernels.winnowing import longest_text, winnow
 
-WORK = 1 << 26
+STEPS, FREE_STEPS = 16, 1 << 14
+"""Most steps of comparing two documents run by run: so many per word of both, and so many besides. With more, at least
+one of them repeats itself, and each part of the suspect gets one place in the source. English books stay below."""
+
+PORTION = 1 << 24
+"""Steps after which `find_passages` returns, to be called again: a few tenths of a second."""
 
 
 class SourceIndex(NamedTuple):
@@ -48,8 +54,11 @@ class PassageRules(NamedTuple):
 
 
 @inner
-def enter_grams(grams, count, bits, heads, nexts):
-    """Put the suspect's runs of words in a hash table: heads[slot] is the first with its hash, nexts leads on."""
+def enter_grams(grams, count, bits, heads, nexts, often):
+    """Put the suspect's runs of words in a hash table: heads[slot] is the first with its hash, nexts leads on.
+
+    often[i] is how many of them have the hash of the first one, i.
+    """
     down = np.uint64(64 - bits)
     mask = np.uint64((1 << bits) - 1)
     heads[: 1 << bits] = -1
@@ -58,44 +67,57 @@ def enter_grams(grams, count, bits, heads, nexts):
         while heads[slot] >= 0 and grams[heads[slot]] != grams[i]:
             slot = (slot + U1) & mask
         nexts[i] = heads[slot]
+        often[i] = 1 if heads[slot] < 0 else often[heads[slot]] + 1
         heads[slot] = i
 
 
 @inner
-def shared_runs(units, n, grams, bits, heads, nexts, other, m, least, room, limit, runs):
-    """Write the runs of at least `least` words; return how many there are, and whether the work came to the limit.
+def find_grams(grams, bits, heads, often, other, m, least, room, firsts, limit):
+    """Write for every word of the source the first place in the suspect of the run that begins there; -1: none.
 
-    A run is found from its first words, so once. Those that find no space in `runs` are counted only.
+    Returns how many places there are in all; it stops looking when they are more than the limit.
     """
-    count = 0
-    if n < least or m < least:
-        return count, False
     shingles(other, m, least, room)
     down = np.uint64(64 - bits)
     mask = np.uint64((1 << bits) - 1)
-    work = 0
+    total = 0
     for j in range(m - least + 1):
         slot = (room[j] * TABLE_ODD) >> down
         while heads[slot] >= 0 and grams[heads[slot]] != room[j]:
             slot = (slot + U1) & mask
-        i = heads[slot]
+        firsts[j] = heads[slot]
+        if heads[slot] >= 0:
+            total += often[heads[slot]]
+            if total > limit:
+                break
+    return total
+
+
+@inner
+def shared_runs(units, n, nexts, firsts, other, m, least, limit, runs):
+    """Write the runs of at least `least` words; return how many there are, or -1 if that takes too many steps.
+
+    A run is found from its first words, so once. There is room for all of them.
+    """
+    count = 0
+    work = 0
+    for j in range(m - least + 1):
+        i = firsts[j]
         while i >= 0:
-            work += 1
             if i == 0 or j == 0 or units[i - 1] != other[j - 1]:
                 size = 0
                 while i + size < n and j + size < m and units[i + size] == other[j + size]:
                     size += 1
                 work += size
                 if size >= least:
-                    if count < runs.shape[0]:
-                        runs[count, 0] = i
-                        runs[count, 1] = j
-                        runs[count, 2] = size
+                    runs[count, 0] = i
+                    runs[count, 1] = j
+                    runs[count, 2] = size
                     count += 1
             i = nexts[i]
         if work > limit:
-            return count, True
-    return count, False
+            return -1
+    return count
 
 
 @inner
@@ -128,8 +150,10 @@ def nearest_run(low, high, order, starts, others, sizes, used, now, gap, forward
 
 
 @inner
-def join_runs(runs, n, m, length, gap, passages):
+def join_runs(runs, n, m, length, gap, limit, passages):
     """Put runs together that are close in both documents and in the same order; return how many passages that makes.
+
+    Returns -1 if it takes more steps than the limit.
 
     The longest run comes first and takes the nearest ones on either side, as long as there are any. Each passage is
     (start, end, start, end, equal words of the suspect); those with fewer equal words than `length` are dropped, and
@@ -164,9 +188,13 @@ def join_runs(runs, n, m, length, gap, passages):
     sort_pairs(keys, by_size, count, count)
     now = np.empty(4, np.int64)
     made = 0
+    work = 0
     for seed in by_size:
         if used[seed]:
             continue
+        work += made
+        if work > limit:
+            return -1
         used[seed] = True
         found = passages[made]
         found[0] = starts[seed]
@@ -187,6 +215,7 @@ def join_runs(runs, n, m, length, gap, passages):
             now[3] = others[run]
             low = first_from(ordered_starts, found[1] - gap)
             high = first_from(ordered_starts, found[1] + gap + 1)
+            work += high - low
             run = nearest_run(low, high, by_start, starts, others, sizes, used, now, gap, np.bool_(True))
             if run >= 0:
                 used[run] = True
@@ -201,6 +230,7 @@ def join_runs(runs, n, m, length, gap, passages):
             now[3] = -(others[run] + sizes[run])
             low = first_from(ordered_ends, found[0] - gap)
             high = first_from(ordered_ends, found[0] + gap + 1)
+            work += high - low
             run = nearest_run(low, high, by_end, starts, others, sizes, used, now, gap, np.bool_(False))
             if run >= 0:
                 used[run] = True
@@ -209,6 +239,8 @@ def join_runs(runs, n, m, length, gap, passages):
                 found[2] = others[run]
         if found[4] >= length:
             made += 1
+    if made * made > limit:
+        return -1
     kept = 0
     for p in range(made):
         covered = False
@@ -236,13 +268,14 @@ def sources_with(prints, index, common, used, seen, stamp, candidates):
     capped = 0
     for f in range(prints.size):
         at = first_from(index.values, prints[f])
-        last = np.int64(-1)
+        end = np.int64(0)
         while at < index.values.size and index.values[at] == prints[f] and used[f] <= common:
-            source = first_from(index.offsets, np.int64(index.places[at]) + 1) - 1
+            place = np.int64(index.places[at])
             at += 1
-            if source == last:
+            if place < end:
                 continue
-            last = source
+            source = first_from(index.offsets, place + 1) - 1
+            end = index.offsets[source + 1]
             used[f] += 1
             if used[f] > common:
                 capped += 1
@@ -255,24 +288,27 @@ def sources_with(prints, index, common, used, seen, stamp, candidates):
 
 
 @kernel
-def find_passages(data, offsets, first, recipe, index, rules, used, cursor, out, counts):
-    """Write the passages of suspects, from number `first` on: suspect, source, start, end, start, end, equal words.
+def find_passages(data, offsets, recipe, index, rules, used, place, out, counts):
+    """Write passages of suspects: suspect, source, start, end, start, end, equal words; return how many there are.
 
-    Stops before the suspect whose passages find no space. Returns the next suspect, the next place in `used`, and how
-    many passages there are. counts: pairs compared, common fingerprints, pairs too repetitive to be compared to the
-    end.
+    `place` is where to begin: the suspect, the place of its fingerprints in `used`, and how many of its sources were
+    compared before. The call moves it on, and returns when there is no more space or after a portion of work; it
+    returns minus the space needed if even the first pair of documents finds none. counts: pairs compared, common
+    fingerprints, pairs too repetitive to list all places.
     """
     sources = index.offsets.size - 1
-    largest = longest_text(offsets)
+    largest = longest_text(offsets[place[0] :])
     longest = 0
     for source in range(sources):
         longest = max(longest, index.offsets[source + 1] - index.offsets[source])
     room = np.empty(max(working_space(largest), longest), np.uint64)
+    firsts = np.empty(longest, np.int64)
     units = np.empty(largest, np.uint64)
     grams = np.empty(largest, np.uint64)
     values = np.empty(largest, np.uint64)
     places = np.empty(largest, np.int64)
     nexts = np.empty(largest, np.int64)
+    often = np.empty(largest, np.int64)
     heads = np.empty(1 << table_bits(largest), np.int64)
     seen = np.full(sources, -1, np.int64)
     candidates = np.empty(sources, np.int64)
@@ -280,12 +316,18 @@ def find_passages(data, offsets, first, recipe, index, rules, used, cursor, out,
         candidates[source] = source
     runs = np.empty((256, 3), np.int64)
     passages = np.empty((256, 5), np.int64)
+    auto = make_automaton(1)
+    run_sizes = np.empty(0, np.int32)
+    run_ends = np.empty(0, np.int32)
     written = 0
-    for row in range(first, offsets.size - 1):
+    work = 0
+    while place[0] < offsets.size - 1:
+        row = place[0]
         n = document_units(data, offsets[row], offsets[row + 1], recipe.units, room, units)
         if n < rules.length:
+            place[0] += 1
             continue
-        mark = written
+        cursor = place[1]
         capped = 0
         tally = used[cursor:cursor]
         if rules.every:
@@ -300,39 +342,66 @@ def find_passages(data, offsets, first, recipe, index, rules, used, cursor, out,
                     different += 1
             tally = used[cursor : cursor + different].copy()
             count, capped = sources_with(values[:different], index, rules.common, tally, seen, row, candidates)
+            work += 8 * different
         bits = table_bits(n - rules.least + 1)
         shingles(units, n, rules.least, grams)
-        enter_grams(grams, n - rules.least + 1, bits, heads, nexts)
-        repetitive = 0
-        for c in range(count):
-            source = candidates[c]
+        enter_grams(grams, n - rules.least + 1, bits, heads, nexts, often)
+        states = 0
+        work += 4 * n
+        while place[2] < count:
+            if work > PORTION and (written > 0 or place[2] > 0):
+                return written
+            source = candidates[place[2]]
             m = index.offsets[source + 1] - index.offsets[source]
             other = index.words[index.offsets[source] : index.offsets[source + 1]]
-            total, stopped = shared_runs(units, n, grams, bits, heads, nexts, other, m, rules.least, room, WORK, runs)
-            if total > runs.shape[0]:
-                runs = np.empty((2 * total, 3), np.int64)
-                passages = np.empty((2 * total, 5), np.int64)
-                shared_runs(units, n, grams, bits, heads, nexts, other, m, rules.least, room, WORK, runs)
-            if stopped:
-                repetitive += 1
-            equal = 0
-            for i in range(total):
-                equal += runs[i, 2]
-            if equal < rules.length:
-                continue
-            made = join_runs(runs[:total], n, m, rules.length, rules.gap, passages)
+            limit = STEPS * (n + m) + FREE_STEPS
+            total = 0
+            made = 0
+            repetitive = False
+            if m >= rules.length:
+                total = find_grams(grams, bits, heads, often, other, m, rules.least, room, firsts, limit)
+            work += m + min(total, limit)
+            if total > 0 and total <= limit:
+                if total > runs.shape[0]:
+                    runs = np.empty((2 * total, 3), np.int64)
+                    passages = np.empty((2 * total, 5), np.int64)
+                made = shared_runs(units, n, nexts, firsts, other, m, rules.least, limit, runs)
+                equal = 0
+                for i in range(made):
+                    equal += runs[i, 2]
+                if made >= 0 and equal < rules.length:
+                    made = 0
+                elif made > 0:
+                    work += made
+                    made = join_runs(runs[:made], n, m, rules.length, rules.gap, limit, passages)
+            if total > limit or made < 0:
+                repetitive = True
+                if states == 0:
+                    auto = make_automaton(n)
+                    states = build_automaton(units, n, auto)
+                    run_sizes = np.empty(n, np.int32)
+                    run_ends = np.empty(n, np.int32)
+                    work += 16 * n
+                if passages.shape[0] < 2 * n:
+                    passages = np.empty((2 * n + 2, 5), np.int64)
+                made = cover(units, n, auto, states, other, m, rules, run_sizes, run_ends, passages)
+                work += limit
             if written + made > out.shape[0]:
-                return row, cursor, mark
+                return written if written > 0 else -made
+            if repetitive:
+                counts[2] += 1
             for p in range(made):
                 out[written, 0] = row
                 out[written, 1] = source
                 for part in range(5):
                     out[written, 2 + part] = passages[p, part]
                 written += 1
+            counts[0] += 1
+            place[2] += 1
         for f in range(tally.size):
             used[cursor + f] = tally[f]
-        cursor += tally.size
-        counts[0] += count
         counts[1] += capped
-        counts[2] += repetitive
-    return offsets.size - 1, cursor, written
+        place[0] += 1
+        place[1] += tally.size
+        place[2] = 0
+    return written

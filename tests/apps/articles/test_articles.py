@@ -83,7 +83,7 @@ def test_pairs_sizes_and_keepers_are_what_the_definition_says(parser, method):
         assert row["language"] is None, "it was given, not guessed"
     for row in rows:
         assert row["size"] == len(members[row["cluster"]])
-        assert row["cluster"] == members[row["cluster"]][0]
+        assert row["cluster"] == row["keeper"]
     keeper_of = {row["id"]: row["keeper"] for row in rows}
     for group in members.values():
         longest = max(group, key=lambda page: (lengths[page], -page))
@@ -91,6 +91,18 @@ def test_pairs_sizes_and_keepers_are_what_the_definition_says(parser, method):
     firsts = [min(group) for group in members.values()]
     assert firsts == sorted(firsts)
     assert found.stats["counts"]["clusters"] == sum(len(group) > 1 for group in members.values())
+
+
+@pytest.mark.parametrize("keep", ["first", "longest"])
+def test_there_are_no_chains(keep):
+    """a is like b and b like c, but a is not like c: c is with b only if b is kept."""
+    words = [f"the w{i} x{i}" for i in range(30)]
+    pages = [" ".join(words[:20]), " ".join(words[5:25]), " ".join(words[10:])]
+    pages[1] += " the" * 5 * (keep == "longest")
+    found = articles(pages, threshold=0.45, keep=keep, shingle="words:3", method="exact")
+    assert {(row["id_a"], row["id_b"]) for row in found.pairs.to_pylist()} == {(0, 1), (1, 2)}
+    rows = {row["id"]: (row["cluster"], row["size"]) for row in found.articles.to_pylist()}
+    assert rows == ({0: (0, 2), 1: (0, 2), 2: (2, 1)} if keep == "first" else {0: (1, 3), 1: (1, 3), 2: (1, 3)})
 
 
 def test_empty_pages_are_alone(parser):

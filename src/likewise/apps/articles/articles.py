@@ -19,7 +19,7 @@ from likewise.io.read import ReadOptions, open_source
 from likewise.io.workspace import Workspace
 from likewise.jobs.result import pair_table
 from likewise.jobs.settings import Settings
-from likewise.search.cluster import Keep, Removal, components, removals
+from likewise.search.cluster import Keep, Removal, removals
 from likewise.search.expand import listed_pairs
 from likewise.search.items import TextItems
 from likewise.search.load import Collection, collect
@@ -69,8 +69,8 @@ def articles(
     No part of a page is removed: with stop-word shingles, most shingles of a page come from its article (MMDS §3.8.6).
 
     A pair of pages at `threshold` is found with probability at least `recall`, and its similarity is exact. A cluster
-    is a connected component of such pairs, so it may contain chains; `keeper` is a page to which a page is itself
-    similar. A page without words is a cluster of its own. The other parameters are those of `dedup`.
+    is a page and those similar to it, not to each other in a chain: keepers are chosen in the order of `keep`, and no
+    two of them are similar. A page without words is a cluster of its own. The other parameters are those of `dedup`.
 
     >>> article = "The council has voted to close the old bridge because it is not safe for the cars that use it."
     >>> pages = ["Home News Sport " + article, article + " Buy Sudzo now", "It was a long night for the team and its"]
@@ -154,23 +154,23 @@ def _pair_table(here: Collection, matches: VerifiedPairs, empty: Any, log: RunLo
 def _article_table(
     here: Collection, matches: VerifiedPairs, removal: Removal, empty: Any, titles: Any, log: RunLog
 ) -> Any:
-    """Return one row per page, the pages of a cluster adjacent; a cluster is named after its first page."""
+    """Return one row per page, the pages of a cluster adjacent; a cluster is named after its keeper."""
     rows = np.arange(here.rows)
-    labels = components(matches.groups, matches.left, matches.right)
-    labels = np.where(empty, rows, labels)
-    sizes = np.bincount(labels, minlength=here.rows)
     keepers, similarity = rows.copy(), np.ones(here.rows)
     keepers[removal.rows], similarity[removal.rows] = removal.keepers, removal.similarity
     keepers[empty], similarity[empty] = rows[empty], 1.0
-    order = np.argsort(labels, kind="stable")
+    sizes = np.bincount(keepers, minlength=here.rows)
+    first = np.full(here.rows, here.rows)
+    np.minimum.at(first, keepers, rows)
+    order = np.argsort(first[keepers], kind="stable")
     log.counts |= {"articles": int((sizes > 0).sum()), "clusters": int((sizes > 1).sum())}
     log.counts |= {"clustered": int(sizes[sizes > 1].sum()), "empty": int(empty.sum())}
     log.details["largest_cluster"] = int(sizes.max(initial=0))
     return pa.table(
         {
             "id": here.name(order),
-            "cluster": here.name(labels[order]),
-            "size": to_arrow(sizes[labels[order]].astype(np.int64)),
+            "cluster": here.name(keepers[order]),
+            "size": to_arrow(sizes[keepers[order]].astype(np.int64)),
             "keeper": here.name(keepers[order]),
             "similarity": to_arrow(similarity[order]),
             "title": titles.take(to_arrow(order)),

@@ -11,9 +11,9 @@ from likewise.jobs.result import Result
 class Articles(Result):
     """The result of `articles`: tables `.articles` and `.pairs`, `.stats`, and `.save(dir)`.
 
-    articles: one row per page. id; cluster, the id of the page of the cluster that comes first by the keep policy;
-    size, the number of pages in the cluster; keeper, the page that represents this one; similarity to the keeper;
-    title; language. The pages of a cluster are adjacent, and clusters are ordered by their first row in the input.
+    articles: one row per page. id; cluster, the id of its keeper; size, the number of pages in the cluster; keeper, the
+    page that represents this one and is itself similar to it; similarity to the keeper; title; language. The
+    pages of a cluster are adjacent, and clusters are ordered by their first row in the input.
     pairs: id_a, id_b, similarity of every two pages at or above the threshold.
     """
 

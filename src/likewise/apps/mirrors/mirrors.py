@@ -209,16 +209,23 @@ def _folded(
 def _with_texts(
     same: Ints, texts: Ints, pages: tuple[Any, str], settings: MirrorSettings, reader: UrlReader, search: dict[str, Any]
 ) -> Ints:
-    """Join the groups of equal pages that have pages with similar texts."""
+    """Join groups of equal pages by the similar texts of their pages, each with a group to which it has such a pair."""
     found = similar_pairs(
         pages[0], text=pages[1], shingle=settings.shingle, threshold=settings.similar_text, recall=settings.recall,
         on_error=reader.on_error, encoding_errors=reader.encoding_errors, **search,
     ).table  # fmt: skip
     left, right = (texts[found[name].to_numpy()] for name in ("id_a", "id_b"))
     both = (left >= 0) & (right >= 0)
-    left, right = left[both], right[both]
+    left, right = same[left[both]], same[right[both]]
+    apart = left != right
+    left, right = left[apart], right[apart]
     groups = int(same.max(initial=-1)) + 1
-    joined: Ints = graph.components(groups, same[left], same[right])[same]
+    degree = np.bincount(np.concatenate([left, right]), minlength=groups)
+    by = graph.keepers(np.lexsort((np.arange(groups), -degree)), left, right)
+    gone = np.flatnonzero(by >= 0)
+    keeper = np.arange(groups)
+    keeper[gone] = left[by[gone]] + right[by[gone]] - gone
+    joined: Ints = keeper[same]
     return joined
 
 

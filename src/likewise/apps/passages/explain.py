@@ -5,13 +5,13 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
 
 from likewise.apps.passages.index import make_block, make_source_batch
-from likewise.apps.passages.search import PlacedWords, SuspectBatch, measure, place_words, word_passages
+from likewise.apps.passages.measure import SuspectShingles
+from likewise.apps.passages.search import PlacedWords, SuspectBatch, place_words, word_passages
 from likewise.apps.passages.settings import GAP, LENGTH, SHINGLE, PassageSettings
 from likewise.apps.passages.side_by_side import Span, as_text, draw
 from likewise.base.arrays import Texts
@@ -20,8 +20,6 @@ from likewise.shingle import Shingler
 from likewise.shingle.unicode import fold
 
 OWNER = "explain"
-MOST_WORDS = 20_000
-"""Changed words are not located in passages longer than this: the alignment is quadratic and would take minutes."""
 
 
 @dataclass(frozen=True)
@@ -125,28 +123,65 @@ def explain(
     block = make_block(0, [make_source_batch(there, settings)])
     found, _, _ = word_passages(SuspectBatch(0, here), block, settings)
     found = found[np.lexsort((found[:, 4], found[:, 2]))]
-    measured = measure(here, block, np.zeros((1, 2), np.int64), settings)[0].tolist()
+    zero = np.zeros(1, np.int64)
+    measured = SuspectShingles.of(here, zero, settings).measure(block, zero, zero)[0].tolist()
     if not any(measured):  # a document without shingles is contained in every other, as in likewise.measures
         filled = settings.shingler.sets([a, b]).sizes > 0
         measured = [float(not filled[0]), float(not filled[1]), float(not filled.any())]
     documents = place_words(here, 0), place_words(there, 0)
-    shared = [_passage(*documents, *row) for row in found[:, 2:].tolist()]
+    words = _words(documents[0]), _words(documents[1])
+    shared = [_passage(documents, words, settings, *row) for row in found[:, 2:].tolist()]
     return Explanation(a, b, shared, measured[0], measured[1], measured[2], names)
 
 
-def _passage(a: PlacedWords, b: PlacedWords, start: int, end: int, other: int, other_end: int, equal: int) -> Passage:
+def _passage(
+    documents: tuple[PlacedWords, PlacedWords], words: tuple[list[str], list[str]], settings: PassageSettings,
+    start: int, end: int, other: int, other_end: int, equal: int,
+) -> Passage:  # fmt: skip
     """Convert positions from words to characters, and locate the words that differ."""
+    a, b = documents
     places = int(a.starts[start]), int(a.ends[end - 1]), int(b.starts[other]), int(b.ends[other_end - 1])
-    if max(end - start, other_end - other) > MOST_WORDS:
-        return Passage(*places, equal)
-    matcher = SequenceMatcher(None, _words(a, start, end), _words(b, other, other_end), autojunk=False)
     changed: tuple[list[Span], list[Span]] = ([], [])
-    for what, i, j, k, m in matcher.get_opcodes():
-        if what != "equal":
-            changed[0].extend((int(a.starts[start + n]), int(a.ends[start + n])) for n in range(i, j))
-            changed[1].extend((int(b.starts[other + n]), int(b.ends[other + n])) for n in range(k, m))
+    for i, j, k, m in differences(*words, (start, end), (other, other_end), settings.least, settings.gap):
+        changed[0].extend((int(a.starts[n]), int(a.ends[n])) for n in range(i, j))
+        changed[1].extend((int(b.starts[n]), int(b.ends[n])) for n in range(k, m))
     return Passage(*places, equal, tuple(changed[0]), tuple(changed[1]))
 
 
-def _words(document: PlacedWords, start: int, end: int) -> list[str]:
-    return [fold(document.text[document.starts[n] : document.ends[n]]) for n in range(start, end)]
+def differences(
+    a: list[str], b: list[str], here: Span, there: Span, least: int, gap: int
+) -> Iterator[tuple[int, int, int, int]]:
+    """Yield (start, end, start, end) where two passages differ: after equal words, the nearest `least` equal words.
+
+    >>> list(differences("a b c x d e f".split(), "a b c d e f".split(), (0, 7), (0, 6), 3, 5))
+    [(3, 4, 3, 3)]
+    """
+    i, j = here[0], there[0]
+    while i < here[1] and j < there[1]:
+        if a[i] == b[j]:
+            i, j = i + 1, j + 1
+            continue
+        left, right = here[1] - i, there[1] - j
+        step = next(
+            (
+                (di, total - di)
+                for total in range(1, 2 * gap + 2 * least + 1)
+                for di in range(max(0, total - right), min(total, left) + 1)
+                if _go_on(a, b, i + di, j + total - di, here[1], there[1], least)
+            ),
+            (left, right),
+        )
+        yield i, i + step[0], j, j + step[1]
+        i, j = i + step[0], j + step[1]
+    if i < here[1] or j < there[1]:
+        yield i, here[1], j, there[1]
+
+
+def _go_on(a: list[str], b: list[str], i: int, j: int, end: int, other_end: int, least: int) -> bool:
+    """Return whether words are equal from here on, `least` of them or up to the end of both passages."""
+    size = min(least, end - i, other_end - j)
+    return (size == least or (end - i == other_end - j)) and size > 0 and a[i : i + size] == b[j : j + size]
+
+
+def _words(document: PlacedWords) -> list[str]:
+    return [fold(document.text[start:end]) for start, end in zip(document.starts, document.ends, strict=True)]

@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from likewise.apps.passages.search import SharedPassages
+from likewise.apps.passages.measure import Floats
+from likewise.apps.passages.search import SharedPassages, listed_spans
 from likewise.base.arrays import Ints, to_arrow
 from likewise.base.words import counted
 from likewise.jobs.result import Result
 
-PLACES = ("suspect_start", "suspect_end", "source_start", "source_end", "length", "equal")
+PLACES = ("suspect_start", "suspect_end", "source_start", "source_end")
 MEASURES = ("containment", "source_containment", "jaccard")
 
 
@@ -21,7 +22,8 @@ class Passages(Result):
 
     passages: suspect, source; suspect_start, suspect_end, source_start, source_end, in characters (code points) of the
     original text, the end exclusive; length, the number of words in the suspect; equal, the number of these words that
-    also occur in the source; suspect_text, source_text.
+    also occur in the source; sources, the number of sources that have this passage of the suspect, of which all are
+    listed, or if they are many the best; suspect_text, source_text.
     documents: suspect, source; containment, the fraction of the suspect contained in the source; source_containment,
     the fraction of the source contained in the suspect; jaccard; passages, their number; copied, the number of
     characters of the suspect they cover.
@@ -42,40 +44,43 @@ class Passages(Result):
         )
 
 
-def make_tables(parts: list[SharedPassages], names: Any, other_names: Any) -> tuple[Any, Any]:
-    """Merge the partial results, ordered by suspect, source and position."""
-    found = np.concatenate([np.empty((0, 8), np.int64), *(part.passages for part in parts)])
-    order = np.lexsort((found[:, 4], found[:, 2], found[:, 1], found[:, 0]))
-    found = found[order]
-    texts = [_joined([part.texts for part in parts], order), _joined([part.other_texts for part in parts], order)]
-    numbers = {name: to_arrow(found[:, i + 2]) for i, name in enumerate(PLACES)}
+def make_tables(
+    parts: list[SharedPassages], pairs: Ints, measured: Floats, names: Any, other_names: Any, many: int
+) -> tuple[Any, Any]:
+    """Merge the partial results, ordered by suspect, source and position; leave out what many sources have."""
+    spans = np.concatenate([np.empty((0, 5), np.int32), *(part.spans for part in parts)])
+    kept = np.concatenate([np.empty(0, bool), *(part.kept for part in parts)])
+    order = np.lexsort((-spans[:, 3], spans[:, 2], spans[:, 1], spans[:, 0]))
+    holders, chosen = listed_spans(spans[order], many)
+    rows = order[chosen]
+    at = (np.cumsum(kept) - 1)[rows]
+    here, there = (np.concatenate([np.empty((0, 2), np.int64), *several]) for several in (
+        (part.places for part in parts), (part.other_places for part in parts)
+    ))  # fmt: skip
+    places = np.column_stack([here[at], there[at]])
+    again = np.lexsort((places[:, 2], places[:, 0], spans[rows, 1], spans[rows, 0]))
+    found, places, at, sources = spans[rows[again]].astype(np.int64), places[again], at[again], holders[chosen][again]
     named = {"suspect": names.take(to_arrow(found[:, 0])), "source": other_names.take(to_arrow(found[:, 1]))}
+    numbers = {name: to_arrow(places[:, i]) for i, name in enumerate(PLACES)}
+    numbers |= {"length": to_arrow(found[:, 3] - found[:, 2]), "equal": to_arrow(found[:, 4])}
+    numbers["sources"] = to_arrow(sources)
+    texts = [_joined([part.texts for part in parts], at), _joined([part.other_texts for part in parts], at)]
     passages = pa.table({**named, **numbers, "suspect_text": texts[0], "source_text": texts[1]})
-    pairs = np.concatenate([np.empty((0, 2), np.int64), *(part.pairs for part in parts)])
-    measured = np.concatenate([np.empty((0, 3)), *(part.measured for part in parts)])
+    return passages, _documents(parts, pairs, measured, names, other_names)
+
+
+def _documents(parts: list[SharedPassages], pairs: Ints, measured: Floats, names: Any, other_names: Any) -> Any:
+    """Return the table of pairs: what was measured, and how much they share."""
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
     pairs, measured = pairs[order], measured[order]
     named = {"suspect": names.take(to_arrow(pairs[:, 0])), "source": other_names.take(to_arrow(pairs[:, 1]))}
     columns = {name: to_arrow(measured[:, i]) for i, name in enumerate(MEASURES)}
     width = len(other_names) + 1
-    keys, own = pairs[:, 0] * width + pairs[:, 1], found[:, 0] * width + found[:, 1]
-    at = np.searchsorted(keys, own)
-    counts = to_arrow(np.bincount(at, minlength=len(keys)).astype(np.int64))
-    copied = np.bincount(at, weights=_new_characters(at, found[:, 2], found[:, 3]), minlength=len(keys))
-    totals = {"passages": counts, "copied": to_arrow(copied.astype(np.int64))}
-    return passages, pa.table({**named, **columns, **totals})
-
-
-def _new_characters(pairs: Ints, starts: Ints, ends: Ints) -> Ints:
-    """Count the characters of each passage that no earlier passage of the same pair covers.
-
-    >>> _new_characters(np.array([0, 0, 1]), np.array([0, 5, 5]), np.array([10, 12, 12])).tolist()
-    [10, 2, 7]
-    """
-    width = int(ends.max(initial=0)) + 1
-    reached = np.maximum.accumulate(np.concatenate([[0], pairs * width + ends]))[:-1] - pairs * width
-    new: Ints = np.maximum(0, ends - np.maximum(starts, reached))
-    return new
+    sharing = np.concatenate([np.empty((0, 2), np.int64), *(part.pairs for part in parts)])
+    at = np.searchsorted(pairs[:, 0] * width + pairs[:, 1], sharing[:, 0] * width + sharing[:, 1])
+    totals = np.zeros((len(pairs), 2), np.int64)
+    totals[at] = np.concatenate([np.empty((0, 2), np.int64), *(part.totals for part in parts)])
+    return pa.table({**named, **columns, "passages": to_arrow(totals[:, 0]), "copied": to_arrow(totals[:, 1])})
 
 
 def _joined(texts: list[Any], order: Any) -> Any:

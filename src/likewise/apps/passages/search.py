@@ -1,9 +1,9 @@
-"""A batch of suspects against a block of sources: the passages they share, with offsets, text and similarities."""
+"""A batch of suspects against a block of sources: the passages they share, with positions and text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 
 from likewise.apps.passages.index import SourceBlock
 from likewise.apps.passages.settings import PassageSettings
-from likewise.base.arrays import Ints, Sets, TextChunk, concatenate
-from likewise.measures.batch import containment
+from likewise.base.arrays import Ints, TextChunk, to_arrow
+from likewise.base.parallel import in_order
 
-PAIRED = 1 << 20
-"""Bytes of text in the pairs of documents measured at a time; it bounds the memory that their sets of shingles take."""
-Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 PrintCounts = NDArray[np.int32]
 """For each fingerprint of a batch of suspects, the number of sources examined so far."""
+
+ROOM = 1 << 12
+"""Passages that a call of the kernel has room for at first; the room grows if there are more."""
 
 
 @dataclass(frozen=True)
@@ -35,17 +36,22 @@ class SuspectBatch:
 class SharedPassages:
     """What a batch and a block have in common. Suspects and sources are row numbers of the whole input.
 
-    passages: suspect, source, start, end, start, end in characters, words of the suspect, equal words.
-    pairs: suspect, source; measured: containment in both directions, Jaccard similarity.
-    counts: pairs compared, common fingerprints, pairs too repetitive to compare to the end.
+    spans: suspect, source, start and end in words of the suspect, equal words: every passage. kept: which of them may
+    be listed in the end. places, texts: of those, start and end in characters of the suspect, and the text;
+    other_places, other_texts: the same of the source, and until `place_sources` has located them, their words.
+    pairs: suspect, source. totals: number of passages of a pair, characters of the suspect that they cover.
+    counts: pairs compared, common fingerprints, pairs too repetitive to list all places.
     """
 
     rows: int
-    passages: Ints
+    spans: Ints
+    kept: Flags
+    places: Ints
     texts: pa.Array
-    other_texts: pa.Array
+    other_places: Ints
+    other_texts: Any
     pairs: Ints
-    measured: Floats
+    totals: Ints
     counts: Ints
     used: PrintCounts
 
@@ -53,22 +59,50 @@ class SharedPassages:
 def search_block(batch: SuspectBatch, block: SourceBlock, settings: PassageSettings) -> SharedPassages:
     """Find the passages that the suspects share with the sources."""
     found, used, counts = word_passages(batch, block, settings)
-    found = found[np.lexsort((found[:, 2], found[:, 1], found[:, 0]))]
+    found = found[np.lexsort((-found[:, 3], found[:, 2], found[:, 1], found[:, 0]))]
+    spans = found[:, [0, 1, 2, 3, 6]]
+    kept = listed_spans(spans, settings.many + 1, 2)[1]
     suspects, at = np.unique(found[:, 0], return_inverse=True)
-    sources, other_at = np.unique(found[:, 1], return_inverse=True)
-    passages = np.column_stack([found[:, :2], found[:, 2:6], found[:, 3] - found[:, 2], found[:, 6]])
-    passages[:, 2:4], texts = _places(_documents(batch.chunk, suspects), at, found[:, 2:4])
-    several = (one for chunk, rows, _ in block.rows(sources) for one in _documents(chunk, rows))
-    passages[:, 4:6], other_texts = _places(several, other_at, found[:, 4:6])
-    if settings.every:
-        shape = (len(batch.chunk), len(block))
-        pairs = np.column_stack([part.ravel() for part in np.indices(shape)]).astype(np.int64)
-    else:
-        pairs = np.unique(found[:, :2], axis=0)
-    measured = measure(batch.chunk, block, pairs, settings)
+    own, texts = _places(_documents(batch.chunk, suspects), at, found[:, 2:4], kept)
+    new = np.ones(len(found), bool)
+    new[1:] = (found[1:, :2] != found[:-1, :2]).any(axis=1)
+    pairs, numbers = found[new, :2], np.cumsum(new) - 1
+    copied = np.bincount(numbers, weights=new_characters(numbers, own[:, 0], own[:, 1]), minlength=len(pairs))
+    totals = np.column_stack([np.bincount(numbers, minlength=len(pairs)), copied]).astype(np.int64)
     origin = np.array([batch.first, block.first])
-    passages[:, :2] += origin
-    return SharedPassages(len(batch.chunk), passages, texts, other_texts, pairs + origin, measured, counts, used)
+    spans[:, :2] += origin
+    return SharedPassages(
+        len(batch.chunk), spans.astype(np.int32), kept, own[kept], texts, found[kept, 4:6], None, pairs + origin,
+        totals, counts, used,
+    )  # fmt: skip
+
+
+def place_sources(parts: list[SharedPassages], block: SourceBlock, threads: int) -> list[SharedPassages]:
+    """Locate the passages of all suspects in the sources of a block, each source once."""
+    rows = np.concatenate([part.spans[part.kept, 1] for part in parts]) - block.first
+    words = np.concatenate([part.other_places for part in parts])
+    sources, at = np.unique(rows, return_inverse=True)
+    order = np.argsort(at, kind="stable")
+    cuts = np.searchsorted(at[order], np.arange(len(sources) + 1))
+
+    def locate(task: tuple[TextChunk, Ints, slice]) -> tuple[Ints, Ints, Any]:
+        chunk, here, where = task
+        some = order[cuts[where.start] : cuts[where.stop]]
+        everything = np.ones(len(some), bool)
+        return some, *_places(_documents(chunk, here), at[some] - where.start, words[some], everything)
+
+    places, texts, found = np.empty((len(at), 2), np.int64), [pa.array([], pa.large_string())], [order[:0]]
+    for some, located, shown in in_order(locate, block.rows(sources), threads):
+        places[some] = located
+        texts.append(shown)
+        found.append(some)
+    back = np.argsort(np.concatenate(found), kind="stable")
+    whole = pa.concat_arrays(texts).take(to_arrow(back))
+    ends = np.cumsum([0, *(len(part.other_places) for part in parts)]).tolist()
+    return [
+        replace(part, other_places=places[low:high], other_texts=whole.slice(low, high - low))
+        for part, low, high in zip(parts, ends, ends[1:], strict=False)
+    ]
 
 
 def word_passages(batch: SuspectBatch, block: SourceBlock, settings: PassageSettings) -> tuple[Ints, PrintCounts, Ints]:
@@ -80,18 +114,32 @@ def word_passages(batch: SuspectBatch, block: SourceBlock, settings: PassageSett
     used = batch.used
     if used is None:
         used = np.zeros(int(chunk.offsets[-1] - chunk.offsets[0]) // 2 + len(chunk) + 1, np.int32)
-    counts = np.zeros(3, np.int64)
-    parts, room = [np.empty((0, 7), np.int64)], 1024
-    row = cursor = 0
-    while row < len(chunk):
+    counts, place = np.zeros(3, np.int64), np.zeros(3, np.int64)
+    parts, room = [np.empty((0, 7), np.int64)], ROOM
+    while place[0] < len(chunk):
         out = np.empty((room, 7), np.int64)
-        last = row
-        row, cursor, written = find_passages(
-            chunk.data, chunk.offsets, row, recipe, block.index, rules, used, cursor, out, counts
-        )
-        parts.append(out[:written])
-        room *= 4 if row == last else 1
-    return np.concatenate(parts), used[:cursor].copy(), counts
+        written = find_passages(chunk.data, chunk.offsets, recipe, block.index, rules, used, place, out, counts)
+        parts.append(out[: max(0, written)].copy())
+        room = max(room, -2 * written, 4 * written)
+    return np.concatenate(parts), used[: place[1]].copy(), counts
+
+
+def listed_spans(spans: Ints, many: int, need: int = 1) -> tuple[Ints, Flags]:
+    """Return how many sources hold each span of a suspect, and which spans to list.
+
+    spans: suspect, source, start, end, equal words, ordered by suspect, source, start and falling end. A span is listed
+    if one of its words is in at most `many` sources, or not yet in spans with more equal words, of `need` sources.
+    """
+    from likewise.kernels.coverage import list_spans
+
+    suspects, sources, starts, ends, equal = (column.astype(np.int64) for column in spans.T)
+    groups = np.flatnonzero(np.concatenate([[True], suspects[1:] != suspects[:-1], [True]])[: len(spans) + 1])
+    if not len(spans):
+        groups = np.zeros(1, np.int64)
+    order = np.lexsort((starts, sources, -equal, suspects)) - np.repeat(groups[:-1], np.diff(groups))
+    holders, chosen = np.zeros(len(spans), np.int64), np.zeros(len(spans), bool)
+    list_spans(groups.astype(np.int64), starts, ends, sources, order, many, need, holders, chosen)
+    return holders, chosen
 
 
 @dataclass(frozen=True)
@@ -119,43 +167,27 @@ def _documents(chunk: TextChunk, rows: Ints) -> Iterator[PlacedWords]:
     return (place_words(chunk, int(row)) for row in rows)
 
 
-def _places(documents: Iterable[PlacedWords], at: Ints, words: Ints) -> tuple[Ints, Any]:
-    """Convert ranges of words, in document number `at`, to ranges of characters, and return their text too."""
-    places, texts = np.empty((len(at), 2), np.int64), [""] * len(at)
+def _places(documents: Iterable[PlacedWords], at: Ints, words: Ints, wanted: Flags) -> tuple[Ints, Any]:
+    """Convert ranges of words, in document number `at`, to ranges of characters; return the wanted texts too."""
+    places, texts = np.empty((len(at), 2), np.int64), np.full(len(at), "", object)
     order = np.argsort(at, kind="stable")
-    first = 0
-    for which, document in enumerate(documents):
-        while first < len(order) and at[order[first]] == which:
-            i = order[first]
-            low, high = document.starts[words[i, 0]], document.ends[words[i, 1] - 1]
-            places[i] = low, high
-            texts[i] = document.text[low:high]
-            first += 1
-    return places, pa.array(texts, pa.large_string())
+    cuts = np.searchsorted(at[order], np.arange(int(at.max(initial=-1)) + 2))
+    for document, low, high in zip(documents, cuts, cuts[1:], strict=False):
+        some = order[low:high]
+        places[some, 0] = document.starts[words[some, 0]]
+        places[some, 1] = document.ends[words[some, 1] - 1]
+        for i in some[wanted[some]].tolist():
+            texts[i] = document.text[places[i, 0] : places[i, 1]]
+    return places, pa.array(texts[wanted], pa.large_string())
 
 
-def measure(chunk: TextChunk, block: SourceBlock, pairs: Ints, settings: PassageSettings) -> Floats:
-    """Return the containment of suspect in source, of source in suspect, and the Jaccard similarity.
+def new_characters(pairs: Ints, starts: Ints, ends: Ints) -> Ints:
+    """Count the characters of each passage that no earlier passage of the same pair covers.
 
-    A document without shingles is contained in nothing and contains nothing. Pairs are measured in the order of their
-    sources, about PAIRED bytes of text at a time, because the sets of all pairs would be too large.
+    >>> new_characters(np.array([0, 0, 1]), np.array([0, 5, 5]), np.array([10, 12, 12])).tolist()
+    [10, 2, 7]
     """
-    shingler = settings.shingler
-    suspects, left = np.unique(pairs[:, 0], return_inverse=True)
-    here = shingler.chunk_sets(chunk, suspects)
-    measured = np.zeros((len(pairs), 3))
-    order = np.argsort(pairs[:, 1], kind="stable")
-    sizes = np.diff(chunk.offsets)[pairs[order, 0]] + block.sizes[pairs[order, 1]]
-    cuts = np.flatnonzero(np.diff(np.cumsum(sizes) // PAIRED)) + 1
-    for some in np.split(order, cuts):
-        sources, right = np.unique(pairs[some, 1], return_inverse=True)
-        there = concatenate([shingler.chunk_sets(part, rows) for part, rows, _ in block.rows(sources)])
-        measured[some] = _measured(here.take(left[some]), there.take(right))
-    return measured
-
-
-def _measured(a: Sets, b: Sets) -> Floats:
-    """Count the shared shingles of each pair once, and divide by the size of a, of b and of the union."""
-    shared = np.rint(containment(a, b) * a.sizes)
-    wholes = np.column_stack([a.sizes, b.sizes, a.sizes + b.sizes - shared])
-    return np.where((a.sizes > 0) & (b.sizes > 0), shared, 0.0)[:, None] / np.maximum(wholes, 1)
+    width = int(ends.max(initial=0)) + 1
+    reached = np.maximum.accumulate(np.concatenate([[0], pairs * width + ends]))[:-1] - pairs * width
+    new: Ints = np.maximum(0, ends - np.maximum(starts, reached))
+    return new

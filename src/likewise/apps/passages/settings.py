@@ -21,6 +21,8 @@ GAP = 5
 """Most words between two runs of one passage: a few replaced words do not split it, an unrelated sentence does."""
 COMMON = 1000
 """Most sources examined per fingerprint. It bounds the work for text that all sources share, such as a licence."""
+MANY = 10
+"""Text in more sources than this is listed once: what is in so many places is a template or a common source."""
 MOST_WORDS_A_PRINT = 6
 """Most words in a fingerprint. Longer ones are rarer, but a passage with changed words then shares fewer of them."""
 LEAST_RUN = 3
@@ -36,6 +38,7 @@ class PassageSettings:
     shingle: the shingles from which containment and Jaccard similarity of two documents are computed.
     common: the largest number of sources examined per fingerprint.
     every: compare every suspect with every source.
+    many: text in more sources than this is listed with its best source only.
 
     >>> PassageSettings().k, PassageSettings().window, PassageSettings(length=20).k, PassageSettings(length=20).window
     (5, 4, 6, 15)
@@ -46,12 +49,14 @@ class PassageSettings:
     shingle: str | Shingler = SHINGLE
     common: int = COMMON
     every: bool = False
+    many: int = MANY
     owner: str = OWNER
 
     def __post_init__(self) -> None:
         checks.whole(self.owner, "length", self.length, 1, 1000)
         checks.whole(self.owner, "gap", self.gap, 0, 1000)
         checks.whole(self.owner, "common", self.common, 1, 2**31 - 2)
+        checks.whole(self.owner, "many", self.many, 1, 2**31 - 2)
         checks.flag(self.owner, "every", self.every)
         parse_shingler(self.shingle, owner=self.owner)
 
@@ -88,5 +93,5 @@ class PassageSettings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters, for run.json."""
-        asked = {name: getattr(self, name) for name in ("length", "gap", "common", "every")}
+        asked = {name: getattr(self, name) for name in ("length", "gap", "common", "every", "many")}
         return {**asked, "k": self.k, "window": self.window, "least": self.least, **self.shingler.to_dict()}

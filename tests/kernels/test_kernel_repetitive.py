@@ -1,0 +1,79 @@
+"""Suffix automata and covers of documents that repeat themselves, against their definitions."""
+
+import numpy as np
+from arrays_of import Opened, hashes
+from hypothesis import given
+from hypothesis import strategies as st
+
+from likewise.kernels import repetitive
+from likewise.kernels.passages import PassageRules
+
+repetitive = Opened(repetitive)
+FEW_WORDS = st.lists(st.integers(1, 3), min_size=1, max_size=24)
+
+
+def automaton(a):
+    auto = repetitive.make_automaton(len(a))
+    return auto, repetitive.build_automaton(hashes(a), len(a), auto)
+
+
+def ending_at(a, b, i):
+    """The longest run of a that ends with word i and occurs in b."""
+    return max(size for size in range(i + 2) if any(a[i + 1 - size : i + 1] == b[j : j + size] for j in range(len(b))))
+
+
+@given(a=FEW_WORDS, b=FEW_WORDS, length=st.integers(1, 5))
+def test_longest_runs(a, b, length):
+    auto, states = automaton(a)
+    sizes, ends = np.zeros(len(a), np.int32), np.zeros(len(a), np.int32)
+    found = repetitive.longest_runs(auto, len(a), states, hashes(b), len(b), length, sizes, ends)
+    expected = [size if size >= length else 0 for size in (ending_at(a, b, i) for i in range(len(a)))]
+    assert found == any(expected)
+    if found:
+        assert sizes.tolist() == expected
+        for i, (size, end) in enumerate(zip(sizes.tolist(), ends.tolist(), strict=True)):
+            assert a[i + 1 - size : i + 1] == b[end - size : end] or size == 0
+
+
+def covered(a, b, length, gap, least=1):
+    auto, states = automaton(a)
+    sizes, ends = np.zeros(len(a), np.int32), np.zeros(len(a), np.int32)
+    rules = PassageRules(1, 1, length, gap, least, 10, True)
+    out = np.zeros((2 * len(a) + 2, 5), np.int64)
+    made = repetitive.cover(hashes(a), len(a), auto, states, hashes(b), len(b), rules, sizes, ends, out)
+    return [tuple(row) for row in out[:made].tolist()]
+
+
+@given(a=FEW_WORDS, b=FEW_WORDS, length=st.integers(1, 5), gap=st.integers(0, 4))
+def test_every_word_of_a_long_run_is_covered(a, b, length, gap):
+    least = min(2, length)
+    found = covered(a, b, length, gap, least)
+    words = {word for start, end, *_ in found for word in range(start, end)}
+    longest = [ending_at(a, b, i) for i in range(len(a))]
+    for i, size in enumerate(longest):
+        if size >= length:
+            assert words.issuperset(range(i + 1 - size, i + 1))
+    assert len(found) <= 2 * len(a) / length + 1
+    for start, end, other, other_end, equal in found:
+        assert length <= equal <= end - start
+        assert a[start] == b[other]
+        assert a[end - 1] == b[other_end - 1]
+        if gap == 0:
+            assert a[start:end] == b[other:other_end]
+            assert start == 0 or other == 0 or a[start - 1] != b[other - 1]
+            assert end == len(a) or other_end == len(b) or a[end] != b[other_end]
+
+
+def test_the_place_that_goes_on_is_taken():
+    block = [1, 2, 3, 4, 5, 6]
+    a = [*block, 9, *block]
+    b = [*block, 7, 7, *block, 8, *block]
+    assert [(start, end, equal) for start, end, *_, equal in covered(a, b, 4, 2)] == [(0, 13, 12)]
+
+
+def test_short_runs_make_a_passage_longer():
+    a = [1, 2, 3, 4, 5, 6, 50, 7, 8, 51, 9, 10]
+    b = [1, 2, 3, 4, 5, 6, 60, 7, 8, 61, 9, 10]
+    assert covered(a, b, 4, 2, 2) == [(0, 12, 0, 12, 10)]
+    assert covered(a[::-1], b[::-1], 4, 2, 2) == [(0, 12, 0, 12, 10)]
+    assert covered(a, b, 4, 0, 2) == [(0, 6, 0, 6, 6)]
