@@ -19,6 +19,8 @@ from likewise.kernels.vector_tables import bits_apart, digest_rows, sums_apart
 from likewise.measures import batch
 
 Floats = NDArray[np.float64]
+Room = tuple[int, Path | None]
+"""Bytes to keep in memory, and the folder for what exceeds them."""
 HUGE = 1e100
 """The largest component for L2: its square and sums of such squares stay within double precision."""
 FARTHEST = 1e300
@@ -153,10 +155,15 @@ class Angle(Space):
         """Return 180."""
         return 180.0
 
+    @property
+    def extreme(self) -> bool:
+        """Whether squares of components may be too large or too small for single precision."""
+        return self.largest > LARGE or self.smallest < 1 / LARGE
+
     def part(self, place: slice | Ints) -> NDArray[Any]:
         """Return some vectors, scaled so that their components are moderate."""
         rows = super().part(place)
-        if self.largest > LARGE or self.smallest < 1 / LARGE:
+        if self.extreme:
             rows = np.ldexp(rows, -np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1])
         return rows
 
