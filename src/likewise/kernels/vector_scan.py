@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from likewise.kernels import inner, kernel
+from likewise.kernels import inner, kernel, summing
 from likewise.kernels.bits import ones
 
 STEP = 64
 """Scores that are compared with the bound at a time, without a branch for each."""
-LANES = 16
-"""Sums that are computed side by side, so that they become one sum of vector instructions."""
 
 
 @inner
@@ -208,20 +206,11 @@ def choose_both(likeness, terms, first, high, k, certain, slack, doubt, counts, 
                         counts[column] += 1
 
 
-@inner
-def product(a, b, sums):
-    """Return the sum of the products of components, in several sums side by side."""
-    whole = a.size - a.size % LANES
-    sums[:] = 0
-    for start in range(0, whole, LANES):
-        p = a[start : start + LANES]
-        q = b[start : start + LANES]
-        for lane in range(LANES):
-            sums[lane] += p[lane] * q[lane]
-    total = sums[0]
-    for lane in range(1, LANES):
-        total += sums[lane]
-    for j in range(whole, a.size):
+@summing
+def product(a, b):
+    """Return the sum of the products of components."""
+    total = a[0] * b[0]
+    for j in range(1, a.size):
         total += a[j] * b[j]
     return total
 
@@ -235,7 +224,6 @@ def choose_promising(promise, mine, every, terms, first, rows, k, slack, doubt, 
     room = lows.shape[1]
     values = np.empty(room, lows.dtype)
     places = np.empty(room, columns.dtype)
-    sums = np.empty(LANES, lows.dtype)
     some = terms[first : first + promise.shape[1]]
     computed = 0
     for i in range(rows.size):
@@ -254,7 +242,7 @@ def choose_promising(promise, mine, every, terms, first, rows, k, slack, doubt, 
             for j in range(near.size):
                 if base[j] - near[j] <= bound and start + j != own:
                     computed += 1
-                    low = base[j] - product(mine[i], every[first + start + j], sums)
+                    low = base[j] - product(mine[i], every[first + start + j])
                     if low > bound:
                         continue
                     if count == room:
@@ -269,6 +257,19 @@ def choose_promising(promise, mine, every, terms, first, rows, k, slack, doubt, 
                     count += 1
         counts[i] = count
     return computed
+
+
+@kernel
+def bound_by(mine, every, terms, rows, k, slack, doubt, counts, columns, bounds):
+    """Set the bounds of rows by the likeness of some columns of each, among which most of the k best may be."""
+    values = np.empty(columns.shape[1], bounds.dtype)
+    for i in range(rows.size):
+        if counts[i] < k:
+            continue
+        for x in range(counts[i]):
+            column = columns[i, x]
+            values[x] = terms[column] - product(mine[i], every[column]) + doubt[column]
+        bounds[i] = kth_smallest(values, counts[i], k) + slack[rows[i]]
 
 
 @kernel

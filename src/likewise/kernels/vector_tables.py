@@ -224,28 +224,6 @@ def meet(ends, rows, ordered, place, words, starts, lengths, chosen, seen, most,
 
 
 @kernel
-def bits_apart(a, b, out):
-    """Write in how many bits every row of a differs from every row of b."""
-    for i in range(a.shape[0]):
-        for j in range(b.shape[0]):
-            apart = 0
-            for w in range(a.shape[1]):
-                apart += ones(a[i, w] ^ b[j, w])
-            out[i, j] = apart
-
-
-@kernel
-def sums_apart(a, b, out):
-    """Write the Manhattan distance of every row of a from every row of b."""
-    for i in range(a.shape[0]):
-        for j in range(b.shape[0]):
-            apart = 0.0
-            for w in range(a.shape[1]):
-                apart += abs(a[i, w] - b[j, w])
-            out[i, j] = apart
-
-
-@kernel
 def digest_rows(data, digests):
     """Write a fingerprint of 128 bits for every row of words."""
     for i in range(data.shape[0]):

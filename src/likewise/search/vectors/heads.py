@@ -26,16 +26,18 @@ ROUNDED = 1e-6
 
 LEAST = 24
 """Vectors with fewer components are compared whole."""
-SIZES = (7, 15, 31, 63, 127, 255)
+SIZES = (7, 15, 23, 31, 47, 63, 95, 127, 191, 255)
 """Numbers of components of a head to choose from."""
 MOMENTS = 4096
 """Vectors whose matrix of moments shows the directions."""
-TURN = 1.0
+TURN = 0.5
 """Nanoseconds that finding the directions takes, for the cube of the number of components."""
-REFINE, REFINE_COMPONENT = 40.0, 0.3
+REFINE, REFINE_COMPONENT = 20.0, 0.5
 """Nanoseconds to look at the rest of a vector, and for each component."""
-LAG = 3.0
-"""How many more are looked at than in the end, because the bounds are wide at first."""
+LAG = 1.5
+"""How many more are looked at than in the end, because the bounds are not quite narrow enough."""
+WORSE = 1.3
+"""Longer heads are not tried once they take this much longer than the best."""
 SHARES = 64
 """Steps in which shares are tried."""
 
@@ -47,12 +49,19 @@ class Heads:
         self.operands, self.share = operands, share
         self.table = np.asarray(empty_table((len(operands.space), turn.shape[1] + 1), np.float32, *room))
 
+        self.nothing = np.zeros(len(operands.space), np.float32)
+
         def work(start: int) -> None:
             cut = slice(start, start + ROWS)
             self.table[cut] = headed(operands.rows(cut), turn)
 
         for _ in in_order(work, range(0, len(self.table), ROWS), threads):
             pass
+
+    @property
+    def width(self) -> int:
+        """The number of components that are compared."""
+        return int(self.table.shape[1])
 
     def promise(self, rows: Ints, columns: slice) -> Block:
         """Return for each row and each column how large the product of their vectors may be."""
@@ -97,7 +106,8 @@ def head_plan(operands: Operands, known: ScoredPairs, columns: Ints, recall: flo
     be found; 1 for all of them, whatever the sample shows.
     """
     space, d = operands.space, operands.width
-    if not space.products or d < LEAST or MOMENTS * d**2 * PRODUCT + TURN * d**3 > pairs * PRODUCT * d / 10:
+    ready = 2 * PRODUCT * MOMENTS * d**2 + TURN * d**3
+    if not space.products or d < LEAST or ready > pairs * PRODUCT * d / 4:
         return None
     some = operands.rows(columns[:MOMENTS])
     directions = np.linalg.eigh(some.T @ some)[1][:, ::-1]
@@ -118,9 +128,12 @@ def head_plan(operands: Operands, known: ScoredPairs, columns: Ints, recall: flo
             share, found = _share(needed / np.maximum(a[place, -1] * b[:, -1], 1e-300), place, recall)
         promise = a[:, :-1] @ c[:, :-1].T + share * np.outer(a[:, -1], c[:, -1])
         passed = float((other_terms - promise <= farthest[:, None]).mean())
-        each = PRODUCT * (components + 1) + SCORE + LAG * passed * (REFINE + REFINE_COMPONENT * d)
-        if best is None or each * pairs < best.nanoseconds:
-            best = HeadPlan(turn, share, found, each * pairs)
+        each = 2 * (PRODUCT * (components + 1) + SCORE) + LAG * passed * (REFINE + REFINE_COMPONENT * d)
+        cost = ready + 2 * PRODUCT * len(space) * d * components + each * pairs
+        if best is None or cost < best.nanoseconds:
+            best = HeadPlan(turn, share, found, cost)
+        elif cost > WORSE * best.nanoseconds:
+            break
     return best
 
 

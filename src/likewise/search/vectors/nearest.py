@@ -43,6 +43,8 @@ ASKED = 256
 """Vectors whose neighbours are found exactly to learn how far the k-th neighbour is; at most one in sixteen."""
 SHARES = (0.5, 0.8, 0.95, 0.99)
 """Fractions of the vectors whose neighbours the tables may be planned for."""
+PLANNING = 1e9
+"""Comparing all vectors in fewer nanoseconds than this is as quick as planning anything else."""
 COLUMNS = 4096
 """Vectors that show how many others the heads would leave."""
 GAIN = 0.8
@@ -85,7 +87,7 @@ def _of_different(space: Space, split: int, across: bool, k: int, aim: VectorAim
     means = Means(aim.threads, aim.memory, aim.room)
     operands = Operands(space, np.float32, aim.threads, aim.room)
     ways = Ways(_cost(space, len(rows), split))
-    if n > SMALL or aim.method == "lsh":
+    if (n > SMALL and ways.total > PLANNING) or aim.method == "lsh":
         with log.stage("plan"):
             ways = _planned(operands, rows, split, k, aim, means)
     parts: list[ScoredPairs] = []
@@ -95,19 +97,18 @@ def _of_different(space: Space, split: int, across: bool, k: int, aim: VectorAim
     allowed = allowed_tables(aim, ways.total if ways.heads is None else ways.heads.nanoseconds)
     if ways.tables is not None and ways.cost <= allowed:
         try:
-            found, rows = _by_tables(space, ways, split, across, k, allowed, aim, log)
+            found, rows = _by_tables(space, ways.tables, ways.within, split, across, k, allowed, aim, log)
             parts.append(found)
         except Overrun:
             why = OVERRUN
-    by_tables_taken = bool(parts)
-    if not by_tables_taken:
+    if not parts:
         log.method = taken(aim, "exact", why)
     heads = None
     if len(rows) and ways.heads is not None:
         heads = ways.heads.heads(operands, aim.threads, aim.room)
         said = {"components": ways.heads.components, "share": ways.heads.share, "recall": round(ways.heads.recall, 6)}
         log.details["heads"] = said
-        if not by_tables_taken and ways.heads.share < 1:
+        if not parts and ways.heads.share < 1:
             log.method = taken(aim, "heads", why if aim.method == "lsh" else HEADS_CHEAPER)
     if len(rows):
         with log.stage("compare", len(rows)) as tick:
@@ -118,11 +119,18 @@ def _of_different(space: Space, split: int, across: bool, k: int, aim: VectorAim
 
 
 def _by_tables(
-    space: Space, ways: Ways, split: int, across: bool, k: int, allowed: float, aim: VectorAim, log: RunLog
+    space: Space,
+    chosen: Plan,
+    within: float,
+    split: int,
+    across: bool,
+    k: int,
+    allowed: float,
+    aim: VectorAim,
+    log: RunLog,
 ) -> tuple[ScoredPairs, Ints]:
     """Return the neighbours of rows with at least k within the distance, and the other rows."""
-    chosen, within, n = ways.tables, ways.within, len(space)
-    assert chosen is not None
+    n = len(space)
     most = PairLimit(aim.memory // PAIR_BYTES, space, within)
     with log.stage("meet", len(chosen.tables)) as tick:
         found = by_tables(space, chosen, within, split, aim.threads, allowed, most, aim.room, tick)
@@ -168,4 +176,6 @@ def _planned(operands: Operands, rows: Ints, split: int, k: int, aim: VectorAim,
         found = plan(space, within, aim.recall, spread_out, aim.seed, forced=True)
         if found is not None and (cost := found.nanoseconds + (1 - share) * rest) < least:
             best, best_within, least = found, within, cost
+        if found is None or found.nanoseconds > allowed_tables(aim, rest):
+            break  # farther neighbours are dearer still
     return Ways(total, best, best_within, least, heads)

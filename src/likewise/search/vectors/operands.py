@@ -9,8 +9,8 @@ Let u be the unit roundoff, d the number of components, and g = (d + 16)·u·(1 
 products in any order, fused or not, errs by at most γ(d + 1) times the product of the lengths [Higham, Accuracy and
 Stability of Numerical Algorithms, §3.1]; the components of both were rounded to u; h, the difference, and the sums that
 the kernels form of it add less than a dozen roundings. So a score errs by at most g·(H(x) + 2h(y)), as 2·|x|·|y| ≤
-|x|² + |y|², or g for unit vectors; a sum of differences by at most g·(|x|₁ + |y|₁). The second part of g is the rounding
-of the distances in double precision by which neighbours are ranked in the end: two that it may swap are both kept.
+|x|² + |y|², or g for unit vectors; a sum of differences by at most g·(|x|₁ + |y|₁). The second part of g is that of
+the distances in double precision by which neighbours are ranked in the end: two that it may swap are both kept.
 Where all components are whole numbers and sums of their squares small enough, nothing is rounded at all.
 """
 
@@ -149,7 +149,9 @@ class Operands:
             bound = score - own
         else:
             bound = score * (1 + 4 * self.unit) - own + 4 * self.unit * (abs(score) + own) + self.slack[rows]
-        return np.nextafter(np.minimum(bound, np.finfo(self.kind).max).astype(self.kind), self.kind(np.inf))
+        with np.errstate(over="ignore"):  # beyond the largest number, all are within reach
+            found: Block = np.nextafter(bound.astype(self.kind), self.kind(np.inf))
+        return found
 
     def likeness(self, rows: NDArray[Any], columns: slice) -> Block:
         """Return x·y, or the negated distance, of each of these rows (of `table`) and each of the columns.

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Ints
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Tick
-from likewise.kernels.vector_scan import choose, choose_both, choose_promising, list_within, settle
+from likewise.kernels.vector_scan import bound_by, choose, choose_both, choose_promising, list_within, settle
 from likewise.search.scored import ScoredPairs, best_first, concatenated, no_pairs
 from likewise.search.vectors.heads import Heads
 from likewise.search.vectors.operands import HIGH, WIDE, Operands
@@ -38,8 +38,10 @@ ALONE = 1 << 24
 """Components in one portion of vectors that are compared one by one."""
 SQUARE = 1024
 """Rows and columns of a block that serves both its rows and its columns."""
+AHEAD = 4
+"""How many columns, as a multiple of k, bound what a row is looking for: those whose heads promise most."""
 STRIP = 256
-"""Rows that are compared by their heads at a time, whatever the number of threads: their order decides what is found."""
+"""Rows that are compared by their heads at a time, for any number of threads: the order decides what is found."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,8 @@ def _compared(
     operands: Operands, rows: Ints, split: int, k: int, means: Means, tick: Tick, heads: Heads | None = None
 ) -> Outcome:
     """Compare rows with all columns in the precision of the operands; as many at a time as memory allows."""
-    most = max(1, means.memory // 4 // Best.bytes(k, operands.kind) // HIGH) * HIGH
+    each = Best.bytes(k, operands.kind) + (0 if heads is None else Best.bytes(AHEAD * k, operands.kind))
+    most = max(1, means.memory // 4 // each // HIGH) * HIGH
     both = heads is None and not split and len(rows) == len(operands.space) and len(rows) <= most
     out = Outcome([], np.zeros(0, np.int64), np.zeros(0))
     for start in range(0, len(rows), most):
@@ -148,30 +151,59 @@ def _compared(
 def _in_rounds(best: Best, split: int, threads: int, tick: Tick, heads: Heads | None) -> None:
     """Compare the rows, in strips, with the next columns, and so on: a strip always sees its columns in order."""
     operands, rows = best.operands, best.rows
-    terms, slack, doubt = operands.terms, operands.slack, operands.doubt
-    n, width = len(operands.space), operands.width
+    n, width = len(operands.space), operands.width if heads is None else heads.width
     high = max(64, min(HIGH, -(-len(rows) // threads), PORTION // (WIDE * width))) if heads is None else STRIP
     wide = max(1, PORTION // (high * WIDE * width)) * WIDE
-    step = _evenly(tick, len(rows), -(-(n - split) // wide) * -(-len(rows) // high))
+    passes = [partial(_by_whole, best)]
+    if heads is not None:
+        first = Best(rows, min(AHEAD * best.k, n - split), operands)
+        passes = [partial(_by_promise, first, heads), partial(_by_rest, best, heads)]
+    step = _evenly(tick, len(rows), len(passes) * -(-(n - split) // wide) * -(-len(rows) // high))
 
-    def work(first: int, start: int) -> None:
-        cut = slice(start, start + high)
-        state = best.parts(cut)
-        mine = operands.table[rows[cut]]
-        for column in range(first, min(first + wide, n), WIDE):
-            columns = slice(column, min(column + WIDE, n))
-            if heads is None:
-                likeness = operands.likeness(mine, columns)
-                choose(likeness, terms, column, rows[cut], best.k, operands.certain, slack, doubt, *state)
-            else:
-                promise = heads.promise(rows[cut], columns)
-                choose_promising(
-                    promise, mine, operands.table, terms, column, rows[cut], best.k, slack, doubt, *state
-                )  # fmt: skip
+    def work(compare: Callable[[slice, slice], None], begin: int, start: int) -> None:
+        for column in range(begin, min(begin + wide, n), WIDE):
+            compare(slice(start, start + high), slice(column, min(column + WIDE, n)))
 
-    for first in range(split, n, wide):
-        for _ in in_order(partial(work, first), range(0, len(rows), high), threads):
-            step()
+    for number, compare in enumerate(passes):
+        if number:
+            for _ in in_order(partial(_bounded, first, best), range(0, len(rows), high), threads):
+                pass
+        for begin in range(split, n, wide):
+            for _ in in_order(partial(work, compare, begin), range(0, len(rows), high), threads):
+                step()
+
+
+def _by_whole(best: Best, cut: slice, columns: slice) -> None:
+    """Enter columns by their likeness."""
+    one, rows = best.operands, best.rows[cut]
+    likeness = one.likeness(one.table[rows], columns)
+    choose(likeness, one.terms, columns.start, rows, best.k, one.certain, one.slack, one.doubt, *best.parts(cut))
+
+
+def _by_promise(first: Best, heads: Heads, cut: slice, columns: slice) -> None:
+    """Enter columns by what their heads promise, and no more than are asked for."""
+    one, rows = first.operands, first.rows[cut]
+    promise = heads.promise(rows, columns)
+    choose(promise, one.terms, columns.start, rows, first.k, True, heads.nothing, heads.nothing, *first.parts(cut))
+
+
+def _bounded(first: Best, best: Best, start: int) -> None:
+    """Bound what the rows are looking for by the columns that promise most."""
+    cut, one = slice(start, start + STRIP), best.operands
+    rows = best.rows[cut]
+    bound_by(
+        one.table[rows], one.table, one.terms, rows, best.k, one.slack, one.doubt,
+        first.counts[cut], first.columns[cut], best.bounds[cut],
+    )  # fmt: skip
+
+
+def _by_rest(best: Best, heads: Heads, cut: slice, columns: slice) -> None:
+    """Enter columns by the likeness of those whose heads promise enough."""
+    one, rows = best.operands, best.rows[cut]
+    choose_promising(
+        heads.promise(rows, columns), one.table[rows], one.table, one.terms, columns.start, rows, best.k, one.slack,
+        one.doubt, *best.parts(cut),
+    )  # fmt: skip
 
 
 def _both_ways(best: Best, threads: int, tick: Tick) -> None:

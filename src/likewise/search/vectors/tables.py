@@ -150,7 +150,7 @@ def all_pairs(
     Where these are many in a block, it is compared in double precision first.
     """
     n = len(space)
-    single, fine = Operands(space, np.float32, threads, room), DoubleBlocks(space, threads, room)
+    single, fine = Operands(space, np.float32, threads, room), DoubleBlocks(space, room)
     high = max(64, min(HIGH, PORTION // (WIDE * single.width)))
     last = split or n
     tasks = [(row, column) for row in range(0, last, high) for column in range(split or row // WIDE * WIDE, n, WIDE)]
@@ -176,8 +176,8 @@ def all_pairs(
 class DoubleBlocks:
     """The vectors in double precision, made ready when they are first needed."""
 
-    def __init__(self, space: Space, threads: int, room: Room) -> None:
-        self._make = lambda: Operands(space, np.float64, 1, room)
+    def __init__(self, space: Space, room: Room) -> None:
+        self._space, self._room = space, room
         self._lock = threading.Lock()
         self._made: Operands | None = None
 
@@ -185,7 +185,7 @@ class DoubleBlocks:
         """Return them."""
         with self._lock:
             if self._made is None:
-                self._made = self._make()
+                self._made = Operands(self._space, np.float64, 1, self._room)
             return self._made
 
 
