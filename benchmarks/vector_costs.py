@@ -12,10 +12,12 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from likewise.kernels.vector_tables import bits_apart, fill_buckets, meet, pack_signs, sums_apart, table_keys
+from likewise.kernels.vector_scan import bits_apart, list_within, sums_apart
+from likewise.kernels.vector_tables import fill_buckets, meet, pack_signs, table_keys
 from likewise.search.vectors import plan as planning
+from likewise.search.vectors.operands import HIGH, WIDE
 from likewise.search.vectors.spaces import Angle
-from likewise.search.vectors.tables import HIGH, WIDE, kept
+from likewise.search.vectors.tables import kept
 from runs import nanoseconds
 
 Words = npt.NDArray[np.uint64]
@@ -131,22 +133,22 @@ def verify() -> tuple[float, float]:
     return slope(points[0], points[1])
 
 
-def score(each: float) -> float:
-    """One pair of a block, beside its product: lengths, and finding what is near enough."""
-    space = Angle(chance.standard_normal((HIGH + WIDE, 128)).astype(np.float32))
-    a, b = space.part(slice(0, HIGH)), space.part(slice(HIGH, HIGH + WIDE))
-    reach = space.score(20.0)
+def score() -> float:
+    """One pair of a block, beside its product: finding what is near enough."""
+    likeness = chance.standard_normal((HIGH, WIDE)).astype(np.float32)
+    terms, reach = np.zeros(WIDE, np.float32), np.full(HIGH, -5, np.float32)
+    begins, left, right = np.zeros(HIGH, np.int64), np.empty(1 << 17, np.int32), np.empty(1 << 17, np.int32)
 
     def work() -> Any:
-        return np.flatnonzero((space.scores(a, b) <= reach).ravel())
+        return list_within(likeness, terms, 0, reach, begins, np.zeros(1, np.int64), left, right)
 
-    return nanoseconds(work) / (HIGH * WIDE) - each * 128
+    return nanoseconds(work) / likeness.size
 
 
 def sum_apart() -> float:
     """One component of a pair of points, by the sum of differences."""
-    a, b = chance.standard_normal((256, 128)), chance.standard_normal((1024, 128))
-    out = np.empty((256, 1024))
+    a, b = (chance.standard_normal(shape).astype(np.float32) for shape in ((256, 128), (128, WIDE)))
+    out = np.empty((256, WIDE), np.float32)
     return nanoseconds(lambda: sums_apart(a, b, out)) / (out.size * 128)
 
 
@@ -154,8 +156,8 @@ def word() -> float:
     """One word of a pair of rows of bits."""
     points = []
     for words in (1, 8):
-        a, b = random_words(512, words), random_words(2048, words)
-        out = np.empty((512, 2048), np.int32)
+        a, b = random_words(512, words), random_words(words, WIDE)
+        out = np.empty((512, WIDE), np.float32)
         spent = nanoseconds(partial(bits_apart, a, b, out))
         points.append((float(words), spent / out.size))
     return slope(points[0], points[1])[1]
@@ -169,7 +171,7 @@ def show_costs() -> None:
         verified, component = verify()
         costs = {
             "PRODUCT": each, "PACK": pack(), "TABLE": table(), "COMPARE": pair, "LOOK": looked, "GROUP": group(),
-            "VERIFY": verified, "COMPONENT": component, "SCORE": score(each), "SUM": sum_apart(), "WORD": word(),
+            "VERIFY": verified, "COMPONENT": component, "SCORE": score(), "SUM": sum_apart(), "WORD": word(),
         }  # fmt: skip
     for name, value in costs.items():
         print(f"{name} = {value:.2g}  # now {getattr(planning, name):g}")

@@ -78,7 +78,12 @@ def inner(function: Callable[..., Any]) -> Any:
     return _compiled(function, no_cpython_wrapper=True)
 
 
-def _compiled(function: Callable[..., Any], **options: bool) -> Any:
+def summing(function: Callable[..., Any]) -> Any:
+    """Like `inner`, for a sum whose terms may be added in any order, and so by vector instructions."""
+    return _compiled(function, no_cpython_wrapper=True, fastmath={"reassoc", "contract"})
+
+
+def _compiled(function: Callable[..., Any], **options: Any) -> Any:
     folder = cache_directory()
     before = config.CACHE_DIR
     try:

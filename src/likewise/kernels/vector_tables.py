@@ -126,17 +126,45 @@ def hold(seen, rows, first, end, held):
 
 
 @inner
-def nearest_held(held, x, size, width, apart):
-    """Write in how many bits each later row of a bucket differs from row x; return the least of them."""
-    for y in range(x + 1, size):
+def nearest_held(held, x, begin, size, width, apart):
+    """Write in how many bits the rows of a bucket from `begin` on differ from row x; return the least of them."""
+    for y in range(begin, size):
         apart[y] = ones(held[0, x] ^ held[0, y])
     for w in range(1, width):
-        for y in range(x + 1, size):
+        for y in range(begin, size):
             apart[y] += ones(held[w, x] ^ held[w, y])
-    least = apart[x + 1]
-    for y in range(x + 2, size):
+    least = apart[begin]
+    for y in range(begin + 1, size):
         least = min(least, apart[y])
     return least
+
+
+@inner
+def rows_below(rows, first, end, split):
+    """Return how many of the rows of a bucket, which ascend, are below `split`."""
+    low = first
+    high = end
+    while low < high:
+        middle = (low + high) >> 1
+        if rows[middle] < split:
+            low = middle + 1
+        else:
+            high = middle
+    return low - first
+
+
+@kernel
+def pairs_across(ends, rows, split):
+    """Return how many pairs share a bucket of which one row is below `split` and the other is not."""
+    pairs = np.int64(0)
+    at = 0
+    for bucket in range(ends.size - 1):
+        end = ends[bucket]
+        if end - at > 1:
+            below = rows_below(rows, at, end, split)
+            pairs += np.int64(below) * np.int64(end - at - below)
+        at = end
+    return pairs
 
 
 @kernel
@@ -156,18 +184,25 @@ def meet(ends, rows, ordered, place, words, starts, lengths, chosen, seen, most,
     while bucket < ends.size - 1:
         end = ends[bucket]
         size = end - at
+        below = rows_below(rows, at, end, split) if split > 0 else size
+        others = below if split > 0 else 0
+        if split > 0 and (below == 0 or below == size):
+            at = end
+            bucket += 1
+            continue
         close = FEW <= size <= HELD
         if close:
             hold(seen, rows, at, end, held)
-        for x in range(size - 1):
-            if count + size - x > left.size:
+        for x in range(min(below, size - 1)):
+            begin = max(x + 1, others)
+            if count + size - begin > left.size:
                 place[0] = bucket
                 place[1] = at + x
                 return count
             i = rows[at + x]
-            if close and nearest_held(held, x, size, width, apart) > most:
+            if close and nearest_held(held, x, begin, size, width, apart) > most:
                 continue
-            for y in range(x + 1, size):
+            for y in range(begin, size):
                 j = rows[at + y]
                 if close:
                     far = apart[y]
@@ -177,7 +212,7 @@ def meet(ends, rows, ordered, place, words, starts, lengths, chosen, seen, most,
                         far += ones(seen[i, w] ^ seen[j, w])
                 if far > most or ordered[at + x] != ordered[at + y]:
                     continue
-                if (split == 0 or (i < split) != (j < split)) and is_first(words, i, j, starts, lengths, chosen):
+                if is_first(words, i, j, starts, lengths, chosen):
                     left[count] = i
                     right[count] = j
                     count += 1
@@ -186,28 +221,6 @@ def meet(ends, rows, ordered, place, words, starts, lengths, chosen, seen, most,
     place[0] = bucket
     place[1] = at
     return count
-
-
-@kernel
-def bits_apart(a, b, out):
-    """Write in how many bits every row of a differs from every row of b."""
-    for i in range(a.shape[0]):
-        for j in range(b.shape[0]):
-            apart = 0
-            for w in range(a.shape[1]):
-                apart += ones(a[i, w] ^ b[j, w])
-            out[i, j] = apart
-
-
-@kernel
-def sums_apart(a, b, out):
-    """Write the Manhattan distance of every row of a from every row of b."""
-    for i in range(a.shape[0]):
-        for j in range(b.shape[0]):
-            apart = 0.0
-            for w in range(a.shape[1]):
-                apart += abs(a[i, w] - b[j, w])
-            out[i, j] = apart
 
 
 @kernel

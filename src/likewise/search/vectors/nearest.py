@@ -1,22 +1,27 @@
-"""The nearest neighbours of every vector: pairs within a suitable distance, and all vectors for the rest.
+"""The nearest neighbours of every vector: by hash tables, by heads, or by comparing all.
 
 A sample shows how far the k-th neighbour of most vectors is. Tables find the pairs within that distance; a vector with
-fewer than k of them is compared with all others. Where tables would cost more, all vectors are compared.
+fewer than k of them is compared with all others. Heads are compared with all others, and the rest of a vector where
+that leaves a chance. The cheapest of these and of comparing all vectors is taken.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from likewise.base.arrays import Ints
 from likewise.base.copies import Groups
-from likewise.base.parallel import in_order
 from likewise.base.random import uniform
-from likewise.base.runlog import RunLog, Tick
+from likewise.base.runlog import RunLog
 from likewise.search.expand import nearest_rows
-from likewise.search.scored import ScoredPairs, Scores, best_first, concatenated, no_pairs
+from likewise.search.scored import ScoredPairs, best_first, concatenated, no_pairs
+from likewise.search.vectors.heads import HeadPlan, head_plan
+from likewise.search.vectors.operands import Operands
 from likewise.search.vectors.pairs import (
     ALL_CHEAPER,
+    HEADS_CHEAPER,
     NO_TABLES,
     NOTHING,
     OVERRUN,
@@ -24,21 +29,26 @@ from likewise.search.vectors.pairs import (
     QUICK,
     SMALL,
     TABLES_CHEAPER,
+    TABLES_DEARER,
     VectorAim,
+    allowed_tables,
     taken,
 )
 from likewise.search.vectors.plan import Plan, cost_of_all, plan, spread
-from likewise.search.vectors.spaces import Bits, Space
+from likewise.search.vectors.scan import Means, against_all
+from likewise.search.vectors.spaces import Space
 from likewise.search.vectors.tables import Overrun, PairLimit, by_tables
 
 ASKED = 256
-"""Vectors whose neighbours are found exactly to learn how far the k-th neighbour is."""
+"""Vectors whose neighbours are found exactly to learn how far the k-th neighbour is; at most one in sixteen."""
 SHARES = (0.5, 0.8, 0.95, 0.99)
 """Fractions of the vectors whose neighbours the tables may be planned for."""
-SPARE = 8
-"""Vectors beyond k that are looked at exactly, since scores are rounded."""
-HIGH, WIDE, FEW = 256, 8192, 512
-"""Rows and columns of a block of scores, and columns that give a first bound on the k-th best."""
+PLANNING = 1e9
+"""Comparing all vectors in fewer nanoseconds than this is as quick as planning anything else."""
+COLUMNS = 4096
+"""Vectors that show how many others the heads would leave."""
+GAIN = 0.8
+"""Heads are taken if they are predicted to take at most this part of the time of comparing all."""
 
 
 def neighbours(space: Space, split: int, across: bool, k: int, aim: VectorAim, log: RunLog) -> ScoredPairs:
@@ -59,122 +69,113 @@ def neighbours(space: Space, split: int, across: bool, k: int, aim: VectorAim, l
     return left, right, 0 - closeness
 
 
+@dataclass(frozen=True)
+class Ways:
+    """How neighbours can be found: by tables within a distance, by heads, or by comparing all; the best of each."""
+
+    total: float
+    tables: Plan | None = None
+    within: float = 0.0
+    cost: float = float("inf")
+    heads: HeadPlan | None = None
+
+
 def _of_different(space: Space, split: int, across: bool, k: int, aim: VectorAim, log: RunLog) -> ScoredPairs:
     """Find the neighbours of different vectors."""
     n = len(space)
     rows = np.arange(split if across else n)
-    chosen, why = None, QUICK
-    if aim.method != "exact" and (aim.method == "lsh" or n > SMALL):
+    means = Means(aim.threads, aim.memory, aim.room)
+    operands = Operands(space, np.float32, aim.threads, aim.room)
+    ways = Ways(_cost(space, len(rows), split))
+    if (n > SMALL and ways.total > PLANNING) or aim.method == "lsh":
         with log.stage("plan"):
-            chosen, within = _planned(space, split, across, k, aim)
-        why = ALL_CHEAPER if aim.method == "auto" else NO_TABLES
+            ways = _planned(operands, rows, split, k, aim, means)
     parts: list[ScoredPairs] = []
-    if chosen is not None:
-        every = len(rows) * (n - split)
-        allowed = cost_of_all(space, every) if aim.method == "auto" else float("inf")
-        most = PairLimit(aim.memory // PAIR_BYTES, space, within)
+    why = QUICK if n <= SMALL else ALL_CHEAPER
+    if aim.method == "lsh":
+        why = NO_TABLES if ways.tables is None else TABLES_DEARER
+    allowed = allowed_tables(aim, ways.total if ways.heads is None else ways.heads.nanoseconds)
+    if ways.tables is not None and ways.cost <= allowed:
         try:
-            with log.stage("meet", len(chosen.tables)) as tick:
-                found = by_tables(space, chosen, within, split, aim.threads, allowed, most, aim.room, tick)
-            left, right, distance = found.left, found.right, found.distance
-            if not across:
-                left, right = np.concatenate([left, right]), np.concatenate([right, left])
-                distance = np.concatenate([distance, distance])
-            enough = np.bincount(left, minlength=n)[rows] >= k
-            kept = enough[left]
-            parts.append((left[kept], right[kept], distance[kept]))
-            rows = rows[~enough]
-            log.method = taken(aim, "lsh", TABLES_CHEAPER)
-            log.details["tables"] = {"plan": str(chosen), "within": within, "recall": round(chosen.recall, 6)}
-            log.counts |= {"compared": found.compared, "left_over": len(rows)}
+            found, rows = _by_tables(space, ways.tables, ways.within, split, across, k, allowed, aim, log)
+            parts.append(found)
         except Overrun:
-            chosen, why = None, OVERRUN
-    if chosen is None:
+            why = OVERRUN
+    if not parts:
         log.method = taken(aim, "exact", why)
+    heads = None
+    if len(rows) and ways.heads is not None:
+        heads = ways.heads.heads(operands, aim.threads, aim.room)
+        said = {"components": ways.heads.components, "share": ways.heads.share, "recall": round(ways.heads.recall, 6)}
+        log.details["heads"] = said
+        if not parts and ways.heads.share < 1:
+            log.method = taken(aim, "heads", why if aim.method == "lsh" else HEADS_CHEAPER)
     if len(rows):
         with log.stage("compare", len(rows)) as tick:
-            parts.append(against_all(space, rows, split, k, aim.threads, tick))
+            parts.append(against_all(operands, rows, split, k, means, tick, heads))
     left, right, distance = concatenated(parts)
     left, right, closeness = best_first(left, right, -distance, k)
     return left, right, -closeness
 
 
-def _planned(space: Space, split: int, across: bool, k: int, aim: VectorAim) -> tuple[Plan | None, float]:
-    """Return the cheapest plan and its distance, or None if comparing all vectors is cheaper."""
-    every = np.arange(split if across else len(space))
-    some = np.sort(every[np.argsort(uniform(aim.seed, 8, 1, len(every))[0], kind="stable")[:ASKED]])
-    left, _, distance = against_all(space, some, split, k, aim.threads, lambda done: None)
-    farthest = np.array([distance[left == row].max(initial=0) for row in some])
-    total = cost_of_all(space, len(every) * (len(space) - split))
-    best, best_within, least = None, 0.0, float("inf") if aim.method == "lsh" else total
-    for share in SHARES:
-        within = float(np.quantile(farthest, share, method="higher"))
-        known = spread(space, within, split, aim.seed)
-        found = plan(space, within, aim.recall, known, aim.seed, forced=True)
-        if found is not None and (cost := found.nanoseconds + (1 - share) * total) < least:
-            best, best_within, least = found, within, cost
-    return best, best_within
-
-
-def against_all(space: Space, rows: Ints, split: int, k: int, threads: int, tick: Tick) -> ScoredPairs:
-    """Compare rows with all vectors from `split` on except themselves; return the k nearest of each, ties by row.
-
-    Blocks are compared by fast scores, and the distances of a few more than k are computed exactly. Where rounding
-    could have hidden a nearer vector, the distances of all with scores close enough are computed.
-    """
+def _by_tables(
+    space: Space,
+    chosen: Plan,
+    within: float,
+    split: int,
+    across: bool,
+    k: int,
+    allowed: float,
+    aim: VectorAim,
+    log: RunLog,
+) -> tuple[ScoredPairs, Ints]:
+    """Return the neighbours of rows with at least k within the distance, and the other rows."""
     n = len(space)
-    if not len(rows) or n == split:
-        return no_pairs()
-    wanted = min(k + SPARE, n - split)
-
-    def work(start: int) -> ScoredPairs:
-        some = rows[start : start + HIGH]
-        mine = space.part(some)
-        best = np.full((len(some), wanted), np.inf)
-        columns = np.full((len(some), wanted), n)
-        for first in range(split, n, WIDE):
-            last = min(first + WIDE, n)
-            scores = space.scores(mine, space.part(slice(first, last)))
-            own = np.flatnonzero((some >= first) & (some < last))
-            bound = best[:, -1]
-            if first == split and last - first > wanted:  # a bound from a few columns rules most others out
-                few = scores[:, : max(FEW, 2 * wanted)]
-                bound = np.partition(few, wanted, axis=1)[:, wanted].astype(np.float64)
-            place, column = np.divmod(np.flatnonzero((scores <= bound[:, None]).ravel()), last - first)
-            score = scores[place, column].astype(np.float64)
-            score[np.isin(place, own) & (column + first == some[place])] = np.inf
-            place = np.concatenate([np.repeat(np.arange(len(some)), wanted), place])
-            column = np.concatenate([columns.ravel(), column + first])
-            score = np.concatenate([best.ravel(), score])
-            _, column, score = best_first(place, column, -score, wanted)
-            best, columns = -score.reshape(len(some), wanted), column.reshape(len(some), wanted)
-        finite = np.isfinite(best)
-        left = np.broadcast_to(some[:, None], columns.shape)[finite]
-        right = columns[finite]
-        found = best_first(left, right, -space.distances(left, right), k)
-        doubtful = np.zeros(len(some), bool)
-        if wanted < n - split and wanted > k and not isinstance(space, Bits):
-            doubtful = best[:, wanted - 1] - best[:, k - 1] <= 2 * space.error()
-        if doubtful.any():
-            sure = ~np.isin(found[0], some[doubtful])
-            again = _settled(space, some[doubtful], best[doubtful, k - 1] + 2 * space.error(), split, k)
-            found = concatenated([(found[0][sure], found[1][sure], found[2][sure]), again])
-        tick(len(some))
-        left, right, closeness = found
-        return left, right, -closeness
-
-    return concatenated(list(in_order(work, range(0, len(rows), HIGH), threads)))
+    most = PairLimit(aim.memory // PAIR_BYTES, space, within)
+    with log.stage("meet", len(chosen.tables)) as tick:
+        found = by_tables(space, chosen, within, split, aim.threads, allowed, most, aim.room, tick)
+    left, right, distance = found.left, found.right, found.distance
+    if not across:
+        left, right = np.concatenate([left, right]), np.concatenate([right, left])
+        distance = np.concatenate([distance, distance])
+    rows = np.arange(split if across else n)
+    enough = np.bincount(left, minlength=n)[rows] >= k
+    kept = enough[left]
+    log.method = taken(aim, "lsh", TABLES_CHEAPER)
+    log.details["tables"] = {"plan": str(chosen), "within": within, "recall": round(chosen.recall, 6)}
+    log.counts |= {"compared": found.compared, "left_over": int((~enough).sum())}
+    return (left[kept], right[kept], distance[kept]), rows[~enough]
 
 
-def _settled(space: Space, rows: Ints, bounds: Scores, split: int, k: int) -> ScoredPairs:
-    """Return the k nearest of rows, with negated distances, among all vectors whose scores are within these bounds."""
-    mine = space.part(rows)
-    found = no_pairs()
-    for first in range(split, len(space), WIDE):
-        scores = space.scores(mine, space.part(slice(first, first + WIDE)))
-        place, column = np.divmod(np.flatnonzero((scores <= bounds[:, None]).ravel()), scores.shape[1])
-        left, right = rows[place], column + first
-        left, right = left[left != right], right[left != right]
-        left, right, closeness = concatenated([found, (left, right, -space.distances(left, right))])
-        found = best_first(left, right, closeness, k)
-    return found
+def _cost(space: Space, rows: int, split: int) -> float:
+    """Return the cost of comparing rows with all others; a pair of the same collection is compared once."""
+    return cost_of_all(space, rows * (len(space) - split) / (1 if split else 2))
+
+
+def _planned(operands: Operands, rows: Ints, split: int, k: int, aim: VectorAim, means: Means) -> Ways:
+    """Return the cheapest tables and heads, if there are any."""
+    space = operands.space
+    size = max(1, min(ASKED, len(rows) // 16))
+    some = np.sort(rows[np.argsort(uniform(aim.seed, 8, 1, len(rows))[0], kind="stable")[:size]])
+    known = against_all(operands, some, split, k, means, lambda done: None)
+    total = _cost(space, len(rows), split)
+    pairs = float(len(rows) * (len(space) - split))
+    columns = np.argsort(uniform(aim.seed, 9, 1, len(space) - split)[0], kind="stable")[:COLUMNS] + split
+    heads = head_plan(operands, known, columns, 1.0 if aim.method == "exact" else aim.recall, pairs)
+    if heads is not None and heads.nanoseconds > GAIN * total:
+        heads = None
+    if aim.method == "exact":
+        return Ways(total, heads=heads)
+    farthest = np.zeros(len(space))
+    np.maximum.at(farthest, known[0], known[2])
+    rest = total if heads is None else heads.nanoseconds
+    best, best_within, least = None, 0.0, float("inf")
+    for share in SHARES:
+        within = float(np.quantile(farthest[some], share, method="higher"))
+        spread_out = spread(space, within, split, aim.seed)
+        found = plan(space, within, aim.recall, spread_out, aim.seed, forced=True)
+        if found is not None and (cost := found.nanoseconds + (1 - share) * rest) < least:
+            best, best_within, least = found, within, cost
+        if found is None or found.nanoseconds > allowed_tables(aim, rest):
+            break  # farther neighbours are dearer still
+    return Ways(total, best, best_within, least, heads)

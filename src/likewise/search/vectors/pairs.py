@@ -25,8 +25,15 @@ QUICK = f"at most {SMALL:,} vectors: comparing all pairs is quick"
 NOTHING = "nothing to compare"
 TABLES_CHEAPER = "predicted to be cheaper than comparing all pairs"
 ALL_CHEAPER = "predicted to be cheaper than tables"
+HEADS_CHEAPER = "predicted to be cheaper than comparing whole vectors"
+TABLES_DEARER = "tables would take longer than comparing all pairs"
 OVERRUN = "too many vectors share buckets: comparing all pairs is cheaper than going on with tables"
-NO_TABLES = "no tables of moderate size find these pairs"
+NO_TABLES = "no tables of moderate size find these neighbours"
+
+DEARER = 1.2
+"""With method="lsh", how much longer than comparing all pairs the tables may take."""
+INSTANT = 2e7
+"""With method="lsh", nanoseconds that tables may take in any case."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +87,15 @@ def taken(aim: VectorAim, method: str, why: str) -> dict[str, str]:
     return {"asked": aim.method, "taken": method, "why": "requested" if aim.method == method else why}
 
 
+def allowed_tables(aim: VectorAim, all_pairs: float) -> float:
+    """Return the nanoseconds that tables may take, from those of comparing all pairs."""
+    return max(DEARER * all_pairs, INSTANT) if aim.method == "lsh" else all_pairs
+
+
 def found_pairs(space: Space, split: int, aim: VectorAim, log: RunLog) -> VectorPairs:
     """Find the pairs of different vectors, by the method requested or predicted to be cheaper."""
     chosen, allowed = planned(space, split, aim, log)
-    why = NO_TABLES if aim.method == "lsh" else QUICK if len(space) <= SMALL else ALL_CHEAPER
+    why = TABLES_DEARER if aim.method == "lsh" else QUICK if len(space) <= SMALL else ALL_CHEAPER
     if chosen is not None:
         most = PairLimit(aim.memory // PAIR_BYTES, space, aim.within)
         try:
@@ -97,7 +109,7 @@ def found_pairs(space: Space, split: int, aim: VectorAim, log: RunLog) -> Vector
             why = OVERRUN
     most = PairLimit(aim.memory // PAIR_BYTES, space, aim.within)
     with log.stage("compare") as tick:
-        found = all_pairs(space, aim.within, split, aim.threads, most, tick)
+        found = all_pairs(space, aim.within, split, aim.threads, most, aim.room, tick)
     log.method = taken(aim, "exact", why)
     log.counts["compared"] = found.compared
     return found
@@ -118,4 +130,5 @@ def planned(space: Space, split: int, aim: VectorAim, log: RunLog) -> tuple[Plan
             f"no tables of moderate size find pairs within {aim.within:g} ({space.measure}) with recall {aim.recall:g};"
             " use method='exact', which compares all pairs"
         )
-    return chosen, cost if aim.method == "auto" else float("inf")
+    allowed = allowed_tables(aim, cost)
+    return chosen if chosen is not None and chosen.nanoseconds <= allowed else None, allowed

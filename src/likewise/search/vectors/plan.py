@@ -22,7 +22,7 @@ from likewise.search.vectors.spaces import Bits, Space
 Floats = NDArray[np.float64]
 
 # Nanoseconds on one core, measured by benchmarks/vector_costs.py; only their ratios matter.
-PRODUCT = 0.06
+PRODUCT = 0.05
 """One multiplication and addition of a matrix product."""
 PACK = 0.5
 """One bit."""
@@ -40,9 +40,9 @@ COMPONENT = 4.7
 """One component of a verified pair."""
 SCORE = 0.6
 """One pair of a block, beside the product."""
-SUM = 0.75
+SUM = 0.12
 """One component of a pair of a block, where that is no matrix product."""
-WORD = 0.45
+WORD = 0.25
 """One word of a pair of bits."""
 
 SAMPLE = 1500
@@ -133,8 +133,8 @@ def spread(space: Space, within: float, split: int, seed: int) -> Spread:
 def cost_of_all(space: Space, pairs: float) -> float:
     """Return the cost of comparing this many pairs block by block, in nanoseconds on one core."""
     if space.products:
-        return pairs * (PRODUCT * space.dimensions * (1 if space.measure == "angle" else 2) + SCORE)
-    return pairs * (SUM * space.dimensions if not isinstance(space, Bits) else WORD * space.dimensions / 64 + SCORE)
+        return pairs * (PRODUCT * space.dimensions + SCORE)
+    return pairs * (SCORE + (WORD * space.dimensions / 64 if isinstance(space, Bits) else SUM * space.dimensions))
 
 
 def plan(space: Space, within: float, recall: float, known: Spread, seed: int, forced: bool = False) -> Plan | None:

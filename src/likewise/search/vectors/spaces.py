@@ -15,10 +15,13 @@ from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.base.parallel import in_order
 from likewise.errors import InputError
-from likewise.kernels.vector_tables import bits_apart, digest_rows, sums_apart
+from likewise.kernels.vector_scan import bits_apart, sums_apart
+from likewise.kernels.vector_tables import digest_rows
 from likewise.measures import batch
 
 Floats = NDArray[np.float64]
+Room = tuple[int, Path | None]
+"""Bytes to keep in memory, and the folder for what exceeds them."""
 HUGE = 1e100
 """The largest component for L2: its square and sums of such squares stay within double precision."""
 FARTHEST = 1e300
@@ -132,16 +135,8 @@ class Space(ABC):
         """Return for every row of a and every row of b a number that increases with their distance; fast to compute."""
 
     @abstractmethod
-    def score(self, distance: float) -> float:
-        """Return the score of a distance."""
-
-    @abstractmethod
     def unscored(self, scores: NDArray[Any]) -> Floats:
         """Return the distances that have these scores."""
-
-    @abstractmethod
-    def error(self) -> float:
-        """Return an upper bound on the rounding error of a score."""
 
 
 class Angle(Space):
@@ -153,10 +148,15 @@ class Angle(Space):
         """Return 180."""
         return 180.0
 
+    @property
+    def extreme(self) -> bool:
+        """Whether squares of components may be too large or too small for single precision."""
+        return self.largest > LARGE or self.smallest < 1 / LARGE
+
     def part(self, place: slice | Ints) -> NDArray[Any]:
         """Return some vectors, scaled so that their components are moderate."""
         rows = super().part(place)
-        if self.largest > LARGE or self.smallest < 1 / LARGE:
+        if self.extreme:
             rows = np.ldexp(rows, -np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1])
         return rows
 
@@ -178,17 +178,9 @@ class Angle(Space):
         found: NDArray[Any] = a @ -b.T
         return found
 
-    def score(self, distance: float) -> float:
-        """Return the negated cosine."""
-        return -math.cos(math.radians(distance))
-
     def unscored(self, scores: NDArray[Any]) -> Floats:
         """Return angles; they are inaccurate near 0° and 180°."""
         return np.degrees(np.arccos(np.clip(-scores.astype(np.float64), -1, 1)))
-
-    def error(self) -> float:
-        """Return the rounding of sums of products in single precision."""
-        return (self.dimensions + 8) * 2.0**-23
 
 
 class Euclid(Space):
@@ -215,17 +207,9 @@ class Euclid(Space):
         found += (b * b).sum(axis=1)[None, :]
         return found
 
-    def score(self, distance: float) -> float:
-        """Return the square."""
-        return float(min(distance, HUGE**1.5) ** 2)
-
     def unscored(self, scores: NDArray[Any]) -> Floats:
         """Return the roots."""
         return np.sqrt(np.maximum(np.asarray(scores, np.float64), 0))
-
-    def error(self) -> float:
-        """Return the rounding of differences of large squares."""
-        return (self.dimensions + 8) * self.dimensions * 2.0**-50 * self.largest**2
 
 
 class Manhattan(Space):
@@ -241,20 +225,12 @@ class Manhattan(Space):
     def scores(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         """Return the distances."""
         out = np.empty((len(a), len(b)))
-        sums_apart(a.astype(np.float64), b.astype(np.float64), out)
-        return out
-
-    def score(self, distance: float) -> float:
-        """Return the distance."""
-        return distance
+        sums_apart(a.astype(np.float64), np.ascontiguousarray(b.T, np.float64), out)
+        return np.asarray(-out)
 
     def unscored(self, scores: NDArray[Any]) -> Floats:
         """Return the distances."""
         return np.asarray(scores, np.float64)
-
-    def error(self) -> float:
-        """Return the rounding of sums."""
-        return self.dimensions**2 * 2.0**-50 * self.largest
 
 
 class Bits(Space):
@@ -292,21 +268,13 @@ class Bits(Space):
 
     def scores(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         """Return the number of bits that differ."""
-        out = np.empty((len(a), len(b)), np.int32)
-        bits_apart(a, b, out)
-        return out
-
-    def score(self, distance: float) -> float:
-        """Return the distance."""
-        return distance
+        out = np.empty((len(a), len(b)), np.float32)
+        bits_apart(a, np.ascontiguousarray(b.T), out)
+        return np.asarray(-out)
 
     def unscored(self, scores: NDArray[Any]) -> Floats:
         """Return the distances."""
         return scores.astype(np.float64)
-
-    def error(self) -> float:
-        """Return 0."""
-        return 0.0
 
 
 SPACES: dict[str, Any] = {"angle": Angle, "l2": Euclid, "l1": Manhattan, "hamming": Bits}

@@ -1,0 +1,349 @@
+"""The k best of every row, chosen from blocks of scores while these are still in a processor's cache.
+
+A score is `terms[column] − likeness`: the lower bound of a number that increases with the distance. What the rounding
+may have added is at most `slack[row] + doubt[column]`; so a column can be among the k best if its score does not exceed
+the k-th smallest sum of a score and its doubt by more than the slack. All such columns are kept, in as much room as
+every row has; a row whose room does not do is marked, and keeps the bound only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likewise.kernels import inner, kernel, summing
+from likewise.kernels.bits import ones
+
+STEP = 64
+"""Scores that are compared with the bound at a time, without a branch for each."""
+
+
+@inner
+def kth_smallest(values, count, k):
+    """Return the k-th smallest of the first `count` values, which are moved."""
+    low = 0
+    high = count - 1
+    place = k - 1
+    while low < high:
+        middle = values[(low + high) >> 1]
+        i = low
+        j = high
+        while i <= j:
+            while values[i] < middle:
+                i += 1
+            while values[j] > middle:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if place <= j:
+            high = j
+        elif place >= i:
+            low = i
+        else:
+            break
+    return values[place]
+
+
+@inner
+def drop_ties(kept, k, last, lows, columns, places):
+    """Keep k of the entries of a row: those below the score `last`, and of those equal to it the first columns."""
+    below = 0
+    ties = 0
+    for x in range(kept):
+        if lows[x] < last:
+            below += 1
+        else:
+            places[ties] = columns[x]
+            ties += 1
+    final = kth_smallest(places, ties, k - below)
+    count = 0
+    for x in range(kept):
+        if lows[x] < last or columns[x] <= final:
+            lows[count] = lows[x]
+            columns[count] = columns[x]
+            count += 1
+    return count
+
+
+@inner
+def drop_crowd(kept, k, last, doubt, lows, columns):
+    """Keep k of the entries of a row, those with the least sums of score and doubt."""
+    ties = k
+    for x in range(kept):
+        if lows[x] + doubt[columns[x]] < last:
+            ties -= 1
+    count = 0
+    for x in range(kept):
+        total = lows[x] + doubt[columns[x]]
+        if total < last or (total == last and ties > 0):
+            if total == last:
+                ties -= 1
+            lows[count] = lows[x]
+            columns[count] = columns[x]
+            count += 1
+    return count
+
+
+@inner
+def shrink(i, k, certain, slack, doubt, counts, bounds, crowded, lows, columns, values, places):
+    """Drop the entries of a row that cannot be among its k best; set its bound.
+
+    Where scores are `certain`, exactly k stay, ties by column. Where so many stay that there is little room for more,
+    the row is crowded: only the k with the least sums stay, which is enough to go on with the bound.
+    """
+    count = counts[i]
+    if count < k:
+        return
+    mine = lows[i]
+    places_of = columns[i]
+    for x in range(count):
+        values[x] = mine[x] + doubt[places_of[x]]
+    last = kth_smallest(values, count, k)
+    bound = last + slack
+    kept = 0
+    for x in range(count):
+        if mine[x] <= bound:
+            mine[kept] = mine[x]
+            places_of[kept] = places_of[x]
+            kept += 1
+    bounds[i] = bound
+    if certain:
+        kept = drop_ties(kept, k, last, mine, places_of, places)
+    elif crowded[i] or kept > k + ((mine.size - k) >> 1):
+        crowded[i] = True
+        kept = drop_crowd(kept, k, last, doubt, mine, places_of)
+        bounds[i] = np.nextafter(last, last - abs(last) - 1)  # only a smaller sum changes the k-th
+    counts[i] = kept
+
+
+@kernel
+def choose(likeness, terms, first, rows, k, certain, slack, doubt, counts, bounds, crowded, lows, columns):
+    """Enter the columns of a block that may be among the k best of their row; row r is not its own neighbour.
+
+    likeness: a row for each of `rows`, and columns that are numbered from `first`. terms and doubt: of all columns.
+    """
+    room = lows.shape[1]
+    values = np.empty(room, lows.dtype)
+    places = np.empty(room, columns.dtype)
+    some = terms[first : first + likeness.shape[1]]
+    for i in range(rows.size):
+        own = rows[i] - first
+        spare = slack[rows[i]]
+        bound = bounds[i]
+        count = counts[i]
+        for start in range(0, some.size, STEP):
+            near = likeness[i, start : start + STEP]
+            base = some[start : start + STEP]
+            found = False
+            for j in range(near.size):
+                found |= base[j] - near[j] <= bound
+            if not found:
+                continue
+            for j in range(near.size):
+                low = base[j] - near[j]
+                if low <= bound and start + j != own:
+                    if count == room:
+                        counts[i] = count
+                        shrink(i, k, certain, spare, doubt, counts, bounds, crowded, lows, columns, values, places)
+                        bound = bounds[i]
+                        count = counts[i]
+                        if low > bound:
+                            continue
+                    lows[i, count] = low
+                    columns[i, count] = first + start + j
+                    count += 1
+        counts[i] = count
+
+
+@kernel
+def choose_both(likeness, terms, first, high, k, certain, slack, doubt, counts, bounds, crowded, lows, columns):
+    """Enter every pair of a block in both its rows; the rows are numbered from `high`, the columns from `first`.
+
+    A block on the diagonal is symmetric, and each of its rows sees all of its columns.
+    """
+    room = lows.shape[1]
+    values = np.empty(room, lows.dtype)
+    places = np.empty(room, columns.dtype)
+    some = terms[first : first + likeness.shape[1]]
+    theirs = bounds[first : first + likeness.shape[1]]
+    apart = high != first
+    for i in range(likeness.shape[0]):
+        row = high + i
+        mine = terms[row]
+        for start in range(0, some.size, STEP):
+            near = likeness[i, start : start + STEP]
+            base = some[start : start + STEP]
+            others = theirs[start : start + STEP]
+            bound = bounds[row]
+            found = False
+            for j in range(near.size):
+                found |= (base[j] - near[j] <= bound) | (mine - near[j] <= others[j])
+            if not found:
+                continue
+            for j in range(near.size):
+                column = first + start + j
+                low = base[j] - near[j]
+                if low <= bounds[row] and column != row:
+                    if counts[row] == room:
+                        shrink(
+                            row, k, certain, slack[row], doubt, counts, bounds, crowded, lows, columns, values, places
+                        )
+                    if low <= bounds[row]:
+                        lows[row, counts[row]] = low
+                        columns[row, counts[row]] = column
+                        counts[row] += 1
+                low = mine - near[j]
+                if apart and low <= others[j]:
+                    if counts[column] == room:
+                        shrink(
+                            column, k, certain, slack[column], doubt,
+                            counts, bounds, crowded, lows, columns, values, places,
+                        )  # fmt: skip
+                    if low <= others[j]:
+                        lows[column, counts[column]] = low
+                        columns[column, counts[column]] = row
+                        counts[column] += 1
+
+
+@summing
+def product(a, b):
+    """Return the sum of the products of components."""
+    total = a[0] * b[0]
+    for j in range(1, a.size):
+        total += a[j] * b[j]
+    return total
+
+
+@kernel
+def choose_promising(promise, mine, every, terms, first, rows, k, slack, doubt, counts, bounds, crowded, lows, columns):
+    """Like `choose`, but `promise` is only as large as the likeness may be; the likeness of what may do is computed.
+
+    mine: the vectors of `rows`. every: those of all columns. Returns how many were computed.
+    """
+    room = lows.shape[1]
+    values = np.empty(room, lows.dtype)
+    places = np.empty(room, columns.dtype)
+    some = terms[first : first + promise.shape[1]]
+    computed = 0
+    for i in range(rows.size):
+        own = rows[i] - first
+        spare = slack[rows[i]]
+        bound = bounds[i]
+        count = counts[i]
+        for start in range(0, some.size, STEP):
+            near = promise[i, start : start + STEP]
+            base = some[start : start + STEP]
+            found = False
+            for j in range(near.size):
+                found |= base[j] - near[j] <= bound
+            if not found:
+                continue
+            for j in range(near.size):
+                if base[j] - near[j] <= bound and start + j != own:
+                    computed += 1
+                    low = base[j] - product(mine[i], every[first + start + j])
+                    if low > bound:
+                        continue
+                    if count == room:
+                        counts[i] = count
+                        shrink(i, k, False, spare, doubt, counts, bounds, crowded, lows, columns, values, places)
+                        bound = bounds[i]
+                        count = counts[i]
+                        if low > bound:
+                            continue
+                    lows[i, count] = low
+                    columns[i, count] = first + start + j
+                    count += 1
+        counts[i] = count
+    return computed
+
+
+@kernel
+def bound_by(mine, every, terms, rows, k, slack, doubt, counts, columns, bounds):
+    """Set the bounds of rows by the likeness of some columns of each, among which most of the k best may be."""
+    values = np.empty(columns.shape[1], bounds.dtype)
+    for i in range(rows.size):
+        if counts[i] < k:
+            continue
+        for x in range(counts[i]):
+            column = columns[i, x]
+            values[x] = terms[column] - product(mine[i], every[column]) + doubt[column]
+        bounds[i] = kth_smallest(values, counts[i], k) + slack[rows[i]]
+
+
+@kernel
+def settle(rows, k, certain, slack, doubt, counts, bounds, crowded, lows, columns):
+    """Drop what cannot be among the k best of every row, now that all is seen; give crowded rows their full bounds."""
+    values = np.empty(lows.shape[1], lows.dtype)
+    places = np.empty(lows.shape[1], columns.dtype)
+    for i in range(rows.size):
+        spare = slack[rows[i]]
+        shrink(i, k, certain, spare, doubt, counts, bounds, crowded, lows, columns, values, places)
+        if crowded[i]:
+            bounds[i] = np.nextafter(bounds[i], bounds[i] + abs(bounds[i]) + 1) + spare
+
+
+@kernel
+def list_within(likeness, terms, first, bounds, begins, place, left, right):
+    """Write the places of a block whose scores are within the bounds of their rows; return how many.
+
+    begins[i]: the first place that row i is compared with. Goes on at place[0], a row, and stops when another row may
+    not fit.
+    """
+    some = terms[first : first + likeness.shape[1]]
+    count = 0
+    for i in range(place[0], likeness.shape[0]):
+        if count + some.size > left.size:
+            place[0] = i
+            return count
+        bound = bounds[i]
+        for start in range(begins[i], some.size, STEP):
+            near = likeness[i, start : start + STEP]
+            base = some[start : start + STEP]
+            found = False
+            for j in range(near.size):
+                found |= base[j] - near[j] <= bound
+            if found:
+                for j in range(near.size):
+                    if base[j] - near[j] <= bound:
+                        left[count] = i
+                        right[count] = start + j
+                        count += 1
+    place[0] = likeness.shape[0]
+    return count
+
+
+@kernel
+def sums_apart(a, b, out):
+    """Write the negated Manhattan distance of every row of a from every column of b."""
+    whole = a.shape[1] - a.shape[1] % 4
+    for i in range(a.shape[0]):
+        row = out[i]
+        row[:] = 0
+        for w in range(0, whole, 4):
+            p, q, r, s = a[i, w], a[i, w + 1], a[i, w + 2], a[i, w + 3]
+            first, second, third, fourth = b[w], b[w + 1], b[w + 2], b[w + 3]
+            for j in range(row.size):
+                row[j] -= (abs(p - first[j]) + abs(q - second[j])) + (abs(r - third[j]) + abs(s - fourth[j]))
+        for w in range(whole, a.shape[1]):
+            p = a[i, w]
+            only = b[w]
+            for j in range(row.size):
+                row[j] -= abs(p - only[j])
+
+
+@kernel
+def bits_apart(a, b, out):
+    """Write, negated, in how many bits every row of a differs from every column of b."""
+    apart = np.empty(b.shape[1], np.int64)
+    for i in range(a.shape[0]):
+        apart[:] = 0
+        for w in range(a.shape[1]):
+            mine = a[i, w]
+            words = b[w]
+            for j in range(words.size):
+                apart[j] += ones(mine ^ words[j])
+        row = out[i]
+        for j in range(row.size):
+            row[j] = -apart[j]

@@ -1,0 +1,268 @@
+"""The k nearest of some vectors among all, by comparing them block by block.
+
+Blocks are compared in single precision. Whatever rounding may have hidden is compared exactly, so that the answer is
+that of double precision, ties by row, whatever the blocks and the threads. Vectors with too many neighbours that single
+precision cannot tell apart are compared again in double precision, and those that it cannot tell apart, one by one.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.base.arrays import Ints
+from likewise.base.parallel import in_order
+from likewise.base.runlog import Tick
+from likewise.kernels.vector_scan import bound_by, choose, choose_both, choose_promising, list_within, settle
+from likewise.search.scored import ScoredPairs, best_first, concatenated, no_pairs
+from likewise.search.vectors.heads import Heads
+from likewise.search.vectors.operands import HIGH, WIDE, Operands
+from likewise.search.vectors.spaces import Room
+
+EXTRA = 48
+"""Columns that a row has room for, beyond twice k."""
+TRIAL = 256
+"""Rows that are compared first; if single precision does not do for half of them, it is skipped."""
+PORTION = 1 << 30
+"""Products of components in one portion of work: about 0.05 s, so that an interrupt is heeded."""
+ALONE = 1 << 24
+"""Components in one portion of vectors that are compared one by one."""
+SQUARE = 1024
+"""Rows and columns of a block that serves both its rows and its columns."""
+AHEAD = 4
+"""How many columns, as a multiple of k, bound what a row is looking for: those whose heads promise most."""
+STRIP = 256
+"""Rows that are compared by their heads at a time, for any number of threads: the order decides what is found."""
+
+
+@dataclass(frozen=True)
+class Means:
+    """Threads, the memory for what is known of every row, and the room for vectors made ready."""
+
+    threads: int
+    memory: int
+    room: Room
+
+
+class Best:
+    """For some rows the columns that may be among their k best."""
+
+    def __init__(self, rows: Ints, k: int, operands: Operands) -> None:
+        room = 2 * k + EXTRA
+        self.rows, self.k, self.operands = rows, k, operands
+        self.counts = np.zeros(len(rows), np.int32)
+        self.bounds = np.full(len(rows), np.inf, operands.kind)
+        self.crowded = np.zeros(len(rows), bool)
+        self.lows = np.empty((len(rows), room), operands.kind)
+        self.columns = np.empty((len(rows), room), np.int32)
+
+    @staticmethod
+    def bytes(k: int, kind: type[Any]) -> int:
+        """Return the bytes that one row takes, with those of its results."""
+        return (2 * k + EXTRA) * (4 + np.dtype(kind).itemsize) + 16 + 48 * k
+
+    def parts(self, cut: slice) -> tuple[NDArray[Any], ...]:
+        """Return the arrays of some of the rows, as kernels take them."""
+        return self.counts[cut], self.bounds[cut], self.crowded[cut], self.lows[cut], self.columns[cut]
+
+    def settled(self, cut: slice) -> ScoredPairs:
+        """Return the k nearest of each of some rows that are not crowded, with their distances."""
+        operands, rows = self.operands, self.rows[cut]
+        settle(rows, self.k, operands.certain, operands.slack, operands.doubt, *self.parts(cut))
+        kept = np.arange(self.lows.shape[1]) < np.where(self.crowded[cut], 0, self.counts[cut])[:, None]
+        left = np.broadcast_to(rows[:, None], kept.shape)[kept]
+        right = self.columns[cut][kept].astype(np.int64)
+        left, right, closeness = best_first(left, right, -operands.space.distances(left, right), self.k)
+        return left, right, -closeness
+
+
+@dataclass
+class Outcome:
+    """The neighbours of rows that were settled; the rows that were not, with bounds on the scores of their k best."""
+
+    parts: list[ScoredPairs]
+    crowded: Ints
+    bounds: NDArray[Any]
+
+
+def against_all(
+    single: Operands, rows: Ints, split: int, k: int, means: Means, tick: Tick, heads: Heads | None = None
+) -> ScoredPairs:
+    """Compare rows with all vectors from `split` on except themselves; return the k nearest of each, ties by row.
+
+    With `heads`, vectors are compared by the part that says most, and by the rest where that part leaves them a chance.
+    """
+    space = single.space
+    k = min(k, len(space) - split)
+    if not len(rows) or k < 1:
+        return no_pairs()
+    parts: list[ScoredPairs] = []
+    crowded = rows
+    if single.fit and not (len(rows) > 16 * TRIAL and _in_vain(single, rows, split, k, means)):
+        found = _compared(single, rows, split, k, means, tick, heads)
+        parts, crowded = found.parts, found.crowded
+    if len(crowded):
+        double = Operands(space, np.float64, means.threads, means.room)
+        found = _compared(double, crowded, split, k, means, tick if len(crowded) == len(rows) else _silent)
+        parts += found.parts + _one_by_one(double, found, split, k, means)
+    return concatenated(parts)
+
+
+def _silent(done: int) -> None:
+    """Report nothing."""
+
+
+def _in_vain(single: Operands, rows: Ints, split: int, k: int, means: Means) -> bool:
+    """Tell whether single precision does not do for most of a few rows."""
+    some = rows[:: -(-len(rows) // TRIAL)]
+    return 2 * len(_compared(single, some, split, k, means, _silent).crowded) > len(some)
+
+
+def _compared(
+    operands: Operands, rows: Ints, split: int, k: int, means: Means, tick: Tick, heads: Heads | None = None
+) -> Outcome:
+    """Compare rows with all columns in the precision of the operands; as many at a time as memory allows."""
+    each = Best.bytes(k, operands.kind) + (0 if heads is None else Best.bytes(AHEAD * k, operands.kind))
+    most = max(1, means.memory // 4 // each // HIGH) * HIGH
+    both = heads is None and not split and len(rows) == len(operands.space) and len(rows) <= most
+    out = Outcome([], np.zeros(0, np.int64), np.zeros(0))
+    for start in range(0, len(rows), most):
+        best = Best(rows[start : start + most], k, operands)
+        if both:
+            _both_ways(best, means.threads, tick)
+        else:
+            _in_rounds(best, split, means.threads, tick, heads)
+        cuts = [slice(first, first + HIGH) for first in range(0, len(best.rows), HIGH)]
+        out.parts += in_order(best.settled, cuts, means.threads)
+        out.crowded = np.concatenate([out.crowded, best.rows[best.crowded]])
+        out.bounds = np.concatenate([out.bounds, best.bounds[best.crowded]])
+    return out
+
+
+def _in_rounds(best: Best, split: int, threads: int, tick: Tick, heads: Heads | None) -> None:
+    """Compare the rows, in strips, with the next columns, and so on: a strip always sees its columns in order."""
+    operands, rows = best.operands, best.rows
+    n, width = len(operands.space), operands.width if heads is None else heads.width
+    high = max(64, min(HIGH, -(-len(rows) // threads), PORTION // (WIDE * width))) if heads is None else STRIP
+    wide = max(1, PORTION // (high * WIDE * width)) * WIDE
+    passes = [partial(_by_whole, best)]
+    if heads is not None:
+        first = Best(rows, min(AHEAD * best.k, n - split), operands)
+        passes = [partial(_by_promise, first, heads), partial(_by_rest, best, heads)]
+    step = _evenly(tick, len(rows), len(passes) * -(-(n - split) // wide) * -(-len(rows) // high))
+
+    def work(compare: Callable[[slice, slice], None], begin: int, start: int) -> None:
+        for column in range(begin, min(begin + wide, n), WIDE):
+            compare(slice(start, start + high), slice(column, min(column + WIDE, n)))
+
+    for number, compare in enumerate(passes):
+        if number:
+            for _ in in_order(partial(_bounded, first, best), range(0, len(rows), high), threads):
+                pass
+        for begin in range(split, n, wide):
+            for _ in in_order(partial(work, compare, begin), range(0, len(rows), high), threads):
+                step()
+
+
+def _by_whole(best: Best, cut: slice, columns: slice) -> None:
+    """Enter columns by their likeness."""
+    one, rows = best.operands, best.rows[cut]
+    likeness = one.likeness(one.table[rows], columns)
+    choose(likeness, one.terms, columns.start, rows, best.k, one.certain, one.slack, one.doubt, *best.parts(cut))
+
+
+def _by_promise(first: Best, heads: Heads, cut: slice, columns: slice) -> None:
+    """Enter columns by what their heads promise, and no more than are asked for."""
+    one, rows = first.operands, first.rows[cut]
+    promise = heads.promise(rows, columns)
+    choose(promise, one.terms, columns.start, rows, first.k, True, heads.nothing, heads.nothing, *first.parts(cut))
+
+
+def _bounded(first: Best, best: Best, start: int) -> None:
+    """Bound what the rows are looking for by the columns that promise most."""
+    cut, one = slice(start, start + STRIP), best.operands
+    rows = best.rows[cut]
+    bound_by(
+        one.table[rows], one.table, one.terms, rows, best.k, one.slack, one.doubt,
+        first.counts[cut], first.columns[cut], best.bounds[cut],
+    )  # fmt: skip
+
+
+def _by_rest(best: Best, heads: Heads, cut: slice, columns: slice) -> None:
+    """Enter columns by the likeness of those whose heads promise enough."""
+    one, rows = best.operands, best.rows[cut]
+    choose_promising(
+        heads.promise(rows, columns), one.table[rows], one.table, one.terms, columns.start, rows, best.k, one.slack,
+        one.doubt, *best.parts(cut),
+    )  # fmt: skip
+
+
+def _both_ways(best: Best, threads: int, tick: Tick) -> None:
+    """Compare all rows with each other: a block of scores serves its rows and its columns."""
+    operands, n = best.operands, len(best.rows)
+    side = max(128, min(SQUARE, math.isqrt(PORTION // operands.width)))
+    starts = range(0, n, side)
+    locks = [threading.Lock() for _ in starts]
+    tasks = [(row, row + gap) for gap in range(len(starts)) for row in range(len(starts) - gap)]
+    step = _evenly(tick, n, len(tasks))
+    state = best.parts(slice(None))
+
+    def work(task: tuple[int, int]) -> None:
+        row, column = task
+        mine = operands.table[starts[row] : starts[row] + side]
+        likeness = operands.likeness(mine, slice(starts[column], min(starts[column] + side, n)))
+        with locks[row], locks[column] if row != column else nullcontext():
+            choose_both(
+                likeness, operands.terms, starts[column], starts[row], best.k, operands.certain, operands.slack,
+                operands.doubt, *state,
+            )  # fmt: skip
+
+    for _ in in_order(work, tasks, threads):
+        step()
+
+
+def _evenly(tick: Tick, rows: int, steps: int) -> Callable[[], None]:
+    """Return a function to be called after each of the steps, which reports the rows evenly."""
+    done = count(1)
+
+    def step() -> None:
+        at = next(done)
+        if more := rows * at // steps - rows * (at - 1) // steps:
+            tick(more)
+
+    return step
+
+
+def _one_by_one(operands: Operands, found: Outcome, split: int, k: int, means: Means) -> list[ScoredPairs]:
+    """Return the k nearest of crowded rows, by the exact distances of all vectors whose scores may be low enough."""
+    space, n = operands.space, len(operands.space)
+    high = max(1, ALONE // (WIDE * (space.dimensions + 64)))
+    parts = []
+    for start in range(0, len(found.crowded), high):
+        rows, bounds = found.crowded[start : start + high], found.bounds[start : start + high]
+        near = in_order(partial(_nearest_within, operands, rows, bounds, k), range(split, n, WIDE), means.threads)
+        left, right, closeness = best_first(*concatenated(list(near)), k)
+        parts.append((left, right, -closeness))
+    return parts
+
+
+def _nearest_within(operands: Operands, rows: Ints, bounds: NDArray[Any], k: int, first: int) -> ScoredPairs:
+    """Return the k nearest of rows in a block of columns, with negated distances, of those within bounds."""
+    wide = min(WIDE, len(operands.space) - first)
+    likeness = operands.likeness(operands.table[rows], slice(first, first + wide))
+    left, right = np.empty(len(rows) * wide, np.int32), np.empty(len(rows) * wide, np.int32)
+    begins = np.zeros(len(rows), np.int64)
+    many = list_within(likeness, operands.terms, first, bounds, begins, np.zeros(1, np.int64), left, right)
+    near, others = rows[left[:many]], right[:many] + np.int64(first)
+    apart = near != others
+    near, others = near[apart], others[apart]
+    return best_first(near, others, -operands.space.distances(near, others), k)
