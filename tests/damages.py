@@ -5,32 +5,26 @@ import random
 
 from likewise.errors import LikewiseError
 
-MANY = 1 << 13
-"""Bytes up to which every byte of a file is damaged in turn in a deep test; of a longer one as many places at random."""
+SMALL = 1 << 12
+"""Bytes up to which a deep test damages every byte of a file in turn; in a longer one it takes places at random."""
 
 
-def places(size, chance, deep):
-    """Return where to flip a bit: everywhere in small files if the test is deep, otherwise at a few places."""
-    if deep and size <= MANY:
-        return range(size)
-    count = min(size, MANY // 8 if deep else 2)
-    edges = {0, size - 1} if deep else set()
-    return sorted({*edges, *chance.sample(range(size), count)}) if size else ()
-
-
-def damages(path, others, seed=1, deep=False):
+def damages(path, others, seed=1, deep=False, flips=256):
     """Yield (name, content) for each damage to a file; the content None stands for a file that is gone.
 
-    others: other files, one of which may be put in its place; the first is its namesake in another run.
+    others: other files, one of which may be put in its place; the first is its namesake in another run. deep: every
+    other file, more lengths, and a bit of every byte of small files, or at `flips` places of large ones.
     """
     content = path.read_bytes()
     chance = random.Random(f"{path.name} {seed}")
+    size = len(content)
     yield "missing", None
-    for size in {0, 1, len(content) // 2, len(content) - 1} if deep else {0, len(content) - 1}:
-        if 0 <= size < len(content):
-            yield f"cut to {size} bytes", content[:size]
+    for length in sorted({0, 1, size // 2, size - 1} if deep else {0, size - 1}):
+        if 0 <= length < size:
+            yield f"cut to {length} bytes", content[:length]
     yield "longer", content + b"\0"
-    for place in places(len(content), chance, deep):
+    every = deep and size <= min(SMALL, 16 * flips)
+    for place in range(size) if every else sorted(chance.sample(range(size), min(size, flips if deep else 2))):
         changed = bytearray(content)
         changed[place] ^= 1 << chance.randrange(8)
         yield f"flipped at {place}", bytes(changed)

@@ -17,8 +17,20 @@ from likewise.io.read import Files
 from likewise.io.workspace import STEPS, WORK
 from likewise.jobs.settings import Settings
 
-DEEP = pytest.param(True, marks=[pytest.mark.soak, pytest.mark.timeout(3600)], id="deep")
-DEPTHS = [pytest.param(False, id="quick"), DEEP]
+SOAK = [pytest.mark.soak, pytest.mark.timeout(3600)]
+DEPTHS = [pytest.param(False, id="quick"), pytest.param(True, marks=SOAK, id="deep")]
+
+
+def depths(kinds, quick):
+    """Every kind in a deep test, and some of them with fewer damages in a quick one."""
+    few = [pytest.param(kind, False, id=f"{kind}-quick") for kind in quick]
+    return few + [pytest.param(kind, True, marks=SOAK, id=f"{kind}-deep") for kind in kinds]
+
+
+@pytest.fixture(autouse=True)
+def no_sync(monkeypatch):
+    """No process is killed here: nothing need be on the disk."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 
 def answer(folder):
@@ -48,13 +60,13 @@ FINISHED = {
     "rethresholded": {"method": "lsh", "certify": 0, "again": 0.85},
     "texts": {"method": "lsh", "certify": 0, "texts": True},
 }
-"""Kinds of run that leave a state; those after the first two only in a deep test."""
+"""Kinds of run that leave a state."""
 
 
 def made(kind, folder, seed, threshold=0.7):
     """Make a run of this kind in a folder."""
     options = {"threshold": threshold, **FINISHED[kind]}
-    source = runs.corpus(folder / f"{seed}.parquet", 240, words=30, near=50, seed=seed)
+    source = runs.corpus(folder / f"{seed}.parquet", 96, words=30, near=16, seed=seed)
     again = options.pop("again", None)
     if options.pop("texts", False):
         source = folder / f"texts{seed}"
@@ -75,7 +87,7 @@ def made(kind, folder, seed, threshold=0.7):
 def commands(run, tmp_path):
     """What builds on a finished run; each returns the answer it wrote."""
     out = tmp_path / "out"
-    near = runs.corpus(tmp_path / "near.parquet", 240, words=30, near=50, seed=1)
+    near = runs.corpus(tmp_path / "near.parquet", 96, words=30, near=16, seed=1)
     new = tmp_path / "new.parquet"
     shutil.copyfile(near, new)
     parameters = json.loads((run / "run.json").read_text())["parameters"]
@@ -98,25 +110,29 @@ def commands(run, tmp_path):
     return found
 
 
-@pytest.mark.parametrize("deep", DEPTHS)
-@pytest.mark.parametrize("kind", FINISHED)
+@pytest.mark.parametrize(("kind", "deep"), depths(FINISHED, ["lsh", "exact"]))
 def test_damaged_runs(kind, deep, tmp_path):
     """rethreshold, other keepers and --against never give a wrong answer, and never fail without saying why."""
     run, other = made(kind, tmp_path, 1), made(kind, tmp_path, 2)
     calls = commands(run, tmp_path)
     expected = {name: call() for name, call in calls.items()}
     assert len({str(sorted(one.items())) for one in expected.values()}) == len(calls), "the commands differ"
-    files, verdicts, faults = stored(run), Counter(), []
+    files, verdicts, untouched, faults = stored(run), Counter(), Counter(), []
     assert {"run.json", "state.json", "keys", "clusters.parquet"} <= {path.name for path in files}
     for path in files:
         others = [namesake(path, run, other), *files]
         for what, content in damages(path, others, deep=deep):
             with damaged(path, content):
                 for name, call in calls.items():
+                    unread = untouched[path, name] = untouched[path, name] + 1
+                    if what.startswith("flipped") and unread > 20 and unread % 10:
+                        continue  # a file that a command does not read: a tenth of the places will do
                     names = [path, run / "state" / "state.json"] if path.name == "run.json" else [path]
                     names += [run] if path.name == "run.json" and content is None else []
                     found = verdict(call, expected[name], names)
                     verdicts[name, found] += 1
+                    if found != "right":
+                        untouched[path, name] = 0
                     if found not in ("right", "refused"):
                         faults.append(f"{path.relative_to(run)} {what}, then {name}: {found}")
     print(kind, dict(verdicts))
@@ -145,7 +161,7 @@ def test_damage_that_was_not_noticed_stays_damage(tmp_path):
     content[7] ^= 1
     keys.write_bytes(content)
     likewise.rethreshold(run, 0.9)
-    new = runs.corpus(tmp_path / "new.parquet", 50, words=30, near=10)
+    new = runs.corpus(tmp_path / "new.parquet", 60, words=30, near=8)
     with pytest.raises(likewise.DamagedError, match="state/keys is damaged: its checksum is not that of what was stor"):
         likewise.dedup(new, threshold=0.9, against=run)
 
@@ -223,7 +239,7 @@ def every_step(monkeypatch):
     monkeypatch.setattr(memory, "LEAST", 1)
 
 
-LSH = {"method": "lsh", "certify": 0, "bands": 12, "rows": 4, "certify": 0}
+LSH = {"method": "lsh", "certify": 0, "bands": 12, "rows": 4}
 INTERRUPTED = {
     "read": ({**LSH, "memory": 30_000}, "sketch", ["read"]),
     "sketch": ({**LSH, "memory": 30_000}, "candidates", ["read", "sketch"]),
@@ -246,8 +262,7 @@ def interrupted(out, source, options, stage):
         likewise.dedup(source, out=out, progress=observe, **options)
 
 
-@pytest.mark.parametrize("deep", DEPTHS)
-@pytest.mark.parametrize("kind", INTERRUPTED)
+@pytest.mark.parametrize(("kind", "deep"), depths(INTERRUPTED, ["elsewhere", "exact"]))
 def test_damaged_workspaces(kind, deep, tmp_path, every_step):
     """Resuming gives the right answer, and a note tells which file was damaged."""
     given, stage, steps = INTERRUPTED[kind]
@@ -273,6 +288,8 @@ def test_damaged_workspaces(kind, deep, tmp_path, every_step):
     assert [step for step in json.loads((out / WORK / STEPS).read_text())["steps"] if "-" not in step] == steps
     places = [path for place in (out, spill) if place.is_dir() for path in sorted(place.rglob("*"))]
     files = [path for path in places if path.is_file() and path.name != "lock"]
+    if not deep:  # the sorted pairs of one band are like those of another
+        files = [path for path in files if not path.name.startswith("run-") or path.name.startswith("run-0003")]
     told, faults = 0, []
 
     def restore():
@@ -283,7 +300,7 @@ def test_damaged_workspaces(kind, deep, tmp_path, every_step):
 
     for path in files:
         others = [namesake(path, tmp_path, stale), *(namesake(one, tmp_path, first) for one in files)]
-        for what, content in damages(namesake(path, tmp_path, first), others, deep=deep and path.name != STEPS):
+        for what, content in damages(namesake(path, tmp_path, first), others, deep=deep, flips=24):
             restore()
             if content is None:
                 path.unlink()
@@ -295,8 +312,8 @@ def test_damaged_workspaces(kind, deep, tmp_path, every_step):
                 notes += likewise.dedup(source, out=out, **options).stats["notes"]
                 return answer(out)
 
-            found = verdict(call, expected, [path])
-            told += any(str(path) in note and "again" in note or "started over" in note for note in notes)
+            found = verdict(call, expected, [path, out] if path.name == STEPS else [path])
+            told += any((str(path) in note and "again" in note) or "started over" in note for note in notes)
             if found not in ("right", "refused") or (found == "right" and not notes and "replaced" not in what):
                 faults.append(f"{path.relative_to(tmp_path)} {what}: {found}, {notes}")
             if (out / WORK).exists() and found == "right":
