@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,8 @@ Facts = list[int]
 def checksum(path: Path) -> int:
     """Return the CRC-32 of a file."""
     total = 0
-    block = memoryview(bytearray(BLOCK))
     with open(path, "rb", buffering=0) as content:
+        block = memoryview(bytearray(max(1, min(BLOCK, os.fstat(content.fileno()).st_size))))
         while count := content.readinto(block):
             total = zlib.crc32(block[:count], total)
     return total
@@ -80,7 +81,7 @@ class SealedFiles:
         """Return what was stored of these files, unchecked."""
         return {name: self._stored[name] for name in names}
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self._stored)
 
 
@@ -110,7 +111,7 @@ def write_sealed(value: Mapping[str, Any], path: Path, indent: int | None = None
     text = json.dumps(value, indent=indent, ensure_ascii=indent is None, default=str)
     head, closing = (text[:-1], CLOSINGS[0]) if indent is None else (text[:-2], CLOSINGS[1])
     head += (", " if indent is None else ",\n" + " " * indent) + '"checksum": "'
-    digest = _digest(head.encode())
+    digest = _digest(head.encode(), closing)
     with atomic(path) as out:
         out.write((head + digest + closing).encode())
     return digest
@@ -129,11 +130,12 @@ def read_sealed(path: Path, remedy: str) -> tuple[dict[str, Any], str]:
         raise DamagedError(f"{path} cannot be read: {error.strerror or error}; {remedy}") from error
     for closing in CLOSINGS:
         end = len(data) - len(closing) - DIGITS
-        if end > 0 and data[end:] == (_digest(data[:end]) + closing).encode():
+        if end > 0 and data[end:] == (_digest(data[:end], closing) + closing).encode():
             content = json.loads(data)
             return content, content.pop("checksum")
     raise DamagedError(f"{path} is damaged: it does not end with the checksum of its content; {remedy}")
 
 
-def _digest(data: bytes) -> str:
-    return blake2b(data, digest_size=DIGITS // 2).hexdigest()
+def _digest(head: bytes, closing: str) -> str:
+    """Return the checksum of what comes before and after it."""
+    return blake2b(head + closing.encode(), digest_size=DIGITS // 2).hexdigest()
