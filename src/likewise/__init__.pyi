@@ -10,6 +10,7 @@ from .apps.recommend import Recommendations, recommend
 from .base.arrays import Sets
 from .errors import (
     ColumnError,
+    DamagedError,
     FormatError,
     IncompatibleError,
     InputError,
@@ -49,6 +50,7 @@ __all__ = [
     "CauchyLines",
     "Chars",
     "ColumnError",
+    "DamagedError",
     "Dedup",
     "Explanation",
     "Fingerprints",

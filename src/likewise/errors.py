@@ -8,7 +8,8 @@ LikewiseError
 │   ├── FormatError     a file or row is broken: truncated, not what its name says, wrong number of fields
 │   └── TextError       a document is null, is not text, or is not valid UTF-8
 ├── OutputError         the result cannot be written to the requested place
-└── IncompatibleError   two sketches, indexes or runs that were not made the same way
+├── IncompatibleError   two sketches, indexes or runs that were not made the same way
+└── DamagedError        a file that an earlier run stored is missing, or is not what was stored
 """
 
 from __future__ import annotations
@@ -83,3 +84,7 @@ class OutputError(LikewiseError):
 
 class IncompatibleError(LikewiseError):
     """Two sketches, indexes or runs that were not made the same way."""
+
+
+class DamagedError(LikewiseError):
+    """A file that an earlier run stored is missing, or is not what was stored."""

@@ -18,6 +18,7 @@ import pytest
 import likewise
 from likewise.base.runlog import SCHEMA
 from likewise.cli import COMMANDS
+from likewise.io.seals import read_sealed
 
 Run = Callable[..., Any]
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -100,7 +101,7 @@ def test_every_command_writes_the_one_schema(run: Run, tmp_path: Path, name: str
         assert done.returncode == 0, done.stderr
     stats = json.loads((tmp_path / "run" / "run.json").read_text())
     assert faults(stats) == []
-    assert list(stats) == RUN_SCHEMA["required"]
+    assert list(stats) == [*RUN_SCHEMA["required"], "checksum"]
     assert stats["likewise"] == likewise.__version__
     assert stats["schema"] == SCHEMA == RUN_SCHEMA["properties"]["schema"]["const"]
     assert stats["command"] == name.split()[0]
@@ -114,12 +115,12 @@ def test_every_command_writes_the_one_schema(run: Run, tmp_path: Path, name: str
 @pytest.mark.parametrize("name", ["dedup", "pairs", "nearest", "recommend"])
 def test_json_prints_what_is_written(run: Run, tmp_path: Path, name: str) -> None:
     printed = json.loads(run(*CALLS[name][-1].split(), "--json").stdout)
-    assert printed == json.loads((tmp_path / "run" / "run.json").read_text())
+    assert printed == read_sealed(tmp_path / "run" / "run.json", "")[0]
 
 
 def test_the_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(RUN_SCHEMA)
-    assert set(RUN_SCHEMA["properties"]) == set(RUN_SCHEMA["required"])
+    assert set(RUN_SCHEMA["properties"]) == {*RUN_SCHEMA["required"], "checksum"}
     assert set(RUN_SCHEMA["properties"]["command"]["enum"]) <= set(COMMANDS)
     assert {name.split()[0] for name in CALLS} == set(RUN_SCHEMA["properties"]["command"]["enum"])
 

@@ -10,6 +10,7 @@ import pytest
 
 from likewise.errors import OutputError
 from likewise.io.publish import check_output, publish
+from likewise.io.seals import read_sealed
 from likewise.io.workspace import WORK, Workspace
 from likewise.io.write import write_table
 
@@ -173,7 +174,7 @@ def test_the_answer_of_a_command(tmp_path):
     publish(folder, {"a.parquet": small, "b.parquet": lambda path: write_table(small, path)}, stats)
     assert {path.name for path in folder.iterdir()} == names
     assert pq.read_table(folder / "b.parquet").equals(pq.read_table(folder / "a.parquet"))
-    assert json.loads((folder / "run.json").read_text()) == stats
+    assert read_sealed(folder / "run.json", "")[0] == stats
     publish(folder, {"a.parquet": small.slice(0, 1), "b.parquet": None}, stats)
     assert {path.name for path in folder.iterdir()} == names - {"b.parquet"}
     assert pq.read_table(folder / "a.parquet").num_rows == 1
@@ -189,7 +190,7 @@ def test_a_table_that_cannot_be_written_leaves_the_old_answer(tmp_path):
     with pytest.raises(OutputError, match="the disk is full"):
         publish(tmp_path, {"a.parquet": TABLE.slice(0, 1), "b.parquet": full}, {**stats, "new": True})
     assert pq.read_table(tmp_path / "a.parquet").num_rows == 3
-    assert json.loads((tmp_path / "run.json").read_text()) == stats
+    assert read_sealed(tmp_path / "run.json", "")[0] == stats
     publish(tmp_path, {"a.parquet": TABLE.slice(0, 1), "b.parquet": None}, stats)
     assert {path.name for path in tmp_path.iterdir()} == {"a.parquet", "run.json"}
 

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise.errors import OutputError, ParameterError
+from likewise.io.seals import read_sealed
 from likewise.io.write import (
     ROWS,
     check_target,
@@ -117,7 +118,7 @@ def test_tables_that_a_format_cannot_hold(tmp_path):
 
 def test_json(tmp_path):
     write_json({"a": [1, float("inf"), "ä"], "b": (np.float64(0.5), None), "c": tmp_path}, tmp_path / "run.json")
-    found = json.loads((tmp_path / "run.json").read_text())
+    found, _ = read_sealed(tmp_path / "run.json", "")
     assert found == {"a": [1, None, "ä"], "b": [0.5, None], "c": str(tmp_path)}
 
 

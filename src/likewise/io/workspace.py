@@ -1,12 +1,14 @@
 """The workspace of a run: committed steps, so that a run that was killed at any moment continues where it was.
 
 A step's files are written to a draft folder, synced to disk, and put in place by one rename; then the list of steps
-(`steps.json`, with the size and checksum of every file) is replaced atomically. Whatever is not in that list is a
-leftover and is removed at the next start.
+(`steps.json`, with the size and checksum of every file, and its own) is replaced atomically. Whatever is not in that
+list is a leftover and is removed at the next start. All files are checked then: from the first damaged one on, steps
+are done again.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -22,17 +24,19 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.errors import IncompatibleError, OutputError
+from likewise.errors import DamagedError, IncompatibleError, OutputError
 from likewise.io.changes import changed_files
-from likewise.io.disk import atomic, disk_errors, sync
+from likewise.io.disk import disk_errors, sync
+from likewise.io.seals import Facts, SealedFile, facts, fault, read_sealed, write_sealed
 
-FORMAT = 1
+FORMAT = 2
 """Version of the workspace; a run with another one cannot be continued."""
 WORK = ".likewise"
 STEPS = "steps.json"
 BLOCK = 1 << 22
 LOCK_SECONDS = 3.0
 """How long to wait for the lock: a run that was killed a moment ago still holds it while its memory is freed."""
+OVER = "the interrupted run was started over"
 
 Array = NDArray[Any]
 
@@ -54,13 +58,15 @@ class Workspace:
     """The committed steps of one run, in a folder `.likewise` in its output folder; large files may be elsewhere.
 
     A workspace without a folder is temporary: it has no committed steps, creates its folder when a file is needed,
-    and removes it at the end.
+    and removes it at the end. resumed: the steps that were taken over from the interrupted run. redone: those that were
+    damaged and have to be done again. warnings: what to tell the user about that.
     """
 
     def __init__(self, folder: Path | None, spill: Path | None = None) -> None:
         self.folder = folder
         self.resumed: list[str] = []
         self.redone: list[str] = []
+        self.warnings: list[str] = []
         self.disk = 0
         self._spill = spill
         self._identity: dict[str, Any] = {}
@@ -80,7 +86,8 @@ class Workspace:
         """
         folder = Path(directory) / WORK
         identity = json.loads(json.dumps(identity, default=str))
-        space = cls(folder, spill.absolute() / f"likewise-{_tag(folder)}" if spill else None)
+        space = cls(folder)
+        space._spill = spill.absolute() / space._tag() if spill else None
         space._new = not Path(directory).exists()
         try:
             with disk_errors(folder):
@@ -98,15 +105,17 @@ class Workspace:
     def _take_up(self, identity: dict[str, Any], fresh: bool) -> None:
         """Adopt the steps of an unfinished run in the folder, unless it was a different run or `fresh` is set."""
         assert self.folder is not None
-        known = _read_json(self.folder / STEPS) or {"format": FORMAT, "steps": {}}
+        known = self._record()
         self._identity = identity
         old = Path(known["spill"]) if known.get("spill") else None
-        if fresh or not known.get("steps") or "identity" not in known:
+        if fresh or not known["steps"]:
+            if fresh:
+                self.warnings.clear()
             if old:
                 shutil.rmtree(old, ignore_errors=True)
             return
         place = self.folder.parent
-        if known.get("format") != FORMAT:
+        if known["format"] != FORMAT:
             raise IncompatibleError(
                 f"{place}: the unfinished run there was started by another version of likewise; start over with --fresh"
             )
@@ -118,10 +127,39 @@ class Workspace:
             )
         if self._spill is None:
             self._spill = old
-        elif old and old != self._spill:
-            shutil.rmtree(old, ignore_errors=True)
         self._steps = known["steps"]
+        if old != self._spill:
+            if old:
+                shutil.rmtree(old, ignore_errors=True)
+            self._drop(0, f"{place}: the folder for large files (--spill) is another one than before")
         self._drop_damaged()
+
+    def _record(self) -> dict[str, Any]:
+        """Return the list of steps with what belongs to it; an empty one if there is none or it is damaged."""
+        assert self.folder is not None
+        path, nothing = self.folder / STEPS, {"format": FORMAT, "steps": {}}
+        try:
+            content, _ = read_sealed(path, OVER)
+            if not content.keys() >= {"format", "identity", "spill", "steps"}:
+                raise DamagedError(f"{path} is damaged: it is another file; {OVER}")
+        except FileNotFoundError:
+            left = [one.name for place in {self.folder, self.large} if place.is_dir() for one in place.iterdir()]
+            if any(name not in ("lock", "answer", "old") and not name.startswith(".") for name in left):
+                self.warnings.append(f"{path} is missing; {OVER}")
+            return nothing
+        except DamagedError as error:
+            self.warnings.append(str(error))
+            _remove(path)
+            return nothing
+        spill = content["spill"]
+        if spill and Path(spill).name != self._tag():
+            content["spill"] = None
+        return content
+
+    def _tag(self) -> str:
+        """Return the name of the folder for large files in a folder that runs share."""
+        assert self.folder is not None
+        return f"likewise-{zlib.crc32(str(self.folder.absolute()).encode()):08x}"
 
     @property
     def steps(self) -> list[str]:
@@ -201,7 +239,7 @@ class Workspace:
         for path in sorted(draft.place.iterdir()):
             self.disk += path.stat().st_size
         if self.lasting:
-            files = {path.name: _facts(path, draft.sums.get(path.name)) for path in sorted(draft.place.iterdir())}
+            files = {path.name: draft.facts(path) for path in sorted(draft.place.iterdir())}
             for path in draft.place.iterdir():
                 sync(path)
             sync(draft.place)
@@ -232,8 +270,14 @@ class Workspace:
         if self.folder is not None:
             if self._spill is not None:
                 shutil.rmtree(self._spill, ignore_errors=True)
-            with suppress(OSError):
-                (self.folder / STEPS).unlink()
+            if self._steps:  # from now on the files are leftovers, also if this process ends before all are removed
+                self._steps = {}
+                with suppress(OSError, OutputError):
+                    self._write_steps()
+            for path in self.folder.iterdir() if self.folder.is_dir() else ():
+                if path.name not in (STEPS, "lock"):
+                    with suppress(OSError):
+                        _remove(path)
             shutil.rmtree(self.folder, ignore_errors=True)
         elif self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
@@ -284,16 +328,22 @@ class Workspace:
 
     def _drop_damaged(self) -> None:
         """Drop the steps from the first one on whose files differ from what was committed."""
-        names = list(self._steps)
-        for place, step in enumerate(names):
-            for name, facts in self._steps[step]["files"].items():
+        for place, step in enumerate(self._steps):
+            for name, stored in self._steps[step]["files"].items():
                 path = self.large / step / name
-                if not path.is_file() or _facts(path) != facts:
-                    gone = [i for i, name in enumerate(names[:place]) if self._steps[name].get("gone")]
-                    self.redone = names[min([place, *gone]) :]
-                    for later in self.redone:
-                        del self._steps[later]
+                wrong = fault(path, stored)
+                if wrong:
+                    self._drop(place, f"{path} {wrong}")
                     return
+
+    def _drop(self, place: int, why: str) -> None:
+        """Drop the steps from one on, and the earlier ones from the first on whose files were removed as unneeded."""
+        names = list(self._steps)
+        gone = [i for i, name in enumerate(names[:place]) if self._steps[name].get("gone")]
+        self.redone = names[min([place, *gone]) :]
+        for later in self.redone:
+            del self._steps[later]
+        self.warnings.append(f"{why}; what depends on it was computed again")
 
     def _clean(self) -> None:
         """Remove everything that no committed step owns."""
@@ -302,8 +352,12 @@ class Workspace:
             if not place.is_dir():
                 continue
             for path in place.iterdir():
-                owned = path.name in self._steps and not self._steps[path.name].get("gone")
-                if not owned and path.name not in (STEPS, "lock"):
+                step = self._steps.get(path.name) if place == self.large else None
+                if step is not None and not step.get("gone") and path.is_dir():
+                    for one in path.iterdir():
+                        if one.name not in step["files"]:
+                            _remove(one)
+                elif path.name not in (STEPS, "lock"):
                     _remove(path)
 
     def _write_steps(self) -> None:
@@ -314,8 +368,7 @@ class Workspace:
             "spill": str(self._spill.absolute()) if self._spill else None,
             "steps": self._steps,
         }
-        with atomic(self.folder / STEPS) as out:
-            out.write(json.dumps(content).encode())
+        write_sealed(content, self.folder / STEPS)
         sync(self.folder)
 
 
@@ -325,14 +378,14 @@ class Draft:
     def __init__(self, space: Workspace, step: str, place: Path) -> None:
         self.step = step
         self.place = place
-        self.sums: dict[str, int] = {}
         self._space = space
         self._open: list[IO[bytes]] = []
+        self._written: dict[str, SealedFile] = {}
 
     def save(self, **arrays: Array) -> None:
         """Write arrays."""
         for name, array in arrays.items():
-            with open(self.place / f"{name}.npy", "wb") as out:
+            with self._create(f"{name}.npy") as out:
                 whole = np.ascontiguousarray(array)
                 header = np.lib.format.header_data_from_array_1_0(whole)
                 np.lib.format.write_array_header_1_0(out, header)
@@ -340,9 +393,23 @@ class Draft:
 
     def file(self, name: str) -> IO[bytes]:
         """Open a file of the step for writing."""
-        out = open(self.place / name, "wb")  # noqa: SIM115 - closed with the draft
+        out = self._create(name)
         self._open.append(out)
         return out
+
+    def _create(self, name: str) -> IO[bytes]:
+        """Create a file; its checksum is taken while it is written, if the step is to last."""
+        if not self._space.lasting:
+            return open(self.place / name, "wb")
+        self._written[name] = SealedFile(self.place / name)
+        return io.BufferedWriter(self._written[name])
+
+    def facts(self, path: Path) -> Facts:
+        """Return the size and the checksum of a file of the draft."""
+        written = self._written.get(path.name)
+        if written is not None and written.size == path.stat().st_size:
+            return [written.size, written.sum]
+        return facts(path)
 
     def commit(self, notes: dict[str, Any] | None = None) -> None:
         """Commit the step."""
@@ -363,36 +430,11 @@ def write_array(out: IO[bytes], array: Array) -> None:
         out.write(data[start : start + BLOCK])
 
 
-def checksum(path: Path) -> int:
-    """Return the CRC-32 of a file."""
-    total = 0
-    with open(path, "rb") as content:
-        while block := content.read(BLOCK):
-            total = zlib.crc32(block, total)
-    return total
-
-
-def _facts(path: Path, known: int | None = None) -> list[int]:
-    return [path.stat().st_size, checksum(path) if known is None else known]
-
-
 def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-def _read_json(path: Path) -> dict[str, Any] | None:
-    try:
-        content = json.loads(path.read_bytes())
-    except (FileNotFoundError, ValueError):
-        return None
-    return content if isinstance(content, dict) else None
-
-
-def _tag(folder: Path) -> str:
-    return f"{zlib.crc32(str(folder.absolute()).encode()):08x}"
 
 
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from likewise.errors import OutputError, ParameterError
 from likewise.io.disk import atomic
+from likewise.io.seals import write_sealed
 
 ROWS = 1 << 16
 """Rows in a row group or batch; fixed, so that the bytes do not depend on how a table is chunked."""
@@ -57,11 +58,9 @@ def write_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Pa
                     writer.write_batch(batch)
 
 
-def write_json(value: object, path: str | os.PathLike[str]) -> None:
-    """Write a value as indented JSON, atomically; numbers that are not finite become null."""
-    text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False, default=str)
-    with atomic(Path(path)) as out:
-        out.write(text.encode() + b"\n")
+def write_json(value: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write an object as indented JSON with its checksum, atomically; numbers that are not finite become null."""
+    write_sealed(_finite(dict(value)), Path(path), indent=2)
 
 
 def check_target(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]] = ()) -> None:

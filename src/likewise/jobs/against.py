@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, to_arrow
@@ -76,7 +75,7 @@ class KeptItems(Items):
             encoding_errors=parameters["encoding_errors"],
         )
         start = 0
-        for batch in open_source(Files(self.state.kept_files), options).batches(threads):
+        for batch in open_source(Files(self.state.kept_files(threads)), options).batches(threads):
             low, high = np.searchsorted(rows, [start, start + batch.num_rows])
             if high > low:
                 yield TextChunk.from_arrow(batch.column("text")), rows[low:high] - start, slice(int(low), int(high))
@@ -269,7 +268,4 @@ def _difference(a: State, b: State) -> str:
 
 
 def _kept_ids(state: State) -> Any:
-    ids = pq.read_table(state.directory / "clusters.parquet", columns=["id"]).column("id")
-    array = ids.combine_chunks()
-    array = array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
-    return array.take(to_arrow(state.kept))
+    return state.ids.take(to_arrow(state.kept))

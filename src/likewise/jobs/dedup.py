@@ -20,7 +20,8 @@ from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.io.changes import changed_files
 from likewise.io.publish import MANIFEST
 from likewise.io.read import ReadOptions, Source
-from likewise.io.workspace import Workspace, checksum
+from likewise.io.seals import checksum
+from likewise.io.workspace import Workspace
 from likewise.jobs.against import Against, Joined
 from likewise.jobs.inputs import opened, reading
 from likewise.jobs.result import Dedup
@@ -314,6 +315,7 @@ def _workspace(run: _Run, fresh: bool) -> Iterator[Workspace]:
     else:
         Dedup.check_folder(run.out, run.source.files if isinstance(run.source, Source) else [])
         space = Workspace.open(run.out, run.identity, run.resources.spill, fresh or run.inputs is None)
+        run.log.notes.extend(space.warnings)
     try:
         yield space
     except BaseException:

@@ -23,7 +23,7 @@ from likewise.io.publish import Output, check_output, publish, with_writing
 from likewise.io.workspace import Workspace
 from likewise.io.write import ROWS, check_target, write_batches, write_table
 from likewise.jobs.against import Against
-from likewise.jobs.state import FOLDER, save_state, update_state
+from likewise.jobs.state import FOLDER, State, save_state, update_state
 from likewise.search.cluster import Removal, components
 from likewise.search.expand import listed_pairs
 from likewise.search.load import Collection
@@ -237,7 +237,7 @@ class Dedup(Result):
         log: RunLog,
         parameters: dict[str, Any],
         against: Against | None = None,
-        about: dict[str, Any] | None = None,
+        about: dict[str, Any] | State | None = None,
         command: str = "dedup",
     ) -> None:
         self._collection = collection
@@ -422,11 +422,14 @@ class Dedup(Result):
             publish(folder, outputs, self.stats, final=final, replaces=self.commands, space=space)
 
     def _save_state(self, path: Path, kept_files: list[str]) -> None:
-        about = {**(self._about or {}), "kept_files": kept_files}
-        if "state" in about:  # of an earlier run, whose pairs it has
-            update_state(Path(about.pop("state")), path, self._matches, self.keep_mask, kept_files)
+        """Write the state, or, of a run at another threshold, that of the first run with its new keepers."""
+        about, threads = self._about, self._parameters["threads"]
+        if isinstance(about, State):
+            checksum = update_state(about, path, self._matches, self.keep_mask, kept_files, threads)
         else:
-            save_state(path, self._matches, self.keep_mask, self._offset, about)
+            about = {**(about or {}), "kept_files": kept_files}
+            checksum = save_state(path, self._matches, self.keep_mask, self._offset, about, threads)
+        self._log.details["state"] = checksum
 
 
 def pair_table(names_a: Any, names_b: Any, similarity: NDArray[np.float64]) -> Any:

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from likewise.base import checks
 from likewise.base.arrays import Ints
@@ -18,7 +16,7 @@ from likewise.io.changes import changed_files
 from likewise.io.read import Files, ReadOptions, Source, open_source
 from likewise.io.workspace import Workspace
 from likewise.jobs.result import Dedup
-from likewise.jobs.state import FOLDER, State
+from likewise.jobs.state import State
 from likewise.search.cluster import Keep, removals
 from likewise.search.load import Collection, collect
 from likewise.search.matches import VerifiedPairs
@@ -80,8 +78,7 @@ def rethreshold(
     )
     with log.stage("read"):
         source = _unchanged(state, options)
-        ids = pq.read_table(state.directory / "clusters.parquet", columns=["id"]).column("id").combine_chunks()
-        ids = ids if isinstance(ids, pa.Array) else pa.concat_arrays(ids.chunks)
+        ids = state.ids
         collection = Collection(len(ids), None, ids, None, source, None)
     Dedup.check_folder(folder, source.files)
     with log.stage("cluster"):
@@ -97,8 +94,7 @@ def rethreshold(
         empty = ~(state.array("units") != 0).any(axis=1)
         removal = removals(groups, left, right, matches.similarity, policy.ranks(lengths, scores), copies, empty)
     changed = {**parameters, "threshold": wanted, "keep": str(policy), "first_threshold": lowest}
-    about = {"state": str(state.directory / FOLDER)}
-    result = Dedup(collection, matches, removal, log, changed, about=about, command="rethreshold")
+    result = Dedup(collection, matches, removal, log, changed, about=state, command="rethreshold")
     result.save(folder)
     return result
 

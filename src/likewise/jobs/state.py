@@ -1,8 +1,11 @@
-"""The state of a finished run in `state/`, on which `rethreshold` and `dedup --against` build."""
+"""The state of a finished run in `state/`, on which `rethreshold` and `dedup --against` build.
+
+run.json has the checksum of state.json, and state.json the size and checksum of every file that a later command reads:
+those in `state/`, clusters.parquet, and the kept documents. Each is checked before it is used.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from dataclasses import dataclass
@@ -11,20 +14,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints
 from likewise.base.copies import Groups
-from likewise.errors import IncompatibleError, MissingInput, ParameterError
+from likewise.base.parallel import in_order
+from likewise.base.runlog import SCHEMA
+from likewise.errors import DamagedError, IncompatibleError, MissingInput, ParameterError
 from likewise.io.publish import MANIFEST
-from likewise.io.write import write_json
+from likewise.io.seals import Facts, SealedFiles, facts, read_sealed, write_sealed
 from likewise.search.band_keys import Keys, StoredKeys
 from likewise.search.matches import VerifiedPairs
 
-FORMAT = 1
+FORMAT = 2
 """Version of the files in `state/`; a run of another version must be run again."""
 
 FOLDER = "state"
+ABOUT = f"{FOLDER}/state.json"
+CLUSTERS = "clusters.parquet"
+KEPT = "kept"
+AGAIN = "run dedup again"
 
 
 @dataclass(frozen=True)
@@ -42,36 +53,50 @@ class State:
             raise ParameterError.of(owner, "directory", "the folder of a finished run", directory)
         folder = Path(directory)
         try:
-            run = json.loads((folder / MANIFEST).read_bytes())
+            run, _ = read_sealed(folder / MANIFEST, f"remove the folder {folder} and run dedup again")
         except FileNotFoundError as error:
-            unfinished = " (a run there has not finished)" if (folder / ".likewise").is_dir() else ""
-            raise MissingInput(f"{folder}: there is no finished run in this folder{unfinished}") from error
-        except (OSError, ValueError) as error:
-            raise IncompatibleError(f"{folder / MANIFEST}: cannot be read: {error}") from error
-        command = run.get("command") if isinstance(run, dict) else None
+            unfinished = ", and the run there has not finished" if (folder / ".likewise").is_dir() else ""
+            raise MissingInput(
+                f"{folder}: there is no finished run in this folder (no {MANIFEST}){unfinished}; run dedup again"
+            ) from error
+        if "command" not in run:
+            raise DamagedError(f"{folder / MANIFEST} is another file; remove the folder {folder} and run dedup again")
+        command = run["command"]
+        if run["schema"] != SCHEMA:
+            raise IncompatibleError(f"{folder}: the run was made by another version of likewise; run it again")
         if command not in ("dedup", "rethreshold"):
             raise IncompatibleError(f"{folder}: this is the result of likewise {command}; name one of likewise dedup")
-        try:
-            about = json.loads((folder / FOLDER / "state.json").read_bytes())
-        except FileNotFoundError as error:
+        known = run["details"].get("state")
+        if known is None:
             raise MissingInput(
-                f"{folder}: the run left no state (it was made with --no-state, from objects in memory,"
-                " or by an older version of likewise); run it again"
-            ) from error
-        except (OSError, ValueError) as error:
-            raise IncompatibleError(f"{folder / FOLDER}: cannot be read: {error}") from error
-        if about.get("format") != FORMAT:
+                f"{folder}: the run left no state (it was made with --no-state, or from objects in memory);"
+                " run it again"
+            )
+        try:
+            about, checksum = read_sealed(folder / ABOUT, AGAIN)
+        except FileNotFoundError as error:
+            raise DamagedError(f"{folder / ABOUT} is missing; {AGAIN}") from error
+        if checksum != known:
+            raise DamagedError(f"{folder / ABOUT} belongs to another run than {folder / MANIFEST}; {AGAIN}")
+        if about["format"] != FORMAT:
             raise IncompatibleError(f"{folder}: the run was made by another version of likewise; run it again")
         return cls(folder, about, run)
 
+    @cached_property
+    def files(self) -> SealedFiles:
+        """The files that the run stored, each checked when it is first used."""
+        return SealedFiles(self.directory, self.about["files"], AGAIN)
+
     def array(self, name: str) -> NDArray[Any]:
         """Return one of the arrays."""
-        path = self.directory / FOLDER / f"{name}.npy"
-        try:
-            array: NDArray[Any] = np.load(path)
-        except (OSError, ValueError) as error:
-            raise IncompatibleError(f"{path}: cannot be read: {error}; run it again") from error
+        array: NDArray[Any] = np.load(self.files.path(f"{FOLDER}/{name}.npy"))
         return array
+
+    @property
+    def ids(self) -> pa.Array:
+        """The ids of all documents of the run."""
+        ids = pq.read_table(self.files.path(CLUSTERS), columns=["id"]).column("id").combine_chunks()
+        return ids if isinstance(ids, pa.Array) else pa.concat_arrays(ids.chunks)
 
     @cached_property
     def kept(self) -> Ints:
@@ -81,7 +106,7 @@ class State:
     @property
     def keys(self) -> Keys:
         """The band keys of the kept documents, in their order."""
-        whole = StoredKeys(self.directory / FOLDER / "keys", self.about["keys"], self.about["bands"])
+        whole = StoredKeys(self.files.path(f"{FOLDER}/keys"), self.about["keys"], self.about["bands"])
         return whole.chosen(self.array("kept_keys"))
 
     @property
@@ -99,16 +124,23 @@ class State:
         """The groups of documents with the same shingles."""
         return Groups.by_label(self.array("of").astype(np.int64))
 
-    @property
-    def kept_files(self) -> list[Path]:
-        """The files with the kept documents, in their order."""
-        return [self.directory / "kept" / name for name in self.about["kept_files"]]
+    def kept_files(self, threads: int) -> list[Path]:
+        """Return the files with the kept documents, in their order."""
+        return list(in_order(lambda name: self.files.path(f"{KEPT}/{name}"), self.about["kept_files"], threads))
 
 
 def save_state(
-    folder: Path, matches: VerifiedPairs, keep: NDArray[np.bool_], offset: int, about: dict[str, Any]
-) -> None:
-    """Write the state of a run; with an `offset` the documents before it belong to other runs and are left out."""
+    folder: Path,
+    matches: VerifiedPairs,
+    keep: NDArray[np.bool_],
+    offset: int,
+    about: dict[str, Any],
+    threads: int = 1,
+) -> str:
+    """Write the state of a run and return its checksum; the documents before `offset` belong to other runs.
+
+    The folder is beside the kept documents and clusters.parquet, which are written already.
+    """
     folder.mkdir()
     sketched = matches.sketched
     assert sketched is not None
@@ -135,23 +167,42 @@ def save_state(
     np.save(folder / "kept_units.npy", sketched.units[matches.groups.of[rows]])
     banding = sketched.banding  # an exact search has none
     size = {"keys": keys.items, "bands": banding.b if banding else 0, "rows": banding.r if banding else 0}
-    write_json({"format": FORMAT, **size, **about}, folder / "state.json")
+    return _write_about(folder, {"format": FORMAT, **size, **about}, {}, threads)
 
 
-def update_state(old: Path, new: Path, matches: VerifiedPairs, keep: NDArray[np.bool_], kept_files: list[str]) -> None:
-    """Write the state of a run for the same run with other keepers."""
+def update_state(
+    old: State, new: Path, matches: VerifiedPairs, keep: NDArray[np.bool_], kept_files: list[str], threads: int = 1
+) -> str:
+    """Write the state of a run for the same run with other keepers; return its checksum.
+
+    Files that this run did not read are not checked here; their checksums are taken over, not computed anew.
+    """
     new.mkdir()
-    changed = ("kept.npy", "kept_keys.npy", "kept_units.npy", "state.json")
-    for path in old.iterdir():
-        if path.name not in changed:
-            link(path, new / path.name)
+    changed = [f"{FOLDER}/{name}.npy" for name in ("kept", "kept_keys", "kept_units")]
+    same = [name for name in old.files if name.startswith(f"{FOLDER}/") and name not in changed]
+    for name in same:
+        source = old.directory / name
+        try:
+            link(source, new / source.name)
+        except FileNotFoundError as error:
+            raise DamagedError(f"{source} is missing; {AGAIN}") from error
     rows = np.flatnonzero(keep)
-    before = np.load(old / "units.npy")
     np.save(new / "kept.npy", keep)
     np.save(new / "kept_keys.npy", matches.copies[rows])
-    np.save(new / "kept_units.npy", before[matches.groups.of[rows]])
-    about = json.loads((old / "state.json").read_bytes())
-    write_json({**about, "kept_files": kept_files}, new / "state.json")
+    np.save(new / "kept_units.npy", old.array("units")[matches.groups.of[rows]])
+    return _write_about(new, {**old.about, "kept_files": kept_files}, old.files.facts(same), threads)
+
+
+def _write_about(folder: Path, about: dict[str, Any], known: dict[str, Facts], threads: int) -> str:
+    """Write state.json with the checksums of all files that a later command reads; return its own.
+
+    known: the checksums that need not be computed.
+    """
+    beside = [CLUSTERS, *(f"{KEPT}/{name}" for name in about["kept_files"])]
+    names = [*(f"{FOLDER}/{path.name}" for path in sorted(folder.iterdir())), *beside]
+    new = [name for name in names if name not in known]
+    found = dict(zip(new, in_order(lambda name: facts(folder.parent / name), new, threads), strict=True))
+    return write_sealed({**about, "files": {**known, **found}}, folder / Path(ABOUT).name)
 
 
 def link(source: Path, target: Path) -> None:
