@@ -246,3 +246,25 @@ def test_explain_says_that_copies_are_compared_once() -> None:
     found = likewise.pairs(sets, threshold=0.9, explain=True)
     assert found.stats["details"]["explained_sets"] == {"sets": [5], "compared": [3]}
     assert repr(likewise.pairs(["a b", "a b"])) == "<Pairs: 1 pair among 2 items>"
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl", "arrow", ""])
+def test_pairs_in_files_are_saved_like_pairs_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    """Also with ids that are names, and more than one batch of rows."""
+    table = pa.table({"id": [f"n{i}" for i in range(40)], "text": [f"a b c x{i // 2}" for i in range(40)]})
+    options: dict[str, Any] = {"id": "id", "shingle": "tokens", "measure": "dice", "threshold": 0.5, "threads": 1}
+    monkeypatch.setattr("likewise.jobs.result.ROWS", 64)
+    monkeypatch.setattr("likewise.io.write.ROWS", 64)
+    saved = []
+    for held in (1 << 16, 100):
+        monkeypatch.setattr("likewise.search.exact.listing.LEAST_HELD", held)
+        monkeypatch.setattr("likewise.search.exact.listing.PAIR_BYTES", 1 << 40)
+        found = likewise.pairs(table, **options)
+        assert len(found) == 40 * 39 // 2
+        path = tmp_path / (f"{held}.{ending}" if ending else str(held))
+        found.save(path)
+        saved.append((path if ending else path / "pairs.parquet").read_bytes())
+        assert len(found.to_pylist()) == len(list(found)) == found.table.num_rows == len(found)
+    assert saved[0] == saved[1]

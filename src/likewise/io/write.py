@@ -53,9 +53,7 @@ def write_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Pa
             for batch in batches:
                 _jsonl(pa.Table.from_batches([batch]), out)
         else:
-            with pa.ipc.new_file(out, schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-                for batch in batches:
-                    writer.write_batch(batch)
+            _arrow_batches(batches, schema, out)
 
 
 def write_json(value: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
@@ -112,8 +110,15 @@ def _jsonl(table: pa.Table, out: IO[bytes]) -> None:
 
 
 def _arrow(table: pa.Table, out: IO[bytes]) -> None:
-    with pa.ipc.new_file(out, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-        writer.write_table(table, max_chunksize=ROWS)
+    _arrow_batches(table.to_batches(max_chunksize=ROWS), table.schema, out)
+
+
+def _arrow_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: IO[bytes]) -> None:
+    """Write batches as Arrow; each is copied, because the bytes of a slice are padded and those of a copy are not."""
+    with pa.ipc.new_file(out, schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        for batch in batches:
+            columns = [pa.concat_arrays([column, column.slice(0, 0)]) for column in batch.columns]
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
 
 
 def _settled(table: pa.Table) -> pa.Table:
