@@ -106,13 +106,13 @@ def against_all(
     if not len(rows) or k < 1:
         return no_pairs()
     parts: list[ScoredPairs] = []
-    crowded = rows
+    crowded, report = rows, tick
     if single.fit and not (len(rows) > 16 * TRIAL and _in_vain(single, rows, split, k, means)):
         found = _compared(single, rows, split, k, means, tick, heads)
-        parts, crowded = found.parts, found.crowded
+        parts, crowded, report = found.parts, found.crowded, _silent
     if len(crowded):
         double = Operands(space, np.float64, means.threads, means.room)
-        found = _compared(double, crowded, split, k, means, tick if len(crowded) == len(rows) else _silent)
+        found = _compared(double, crowded, split, k, means, report)
         parts += found.parts + _one_by_one(double, found, split, k, means)
     return concatenated(parts)
 
