@@ -12,8 +12,8 @@ SMALL = 1 << 12
 def damages(path, others, seed=1, deep=False, flips=256):
     """Yield (name, content) for each damage to a file; the content None stands for a file that is gone.
 
-    others: other files, one of which may be put in its place; the first is its namesake in another run. deep: every
-    other file, more lengths, and a bit of every byte of small files, or at `flips` places of large ones.
+    others: other files, one of which may be put in its place; the first is its namesake in another run. deep: several
+    other files, more lengths, and a bit of every byte of small files, or at `flips` places of large ones.
     """
     content = path.read_bytes()
     chance = random.Random(f"{path.name} {seed}")
@@ -28,7 +28,8 @@ def damages(path, others, seed=1, deep=False, flips=256):
         changed = bytearray(content)
         changed[place] ^= 1 << chance.randrange(8)
         yield f"flipped at {place}", bytes(changed)
-    for other in others if deep else others[:1]:
+    more = chance.sample(others[1:], min(len(others[1:]), 8)) if deep else []
+    for other in [*others[:1], *more]:
         if other.is_file() and other.read_bytes() != content:
             yield f"replaced by {other}", other.read_bytes()
 

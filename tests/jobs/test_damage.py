@@ -71,7 +71,7 @@ def made(kind, folder, seed, threshold=0.7):
     if options.pop("texts", False):
         source = folder / f"texts{seed}"
         source.mkdir()
-        for number, text in enumerate(likewise.dedup(folder / f"{seed}.parquet").kept["text"].to_pylist()[:40]):
+        for number, text in enumerate(likewise.dedup(folder / f"{seed}.parquet").kept["text"].to_pylist()[:12]):
             (source / f"{number}.txt").write_text(text)
             (source / f"{number}b.txt").write_text(text + "more")
     if options.pop("against", False):
@@ -106,7 +106,8 @@ def commands(run, tmp_path):
     found = {"against": called(lambda: likewise.dedup(new, against=run, out=out, **settings))}
     if not parameters["against"]:
         found["rethreshold"] = called(lambda: likewise.rethreshold(run, 0.9, out=out))
-        found["keep"] = called(lambda: likewise.rethreshold(run, keep="longest", out=out))
+        keep = "last" if any((run / "kept").glob("*.txt")) else "max:number"
+        found["keep"] = called(lambda: likewise.rethreshold(run, keep=keep, out=out))
     return found
 
 
