@@ -15,6 +15,8 @@ from likewise.base import words
 from likewise.cli.escape import escaped
 from likewise.cli.progress import ProgressLines
 
+FEW_PAIRS = 100
+"""With fewer true pairs in the sample of the certificate, the recall is also estimated from the pairs found."""
 QUIET_SECONDS = 1.0
 """A run that is over within this time shows no progress bars."""
 
@@ -258,9 +260,12 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
         parameters = stats["parameters"]
         measure = parameters.get("measure", "jaccard")
         measure = "" if measure == "jaccard" else f" ({measure})"
+        every = f"every pair at {parameters['threshold']:g} or more{measure} is found"
+        if not stats["details"].get("crowds", {"complete": True})["complete"]:
+            every = f"of the pairs at {parameters['threshold']:g} or more there are too many to list"
         yield (
-            f"{parameters['shingle'] or 'sets'}: exact, every pair at {parameters['threshold']:g} or more{measure} is "
-            f"found; {count(counts['candidates'], 'candidate pair')} compared"
+            f"{parameters['shingle'] or 'sets'}: exact, {every}; "
+            f"{count(counts['candidates'], 'candidate pair')} compared"
         )
     if stats["method"] and stats["method"]["asked"] == "auto":
         yield f"method: {stats['method']['taken']}, {stats['method']['why']}"
@@ -268,6 +273,12 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
         from likewise.search.recall.certificate import Certificate
 
         yield str(Certificate(**stats["certificate"]))
+        expected = stats["details"].get("expected_recall")
+        if stats["certificate"]["true_pairs"] < FEW_PAIRS and expected is not None:
+            yield (
+                f"expected recall {expected:.4f}, by the similarities of the "
+                f"{count(counts['verified'], 'pair')} of different documents that were found"
+            )
     if "ignored" in stats["details"]:
         yield from ignored(stats["details"]["ignored"], stats["parameters"]["ignore_common"])
     if "crowds" in stats["details"]:
@@ -316,6 +327,8 @@ def crowds(found: dict[str, Any]) -> Iterator[str]:
     """Say which documents are too many and too similar to be compared pair by pair, and why."""
     kind = "" if found["complete"] else "; too many pairs to list them all"
     yield f"{count(found['crowds'], 'crowd')} of {count(found['documents'], 'document')} that have much in common{kind}"
+    if found["unchecked"]:
+        yield f"  {count(found['unchecked'], 'document')} kept without having been compared with all other kept ones"
     for crowd in found["largest"][:3]:
         if crowd["shingles"]:
             worst = crowd["shingles"][0]

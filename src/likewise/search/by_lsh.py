@@ -32,7 +32,7 @@ from likewise.search.matches import (
     first_of_each,
 )
 from likewise.search.prepare import PreparedSearch, SearchSettings, with_sides
-from likewise.search.recall.certificate import certified
+from likewise.search.recall.certificate import certified, expected_recall
 from likewise.search.scored import ScoredPairs, Scores, concatenated
 from likewise.search.sketch import SketchPlan
 from likewise.search.verify import compare
@@ -115,6 +115,7 @@ def find(
     log.details["banding"] = {"bands": banding.b, "rows": banding.r, "slots": banding.slots}
     log.details["predicted_recall"] = banding.probability(settings.threshold)
     left, right, similarity, crowd_of = _verified(settings, items, sketched, log, space, sides, ranks)
+    log.details["expected_recall"] = expected_recall(banding, similarity)
     if len(sketched.drawn.rows):
         with log.stage("certify"):
             certificate = certified(

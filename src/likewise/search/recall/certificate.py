@@ -1,6 +1,7 @@
 """The certificate of a run: its recall, measured on a sample of documents whose true neighbours are known.
 
-Recall is Σ found / Σ true over the sampled documents; a pair counts from the end that was drawn. Pairs of one document
+Recall is Σ found / Σ true over the sampled documents; a pair counts from the end that was drawn. Copies do not count:
+they are always found. Pairs of one document
 are often found or missed together, so the interval uses the variance between documents (Korn and Graubard's form of
 the Clopper–Pearson interval) and counts no document as more than one observation.
 """
@@ -16,9 +17,10 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Hashes, Ints
 from likewise.base.stats import binomial_interval
 from likewise.base.words import counted
+from likewise.families.banding import Banding
 from likewise.kernels.graph import keepers
 from likewise.search.matches import Sides, Sketched, first_of_each
-from likewise.search.scored import ScoredPairs
+from likewise.search.scored import ScoredPairs, Scores
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,7 @@ def certified(
     sizes = groups.sizes
     if sides and not sides.across:  # the sample was shown new documents only
         sizes = np.bincount(groups.of[sides.split :], minlength=len(groups))
-    within = sides is None or not sides.across
-    true, hit = neighbour_counts(drawn.rows, groups.of, sizes, sample, other, known, within)
+    true, hit = neighbour_counts(drawn.rows, groups.of, sizes, sample, other, known, with_copies=False)
     start = sides.split if sides and not sides.across else 0
     return estimate(true, hit, items - start)
 
@@ -86,6 +87,20 @@ def _accounted(kept: NDArray[np.bool_], own: Ints, other: Ints, crowd_of: Ints) 
     same: NDArray[np.bool_] = (crowd_of[own] >= 0) & (crowd_of[own] == crowd_of[other])
     accounted: NDArray[np.bool_] = same & ~(kept[own] & kept[other])
     return accounted
+
+
+def expected_recall(banding: Banding, similarity: Scores) -> float | None:
+    """Return the recall that the pairs found imply, without a sample; None if there are none.
+
+    A pair of similarity s is found with a known probability P(s), so that each one found represents 1/P(s) true ones
+    (Horvitz and Thompson's estimator): of pairs at the threshold a few more are missing than of very similar ones.
+
+    >>> expected_recall(Banding(1, 1), np.array([0.5, 1.0]))
+    0.6666666666666666
+    """
+    if not len(similarity):
+        return None
+    return len(similarity) / float((1 / banding.probability(similarity)).sum())
 
 
 def estimate(true: Ints, found: Ints, items: int) -> Certificate:
