@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints, Sets
 from likewise.base.copies import labels
@@ -163,28 +164,39 @@ def _method(settings: SearchSettings, sets: Sets, items: int, log: RunLog) -> tu
     sets = sets.take(np.flatnonzero(sets.sizes > 0))
     counts = agreement_counts(sets, settings.minhash, SAMPLE_SLOTS, settings.threads)
     mean = float(sets.sizes.mean()) if len(sets) else 1.0
-    corpus = Similarities.sampled(
-        counts, len(sets), max(2, items), mean, settings.threshold, most_candidates(max(2, items))
-    )
-    tuning = tune_for(settings.threshold, settings.recall, corpus, settings.max_slots)
-    banding = tuning.banding
-    if banding.r <= 2 and settings.threshold < 1:
-        banding = Banding(max(banding.b, min(FEW_ROWS_BANDS, settings.max_slots // banding.r)), banding.r)
+    banding, false = tuned(settings, counts, len(sets), items, mean)
     exact = False
     if settings.method == "lsh":
         log.method = {"asked": "lsh", "taken": "lsh", "why": "requested"}
     else:
         similar = similar_pairs(counts, len(sets), items, settings.threshold)
-        choice = choose(sets, items, settings.threshold, banding, tuning.predicted_candidates, similar)
+        choice = choose(sets, items, settings.threshold, banding, false, similar)
         log.method = choice.to_dict()
         exact = choice.exact
     if not exact:
         log.details["tuning"] = {
             "sample": len(sets),
             "mean_set_size": round(mean, 1),
-            "predicted_false_candidates": round(tuning.predicted_candidates),
+            "predicted_false_candidates": round(false),
         }
     return banding, exact
+
+
+def tuned(
+    settings: SearchSettings, agreements: NDArray[Any], sample: int, items: int, mean: float
+) -> tuple[Banding, float]:
+    """Return the cheapest banding for `items` like a sample, and how many candidates below the threshold it makes.
+
+    agreements: the number of pairs of the sample that agree in 0, 1, … slots. mean: of the sizes of the sets.
+    """
+    items = max(2, items)
+    most = most_candidates(items)
+    corpus = Similarities.sampled(agreements, sample, items, mean, settings.threshold, most)
+    tuning = tune_for(settings.threshold, settings.recall, corpus, settings.max_slots)
+    banding = tuning.banding
+    if banding.r <= 2 and settings.threshold < 1:
+        banding = Banding(max(banding.b, min(FEW_ROWS_BANDS, settings.max_slots // banding.r)), banding.r)
+    return banding, tuning.predicted_candidates
 
 
 def sampled_rows(items: Items, rows: Ints, seed: int) -> Ints:
@@ -204,7 +216,7 @@ def _predicted_pairs(settings: SearchSettings, items: Items, rows: Ints) -> floa
     return similar_pairs(counts, len(sets), len(rows), settings.threshold)
 
 
-def similar_pairs(agreements: Ints, sample: int, items: int, threshold: float) -> float:
+def similar_pairs(agreements: NDArray[Any], sample: int, items: int, threshold: float) -> float:
     """Predict the number of similar pairs of `items` from the number of slots in which pairs of a sample agree."""
     slots = len(agreements) - 1
     similar = float(agreements[int(np.ceil(threshold * slots)) :].sum())

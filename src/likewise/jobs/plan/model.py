@@ -15,11 +15,11 @@ from likewise.base.memory import free_memory
 from likewise.jobs.plan.machine import DOCUMENTS, Machine, others_load
 from likewise.jobs.plan.result import Forecast
 from likewise.jobs.plan.sample import InputSample, Trial
-from likewise.search.candidates import PAIRS_AN_ITEM, PAIRS_AT_LEAST
+from likewise.search.candidates import most_candidates
 from likewise.search.exact.pairs import MAP_WORDS
 from likewise.search.expand import LISTED_PER_ITEM, MAX_LISTED
 from likewise.search.items import BYTES_A_BYTE
-from likewise.search.prepare import PATIENCE
+from likewise.search.prepare import CERTAIN, PATIENCE, most_listed
 from likewise.search.search import Search
 
 # Measured by benchmarks/forecast.py --constants, on corpora of 10^4 to 10^7 documents.
@@ -31,6 +31,7 @@ EACH = 120.0  # memory per document later: groups, its place in them, sorting
 SORTING = 16.0  # memory per document while a thread sorts a band
 SET = 1.25  # memory per byte of the sets of documents while they are compared
 STRINGS = 52.0  # memory per symbol of a prefix: in its string, and in the index of an exact join
+CROWD = 110e-9  # seconds for a shingle of a document in a crowd: counting it, its bit or its word, and the walk
 COUNTING = 0.55  # share of the predicted cost of an exact join that is spent on counting symbols, in the stage "sets"
 PARSING = 5.0  # memory per byte of lines or records that is parsed
 WRITING = 5.0  # memory per byte of a row group that is written
@@ -109,10 +110,12 @@ class _Model:
     @property
     def most_candidates(self) -> float:
         """Buckets that give more pairs than this are compared in a different way."""
-        return max(PAIRS_AT_LEAST, PAIRS_AN_ITEM * self.different) * self.bands
+        return float(most_candidates(round(self.different)))
 
     @property
     def candidates(self) -> float:
+        if self.crowd:  # most documents are in buckets that are not written out as pairs
+            return min(self.trial.candidates, self.different)
         if self.exact:  # bitmaps leave little but the similar pairs
             return self.trial.pairs
         return min(self.trial.candidates, self.most_candidates, self.different * (self.different - 1) / 2)
@@ -225,11 +228,35 @@ class _Model:
             "sketch": self.sketching(),
             "candidates": _Cost(shared=pairing),
             "verify": self.verifying(mean),
+            **self.crowding(self.crowd, mean),
         }
 
     def by_join(self) -> dict[str, _Cost]:
         """Predict the stages of an exact join."""
-        return {"sets": self.making(), "join": self.joining()}
+        mean = self.text / max(1, self.documents)
+        return {"sets": self.making(), "join": self.joining(), **self.crowding(self.different * self.too_many, mean)}
+
+    @property
+    def too_many(self) -> bool:
+        """True if an exact search finds more pairs than can be listed, and compares all documents as a crowd."""
+        return self.exact and self.trial.pairs > CERTAIN * most_listed(round(self.different))
+
+    @property
+    def crowd(self) -> float:
+        """Documents in buckets that give too many pairs."""
+        if self.exact or self.trial.candidates <= self.most_candidates:
+            return 0.0
+        return self.different * self.trial.involved
+
+    def crowding(self, documents: float, mean: float) -> dict[str, _Cost]:
+        """Predict the work to compare this many documents as crowds: their sets are made, some times over."""
+        if not documents:
+            return {}
+        each = mean * BYTES_A_BYTE[self.sample.shingler.name] + 64
+        times = 2 if documents * each <= self.search.budget.sets else 5
+        work = documents * self.sample.mean_set * CROWD
+        making = documents * mean * self.trial.shingle
+        return {"crowds": self.unpacked * times + _Cost(shared=times * making, alone=work)}
 
     def reading(self) -> _Cost:
         """Predict the work to read: one thread hands it out, and may keep the others waiting."""
@@ -256,6 +283,8 @@ class _Model:
 
     def joining(self) -> _Cost:
         """Predict the work of the exact join, and of comparing the pairs that its filters leave."""
+        if self.too_many:
+            return _Cost()
         comparing = self.candidates * self.sample.mean_set * self.machine.match
         return _Cost(shared=(1 - COUNTING) * self.exact_seconds + comparing)
 
@@ -334,7 +363,7 @@ class _Model:
         if not seen.exact:
             found.append("the number of documents is estimated")
         if not self.exact and self.trial.candidates > self.most_candidates:
-            found.append("many documents share a template; comparing such crowds is not included")
+            found.append("many documents share a template; they are compared as crowds")
         if self.spilled or self.stored_keys or (self.exact and self.streamed):
             found.append("the run will keep data on disk; more memory would make it faster")
         busy = others_load()

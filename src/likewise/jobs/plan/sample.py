@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Ints, Sets, TextChunk, Texts
 from likewise.base.copies import Groups, chunk_samples, labels
 from likewise.families.banding import Banding
-from likewise.families.tuning import Similarities, fits, tune_for
+from likewise.families.tuning import Similarities, fits
 from likewise.io.read import Source
 from likewise.io.read.glimpse import SIZE, Glimpse, glimpse
 from likewise.io.spill import CODEC
@@ -29,7 +29,7 @@ from likewise.search.candidates import candidates
 from likewise.search.cluster import components
 from likewise.search.items import TextItems
 from likewise.search.matches import first_of_each
-from likewise.search.prepare import SAMPLE, SAMPLE_SLOTS, Choice, choose, lowest, unreachable
+from likewise.search.prepare import SAMPLE, SAMPLE_SLOTS, Choice, choose, lowest, similar_pairs, tuned, unreachable
 from likewise.search.recall.sample import sample_size
 from likewise.search.search import Search
 from likewise.search.sketch import SketchPlan, agreement_counts
@@ -267,14 +267,14 @@ class InputSample:
         mean = float(sets.sizes.mean()) if len(sets) else 1.0
         sample = round((1 + (1 + 8 * pairs) ** 0.5) / 2)
         items = max(2, round(self.documents * different))
-        corpus = Similarities.sampled(counts, sample, items, mean, search.threshold)
+        similar = similar_pairs(counts, sample, items, search.threshold)
         if search.method == "auto" and not fits(search.threshold, search.recall, search.max_slots):
             banding = Banding(search.max_slots, 1)
-            choice = choose(sets, items, search.threshold, banding, corpus.candidates(banding, search.threshold))
-            return banding, replace(choice, exact=True)
-        tuning = tune_for(search.threshold, search.recall, corpus, search.max_slots)
-        choice = choose(sets, items, search.threshold, tuning.banding, tuning.predicted_candidates)
-        return tuning.banding, choice
+            corpus = Similarities.sampled(counts, sample, items, mean, search.threshold)
+            false = corpus.candidates(banding, search.threshold)
+            return banding, replace(choose(sets, items, search.threshold, banding, false, similar), exact=True)
+        banding, false = tuned(search, counts, sample, items, mean)
+        return banding, choose(sets, items, search.threshold, banding, false, similar)
 
     def _weighted(self, search: Search, sets: Sets, stretch: Ints, counts: Floats) -> tuple[Floats, float]:
         """Give the pairs within a stretch the weight they have among all pairs, which is less than in the sample.
