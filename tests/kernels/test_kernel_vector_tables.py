@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.kernels import bits
+from likewise.kernels import bits, vector_scan
 from likewise.kernels import vector_tables as tables
 
 WORD = st.integers(0, 2**64 - 1)
@@ -25,9 +25,9 @@ def words_of(rows, width):
 @given(WORD)
 def test_ones(word):
     assert bits.ones(word) == word.bit_count()
-    apart = np.empty((1, 1), np.int32)
-    tables.bits_apart(words_of([[word]], 1), words_of([[0]], 1), apart)
-    assert apart[0, 0] == word.bit_count()
+    apart = np.empty((1, 1), np.float32)
+    vector_scan.bits_apart(words_of([[word]], 1), words_of([[0]], 1), apart)
+    assert -apart[0, 0] == word.bit_count()
 
 
 @given(st.lists(st.lists(st.floats(-9, 9), min_size=128, max_size=128), min_size=1, max_size=3))
@@ -131,16 +131,27 @@ def test_crowded_buckets(size, width):
     assert sorted(found) == [(i, i + half) for i in range(half)]
 
 
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=20), st.integers(1, 19))
+def test_pairs_across_share_a_bucket(keys, split):
+    n = len(keys)
+    shift = 64 - max(1, (n - 1).bit_length())
+    ends, rows = np.empty((1 << (64 - shift)) + 1, np.int32), np.empty(n, np.int32)
+    tables.fill_buckets(np.array(keys, np.uint64), shift, ends, rows, np.empty(n, np.uint64))
+    buckets = np.split(rows, ends[:-2]) if len(ends) > 2 else [rows]
+    across = sum((i < split) != (j < split) for some in buckets for i, j in itertools.combinations(some.tolist(), 2))
+    assert tables.pairs_across(ends, rows, split) == across
+
+
 @given(st.lists(st.tuples(WORD, WORD), min_size=1, max_size=4))
 def test_blocks_of_distances(rows):
     a = words_of(rows, 2)
-    out = np.empty((len(a), len(a)), np.int32)
-    tables.bits_apart(a, a, out)
-    assert out.tolist() == [[(whole(x) ^ whole(y)).bit_count() for y in a] for x in a]
+    out = np.empty((len(a), len(a)), np.float32)
+    vector_scan.bits_apart(a, np.ascontiguousarray(a.T), out)
+    assert (-out).tolist() == [[(whole(x) ^ whole(y)).bit_count() for y in a] for x in a]
     points = (a % np.uint64(100)).astype(np.float64)
     sums = np.empty(out.shape)
-    tables.sums_apart(points, points, sums)
-    assert sums.tolist() == [[sum(abs(p - q) for p, q in zip(x, y, strict=True)) for y in points] for x in points]
+    vector_scan.sums_apart(points, np.ascontiguousarray(points.T), sums)
+    assert (-sums).tolist() == [[sum(abs(p - q) for p, q in zip(x, y, strict=True)) for y in points] for x in points]
 
 
 @given(st.lists(st.tuples(SOME, SOME), min_size=2, max_size=8))
