@@ -12,9 +12,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from likewise.errors import OutputError
+
+BLOCK = 1 << 22
+"""Bytes of an array that are written in one call."""
 
 
 @contextmanager
@@ -91,3 +96,10 @@ def disk_error(place: Path, error: OSError) -> OutputError:
             " --spill, and run the same command again"
         )
     return OutputError(f"{place}: cannot be written: {error.strerror or error}")
+
+
+def write_array(out: IO[bytes], array: NDArray[Any]) -> None:
+    """Write the numbers of an array. (ndarray.tofile does not report why it failed, and sometimes not that it did.)"""
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+    for start in range(0, len(data), BLOCK):
+        out.write(data[start : start + BLOCK])

@@ -26,14 +26,13 @@ from numpy.typing import NDArray
 
 from likewise.errors import DamagedError, IncompatibleError, OutputError
 from likewise.io.changes import changed_files
-from likewise.io.disk import disk_errors, sync
+from likewise.io.disk import disk_errors, sync, write_array
 from likewise.io.seals import Facts, SealedFile, facts, fault, read_sealed, write_sealed
 
 FORMAT = 2
 """Version of the workspace; a run with another one cannot be continued."""
 WORK = ".likewise"
 STEPS = "steps.json"
-BLOCK = 1 << 22
 LOCK_SECONDS = 3.0
 """How long to wait for the lock: a run that was killed a moment ago still holds it while its memory is freed."""
 OVER = "the interrupted run was started over"
@@ -421,13 +420,6 @@ class Draft:
         for out in self._open:
             out.close()
         self._open.clear()
-
-
-def write_array(out: IO[bytes], array: Array) -> None:
-    """Write the numbers of an array. (ndarray.tofile does not report why it failed, and sometimes not that it did.)"""
-    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-    for start in range(0, len(data), BLOCK):
-        out.write(data[start : start + BLOCK])
 
 
 def _remove(path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints
-from likewise.io.workspace import write_array
+from likewise.io.disk import write_array
 
 Matrix = NDArray[np.uint32]
 

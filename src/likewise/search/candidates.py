@@ -22,7 +22,7 @@ from likewise.base.arrays import Ints
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Tick
 from likewise.errors import InputError
-from likewise.io.workspace import write_array
+from likewise.io.disk import write_array
 from likewise.kernels.graph import components
 from likewise.kernels.hashing import U32
 from likewise.kernels.pairs import heavy_buckets, scan_band

@@ -16,7 +16,7 @@ import numpy as np
 from likewise.base.arrays import Ints, Sets, concatenate, map_words
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Tick
-from likewise.io.workspace import write_array
+from likewise.io.disk import write_array
 from likewise.kernels.graph import components
 from likewise.kernels.sets import bitmaps, verify
 from likewise.search.exact.bounds import least_fraction

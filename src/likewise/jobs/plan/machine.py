@@ -30,7 +30,7 @@ from likewise.base.copies import Groups, chunk_samples, labels, text_digests
 from likewise.base.tokens import hash_column
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
-from likewise.io.workspace import BLOCK
+from likewise.io.disk import BLOCK
 from likewise.io.write import ROWS, write_batches
 from likewise.kernels import cache_directory
 from likewise.search.band_keys import HeldKeys

@@ -10,7 +10,7 @@ import numpy as np
 from likewise.base.arrays import Hashes, Ints
 from likewise.base.parallel import in_order
 from likewise.families.minhash import seed_sequence
-from likewise.io.workspace import write_array
+from likewise.io.disk import write_array
 from likewise.kernels import crowds as kernels
 from likewise.kernels.sorting import sort_words
 from likewise.search.candidates import BINS, Wanted, merged

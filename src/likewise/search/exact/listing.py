@@ -23,8 +23,7 @@ import pyarrow as pa
 from likewise.base.arrays import Hashes, Ints, to_arrow
 from likewise.base.copies import Groups
 from likewise.errors import OutputError
-from likewise.io.disk import disk_errors
-from likewise.io.workspace import write_array
+from likewise.io.disk import disk_errors, write_array
 from likewise.search.expand import row_pairs
 from likewise.search.scored import ScoredPairs, Scores, concatenated, packed, pair_order, unpacked
 
