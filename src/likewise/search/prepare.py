@@ -272,6 +272,9 @@ SYMBOL = 45.0
 """Exact: to count an element of a set and put it in order."""
 RARE = 80.0
 """Exact: in addition, if hardly any other set has it, since the table of counts is large then."""
+STRING_BYTES, MOST_HELD = 52.0, 128e6
+"""Exact: bytes that an element of a prefix takes, in its string and in the index; and the most for all of them together.
+Prefixes stay in memory whatever the budget, and the method must not depend on it."""
 STRING = 60.0
 """Exact: to index and look up an element of a prefix."""
 ENTRY = 12.0
@@ -288,8 +291,8 @@ CANDIDATE = 250.0
 
 @dataclass(frozen=True)
 class Choice:
-    """The cheaper method, the predicted seconds of both, the index entries that an exact join would visit, and the
-    number of similar pairs."""
+    """The cheaper method, the predicted seconds of both, the index entries that an exact join would visit, the number
+    of similar pairs, that of items, and the bytes of prefixes that an exact join would hold."""
 
     exact: bool
     exact_seconds: float
@@ -297,6 +300,7 @@ class Choice:
     entries: float
     similar: float
     items: int
+    held: float
 
     def to_dict(self) -> dict[str, Any]:
         """Return the choice and the reason, for run.json."""
@@ -307,6 +311,8 @@ class Choice:
             why = (
                 f"predicted to find {self.similar:.2g} similar pairs, too many to list; an exact search lists them all"
             )
+        elif self.held > MOST_HELD and self.exact_seconds <= self.lsh_seconds:
+            why = f"an exact search would hold {self.held / 1e6:,.0f} MB of prefixes in memory"
         elif self.exact and self.exact_seconds < LITTLE:
             why = f"predicted to take less than {LITTLE:g} s of one core"
         return {
@@ -332,8 +338,11 @@ def choose(
     lsh = items * (mean * SHINGLE + banding.slots * SLOT + banding.b * KEY) + candidates * CANDIDATE
     found = min(similar, most_listed(items)) * CANDIDATE
     exact, lsh = exact + found, lsh + found
-    few = similar <= most_listed(items)
-    return Choice(few and exact <= max(lsh, LITTLE / NANO), exact * NANO, lsh * NANO, entries, similar, items)
+    held = items * prefix * STRING_BYTES
+    possible = similar <= most_listed(items) and held <= MOST_HELD
+    return Choice(
+        possible and exact <= max(lsh, LITTLE / NANO), exact * NANO, lsh * NANO, entries, similar, items, held
+    )
 
 
 def _expected(sets: Sets, items: int, threshold: float) -> tuple[float, float, float]:
