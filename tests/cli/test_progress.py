@@ -88,6 +88,9 @@ def test_all_the_seconds_count(typed: Run, tmp_path: Path, monkeypatch: pytest.M
     [
         ("dedup", "a: broken; on_error='skip' sets it aside", "a: broken; --on-error skip sets it aside"),
         ("dedup", "plain=True reads it, hidden=True too", "--plain reads it, --hidden too"),
+        ("dedup", "read it with threshold=0.5.", "read it with --threshold 0.5."),
+        ("link", "such as one_to_one=True, or one_to_one=False.", "such as --one-to-one, or --many."),
+        ("link", "with training=None.", "with training=None."),
         ("recommend", "plain=True reads it", "plain=True reads it"),
         ("dedup", "there is no 'text'", "there is no 'text'"),
     ],
@@ -117,6 +120,16 @@ def test_options_instead_of_parameters(command: str, message: str, expected: str
             "The --bands and --rows options of dedup go together: give both or neither.",
         ),
         ("pairs", "The 'k' parameter of pairs must be positive.", "The -k option of pairs must be positive."),
+        (
+            "fingerprints",
+            "The 'side' parameter of fingerprints has no effect without aligned=True. Leave it out.",
+            "The --side option of fingerprints has no effect without --aligned. Leave it out.",
+        ),
+        (
+            "link",
+            "The 'one_to_one' parameter of link has no effect for one table. Leave it out.",
+            "The --one-to-one/--many option of link has no effect for one table. Leave it out.",
+        ),
     ],
 )
 def test_errors_name_options(command: str, message: str, expected: str) -> None:

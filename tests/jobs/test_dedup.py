@@ -392,13 +392,20 @@ def test_bad_thresholds(threshold: Any) -> None:
         {"recall": 1}, {"recall": 0}, {"recall": float("nan")}, {"keep": "best"}, {"keep": "max:"}, {"seed": -1},
         {"seed": 1.5}, {"threads": 0}, {"shingle": "lines:3"}, {"shingle": "words:0"}, {"shingle": "words:x"},
         {"bands": 3}, {"bands": 0, "rows": 1}, {"max_slots": 0}, {"sketch": "slow"}, {"on_error": "ignore"},
-        {"encoding_errors": "drop"}, {"batch_rows": 0}, {"threshold": 0.001, "recall": 0.999},
+        {"encoding_errors": "drop"}, {"batch_rows": 0}, {"threshold": 0.001, "recall": 0.999, "method": "lsh"},
     ],
 )  # fmt: skip
 def test_other_bad_parameters(wrong: dict[str, Any]) -> None:
     with pytest.raises(likewise.ParameterError) as caught:
         likewise.dedup(["some text", "other text"], **wrong)
     assert "\n" not in str(caught.value)
+
+
+def test_what_hashing_cannot_find_is_found_by_the_exact_join() -> None:
+    result = likewise.dedup(["a b c d e f g", "g h i j k l m", "n o"], threshold=0.001, recall=0.999, shingle="words:1")
+    assert as_dict(result.pairs) == {(0, 1): 1 / 13}
+    assert result.stats["method"]["taken"] == "exact"
+    assert "so low a threshold" in result.stats["method"]["why"]
 
 
 def test_threshold_one_finds_what_has_the_same_shingles() -> None:

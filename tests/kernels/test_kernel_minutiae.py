@@ -59,21 +59,44 @@ def test_the_fit_undoes_a_turn_and_a_shift(a, turn, x, y):
     assert found == pytest.approx((turn, x, y), abs=1e-6)
 
 
-@given(turn=st.floats(-3.1, 3.1), x=st.integers(-90, 90), y=st.integers(-90, 90))
-def test_verify_finds_all_of_a_moved_print(turn, x, y):
+def laid(turn, x, y, tries):
+    """What `verify` says of a print and the same print turned and shifted, whose corners are all but the middle."""
     a = table([(0, 0, 0.1), (60, 5, 1), (10, 70, 2), (-50, 30, 3), (-20, -60, 4)])
     b = np.empty(a.shape)
     minutiae.move(a, turn, float(x), float(y), b)
     poses, offsets = np.concatenate([a, b]), np.array([0, 5, 10])
     corners, corner_offsets = poses[:, :2].copy()[[4, 1, 2, 3, 9, 6, 7, 8]], np.array([0, 4, 8])
     out = np.zeros((1, 6))
-    tries = np.array([[turn + 0.02, x + 3.0, y - 3.0]])  # a little beside
     minutiae.verify(
-        np.array([0]), np.array([1]), tries, poses, offsets, corners, corner_offsets, 15.0, 0.35, 1.0, 3, out
-    )
-    assert out[0, :3].tolist() == [5, 5, 5]
-    assert math.cos(out[0, 3] - turn) == pytest.approx(1)
-    assert out[0, 4:] == pytest.approx((x, y), abs=1e-6)
+        np.array([0]), np.array([1]), np.array([tries], np.float64), poses, offsets, corners, corner_offsets, 15.0,
+        0.35, 1.0, 3, out,
+    )  # fmt: skip
+    return out[0]
+
+
+@given(
+    turn=st.floats(-3.1, 3.1),
+    x=st.integers(-90, 90),
+    y=st.integers(-90, 90),
+    others=st.lists(st.tuples(st.integers(1, 9), st.floats(-3.1, 3.1)), max_size=2),
+    place=st.integers(0, 2),
+)
+def test_verify_finds_all_of_a_moved_print(turn, x, y, others, place):
+    """Whichever of the tries is the right one, and whatever the votes: the other tries lie far from everything."""
+    tries = [(votes, rotation, 900.0, -900.0) for votes, rotation in others]
+    tries.insert(place, (2, turn + 0.02, x + 3.0, y - 3.0))  # a little beside
+    found = laid(turn, x, y, tries)
+    assert found[:3].tolist() == [5, 5, 5]
+    assert math.cos(found[3] - turn) == pytest.approx(1)
+    assert found[4:] == pytest.approx((x, y), abs=1e-6)
+
+
+def test_what_has_no_votes_is_no_try():
+    assert laid(0.5, 10, 20, [(3, 0.5, 900, 900), (0, 0.5, 10, 20)]) == pytest.approx((0, 0, 0, 0.5, 900, 900))
+
+
+def test_of_equal_tries_the_first_is_taken():
+    assert laid(0, 0, 0, [(1, 0, 900, 900), (9, 1, -900, 900)])[3:] == pytest.approx((0, 900, 900))
 
 
 def test_within_a_polygon():
@@ -99,9 +122,14 @@ SEEN = st.lists(st.lists(st.integers(0, 4), min_size=0, max_size=3, unique=True)
     queries=st.lists(SEEN, min_size=1, max_size=3),
     others=st.lists(st.lists(st.integers(-1, 4), min_size=3, max_size=3), min_size=1, max_size=4),
     owners=st.lists(st.integers(1, 3), min_size=4, max_size=4),
+    most=st.integers(0, 20),
+    least=st.integers(1, 3),
 )
-def test_votes(queries, others, owners):
-    """All minutiae lie in the middle and point the same way, so that all votes fall in one cell: they are counted."""
+def test_votes(queries, others, owners, most, least):
+    """All minutiae lie in the middle and point the same way, so that all votes fall in one cell: they are counted.
+
+    That is so however few votes are in memory at a time, and no vote is left for a second cell.
+    """
     width, n = 5, len(queries)
     maybe, counts = np.zeros((n + len(others), 3, 3), np.int32), np.zeros((n + len(others), 3), np.int64)
     for f, seen in enumerate(queries):
@@ -117,40 +145,43 @@ def test_votes(queries, others, owners):
     hashed = minutiae.slot(keys, 16)
     order = np.argsort(hashed, kind="stable")
     slots = np.concatenate([[0], np.cumsum(np.bincount(hashed, minlength=16))])
-    found, best = np.zeros(4, np.int64), np.zeros((4, 4))
+    found, best = np.zeros(4, np.int64), np.full((4, 2, 4), 7.0)
     poses = np.zeros((n + len(others), 3))
     written = minutiae.propose(
-        0,
-        n,
-        maybe,
-        counts,
-        width,
-        slots,
-        keys[order],
-        where[order],
-        owner,
-        1,
-        poses,
-        48.0,
-        np.full(4, 1.0),
-        found,
-        best,
-    )
+        0, n, maybe, counts, width, slots, keys[order], where[order], owner, 1, poses, 48.0, np.full(4, float(least)),
+        most, found, best,
+    )  # fmt: skip
     expected = {}
     for g, squares in enumerate(others):
         votes = sum(naive_triples(seen, squares, width) for seen in queries)
         if votes and owner[n + g] > 1:
             expected[int(owner[n + g])] = expected.get(int(owner[n + g]), 0) + votes
-    assert {int(found[i]): int(best[i, 0]) for i in range(written)} == expected
-    assert not best[:written, 1:].any()
+    expected = {p: votes for p, votes in expected.items() if votes >= least}
+    assert {int(found[i]): int(best[i, 0, 0]) for i in range(written)} == expected
+    assert not best[:written, 0, 1:].any()
+    assert not best[:written, 1, 0].any()
 
 
-def test_the_fullest_cell_wins():
-    """Three votes for a quarter turn, two for none: the first; and the mean of their shifts."""
+def test_the_fullest_cells_win():
+    """Three votes for a quarter turn, two for none: in this order, each with the mean of its shifts, and no third."""
     turn = math.pi / 2
-    poses = table([(10, 0, 0)] + [(0, 10 + d, turn) for d in (-1, 0, 4)] + [(10, 0, 0)] * 2)
-    hits = np.array([(0, g) for g in range(1, 6)], np.int32)
+    poses = table([(10, 0, 0)] + [(0, 10 + d, turn) for d in (-1, 0, 4)] + [(10, 0, 0), (16, 0, 0)])
+    hits = np.array([(0, g) for g in (4, 1, 2, 3, 5)], np.int32)
     votes = np.zeros((8, minutiae.TURNS, minutiae.SHIFTS, minutiae.SHIFTS), np.int32)
-    assert minutiae.elect(poses, hits, 48.0, votes) == pytest.approx((3, turn, 0, 1))
-    assert not votes.any()
+    for tries in (1, 2, 3):
+        best = np.zeros((tries, 4))
+        assert minutiae.elect(poses, hits, 48.0, votes, best) == 3
+        assert best == pytest.approx(np.array([(3, turn, 0, 1), (2, 0, 3, 0), (0, 0, 0, 0)])[:tries])
+        assert not votes.any()
     assert minutiae.most_turned_alike(poses, hits) == 3
+
+
+def test_a_vote_counts_for_one_cell():
+    """Of six votes in a row the first four share a cell, and in a shifted grid the last four: that cell keeps two."""
+    poses = table([(0, 0, 0)] + [(12 * d, 0, 0) for d in range(6)])
+    hits = np.array([(0, g) for g in range(1, 7)], np.int32)
+    votes = np.zeros((8, minutiae.TURNS, minutiae.SHIFTS, minutiae.SHIFTS), np.int32)
+    best = np.zeros((3, 4))
+    assert minutiae.elect(poses, hits, 48.0, votes, best) == 4
+    assert best == pytest.approx(np.array([(4, 0, 18, 0), (2, 0, 54, 0), (0, 0, 0, 0)]))
+    assert not votes.any()

@@ -14,7 +14,7 @@ from likewise.errors import LikewiseError, ParameterError
 
 ALIASES = {"other": "others", "source": "inputs"}
 """Parameters that have another name on the command line."""
-GIVEN = re.compile(r"\b([a-z]\w*)=(?:'([^']*)'|([\w.]+))")
+GIVEN = re.compile(r"\b([a-z]\w*)=(?:'([^']*)'|(\w+(?:\.\w+)*))")
 """A parameter and its value, as Python writes it."""
 QUOTED = re.compile(r"'([a-z]\w*)'")
 
@@ -23,23 +23,26 @@ def in_options(message: str, command: click.Command, parameters: bool = False) -
     """Replace parameters of the library by options of a command; `parameters`: also the quoted names of parameters."""
     options = {str(one.name): one for one in command.params if isinstance(one, click.Option)}
 
-    def option(name: str) -> str | None:
+    def names(name: str) -> list[str]:
+        """Return the option, and the one that says the opposite if there is such an option."""
         found = options.get(name) or options.get(ALIASES.get(name, ""))
-        return None if found is None else max(found.opts, key=len)
+        return [max(some, key=len) for some in (found.opts, found.secondary_opts) if some] if found else []
 
     def given(found: re.Match[str]) -> str:
-        name, value = option(found[1]), found[2] if found[2] is not None else found[3]
-        if name is None or value in ("False", "None"):
+        both, value = names(found[1]), found[2] if found[2] is not None else found[3]
+        if value == "False" and len(both) > 1:
+            return both[1]
+        if not both or value in ("False", "None"):
             return found[0]
-        return name if value == "True" else f"{name} {value}"
+        return both[0] if value == "True" else f"{both[0]} {value}"
 
     def quoted(found: re.Match[str]) -> str:
-        return option(found[1]) or found[0]
+        return "/".join(names(found[1])) or found[0]
 
     rule, got, rest = message.partition(" Got ") if parameters else ("", "", message)
     if parameters:
         rule = QUOTED.sub(quoted, GIVEN.sub(given, rule))
-        rule = re.sub(r"(The --?[\w-]+(?: and --?[\w-]+)?) parameter(s?) of", r"\1 option\2 of", rule)
+        rule = re.sub(r"(The --?[\w/-]+(?: and --?[\w/-]+)?) parameter(s?) of", r"\1 option\2 of", rule)
     return rule + got + (rest if parameters else GIVEN.sub(given, rest))
 
 
