@@ -149,8 +149,8 @@ def _tune(
     sampled = sets.take(place[len(chosen) :])
     if settings.certify is not None:
         return drawn, banding, Probe(make_sample(sampled, settings.threshold))
-    sample, count = quick_sample(sampled, settings.threshold)
-    return drawn[:count], banding, Probe(sample)
+    probe, count = quick_sample(sampled, settings.threshold, len(rows))
+    return drawn[:count], banding, probe
 
 
 def _method(settings: SearchSettings, sets: Sets, items: int, log: RunLog) -> tuple[Banding | None, bool]:

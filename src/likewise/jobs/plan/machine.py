@@ -338,8 +338,8 @@ def _of_bytes(chunk: TextChunk, threads: int) -> dict[str, float]:
 
     random = np.random.default_rng(4)
     drawn = Sets(random.integers(0, 1 << 63, DRAWN * DRAWN_SIZE, dtype=np.uint64), np.arange(DRAWN + 1) * DRAWN_SIZE)
-    strangers = Probe(quick_sample(drawn, THRESHOLD)[0])
-    friends = Probe(quick_sample(items.sets(rows[::GROUP], 1), THRESHOLD)[0])
+    strangers = quick_sample(drawn, THRESHOLD)[0]
+    friends = quick_sample(items.sets(rows[::GROUP], 1), THRESHOLD)[0]
 
     def sketch(threads: int, probe: Probe | None = None) -> float:
         plan = SketchPlan(minhash, BANDING, room, threads, probe=probe)

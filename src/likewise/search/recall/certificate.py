@@ -20,7 +20,7 @@ from likewise.base.words import counted
 from likewise.families.banding import Banding
 from likewise.kernels.graph import keepers
 from likewise.search.matches import Sides, Sketched, first_of_each
-from likewise.search.scored import ScoredPairs, Scores
+from likewise.search.scored import ScoredPairs, Scores, packed, unpacked
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,7 @@ def certified(
     counts = here != there
     if sides and sides.across:
         counts &= (groups.first[here] < sides.split) != (groups.first[there] < sides.split)
-    pairs = np.unique(np.stack([drawn.sample[counts], there[counts]], axis=1), axis=0)
-    sample, other = pairs[:, 0], pairs[:, 1]
+    sample, other = unpacked(np.unique(packed(drawn.sample[counts], there[counts])))
     own = groups.of[drawn.rows[sample]]
     known = pairs_known(found[0], found[1], own, other, len(groups))
     if len(crowd_of):

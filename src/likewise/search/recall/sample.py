@@ -11,6 +11,7 @@ import numpy as np
 from likewise.base import checks
 from likewise.base.arrays import Ints, Sets
 from likewise.base.parallel import in_order
+from likewise.base.random import mix
 from likewise.kernels.hashtable import slots_of
 from likewise.kernels.probe import Hits, SampleIndex, enter, meetings, probe_sets
 from likewise.search.exact.bounds import least_fraction
@@ -21,6 +22,8 @@ FEWEST, MOST, SHARE = 100, 20_000, 50
 """Limits of a default sample: at least 100 documents, at most 20,000, and at most one in 50 of a large collection."""
 FEWEST_IN_CROWD = 20
 """Documents of a sample of a collection whose documents are all alike."""
+MOST_HITS = 2_000_000
+"""Neighbours of a default sample that are held in memory, about; of more, some are left out of account."""
 MEETINGS = 0.1
 """Comparisons per passing document that a default sample may cost."""
 SLACK = 8
@@ -64,10 +67,16 @@ def sample_size(items: int, mean_size: float, threshold: float) -> int:
 
 
 class Probe:
-    """Collects the neighbours of a sample while documents pass, in any order and from several threads."""
+    """Collects the neighbours of a sample while documents pass, in any order and from several threads.
 
-    def __init__(self, sample: SampleIndex, start: int = 0, found: list[tuple[Ints, Ints]] | None = None) -> None:
+    one_in: only one in so many documents counts, by a hash of its number, where nearly all are neighbours.
+    """
+
+    def __init__(
+        self, sample: SampleIndex, start: int = 0, found: list[tuple[Ints, Ints]] | None = None, one_in: int = 1
+    ) -> None:
         self.sample = sample
+        self.one_in = one_in
         self._start = start
         self._found: list[tuple[Ints, Ints]] = [] if found is None else found
 
@@ -78,7 +87,7 @@ class Probe:
 
     def shifted(self, start: int) -> Probe:
         """Return a probe that adds to this one and numbers documents from `start`."""
-        return Probe(self.sample, self._start + start, self._found)
+        return Probe(self.sample, self._start + start, self._found, self.one_in)
 
     def room(self) -> Hits:
         """Return room for the hits of some documents."""
@@ -89,7 +98,11 @@ class Probe:
         """Add hits; their documents are numbered from `first`."""
         if count:
             documents = hits.document[:count] + (first + self._start)
-            self._found.append((hits.sample[:count].astype(np.int64), documents))
+            sample = hits.sample[:count].astype(np.int64)
+            if self.one_in > 1:
+                counts = mix(documents.astype(np.uint64)) % np.uint64(self.one_in) == 0
+                documents, sample = documents[counts], sample[counts]
+            self._found.append((sample, documents))
 
     def result(self) -> tuple[Ints, Ints]:
         """Return (set of the sample, document) of every neighbour, sorted."""
@@ -136,18 +149,19 @@ def make_sample(sets: Sets, threshold: float) -> SampleIndex:
     return SampleIndex(bits, down, entries, starts, owners, needs.astype(np.int32), values, sets.offsets, threshold)
 
 
-def quick_sample(sets: Sets, threshold: float) -> tuple[SampleIndex, int]:
+def quick_sample(sets: Sets, threshold: float, items: int = 0) -> tuple[Probe, int]:
     """Index as many of these sets, from the first, as passing documents can be compared with quickly; return how many.
 
-    Where all sets are alike, each document is compared with many of the sample.
+    Where all sets are alike, each of the `items` that pass is compared with many of the sample.
     """
     sample = make_sample(sets, threshold)
     looked = min(len(sets), LOOKED_AT)
     mean = meetings(sample, looked) / max(1, looked)
     if mean <= MEETINGS:
-        return sample, len(sets)
+        return Probe(sample), len(sets)
     fewer = min(len(sets), max(FEWEST_IN_CROWD, int(len(sets) * MEETINGS / mean)))
-    return make_sample(sets.take(np.arange(fewer)), threshold), fewer
+    expected = mean * fewer / len(sets) * items
+    return Probe(make_sample(sets.take(np.arange(fewer)), threshold), one_in=max(1, round(expected / MOST_HITS))), fewer
 
 
 def probe_all(sets: Sets, probe: Probe, threads: int) -> None:
