@@ -12,7 +12,7 @@ from likewise.base.arrays import Sets
 from likewise.base.memory import UNLIMITED
 from likewise.kernels import graph, leaders
 from likewise.search.candidates import Wanted
-from likewise.search.crowds import walk
+from likewise.search.crowds import profile, walk
 from likewise.search.crowds.gather import Gathering
 from likewise.search.items import SetItems
 from likewise.search.scored import no_pairs
@@ -98,6 +98,7 @@ def test_every_row_is_a_leader_or_listed_with_one(threshold, own, least, monkeyp
         {*random.choice(8, random.integers(5, 9), replace=False), *random.choice(np.arange(8, 88), own, replace=False)}
         for _ in range(64)
     ]
+    monkeypatch.setattr(profile, "LIGHTEST", 1)
     monkeypatch.setattr(walk, "LISTED_AT_LEAST", least)
     monkeypatch.setattr(walk, "LISTED_PER_ITEM", 0)
     rows = np.arange(len(lists))
