@@ -18,7 +18,15 @@ from likewise.families.banding import Banding
 from likewise.io.disk import disk_errors
 from likewise.io.workspace import Draft, Workspace
 from likewise.search.band_keys import HeldKeys, Keys, StoredKeys
-from likewise.search.candidates import CandidatePairs, Wanted, candidates, few_candidates, merged, wanted_pairs
+from likewise.search.candidates import (
+    CandidatePairs,
+    Wanted,
+    candidates,
+    few_candidates,
+    merged,
+    most_candidates,
+    wanted_pairs,
+)
 from likewise.search.common_shingles import value_table
 from likewise.search.crowds.gather import Gathering
 from likewise.search.items import Items
@@ -31,7 +39,7 @@ from likewise.search.matches import (
     best_ranks,
     first_of_each,
 )
-from likewise.search.prepare import PreparedSearch, SearchSettings, with_sides
+from likewise.search.prepare import PreparedSearch, SearchSettings, most_listed, with_sides
 from likewise.search.recall.certificate import certified, expected_recall
 from likewise.search.scored import ScoredPairs, Scores, concatenated
 from likewise.search.sketch import SketchPlan
@@ -197,10 +205,16 @@ def _verified(
 def _candidates(
     settings: SearchSettings, keys: Keys, wanted: Wanted, space: Workspace, log: RunLog, tick: Tick
 ) -> CandidatePairs:
-    """Pair the buckets; if the pairs do not fit in memory, they become a step of the workspace."""
+    """Pair the buckets; if the pairs do not fit in memory, they become a step of the workspace.
+
+    Where more similar pairs are predicted than can be listed, fewer buckets are written out: the rest are crowds.
+    """
     step = "candidates"
+    most = most_listed(keys.items)
+    if log.details.get("tuning", {}).get("predicted_pairs", 0) <= most:
+        most = most_candidates(keys.items)
     if keys.matrix is not None and not space.has(step):
-        few = few_candidates(keys, settings.threads, wanted, tick, 4 * settings.budget.pairs)
+        few = few_candidates(keys, settings.threads, wanted, tick, 4 * settings.budget.pairs, most)
         if few is not None:
             return few
     if not space.has(step):
@@ -213,6 +227,7 @@ def _candidates(
                 folder=draft.place,
                 sort_bytes=settings.budget.sort,
                 merge_bytes=settings.budget.pairs,
+                most=most,
             )
             ends = np.cumsum([len(crowd) for crowd in found.crowds]).astype(np.int64)
             rows = np.concatenate([np.zeros(0, np.int64), *found.crowds])

@@ -85,31 +85,33 @@ def candidates(
     folder: Path | None = None,
     sort_bytes: int = 1 << 60,
     merge_bytes: int = 1 << 60,
+    most: int | None = None,
 ) -> CandidatePairs:
     """Find the pairs of items whose keys agree in a band; `tick` is called after every band.
 
-    Without a folder everything is done in memory. With one, each band writes its pairs there; `sort_bytes` bounds the
-    memory in which a thread sorts, and `merge_bytes` the memory of a portion.
+    most: the number of pairs beyond which buckets are heavy, by default `most_candidates`. Without a folder everything
+    is done in memory. With one, each band writes its pairs there; `sort_bytes` bounds the memory in which a thread
+    sorts, and `merge_bytes` the memory of a portion.
     """
     if folder is None:
-        found = few_candidates(keys, threads, wanted, tick, 1 << 60)
+        found = few_candidates(keys, threads, wanted, tick, 1 << 60, most)
         assert found is not None
         return found
     wanted = _checked(keys, wanted)
     if keys.items < 2:
         return _none(keys.items)
-    cap = bucket_cap(keys.column(0), keys.items, keys.bands)
+    cap = bucket_cap(keys.column(0), keys.items, keys.bands, most)
     return _on_disk(keys, threads, wanted, cap, tick, folder, sort_bytes, merge_bytes)
 
 
 def few_candidates(
-    keys: Keys, threads: int, wanted: Wanted | None, tick: Tick, most_bytes: int
+    keys: Keys, threads: int, wanted: Wanted | None, tick: Tick, most_bytes: int, most: int | None = None
 ) -> CandidatePairs | None:
     """Find the pairs in memory; return None if they need more than `most_bytes`."""
     wanted = _checked(keys, wanted)
     if keys.items < 2:
         return _none(keys.items)
-    cap = bucket_cap(keys.column(0), keys.items, keys.bands)
+    cap = bucket_cap(keys.column(0), keys.items, keys.bands, most)
     return _in_memory(keys, threads, wanted, cap, tick, most_bytes // MERGE_BYTES)
 
 
@@ -128,13 +130,13 @@ def most_candidates(items: int) -> int:
     return 2 * (PAIRS_AT_LEAST + PAIRS_AN_ITEM * items)
 
 
-def bucket_cap(column: NDArray[np.uint32], n: int, bands: int) -> int:
+def bucket_cap(column: NDArray[np.uint32], n: int, bands: int, most: int | None = None) -> int:
     """Return the size of the largest bucket to write out as pairs, judged by one band; all bands are alike.
 
-    Buckets up to that size yield at most `most_candidates` pairs in all bands together, and no single bucket yields
-    more than its band's share.
+    Buckets up to that size yield at most `most` pairs in all bands together (by default `most_candidates`), and no
+    single bucket yields more than its band's share.
     """
-    budget = most_candidates(n) // bands
+    budget = (most_candidates(n) if most is None else most) // bands
     _, ordered = radix_sort32(column)
     edges = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
     sizes = np.diff(np.concatenate([[0], edges, [n]]))

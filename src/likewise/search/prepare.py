@@ -166,10 +166,10 @@ def _method(settings: SearchSettings, sets: Sets, items: int, log: RunLog) -> tu
     mean = float(sets.sizes.mean()) if len(sets) else 1.0
     banding, false = tuned(settings, counts, len(sets), items, mean)
     exact = False
+    similar = similar_pairs(counts, len(sets), items, settings.threshold)
     if settings.method == "lsh":
         log.method = {"asked": "lsh", "taken": "lsh", "why": "requested"}
     else:
-        similar = similar_pairs(counts, len(sets), items, settings.threshold)
         choice = choose(sets, items, settings.threshold, banding, false, similar)
         log.method = choice.to_dict()
         exact = choice.exact
@@ -178,6 +178,7 @@ def _method(settings: SearchSettings, sets: Sets, items: int, log: RunLog) -> tu
             "sample": len(sets),
             "mean_set_size": round(mean, 1),
             "predicted_false_candidates": round(false),
+            "predicted_pairs": round(similar),
         }
     return banding, exact
 
