@@ -38,7 +38,7 @@ def nearest(
     The table has the columns id_a, id_b, distance: for every vector id_a of `source` its k nearest vectors id_b, the
     nearest first, ties by row. With `other`, id_b is of that collection, as in `pairs(source, other, k=…)`.
     measure: "angle" (degrees), "l2", "l1" or "hamming".
-    recall: each neighbour is found with at least this probability; method="exact" compares all vectors and misses none,
+    recall: the share of neighbours to find, on average; method="exact" compares all vectors and misses none,
         and is what "auto" takes for small or spread-out collections.
     The other parameters are those of `pairs` for vectors.
 

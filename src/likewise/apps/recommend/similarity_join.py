@@ -140,7 +140,7 @@ def _joined(
     table, stats = result.table, result.stats
     for stage, seconds in stats["seconds"].items():
         log.seconds[stage] = log.seconds.get(stage, 0.0) + seconds
-    for name in ("predicted_recall", "banding", "abridged"):
+    for name in ("predicted_recall", "banding", "abridged", "crowds"):
         if name in stats["details"]:
             method[name] = stats["details"][name]
     if stats["certificate"]:
