@@ -22,7 +22,7 @@ FEWEST, MOST, SHARE = 100, 20_000, 50
 """Limits of a default sample: at least 100 documents, at most 20,000, and at most one in 50 of a large collection."""
 FEWEST_IN_CROWD = 20
 """Documents of a sample of a collection whose documents are all alike."""
-MOST_HITS = 2_000_000
+MOST_HITS = 200_000
 """Neighbours of a default sample that are held in memory, about; of more, some are left out of account."""
 MEETINGS = 0.1
 """Comparisons per passing document that a default sample may cost."""
