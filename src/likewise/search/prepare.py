@@ -273,7 +273,7 @@ SYMBOL = 45.0
 """Exact: to count an element of a set and put it in order."""
 RARE = 80.0
 """Exact: in addition, if hardly any other set has it, since the table of counts is large then."""
-STRING_BYTES, MOST_HELD = 52.0, 128e6
+STRING_BYTES, MOST_HELD = 52.0, 200e6
 """Exact: bytes that an element of a prefix takes, in its string and in the index; and the most for all of them.
 Prefixes stay in memory whatever the budget, and the method must not depend on it."""
 STRING = 60.0
