@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from likewise.base import checks
@@ -25,9 +25,11 @@ def says(words):
 
 
 @given(st.integers(), st.integers(-100, 100), st.integers(0, 200) | st.none())
+@example(2**63, 0, None)
+@example(2**63 - 1, 0, None)
 def test_whole_numbers_within_bounds(value, least, width):
     most = None if width is None else least + width
-    if value >= least and (most is None or value <= most):
+    if least <= value <= (checks.LARGEST if most is None else most):
         assert checks.whole("f", "n", value, least, most) == value
     else:
         with pytest.raises(ParameterError):

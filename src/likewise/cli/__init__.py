@@ -156,6 +156,8 @@ def _stop(command: threading.Thread, ended: threading.Event) -> None:
     """End an interrupted command, at once if it does not end by itself, and leave no temporary files."""
     import ctypes
 
+    # A thread that the command is just starting has its number for a moment, and may get the interrupt in its place.
+    sys.unraisablehook = lambda unraisable: None
     with contextlib.suppress(KeyboardInterrupt):
         thread, error = ctypes.c_ulong(command.ident or 0), ctypes.py_object(KeyboardInterrupt)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error)

@@ -309,9 +309,7 @@ class Choice:
         seconds = {"exact": float(f"{self.exact_seconds:.3g}"), "lsh": float(f"{self.lsh_seconds:.3g}")}
         why = f"predicted to take {seconds[taken]:g} s of one core, {other} {seconds[other]:g} s"
         if self.similar > most_listed(self.items):
-            why = (
-                f"predicted to find {self.similar:.2g} similar pairs, more than an exact search lists one by one"
-            )
+            why = f"predicted to find {self.similar:.2g} similar pairs, more than an exact search lists one by one"
         elif self.held > MOST_HELD and self.exact_seconds <= self.lsh_seconds:
             why = f"an exact search would hold {self.held / 1e6:,.0f} MB of prefixes in memory"
         elif self.exact and self.exact_seconds < LITTLE:
