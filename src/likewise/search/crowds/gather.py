@@ -81,7 +81,7 @@ class Gathering:
         scored = merged_pairs(scored, self._verified(nodes[left], nodes[right]))
         unchecked = 0
         if not complete.all():
-            scored, unchecked = self._led(walk, nodes, scored, ~complete, tick)
+            scored, unchecked = self._led(walk, nodes, scored, (order, role), ~complete, tick)
         abridged = np.where(complete[crowd_of], -1, crowd_of).astype(np.int64)
         abridged[crowd_of < 0] = -1
         notes = {
@@ -97,13 +97,18 @@ class Gathering:
         return scored, notes, abridged
 
     def _led(
-        self, walk: LeaderWalk, nodes: Ints, known: ScoredPairs, active: NDArray[np.bool_], tick: Tick
+        self,
+        walk: LeaderWalk,
+        nodes: Ints,
+        known: ScoredPairs,
+        order: tuple[Ints, NDArray[np.int8]],
+        active: NDArray[np.bool_],
+        tick: Tick,
     ) -> tuple[ScoredPairs, int]:
         """Add pairs of followers and leaders; return also how many members were not compared with all leaders."""
-        order, role = self._order()
         banned = np.zeros(0, np.uint64)
         for _ in range(ROUNDS):
-            leader, member, _leads, unchecked = walk.followers(order, role, known[:2], active, banned, tick)
+            leader, member, _leads, unchecked = walk.followers(*order, known[:2], active, banned, tick)
             found = self._verified(nodes[leader], nodes[member])
             if len(found[0]) == len(leader):
                 break

@@ -40,8 +40,7 @@ def light_pairs(
     stored = WORD_BYTES * int(lengths.sum()) > memory
     place = folder() if stored else None
     words = _StoredWords(place, memory) if place else _HeldWords()
-    for part, made in _words(profile, lengths):
-        del part
+    for made in _words(profile, lengths):
         words.add(made)
     words.close()
     runs: list[Hashes | Path] = []
@@ -77,7 +76,7 @@ def light_pairs(
     yield from merged([run for run in runs if isinstance(run, Path)], bins, n, [], 0, memory).portions()
 
 
-def _words(profile: CrowdProfile, lengths: Ints) -> Iterator[tuple[slice, Hashes]]:
+def _words(profile: CrowdProfile, lengths: Ints) -> Iterator[Hashes]:
     """Yield the words of the light shingles of every member: a key and the number of the member."""
     seed = seed_sequence(profile.seed ^ SEED_LIGHT, 1)[0]
     known = profile.vocabulary
@@ -94,7 +93,7 @@ def _words(profile: CrowdProfile, lengths: Ints) -> Iterator[tuple[slice, Hashes
             lengths[place],
             out,
         )
-        yield place, out
+        yield out
 
 
 class _HeldWords:
