@@ -76,7 +76,7 @@ def test_heavy_values(lists, of, most):
     assert dict(zip(found, carriers.tolist(), strict=True)) == truth
     assert {int(table[i]): int(number[i]) for i in np.flatnonzero(number >= 0)} == {x: i for i, x in enumerate(found)}
     larger, numbered = np.zeros(1024, np.uint64), np.full(1024, -1)
-    crowds.move_numbers(table, number, larger, numbered)
+    hashtable.move_numbers(table, number, larger, numbered)
     assert {int(larger[i]): int(numbered[i]) for i in np.flatnonzero(numbered >= 0)} == {
         x: i for i, x in enumerate(found)
     }

@@ -16,7 +16,7 @@ from likewise.exact import Bounds
 from likewise.kernels import growing, hashing, overlap, pairs
 from likewise.kernels import prefix_join as exact
 from likewise.kernels import strings as writing
-from likewise.kernels.hashtable import TABLE_ODD
+from likewise.kernels.hashtable import TABLE_ODD, move_numbers
 from likewise.search.exact import join as joins
 
 hashing = Opened(hashing)
@@ -190,7 +190,7 @@ def test_probes_miss_nothing(index, lists, other, measure, threshold, data):
     assert found == oracles.joined(lists, threshold, measure, other)
 
 
-# the index that grows: `enter`, `consult`, `move_heads`
+# the index that grows: `enter`, `consult`, `hashtable.move_numbers`
 
 
 @given(st.lists(st.lists(SYMBOLS, unique=True, max_size=5), max_size=6))
@@ -207,7 +207,7 @@ def test_entries_are_chained_and_tables_can_be_moved(lists):
     known = set(itertools.chain(*lists))
     assert numbers(used) == [len(symbols), len(known)]
     new_table, new_heads = np.zeros(4 * size, np.uint64), np.full(4 * size, -1, np.int64)
-    growing.move_heads(table, heads, new_table, new_heads)
+    move_numbers(table, heads, new_table, new_heads)
     for at, first in ((table, heads), (new_table, new_heads)):
         assert {int(at[i]) for i in np.flatnonzero(first >= 0)} == known
         assert np.count_nonzero(first >= 0) == len(known)

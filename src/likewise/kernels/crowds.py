@@ -71,18 +71,6 @@ def collect_heavy(first, values, offsets, crowds, down, counts, most, table, num
 
 
 @kernel
-def move_numbers(table, numbers, new_table, new_numbers):
-    """Copy a hash table of numbered hashes to a larger one."""
-    shift = np.uint64(64 - table_bits(new_table.size // 2))
-    mask = np.uint64(new_table.size - 1)
-    for i in range(table.size):
-        if numbers[i] >= 0:
-            slot = numbered_slot(table[i], new_table, new_numbers, shift, mask)
-            new_table[slot] = table[i]
-            new_numbers[slot] = numbers[i]
-
-
-@kernel
 def draw_heavy(values, offsets, crowds, table, numbers, bits, dense, maps, heavy, dense_counts):
     """Set in maps[i] the bit bits[n] for every heavy value of set i, numbered n; count them.
 

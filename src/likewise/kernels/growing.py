@@ -122,15 +122,3 @@ def consult(
         x += 1
     facts[0] = count
     return x
-
-
-@kernel
-def move_heads(table, heads, new_table, new_heads):
-    """Copy a hash table of symbols to a larger one."""
-    down = np.uint64(64 - table_bits(new_table.size // 2))
-    mask = np.uint64(new_table.size - 1)
-    for i in range(table.size):
-        if heads[i] >= 0:
-            slot = numbered_slot(table[i], new_table, new_heads, down, mask)
-            new_table[slot] = table[i]
-            new_heads[slot] = heads[i]

@@ -123,3 +123,15 @@ def spared(values, start, stop, stamp, table, owner, down, mask, spare):
         if spare < 0:
             break
     return spare
+
+
+@kernel
+def move_numbers(table, numbers, new_table, new_numbers):
+    """Copy a table of numbers to a larger one, full of negative numbers."""
+    shift = np.uint64(64 - table_bits(new_table.size // 2))
+    mask = np.uint64(new_table.size - 1)
+    for i in range(table.size):
+        if numbers[i] >= 0:
+            slot = numbered_slot(table[i], new_table, new_numbers, shift, mask)
+            new_table[slot] = table[i]
+            new_numbers[slot] = numbers[i]

@@ -20,6 +20,7 @@ from likewise.base.copies import labels
 from likewise.base.random import mix
 from likewise.families.minhash import seed_sequence
 from likewise.kernels import crowds as kernels
+from likewise.kernels.hashtable import move_numbers
 from likewise.search.items import Items
 
 Flags = NDArray[np.bool_]
@@ -229,7 +230,7 @@ class HeavyShingles:
         while size // 2 < 2 * (len(self) + largest):
             size *= 2
         table, numbers = np.zeros(size, np.uint64), np.full(size, -1)
-        kernels.move_numbers(self.table, self.numbers, table, numbers)
+        move_numbers(self.table, self.numbers, table, numbers)
         self.table, self.numbers = table, numbers
         self._raw, self._owners, self._carriers = (
             np.concatenate([old, np.empty(size // 2 - len(old), old.dtype)])

@@ -15,7 +15,7 @@ from likewise.base.parallel import in_order
 from likewise.base.words import counted
 from likewise.errors import ParameterError
 from likewise.kernels import growing, overlap
-from likewise.kernels.hashtable import table_bits
+from likewise.kernels.hashtable import move_numbers, table_bits
 from likewise.search.exact.bounds import Bounds
 from likewise.search.exact.join import NO_FLOORS
 from likewise.search.exact.pairs import as_sets
@@ -274,7 +274,7 @@ class Index:
         room = 1 << table_bits(int(self._used[1]) + more)
         if room > len(self._table):
             table, heads = np.zeros(room, np.uint64), np.full(room, -1, np.int64)
-            growing.move_heads(self._table, self._heads, table, heads)
+            move_numbers(self._table, self._heads, table, heads)
             self._table, self._heads = table, heads
 
 
