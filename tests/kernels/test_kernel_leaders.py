@@ -11,13 +11,17 @@ from hypothesis import strategies as st
 from likewise.base.arrays import Sets
 from likewise.base.memory import UNLIMITED
 from likewise.kernels import graph, leaders
+from likewise.kernels.leaders import Crowds, Leaders, Members
+from likewise.search import expand
 from likewise.search.candidates import Wanted
-from likewise.search.crowds import profile, walk
+from likewise.search.crowds import profile
 from likewise.search.crowds.gather import Gathering
 from likewise.search.items import SetItems
 from likewise.search.scored import no_pairs
 
 leaders = Opened(leaders)
+
+SETS = st.lists(st.sets(st.integers(0, 69), min_size=1, max_size=12), min_size=2, max_size=40)
 
 
 def entries(chain, heads, pool):
@@ -49,17 +53,27 @@ def test_a_leader_is_listed_by_its_shelf_and_by_each_rare_value(bits, rare):
     for m, some in enumerate(bits):
         for bit in some:
             maps[m, bit // 64] |= np.uint64(1 << bit % 64)
-    bases, rare_bits = np.array([0, leaders.SHELVES]), np.array([0, rare])
-    shelf = np.arange(len(bits)) % leaders.SHELVES
+    n, bases = len(bits), np.array([0, leaders.SHELVES])
+    shelf, counted = np.arange(n) % leaders.SHELVES, np.array([0, 0])
     heads, used = np.full(2 * leaders.SHELVES + rare, -1, np.int32), np.zeros(1, np.int64)
-    pool = np.empty((len(bits) * (1 + rare), 2 + leaders.CHUNK), np.int32)
-    for m in range(len(bits)):
-        leaders.enlist(m, 1, bases, rare_bits, maps, shelf, heads, pool, used)
+    pool, records = np.empty((n * (1 + rare), 2 + leaders.CHUNK), np.int32), np.zeros((n + 3, 4), np.uint64)
+    members = Members(None, None, np.full(n, 9), np.arange(n), maps, None, None, np.arange(n) - 2, shelf)
+    crowds = Crowds(None, np.array([0, rare]), bases, np.array([0, 3]), *[None] * 4, counted, None, None, None)
+    lists = Leaders(records, np.zeros(n + 3, np.int64), heads, pool, used, None, None, None)
+    for m in range(n):
+        own = np.zeros(4, np.uint64)
+        leaders.write_record(own, m, members)
+        leaders.enlist(own, m, 1, members, crowds, lists)
+    assert counted.tolist() == [0, n]
+    assert records[3:, 0].tolist() == [9 << 32 | m for m in range(n)]
+    assert records[3:, 1].tolist() == list(range(n))
+    assert (records[3:, 2:] == maps).all()
+    assert lists.lacks[3:].tolist() == list(range(-2, n - 2))
     assert (heads[: leaders.SHELVES] == -1).all(), "the lists of another crowd"
     for s in range(leaders.SHELVES):
-        assert entries(bases[1] + s, heads, pool) == np.flatnonzero(shelf == s).tolist()[::-1]
+        assert entries(bases[1] + s, heads, pool) == (3 + np.flatnonzero(shelf == s)).tolist()[::-1]
     for bit in range(rare):
-        carriers = [m for m, some in enumerate(bits) if bit in some]
+        carriers = [3 + m for m, some in enumerate(bits) if bit in some]
         assert entries(bases[1] + leaders.SHELVES + bit, heads, pool) == carriers[::-1]
 
 
@@ -68,6 +82,43 @@ def test_pairs_that_were_refuted(banned):
     words = np.array(sorted(a << 32 | b for a, b in banned), np.uint64)
     allowed = {(a, b) for a in range(5) for b in range(5) if leaders.allowed_pair(a, b, words)}
     assert allowed == {(a, b) for a in range(5) for b in range(5)} - banned
+
+
+@given(
+    sets=SETS, rare=st.integers(0, 70), everyone=st.booleans(), threshold=st.sampled_from([(1, 3), (1, 2), (4, 5)]),
+    seen=st.integers(0, 40), banned=st.sets(st.integers(1, 39), max_size=5),
+)  # fmt: skip
+def test_leaders_that_the_first_set_follows(sets, rare, everyone, threshold, seen, banned):
+    """All leaders are in the chain of each of their rare values and in one more. Against sets of Python."""
+    p, q = threshold
+    heads, used = np.full(leaders.SHELVES + rare, -1, np.int32), np.zeros(1, np.int64)
+    pool = np.empty((80 + rare, 2 + leaders.CHUNK), np.int32)
+    records, lacks = np.zeros((len(sets), 4), np.uint64), np.zeros(len(sets), np.int64)
+    for m, some in enumerate(sets):
+        records[m, :2] = len(some) << 32 | len(some), m
+        lacks[m] = 2 * p * len(some) - (p + q) * sum(value >= rare for value in some)
+        for value in some:
+            records[m, 2 + value // 64] |= np.uint64(1 << value % 64)
+        for chain in [0, *(leaders.SHELVES + value for value in some if value < rare)] if m else []:
+            leaders.push(chain, heads, pool, used, m)
+    refuted = np.array(sorted(banned), np.uint64)  # member 0 and these leaders
+    shared, touched = np.zeros(len(sets), np.uint16), np.empty(len(sets) + 1, np.int32)
+    own, need = records[0], lacks[0]
+    tests = own, need
+    n, _ = leaders.count_shared(own, rare, 0, seen, 10**9, heads, pool, shared, touched)
+    n, _ = leaders.sift(*tests, n, everyone, shared, touched, lacks, records, refuted, p, q)
+    found = touched[:n].tolist()
+    assert not shared.any()
+    n, _ = leaders.scan(*tests, heads[0], seen, everyone, 10**9, pool, lacks, records, refuted, p, q, touched)
+    found += touched[:n].tolist()
+    followed = {m for m in range(1, len(sets)) if m not in banned
+                and q * len(sets[0] & sets[m]) >= p * len(sets[0] | sets[m])}  # fmt: skip
+    assert len(found) == len(set(found))
+    assert set(found) <= followed
+    if everyone:
+        assert {m for m in followed if m >= seen} <= set(found)
+    elif any(m >= seen for m in followed):
+        assert found
 
 
 def test_the_favourite_that_was_found_least_often_gives_way():
@@ -99,8 +150,8 @@ def test_every_row_is_a_leader_or_listed_with_one(threshold, own, least, monkeyp
         for _ in range(64)
     ]
     monkeypatch.setattr(profile, "LIGHTEST", 1)
-    monkeypatch.setattr(walk, "LISTED_AT_LEAST", least)
-    monkeypatch.setattr(walk, "LISTED_PER_ITEM", 0)
+    monkeypatch.setattr(expand, "MAX_LISTED", least)
+    monkeypatch.setattr(expand, "LISTED_PER_ITEM", 0)
     rows = np.arange(len(lists))
     values = np.array([x for some in lists for x in sorted(some)], np.uint64)
     sets = Sets(values, np.cumsum([0, *map(len, lists)]).astype(np.int64))

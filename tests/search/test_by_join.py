@@ -191,10 +191,8 @@ def test_too_many_pairs_are_abridged_in_any_memory(
     rng = random.Random(5)
     own = [[f"x{rng.randrange(10**9)}" for _ in range(rng.randint(1, 30))] for _ in range(400)]
     texts = [" ".join([*VOCABULARY, *words]) for words in own]
-    monkeypatch.setattr("likewise.search.prepare.MAX_LISTED", 1000)
-    monkeypatch.setattr("likewise.search.prepare.LISTED_PER_ITEM", 0)
-    monkeypatch.setattr("likewise.search.crowds.walk.LISTED_AT_LEAST", 1000)
-    monkeypatch.setattr("likewise.search.crowds.walk.LISTED_PER_ITEM", 0)
+    monkeypatch.setattr("likewise.search.expand.MAX_LISTED", 1000)
+    monkeypatch.setattr("likewise.search.expand.LISTED_PER_ITEM", 0)
     monkeypatch.setattr("likewise.search.prepare.CERTAIN", 1 if predicted else 10**9)
     items = TextItems(Texts.of(texts), Words(1))
     sets = [frozenset(text.split()) for text in texts]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from likewise.base.arrays import Sets
 from likewise.base.memory import UNLIMITED, Budget
 from likewise.kernels import graph
+from likewise.search import expand
 from likewise.search.candidates import Wanted
 from likewise.search.crowds import gather, profile, walk
 from likewise.search.crowds.gather import Gathering
@@ -37,8 +38,8 @@ class Compared:
 @pytest.fixture
 def listing_nothing(monkeypatch):
     """Every crowd with a pair by heavy shingles alone has too many of them."""
-    monkeypatch.setattr(walk, "LISTED_AT_LEAST", 0)
-    monkeypatch.setattr(walk, "LISTED_PER_ITEM", 0)
+    monkeypatch.setattr(expand, "MAX_LISTED", 0)
+    monkeypatch.setattr(expand, "LISTED_PER_ITEM", 0)
 
 
 @pytest.fixture
@@ -188,8 +189,8 @@ def test_tiny_sets(lists, threshold, abridge, misleading, data):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(profile, "LIGHTEST", data.draw(st.sampled_from([1, 2, 16])))
         if abridge:
-            patch.setattr(walk, "LISTED_AT_LEAST", 0)
-            patch.setattr(walk, "LISTED_PER_ITEM", 0)
+            patch.setattr(expand, "MAX_LISTED", 0)
+            patch.setattr(expand, "LISTED_PER_ITEM", 0)
         if misleading:
             patch.setattr(profile, "MOST_BITS", 2)
         crowd = Compared(make_sets(lists), threshold, crowds=crowds, budget=0, ranks=ranks, known=known or None)
@@ -210,8 +211,8 @@ def test_two_collections(lists, split, across, abridge):
     wanted = Wanted(split, split if across else n)
     with pytest.MonkeyPatch.context() as patch:
         if abridge:
-            patch.setattr(walk, "LISTED_AT_LEAST", 0)
-            patch.setattr(walk, "LISTED_PER_ITEM", 0)
+            patch.setattr(expand, "MAX_LISTED", 0)
+            patch.setattr(expand, "LISTED_PER_ITEM", 0)
         patch.setattr(profile, "LIGHTEST", 1)
         crowd = Compared(make_sets([sorted(part) for part in lists]), 0.5, budget=0, wanted=wanted)
     found = listed(crowd)
@@ -237,7 +238,7 @@ def test_work_is_bounded(listing_nothing, monkeypatch):
 
 @pytest.mark.parametrize("options", [{"similarity": 0.75}, {"similarity": 0.82}, {"similarity": 0.87, "missing": 0.05}])
 def test_the_answer_depends_neither_on_threads_nor_on_memory(options, monkeypatch, tmp_path):
-    monkeypatch.setattr(walk, "LISTED_AT_LEAST", 5000)
+    monkeypatch.setattr(expand, "MAX_LISTED", 5000)
     monkeypatch.setattr("likewise.search.items.SET_BATCH", 100)
     sets = make_sets(make_crowd(1000, spread=0.4, **options))
     first = Compared(sets, 0.8, budget=10_000)

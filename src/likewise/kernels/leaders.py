@@ -1,51 +1,140 @@
 """The walk over crowds: each row is compared with the leaders before it, by the heavy values that both have.
 
-Leaders are kept in lists, the latest first: a list is a chain of chunks of CHUNK entries. Every crowd has a list for
-each of SHELVES ranges of `lack`, and one for each of its rare heavy values.
+Leaders are numbered crowd by crowd, in the order in which they became leaders, and what a comparison reads lies
+together in a record of each. They are kept in lists, the latest first: a list is a chain of chunks of CHUNK entries.
+Every crowd has a list for each of SHELVES ranges of `rare_lack`, and one for each of its rare heavy values.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from likewise.kernels import inner, kernel
+from likewise.kernels.bits import ones
 from likewise.kernels.crowds import SLACK
 from likewise.kernels.hashing import U0, U1, U32
-from likewise.kernels.overlap import JACCARD, least_overlap
-from likewise.kernels.sets import U63, differing_bits
+from likewise.kernels.sets import U63
 from likewise.kernels.sorting import first_from
 
 CHUNK = 14
 """Entries of a chunk: with its two links it fills a cache line."""
 SHELVES = 32
-"""Lists of a crowd by `lack`: a row is compared only with shelves that are low enough."""
+"""Lists of a crowd by `rare_lack`: a row is compared only with shelves that are low enough."""
 FAVOURITES = 16
 """Leaders of a crowd that most rows were found similar to; a row is compared with them first."""
+HEAD = 2
+"""Words of a record before the bitmap: size and number of heavy values; member."""
+LOW = np.uint64(0xFFFFFFFF)
 
 NORMAL, FORCED, PROBE = 0, 1, 2
 """Roles of rows: compared and then a leader if nothing was found; always a leader, never compared; never a leader."""
 
 
-@inner
-def similar_maps(a, b, sizes, heavy, maps, p, q):
-    """Return whether the heavy values of two members suffice, as far as the bitmaps tell."""
-    least = least_overlap(np.int64(JACCARD), p, q, 0.0, sizes[a], sizes[b])
-    return heavy[a] + heavy[b] - differing_bits(maps[a], maps[b]) >= 2 * least
+class WalkRows(NamedTuple):
+    """All rows, the most preferred first in `order`, and what is known of them."""
+
+    order: Any
+    role: Any
+    place: Any  # the member that a row is, or -1
+    starts: Any
+    partners: Any  # for each row, the earlier rows that it is known to be similar to
+    leads: Any  # whether a row is a leader
+    banned: Any  # pairs (member, leader), packed and sorted, that turned out not to be similar
+
+
+class Members(NamedTuple):
+    """The members of crowds."""
+
+    crowds: Any
+    kinds: Any  # equal for members of one crowd with equal bitmaps and sizes
+    sizes: Any
+    heavy: Any  # the number of heavy values
+    maps: Any
+    lack: Any  # above 0: similar to nobody by heavy values alone
+    rare_lack: Any  # two similar members share at least the sum of theirs of rare heavy values
+    needs: Any  # that times 2(p + q), where p/q is the threshold: whole numbers
+    shelf: Any
+
+
+class Crowds(NamedTuple):
+    """The crowds: their shape, and what the walk has found and spent in each."""
+
+    exact: Any  # whether every heavy value has a bit of its own
+    rare_bits: Any
+    bases: Any  # the first list
+    first: Any  # the number of the first leader
+    lowest: Any
+    width: Any  # least rare_lack, and the width of a shelf
+    most_pairs: Any
+    active: Any
+    counted: Any  # leaders
+    listed: Any
+    favourites: Any
+    hits: Any
+
+
+class Leaders(NamedTuple):
+    """The records of leaders, their lists, and what was found for each kind of member."""
+
+    records: Any
+    lacks: Any  # `needs` of each
+    heads: Any
+    pool: Any  # each chunk: the chunk before, the number of entries, the entries
+    used: Any
+    shared: Any  # rare heavy values shared with the present row; zero between rows
+    kind_found: Any  # the leader that one of this kind was found similar to, or -1
+    kind_seen: Any  # the number of leaders that one of this kind was found not to be similar to
 
 
 @inner
-def allowed_pair(a, b, banned):
-    """Return whether a pair was not refuted before."""
+def write_record(record, m, members):
+    """Write what comparisons read of a member."""
+    record[0] = (np.uint64(members.sizes[m]) << U32) | np.uint64(members.heavy[m])
+    record[1] = np.uint64(m)
+    for i in range(members.maps.shape[1]):
+        record[HEAD + i] = members.maps[m, i]
+
+
+@inner
+def similar_records(own, records, b, p, q):
+    """Return whether the heavy values of two members suffice for p/q, as far as the bitmaps tell."""
+    differing = np.int64(0)
+    for i in range(HEAD, own.size):
+        differing += ones(own[i] ^ records[b, i])
+    both = own[0] + records[b, 0]
+    shared = (np.int64(both & LOW) - differing) >> 1
+    return shared * (p + q) >= p * np.int64(both >> U32)
+
+
+@inner
+def member_of(records, b):
+    """Return the member that a leader is."""
+    return np.int64(records[b, 1])
+
+
+@inner
+def allowed_pair(m, b, banned):
+    """Return whether a pair of members was not refuted before."""
     if banned.size == 0:
         return True
-    word = (np.uint64(a) << U32) | np.uint64(b)
+    word = (np.uint64(m) << U32) | np.uint64(b)
     place = first_from(banned, word)
     return place == banned.size or banned[place] != word
 
 
 @inner
-def push(chain, heads, pool, used, m):
-    """Put a member at the front of a chain. pool[k]: the chunk before, the number of entries, the entries."""
+def similar_leader(own, m, b, leaders, banned, p, q):
+    """Return whether a member follows a leader."""
+    if not similar_records(own, leaders.records, b, p, q):
+        return False
+    return allowed_pair(m, member_of(leaders.records, b), banned)
+
+
+@inner
+def push(chain, heads, pool, used, b):
+    """Put a leader at the front of a chain."""
     k = heads[chain]
     if k < 0 or pool[k, 1] == CHUNK:
         new = used[0]
@@ -54,222 +143,240 @@ def push(chain, heads, pool, used, m):
         pool[new, 1] = 0
         heads[chain] = new
         k = new
-    pool[k, 2 + pool[k, 1]] = m
+    pool[k, 2 + pool[k, 1]] = b
     pool[k, 1] += 1
 
 
 @inner
-def enlist(m, c, bases, rare_bits, maps, shelf, heads, pool, used):
-    """Put a member in the lists of its crowd."""
-    push(bases[c] + shelf[m], heads, pool, used, m)
+def enlist(own, m, c, members, crowds, leaders):
+    """Make a member a leader of its crowd."""
+    b = crowds.first[c] + crowds.counted[c]
+    crowds.counted[c] += 1
+    leaders.records[b] = own
+    leaders.lacks[b] = members.needs[m]
+    push(crowds.bases[c] + members.shelf[m], leaders.heads, leaders.pool, leaders.used, b)
     bit = 0
-    while bit < rare_bits[c]:
-        word = maps[m, bit >> 6] >> (np.uint64(bit) & U63)
+    while bit < crowds.rare_bits[c]:
+        word = own[HEAD + (bit >> 6)] >> (np.uint64(bit) & U63)
         if word == U0:
             bit = ((bit >> 6) + 1) << 6
             continue
         if word & U1:
-            push(bases[c] + SHELVES + bit, heads, pool, used, m)
+            push(crowds.bases[c] + SHELVES + bit, leaders.heads, leaders.pool, leaders.used, b)
         bit += 1
 
 
+@inner
+def count_shared(own, rare_bits, base, seen, room, heads, pool, shared, touched):
+    """Count the rare heavy values that leaders share with a row; return how many do, and the work.
+
+    base: the first list of the crowd. Leaders with a number less than `seen` may be left out. Ends when the work
+    reaches `room`.
+    """
+    n = np.int64(0)
+    work = 0
+    bit = 0
+    while bit < rare_bits and work < room:
+        word = own[HEAD + (bit >> 6)] >> (np.uint64(bit) & U63)
+        if word == U0:
+            bit = ((bit >> 6) + 1) << 6
+            continue
+        if word & U1:
+            k = heads[base + SHELVES + bit]
+            while k >= 0:
+                for e in range(1 + pool[k, 1], 1, -1):
+                    b = pool[k, e]
+                    count = shared[b]
+                    touched[n] = b  # overwritten by the next unless it is new
+                    n += np.int64(count == 0)
+                    shared[b] = count + np.uint16(1)
+                work += 1 + pool[k, 1]
+                if pool[k, 2] < seen:
+                    break
+                k = pool[k, 0]
+        bit += 1
+    return n, work
+
+
+@inner
+def sift(own, need, n, everyone, shared, touched, lacks, records, banned, p, q):
+    """Move the leaders that a row follows, among the n that share a rare heavy value with it and must, to the front.
+
+    Returns how many they are, and the work. Stops looking at the first one unless `everyone` is wanted, but sets the
+    counts of all to zero.
+    """
+    found = 0
+    work = n
+    test = 2 + (own.size - HEAD) // 2
+    for t in range(n):
+        b = touched[t]
+        common = np.int64(shared[b])
+        shared[b] = 0
+        if found > 0 and not everyone:
+            continue
+        least = need + lacks[b]
+        if least <= 0 or 2 * (p + q) * common < least:
+            continue
+        work += test
+        if not similar_records(own, records, b, p, q):
+            continue
+        if banned.size and not allowed_pair(np.int64(own[1]), np.int64(records[b, 1]), banned):
+            continue
+        touched[found] = b
+        found += 1
+    return found, work
+
+
+@inner
+def scan(own, need, k, seen, everyone, room, pool, lacks, records, banned, p, q, found):
+    """Write the leaders of a chain from chunk k on that a row follows; return how many, and the work.
+
+    Ends at the first one unless `everyone` is wanted, when the work reaches `room`, and after a chunk with a leader
+    whose number is less than `seen`. Takes arrays, not tuples of them, whose references would be counted at every test.
+    """
+    n = 0
+    work = 0
+    test = 2 + (own.size - HEAD) // 2
+    while k >= 0 and work < room:
+        for e in range(1 + pool[k, 1], 1, -1):
+            b = pool[k, e]
+            if need + lacks[b] > 0:
+                continue
+            work += test
+            if not similar_records(own, records, b, p, q):
+                continue
+            if banned.size and not allowed_pair(np.int64(own[1]), np.int64(records[b, 1]), banned):
+                continue
+            found[n] = b
+            n += 1
+            if not everyone:
+                return n, work
+        if pool[k, 2] < seen:
+            break
+        k = pool[k, 0]
+    return n, work
+
+
 @kernel
-def walk(
-    first,
-    order,
-    everyone,
-    role,
-    starts,
-    partners,
-    leads,
-    place,
-    crowds,
-    active,
-    exact,
-    sizes,
-    heavy,
-    maps,
-    lack,
-    shelf,
-    rare_lack,
-    bases,
-    rare_bits,
-    lowest,
-    width,
-    kinds,
-    kind_found,
-    kind_seen,
-    numbers,
-    counted,
-    favourites,
-    hits,
-    heads,
-    pool,
-    used,
-    shared,
-    banned,
-    p,
-    q,
-    income,
-    purse,
-    slice_cost,
-    most_pairs,
-    spent,
-    listed,
-    out_left,
-    out_right,
-    facts,
-):
+def walk(first, everyone, rows, members, crowds, leaders, p, q, income, purse, slice_cost, out_left, out_right, facts):
     """Walk the rows in order; one that no earlier leader is similar to becomes a leader. Return the next place.
 
-    everyone: every row is a leader, and all pairs are written, until a crowd c has more than most_pairs[c] or has cost
-    spent[c] > income · rows; then active[c] is cleared. Otherwise a row that follows a leader is written once, with it.
-    starts, partners: for each row the earlier rows it is known to be similar to. place: the member that a row is, or
-    -1. Of a member: crowd, size, heavy values, bitmap, lack (> 0: not compared), its shelf by `rare_lack`, and kind:
-    members of one kind have equal bitmaps and sizes, so what was found for one holds for all where maps are exact.
-    The work is at most `income` a row on average, plus the purse; rows beyond it are not compared with all leaders
-    (facts[1] counts them). Stops after about `slice_cost`, or when the room in the pool or the output may not suffice.
+    everyone: every row is a leader, and all pairs are written, until a crowd has more than its most_pairs or a row has
+    cost too much; then the crowd is no longer active. Otherwise a row that follows a leader is written once, with it.
+    What was found for a member holds for all of its kind where maps are exact. The work is at most `income` a row on
+    average, plus the purse; rows beyond it are not compared with all leaders (facts[1] counts them). Stops after about
+    `slice_cost`, or when the room in the pool or the output (facts[0] counts the pairs written) may not suffice.
     """
     written = 0
     cost = 0
-    touched = np.empty(shared.size, np.int32)
-    words = maps.shape[1]
-    test = 2 + words // 2
+    heads = leaders.heads
+    pool = leaders.pool
+    records = leaders.records
+    lacks = leaders.lacks
+    banned = rows.banned
+    touched = np.empty(leaders.shared.size + 1, np.int32)
+    own = np.empty(records.shape[1], np.uint64)
+    test = 2 + members.maps.shape[1] // 2
     x = first
-    while x < order.size:
+    while x < rows.order.size:
         if cost > slice_cost or (not everyone and written == out_left.size):
             break
-        i = order[x]
-        m = place[i]
+        i = rows.order[x]
+        m = rows.place[i]
         if not everyone:
             follows = False
-            if role[i] != FORCED:
-                for e in range(starts[i], starts[i + 1]):
-                    if leads[partners[e]]:
+            if rows.role[i] != FORCED:
+                for e in range(rows.starts[i], rows.starts[i + 1]):
+                    if rows.leads[rows.partners[e]]:
                         follows = True
                         break
-            leads[i] = not follows and role[i] != PROBE
+            rows.leads[i] = not follows and rows.role[i] != PROBE
             if follows:
                 x += 1
                 continue
-        if m < 0 or not active[crowds[m]] or lack[m] > SLACK:
+        if m < 0 or not crowds.active[members.crowds[m]] or members.lack[m] > SLACK:
             x += 1
             continue
-        c = crowds[m]
-        need = 2 + rare_bits[c]
-        if used[0] + need > pool.shape[0] or (everyone and written + counted[c] > out_left.size):
+        c = members.crowds[m]
+        full = leaders.used[0] + 2 + crowds.rare_bits[c] > pool.shape[0]
+        if full or (everyone and written + crowds.counted[c] > out_left.size):
             break
+        write_record(own, m, members)
+        before = written
         found = -1
         work = 0
-        kind = kinds[m]
-        if role[i] != FORCED:
+        if rows.role[i] != FORCED:
+            kind = members.kinds[m]
+            need = members.needs[m]
             since = 0
             room = max(income, purse[0])
             if not everyone:
-                b = kind_found[kind]
-                if b >= 0 and allowed_pair(m, b, banned):
+                b = leaders.kind_found[kind]
+                if b >= 0 and allowed_pair(m, member_of(records, b), banned):
                     found = b
-                since = kind_seen[kind]
+                since = leaders.kind_seen[kind]
                 if found < 0 and since == 0:
                     for f in range(FAVOURITES):
-                        b = favourites[c, f]
+                        b = crowds.favourites[c, f]
                         if b < 0:
                             break
                         work += test
-                        if similar_maps(m, b, sizes, heavy, maps, p, q) and allowed_pair(m, b, banned):
+                        if similar_leader(own, m, b, leaders, banned, p, q):
                             found = b
-                            hits[c, f] += 1
+                            crowds.hits[c, f] += 1
                             break
             # Leaders that must share a rare heavy value with this row.
+            base = crowds.bases[c]
+            seen = crowds.first[c] + since if since > 0 else np.int64(0)
             n = 0
-            bit = 0
-            while found < 0 and bit < rare_bits[c] and work < room:
-                word = maps[m, bit >> 6] >> (np.uint64(bit) & U63)
-                if word == U0:
-                    bit = ((bit >> 6) + 1) << 6
-                    continue
-                if word & U1:
-                    k = heads[bases[c] + SHELVES + bit]
-                    while k >= 0:
-                        for e in range(1 + pool[k, 1], 1, -1):
-                            b = pool[k, e]
-                            if shared[b] == 0:
-                                touched[n] = b
-                                n += 1
-                            shared[b] += np.uint16(1)
-                        work += 1 + pool[k, 1]
-                        if since > 0 and numbers[pool[k, 2]] < since:
-                            break
-                        k = pool[k, 0]
-                bit += 1
-            for t in range(n):
-                b = touched[t]
-                common = shared[b]
-                shared[b] = 0
-                if found >= 0 and not everyone:
-                    continue
-                least = rare_lack[m] + rare_lack[b]
-                if least > SLACK and common >= least - SLACK:
-                    work += test
-                    if similar_maps(m, b, sizes, heavy, maps, p, q) and allowed_pair(m, b, banned):
-                        found = b
-                        if everyone:
-                            out_left[written] = b
-                            out_right[written] = m
-                            written += 1
-            # Leaders that need not.
-            for s in range(SHELVES):
-                if (found >= 0 and not everyone) or work >= room:
+            if found < 0 and work < room:
+                rare = crowds.rare_bits[c]
+                n, more = count_shared(own, rare, base, seen, room - work, heads, pool, leaders.shared, touched)
+                work += more
+                n, more = sift(own, need, n, everyone, leaders.shared, touched, lacks, records, banned, p, q)
+                work += more
+            s = 0
+            while True:
+                if n:
+                    found = touched[0]
+                for t in range(n if everyone else 0):
+                    out_left[written] = member_of(records, touched[t])
+                    out_right[written] = m
+                    written += 1
+                # Leaders that need not share one, shelf by shelf.
+                done = s == SHELVES or work >= room or (found >= 0 and not everyone)
+                if done or crowds.lowest[c] + s * crowds.width[c] > SLACK - members.rare_lack[m]:
                     break
-                if lowest[c] + s * width[c] > SLACK - rare_lack[m]:
-                    break
-                k = heads[bases[c] + s]
-                while k >= 0 and work < room and (found < 0 or everyone):
-                    for e in range(1 + pool[k, 1], 1, -1):
-                        b = pool[k, e]
-                        if rare_lack[m] + rare_lack[b] > SLACK:
-                            continue
-                        work += test
-                        if similar_maps(m, b, sizes, heavy, maps, p, q) and allowed_pair(m, b, banned):
-                            found = b
-                            if not everyone:
-                                break
-                            out_left[written] = b
-                            out_right[written] = m
-                            written += 1
-                    if since > 0 and numbers[pool[k, 2]] < since:
-                        break
-                    k = pool[k, 0]
-            cost += 1 + work
-            spent[c] += 1 + work
+                k = heads[base + s]
+                left = room - work
+                n, more = scan(own, need, k, seen, everyone, left, pool, lacks, records, banned, p, q, touched)
+                work += more
+                s += 1
+            cost += work
             purse[0] += income - work
             if everyone:
-                listed[c] = listed[c] + (written - facts[0])
-                facts[0] = written
-                if listed[c] > most_pairs[c] or work >= room:
-                    active[c] = False
+                crowds.listed[c] += written - before
+                if crowds.listed[c] > crowds.most_pairs[c] or work >= room:
+                    crowds.active[c] = False
                     x += 1
                     continue
             elif found >= 0:
-                if kind_found[kind] < 0 and exact[c]:
-                    kind_found[kind] = found
-                out_left[written] = found
+                if leaders.kind_found[kind] < 0 and crowds.exact[c]:
+                    leaders.kind_found[kind] = found
+                out_left[written] = member_of(records, found)
                 out_right[written] = m
                 written += 1
-                leads[i] = False
-                remember(c, found, favourites, hits)
+                rows.leads[i] = False
+                remember(c, found, crowds.favourites, crowds.hits)
                 x += 1
                 continue
             elif work >= room:
                 facts[1] += 1
-            elif exact[c]:
-                kind_seen[kind] = counted[c]
-        else:
-            cost += 1
-        if role[i] != PROBE:
-            numbers[m] = counted[c]
-            counted[c] += 1
-            enlist(m, c, bases, rare_bits, maps, shelf, heads, pool, used)
+            elif crowds.exact[c]:
+                leaders.kind_seen[kind] = crowds.counted[c]
+        cost += 1
+        if rows.role[i] != PROBE:
+            enlist(own, m, c, members, crowds, leaders)
         x += 1
     facts[0] = written
     return x

@@ -32,8 +32,9 @@ from likewise.search.exact.prefixes import (
     survey,
     written,
 )
+from likewise.search.expand import most_listed
 from likewise.search.matches import Drawn, Sides, Sketched, VerifiedPairs, add_empty_pair, best_ranks
-from likewise.search.prepare import NO_ROWS, PreparedSearch, SearchSettings, most_listed, with_sides
+from likewise.search.prepare import NO_ROWS, PreparedSearch, SearchSettings, with_sides
 from likewise.search.scored import ScoredPairs, concatenated, no_pairs, pair_order
 from likewise.search.verify import compare
 

@@ -29,6 +29,7 @@ from likewise.search.candidates import (
 )
 from likewise.search.common_shingles import value_table
 from likewise.search.crowds.gather import Gathering
+from likewise.search.expand import most_listed
 from likewise.search.items import Items
 from likewise.search.matches import (
     Drawn,
@@ -39,7 +40,7 @@ from likewise.search.matches import (
     best_ranks,
     first_of_each,
 )
-from likewise.search.prepare import PreparedSearch, SearchSettings, most_listed, with_sides
+from likewise.search.prepare import PreparedSearch, SearchSettings, with_sides
 from likewise.search.recall.certificate import certified, expected_recall
 from likewise.search.scored import ScoredPairs, Scores, concatenated
 from likewise.search.sketch import SketchPlan

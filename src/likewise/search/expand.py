@@ -20,6 +20,11 @@ LISTED_PER_ITEM = 10
 """Pairs that are always listed in full: a million, or ten per item. Beyond them the largest groups are abridged."""
 
 
+def most_listed(items: int) -> int:
+    """Return how many pairs of this many items are listed in full."""
+    return max(MAX_LISTED, LISTED_PER_ITEM * items)
+
+
 def row_pairs(pairs: ScoredPairs, here: Groups, there: Groups | None = None, symmetric: bool = True) -> ScoredPairs:
     """Write out a pair of rows for every two members of two paired groups, in no particular order.
 
@@ -59,7 +64,7 @@ def listed_pairs(
     """
     groups = matches.groups
     sizes = groups.sizes
-    cap = _largest_listed(matches, within, max(MAX_LISTED, LISTED_PER_ITEM * len(groups.of)))
+    cap = _largest_listed(matches, within, most_listed(len(groups.of)))
     big = sizes > cap
     inner = np.flatnonzero(sizes > 1) if within else np.zeros(0, np.int64)
     whole, stars = inner[~big[inner]], inner[big[inner]]

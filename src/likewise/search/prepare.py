@@ -26,7 +26,7 @@ from likewise.search.common_shingles import SAMPLE as COMMON_SAMPLE
 from likewise.search.common_shingles import described, find_common, value_table
 from likewise.search.exact.bounds import Bounds
 from likewise.search.exact.prefixes import Lengths
-from likewise.search.expand import LISTED_PER_ITEM, MAX_LISTED
+from likewise.search.expand import most_listed
 from likewise.search.items import Items
 from likewise.search.matches import Sides, first_of_each
 from likewise.search.recall.sample import Probe, make_sample, quick_sample, sample_size
@@ -222,11 +222,6 @@ def similar_pairs(agreements: NDArray[Any], sample: int, items: int, threshold: 
     slots = len(agreements) - 1
     similar = float(agreements[int(np.ceil(threshold * slots)) :].sum())
     return similar * items * (items - 1) / max(1, sample * (sample - 1))
-
-
-def most_listed(items: int) -> int:
-    """Return the number of similar pairs that an exact search lists: a million, or ten for each of many items."""
-    return max(MAX_LISTED, LISTED_PER_ITEM * items)
 
 
 def _no_probe(settings: SearchSettings) -> Probe:

@@ -17,9 +17,9 @@ from likewise.jobs.plan.result import Forecast
 from likewise.jobs.plan.sample import InputSample, Trial
 from likewise.search.candidates import most_candidates
 from likewise.search.exact.pairs import MAP_WORDS
-from likewise.search.expand import LISTED_PER_ITEM, MAX_LISTED
+from likewise.search.expand import most_listed
 from likewise.search.items import BYTES_A_BYTE
-from likewise.search.prepare import CERTAIN, PATIENCE, most_listed
+from likewise.search.prepare import CERTAIN, PATIENCE
 from likewise.search.search import Search
 
 # Measured by benchmarks/forecast.py --constants, on corpora of 10^4 to 10^7 documents.
@@ -124,7 +124,7 @@ class _Model:
     def pairs(self) -> float:
         """Pairs listed in the answer: copies count too, until they are too many."""
         copies = self.documents - self.different
-        most = max(MAX_LISTED, LISTED_PER_ITEM * self.documents)
+        most = most_listed(self.documents)
         return min(self.trial.pairs + 1.5 * copies, most)
 
     @property

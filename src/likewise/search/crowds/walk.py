@@ -19,10 +19,8 @@ from likewise.base.runlog import Tick
 from likewise.kernels import leaders as kernels
 from likewise.search.crowds.profile import CrowdProfile, Flags
 from likewise.search.exact.bounds import least_fraction
+from likewise.search.expand import most_listed
 
-LISTED_AT_LEAST = 1_000_000
-LISTED_PER_ITEM = 10
-"""Pairs by heavy shingles that are listed in full: a million in all crowds, or ten per member (as expand.py does)."""
 WORK = 20_000
 WORK_AT, WORK_GROWS = 10_000, 0.2
 """Steps of the walk per member, of about a nanosecond: this many for ten thousand members, and with their 0.2th power
@@ -50,10 +48,10 @@ class LeaderWalk:
         """Return the pairs of members whose bitmaps allow it, and for each crowd whether these are all of its pairs."""
         state = _WalkState(self.profile, len(role), self.nodes)
         sizes = self.profile.crowd_sizes
-        share = max(LISTED_PER_ITEM, LISTED_AT_LEAST / max(1, len(self.profile)))
-        state.most_pairs = (share * sizes).astype(np.int64)
+        share = most_listed(len(self.profile)) / max(1, len(self.profile))
+        state.crowds.most_pairs[:] = (share * sizes).astype(np.int64)
         left, right = state.run(order, role, True, self._income() // FIRST_LOOK, tick)
-        complete = state.active
+        complete: Flags = state.crowds.active
         known = complete[self.profile.crowds[left]]
         return left[known], right[known], complete
 
@@ -67,11 +65,11 @@ class LeaderWalk:
         walk through. banned: pairs (member, leader), packed and sorted, that turned out not to be similar.
         """
         state = _WalkState(self.profile, len(role), self.nodes)
-        state.active = active.copy()
-        state.banned = banned
+        state.crowds.active[:] = active
         state.know(order, *known)
+        state.rows = state.rows._replace(banned=banned)
         left, right = state.run(order, role, False, self._income(), tick)
-        return left, right, state.leads, int(state.facts[1])
+        return left, right, state.rows.leads, state.unchecked
 
     def _income(self) -> int:
         n = len(self.profile)
@@ -86,33 +84,63 @@ class _WalkState:
         crowds = len(profile.crowd_sizes)
         n = len(profile)
         self.profile = profile
-        self.place = np.full(items, -1)
-        self.place[nodes] = np.arange(n)
-        self.active: Flags = np.ones(crowds, bool)
-        self.rare_lack = profile.lack(profile.drawn[2])
-        self.lowest, highest = np.full(crowds, np.inf), np.full(crowds, -np.inf)
-        np.minimum.at(self.lowest, profile.crowds, self.rare_lack)
-        np.maximum.at(highest, profile.crowds, self.rare_lack)
-        self.width = np.maximum((highest - self.lowest) / kernels.SHELVES, 1e-3)
-        shelf = (self.rare_lack - self.lowest[profile.crowds]) / self.width[profile.crowds]
-        self.shelf = np.clip(shelf.astype(np.int64), 0, kernels.SHELVES - 1)
-        self.bases = np.concatenate([[0], np.cumsum(known.rare_bits + kernels.SHELVES)]).astype(np.int64)
-        self.starts, self.partners = np.zeros(items + 1, np.int64), np.zeros(0, np.int64)
-        self.leads: Flags = np.zeros(items, bool)
-        self.banned: Hashes = np.zeros(0, np.uint64)
-        self.most_pairs = np.zeros(crowds, np.int64)
-        self.facts = np.zeros(2, np.int64)
-        kinds = profile.kinds
-        self.kinds, count = kinds, int(kinds.max(initial=-1)) + 1
-        self.kind_found, self.kind_seen = np.full(count, -1, np.int32), np.zeros(count, np.int32)
-        self.numbers = np.zeros(n, np.int32)
-        self.counted, self.spent, self.listed = (np.zeros(crowds, np.int64) for _ in range(3))
-        self.favourites = np.full((crowds, kernels.FAVOURITES), -1, np.int32)
-        self.hits = np.zeros((crowds, kernels.FAVOURITES), np.int32)
-        self.heads = np.full(int(self.bases[-1]), -1, np.int32)
-        self.pool = np.empty((1 << 12, 2 + kernels.CHUNK), np.int32)
-        self.used = np.zeros(1, np.int64)
-        self.shared = np.zeros(n, np.uint16)
+        maps, heavy, dense = profile.drawn
+        rare_lack = profile.lack(dense)
+        p, q = least_fraction(profile.threshold)
+        lowest, highest = np.full(crowds, np.inf), np.full(crowds, -np.inf)
+        np.minimum.at(lowest, profile.crowds, rare_lack)
+        np.maximum.at(highest, profile.crowds, rare_lack)
+        width = np.maximum((highest - lowest) / kernels.SHELVES, 1e-3)
+        shelf = ((rare_lack - lowest[profile.crowds]) / width[profile.crowds]).astype(np.int64)
+        bases = np.concatenate([[0], np.cumsum(known.rare_bits + kernels.SHELVES)]).astype(np.int64)
+        place = np.full(items, -1)
+        place[nodes] = np.arange(n)
+        self.rows = kernels.WalkRows(
+            order=np.arange(items),
+            role=np.full(items, NORMAL, np.int8),
+            place=place,
+            starts=np.zeros(items + 1, np.int64),
+            partners=np.zeros(0, np.int64),
+            leads=np.zeros(items, bool),
+            banned=np.zeros(0, np.uint64),
+        )
+        self.members = kernels.Members(
+            crowds=profile.crowds,
+            kinds=profile.kinds,
+            sizes=profile.sizes,
+            heavy=heavy,
+            maps=maps,
+            lack=profile.least_sum,
+            rare_lack=rare_lack,
+            needs=2 * p * profile.sizes - (p + q) * dense,
+            shelf=np.clip(shelf, 0, kernels.SHELVES - 1),
+        )
+        self.crowds = kernels.Crowds(
+            exact=known.exact,
+            rare_bits=known.rare_bits,
+            bases=bases,
+            first=np.cumsum(profile.crowd_sizes) - profile.crowd_sizes,
+            lowest=lowest,
+            width=width,
+            most_pairs=np.zeros(crowds, np.int64),
+            active=np.ones(crowds, bool),
+            counted=np.zeros(crowds, np.int64),
+            listed=np.zeros(crowds, np.int64),
+            favourites=np.full((crowds, kernels.FAVOURITES), -1, np.int32),
+            hits=np.zeros((crowds, kernels.FAVOURITES), np.int32),
+        )
+        kinds = int(profile.kinds.max(initial=-1)) + 1
+        self.leaders = kernels.Leaders(
+            records=np.empty((n, kernels.HEAD + maps.shape[1]), np.uint64),
+            lacks=np.empty(n, np.int64),
+            heads=np.full(int(bases[-1]), -1, np.int32),
+            pool=np.empty((1 << 12, 2 + kernels.CHUNK), np.int32),
+            used=np.zeros(1, np.int64),
+            shared=np.zeros(n, np.uint16),
+            kind_found=np.full(kinds, -1, np.int32),
+            kind_seen=np.zeros(kinds, np.int32),
+        )
+        self.unchecked = 0
 
     def know(self, order: Ints, left: Ints, right: Ints) -> None:
         """Arrange known pairs: for each item, the more preferred ones that it is similar to."""
@@ -120,76 +148,32 @@ class _WalkState:
         rank[order] = np.arange(len(order))
         later = np.where(rank[left] > rank[right], left, right)
         by = np.argsort(later, kind="stable")
-        self.partners = (left + right - later)[by]
         counts = np.bincount(later, minlength=len(order))
-        self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self.rows = self.rows._replace(partners=(left + right - later)[by], starts=starts)
 
     def run(self, order: Ints, role: NDArray[np.int8], everyone: bool, income: int, tick: Tick) -> tuple[Ints, Ints]:
         """Walk to the end; return the pairs of members."""
-        profile = self.profile
-        p, q = least_fraction(profile.threshold)
+        p, q = least_fraction(self.profile.threshold)
         purse = np.array([GRACE * income], np.int64)
-        room = ROOM + (len(profile) if everyone else 0)
-        out_left, out_right = np.empty(room, np.int32), np.empty(room, np.int32)
+        room = ROOM + (len(self.profile) if everyone else 0)
+        left, right = np.empty(room, np.int32), np.empty(room, np.int32)
         parts: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
-        lack = profile.least_sum
-        maps, heavy, _ = profile.drawn
+        rows = self.rows._replace(order=order, role=role)
+        facts = np.zeros(2, np.int64)
+        longest = 2 + int(self.crowds.rare_bits.max(initial=0))
         done = 0
         while done < len(order):
-            self.facts[0] = 0
             before = done
-            done = kernels.walk(
-                done,
-                order,
-                everyone,
-                role,
-                self.starts,
-                self.partners,
-                self.leads,
-                self.place,
-                profile.crowds,
-                self.active,
-                profile.vocabulary.exact,
-                profile.sizes,
-                heavy,
-                maps,
-                lack,
-                self.shelf,
-                self.rare_lack,
-                self.bases,
-                profile.vocabulary.rare_bits,
-                self.lowest,
-                self.width,
-                self.kinds,
-                self.kind_found,
-                self.kind_seen,
-                self.numbers,
-                self.counted,
-                self.favourites,
-                self.hits,
-                self.heads,
-                self.pool,
-                self.used,
-                self.shared,
-                self.banned,
-                p,
-                q,
-                income,
-                purse,
-                SLICE,
-                self.most_pairs,
-                self.spent,
-                self.listed,
-                out_left,
-                out_right,
-                self.facts,
-            )
-            written = int(self.facts[0])
-            parts.append((out_left[:written].copy(), out_right[:written].copy()))
+            state = rows, self.members, self.crowds, self.leaders
+            done = kernels.walk(done, everyone, *state, p, q, income, purse, SLICE, left, right, facts)
+            written = int(facts[0])
+            parts.append((left[:written].copy(), right[:written].copy()))
             tick(done - before)
-            longest = 2 + int(profile.vocabulary.rare_bits.max(initial=0))
-            if self.used[0] + longest > len(self.pool):
-                more = np.empty((len(self.pool) + longest, self.pool.shape[1]), np.int32)
-                self.pool = np.concatenate([self.pool, more])
-        left, right = (np.concatenate([np.zeros(0, np.int32), *(part[i] for part in parts)]) for i in range(2))
-        return left.astype(np.int64), right.astype(np.int64)
+            pool = self.leaders.pool
+            if self.leaders.used[0] + longest > len(pool):
+                more = np.empty((len(pool) + longest, pool.shape[1]), np.int32)
+                self.leaders = self.leaders._replace(pool=np.concatenate([pool, more]))
+        self.unchecked = int(facts[1])
+        a, b = (np.concatenate([np.zeros(0, np.int32), *(part[i] for part in parts)]) for i in range(2))
+        return a.astype(np.int64), b.astype(np.int64)
