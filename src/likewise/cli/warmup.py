@@ -64,17 +64,23 @@ def cores() -> int:
 def compile_beside(kernel: str, *parts: str) -> None:
     """Compile some parts in a second process while this one does other work, unless this kernel was compiled before.
 
-    The process ends with this one at the latest. Results do not depend on it.
+    The process ends with this one at the latest, and there is never more than one. Results do not depend on it.
     """
     from likewise.kernels import cache_directory, config, is_compiled
 
     if config.DISABLE_JIT or cache_directory() is None or is_compiled(kernel) or cores() < 2 or not sys.executable:
+        return
+    if any(process.poll() is None for process in _BESIDE):
         return
     command = [sys.executable, "-P", "-m", "likewise.cli.warmup", *parts]
     with contextlib.suppress(OSError):
         nothing = subprocess.DEVNULL
         beside = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)
         atexit.register(beside.kill)
+        _BESIDE.append(beside)
+
+
+_BESIDE: list[subprocess.Popen[bytes]] = []
 
 
 def small_sets() -> Any:
