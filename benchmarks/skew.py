@@ -5,8 +5,9 @@
     python benchmarks/skew.py --kinds fuzzy                      kinds whose name contains a word
 
 Every run is the whole command in a fresh process with default settings (shingles and threshold are those of the kind);
-then again with --memory 64MiB, and the tables must be the same to the byte. exponent: of the growth from the size
-before; least squares over all sizes in the last column of the summary. Kept documents are checked by brute force: the
+then again with --memory 64MiB, and the tables must be the same to the byte. CPU: the seconds that a run took of all
+cores; exponent: of their growth from the size before, and by least squares over all sizes (other work on the machine
+changes the seconds of the clock more than these). Kept documents are checked by brute force: the
 share of a sample of them (100) that is similar to any of up to 100,000 others that were kept. The certified recall is
 that of the run. An exponent of 1 is linear.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import resource
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -38,8 +40,8 @@ OUT = DATA / "out" / "skew"
 LEAST = "64MiB"
 ASKED, AMONG = 100, 100_000
 TABLES = ("removed.parquet", "clusters.parquet", "pairs.parquet")
-COLUMNS = ["corpus", "documents", "seconds", "exponent", "peak MB", "64 MiB: s", "peak MB", "same", "method"]
-COLUMNS += ["kept", "pairs", "similar kept", "recall", "unchecked"]
+COLUMNS = ["corpus", "documents", "seconds", "CPU", "exponent", "peak MB", "64 MiB: CPU", "exponent", "peak MB", "same"]
+COLUMNS += ["method", "kept", "pairs", "similar kept", "recall", "unchecked"]
 console = Console(highlight=False, width=190)
 
 
@@ -50,8 +52,10 @@ class Measured:
     kind: str
     documents: int
     seconds: float
+    cpu: float
     peak_mb: float
     small_seconds: float
+    small_cpu: float
     small_peak_mb: float
     same: bool
     method: str
@@ -106,21 +110,24 @@ def _texts(path: Path) -> Iterator[tuple[int, str]]:
             number += 1
 
 
-def run(path: Path, kind: Hostile, *more: str) -> tuple[Cost, dict[str, str]]:
-    """Run `dedup`; what it cost, and a digest of every table."""
+def run(path: Path, kind: Hostile, *more: str) -> tuple[Cost, float, dict[str, str]]:
+    """Run `dedup`; what it cost, CPU seconds apart, and a digest of every table."""
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
     command = [*LIKEWISE, "dedup", str(path), "--id", "id", "--out", str(OUT), "--quiet", *kind.options, *more]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     cost, _ = watched(command, OUT)
-    return cost, {name: sha256((OUT / name).read_bytes()).hexdigest() for name in TABLES if (OUT / name).exists()}
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return cost, cpu, {name: sha256((OUT / name).read_bytes()).hexdigest() for name in TABLES if (OUT / name).exists()}
 
 
 def measured(name: str, documents: int) -> Measured:
     """Run a corpus with default settings and with little memory, and check what was kept."""
     kind = KINDS[name]
     path = corpus(name, documents)
-    small, small_tables = run(path, kind, "--memory", LEAST)
-    cost, tables = run(path, kind)
+    small, small_cpu, small_tables = run(path, kind, "--memory", LEAST)
+    cost, cpu, tables = run(path, kind)
     stats = json.loads((OUT / "run.json").read_text())
     crowds = stats["details"].get("crowds") or {}
     certificate = stats.get("certificate") or {}
@@ -128,8 +135,10 @@ def measured(name: str, documents: int) -> Measured:
         name,
         documents,
         cost.seconds,
+        cpu,
         cost.peak_mb,
         small.seconds,
+        small_cpu,
         small.peak_mb,
         tables == small_tables,
         stats["method"]["taken"],
@@ -145,12 +154,14 @@ def measured(name: str, documents: int) -> Measured:
     return result
 
 
-def exponent(results: list[Measured]) -> float | None:
-    """The x of seconds ~ documents^x, by least squares."""
+def exponents(results: list[Measured]) -> tuple[float, float] | None:
+    """The x of CPU seconds ~ documents^x, by least squares: with default settings, and with little memory."""
     if len(results) < 2:
         return None
-    x, y = [log(one.documents) for one in results], [log(one.seconds) for one in results]
-    return float(np.polyfit(x, y, 1)[0])
+    x = [log(one.documents) for one in results]
+    y = [[log(one.cpu), log(one.small_cpu)] for one in results]
+    default, small = np.polyfit(x, y, 1)[0]
+    return float(default), float(small)
 
 
 def main() -> None:
@@ -176,21 +187,23 @@ def main() -> None:
                 console.print(f"{name}, {size:,}: {error}")
                 every.append({"kind": name, "documents": size, "error": str(error)})
                 continue
-            power = exponent([*results[-1:], one])
+            powers = exponents([*results[-1:], one])
             results.append(one)
-            every.append({**asdict(one), "exponent": power})
-            cells = [f"{size:,}", f"{one.seconds:.1f}", "" if power is None else f"{power:.2f}", f"{one.peak_mb:,.0f}"]
-            cells += [f"{one.small_seconds:.1f}", f"{one.small_peak_mb:,.0f}", "yes" if one.same else "NO", one.method]
+            every.append({**asdict(one), "exponents": powers})
+            power, small_power = (f"{power:.2f}" for power in powers) if powers else ("", "")
+            cells = [f"{size:,}", f"{one.seconds:.1f}", f"{one.cpu:.1f}", power, f"{one.peak_mb:,.0f}"]
+            cells += [f"{one.small_cpu:.1f}", small_power, f"{one.small_peak_mb:,.0f}"]
+            cells += ["yes" if one.same else "NO", one.method]
             cells += [f"{one.kept:,}", f"{one.pairs:,}", f"{one.similar_kept:.2f}"]
             cells += ["" if one.recall is None else f"{one.recall:.4f}", f"{one.unchecked:,}"]
             table.add_row(name, *cells)
             console.print(name, *cells)
             asked.out.parent.mkdir(parents=True, exist_ok=True)
             asked.out.write_text(json.dumps(every, indent=2) + "\n")
-        overall = exponent(results)
+        overall = exponents(results)
         if overall is not None:
-            table.add_row(name, "", "", f"{overall:.2f}", *[""] * 10)
-            every.append({"kind": name, "exponent": overall})
+            table.add_row(name, "", "", "", f"{overall[0]:.2f}", "", "", f"{overall[1]:.2f}", *[""] * 7)
+            every.append({"kind": name, "exponents": overall})
             asked.out.write_text(json.dumps(every, indent=2) + "\n")
     console.print(table)
 
