@@ -1,6 +1,6 @@
 """How good is the forecast? `likewise plan` beside the run it predicts, on planted corpora and on others.
 
-    python benchmarks/forecast.py                                         10^5 to 10^7 documents, and environment-500
+    python benchmarks/forecast.py                             10^5 to 10^7 documents, environment-500, 10^5 of templates
     python benchmarks/forecast.py --sizes 100000 --others ""              one size only
     python benchmarks/forecast.py --memory 4GiB --repeat 3                within a budget, the best of three runs
     python benchmarks/forecast.py --constants                             the constants of jobs/plan/model.py, measured
@@ -26,6 +26,8 @@ from rich.console import Console
 from rich.table import Table
 
 from corpus import DATA, environment
+from hostile import KINDS
+from hostile import corpus as hostile
 from planted import planted
 from runs import HERE, Unavailable
 from scale import LIKEWISE
@@ -161,6 +163,7 @@ def arguments() -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="100000,1000000,10000000", help="planted corpora (%(default)s)")
     parser.add_argument("--others", default="environment-500,newsgroups", help="files of .data (%(default)s)")
+    parser.add_argument("--templates", default="100000", help="sizes of corpora of each hostile template (%(default)s)")
     parser.add_argument("--repeat", type=int, default=1, help="take the quickest of so many runs")
     parser.add_argument("--constants", action="store_true", help="measure constants of the model")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "forecast.json")
@@ -175,13 +178,15 @@ def main() -> None:
     if asked.constants:
         constants(sizes[:2])
         return
-    corpora = [planted(documents)[0] for documents in sizes]
+    corpora: list[tuple[Path, tuple[str, ...]]] = [(planted(documents)[0], ()) for documents in sizes]
     for name in filter(None, asked.others.split(",")):
         path = DATA / f"{name}.parquet"
-        corpora.append(path if path.exists() else environment(500))
-    for corpus in corpora:
+        corpora.append((path if path.exists() else environment(500), ()))
+    for size in filter(None, asked.templates.split(",")):
+        corpora += [(hostile(name, int(size)), KINDS[name].options) for name in KINDS if "template" in name]
+    for corpus, own in corpora:
         try:
-            comparison = compare(corpus, options, asked.repeat)
+            comparison = compare(corpus, [*own, *options], asked.repeat)
         except Unavailable as reason:
             raise SystemExit(f"{corpus.name}: {reason}") from None
         show(comparison)

@@ -181,12 +181,18 @@ def test_other_work_is_told(small_sample: InputSample, monkeypatch: pytest.Monke
     assert "other work keeps 5.2 of 4 cores busy now" in forecast(small_sample, MADE_UP, search).notes[0]
 
 
-def test_crowds_are_told(small_sample: InputSample) -> None:
-    search = Search(0.8, 0.99, MinHash(), threads=2, budget=Budget(1 << 34))
-    trial = replace(small_sample.trial(search), candidates=1e12)
-    found = _Model(small_sample, MADE_UP, search, trial).forecast()
-    assert found.candidates <= 2000 * 1999 / 2
-    assert "share a template" in found.notes[0]
+@pytest.mark.parametrize("method", ["auto", "exact"])
+@pytest.mark.parametrize(("own", "share"), [(4, 0.01), (30, 1.0)])
+def test_crowds_are_planned_as_they_are_met(own: int, share: float, method: str) -> None:
+    """A template, and some own words of each document: with 4 all are similar, with 30 no two are."""
+    chance, template = np.random.default_rng(own), " ".join(f"t{i}" for i in range(60))
+    texts = [f"{template} {' '.join(f'u{i}' for i in chance.integers(10**9, size=own))}" for _ in range(3000)]
+    found = plan(texts, threads=1, method=method)
+    run = likewise.dedup(texts, threads=1, method=method).stats
+    assert ("crowds" in found.seconds) == ("crowds" in run["seconds"]) == (own == 4)
+    assert found.documents - found.removed <= share * found.documents
+    assert abs(found.removed - run["counts"]["removed"]) <= 0.02 * found.documents
+    assert any("share a template" in note for note in found.notes) == (own == 4)
 
 
 def test_little_memory_means_work_files(small_sample: InputSample) -> None:

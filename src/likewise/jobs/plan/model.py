@@ -19,7 +19,7 @@ from likewise.search.candidates import most_candidates
 from likewise.search.exact.pairs import MAP_WORDS
 from likewise.search.expand import most_listed
 from likewise.search.items import BYTES_A_BYTE
-from likewise.search.prepare import CERTAIN, PATIENCE
+from likewise.search.prepare import PATIENCE
 from likewise.search.search import Search
 
 # Measured by benchmarks/forecast.py --constants, on corpora of 10^4 to 10^7 documents.
@@ -31,7 +31,7 @@ EACH = 120.0  # memory per document later: groups, its place in them, sorting
 SORTING = 16.0  # memory per document while a thread sorts a band
 SET = 1.25  # memory per byte of the sets of documents while they are compared
 STRINGS = 52.0  # memory per symbol of a prefix: in its string, and in the index of an exact join
-CROWD = 110e-9  # seconds for a shingle of a document in a crowd: counting it, its bit or its word, and the walk
+MEMBER = 300.0  # memory per document in a crowd: its bitmap, size and kind, and its place in lists
 COUNTING = 0.55  # share of the predicted cost of an exact join that is spent on counting symbols, in the stage "sets"
 PARSING = 5.0  # memory per byte of lines or records that is parsed
 WRITING = 5.0  # memory per byte of a row group that is written
@@ -114,8 +114,6 @@ class _Model:
 
     @property
     def candidates(self) -> float:
-        if self.crowd:  # most documents are in buckets that are not written out as pairs
-            return min(self.trial.candidates, self.different)
         if self.exact:  # bitmaps leave little but the similar pairs
             return self.trial.pairs
         return min(self.trial.candidates, self.most_candidates, self.different * (self.different - 1) / 2)
@@ -125,7 +123,7 @@ class _Model:
         """Pairs listed in the answer: copies count too, until they are too many."""
         copies = self.documents - self.different
         most = most_listed(self.documents)
-        return min(self.trial.pairs + 1.5 * copies, most)
+        return min(self.trial.pairs + self.crowd * self.trial.crowds.pairs + 1.5 * copies, most)
 
     @property
     def verified(self) -> float:
@@ -228,34 +226,29 @@ class _Model:
             "sketch": self.sketching(),
             "candidates": _Cost(shared=pairing),
             "verify": self.verifying(mean),
-            **self.crowding(self.crowd, mean),
+            **self.crowding(mean),
         }
 
     def by_join(self) -> dict[str, _Cost]:
         """Predict the stages of an exact join."""
         mean = self.text / max(1, self.documents)
-        return {"sets": self.making(), "join": self.joining(), **self.crowding(self.different * self.too_many, mean)}
-
-    @property
-    def too_many(self) -> bool:
-        """True if an exact search finds more pairs than can be listed, and compares all documents as a crowd."""
-        return self.exact and self.trial.pairs > CERTAIN * most_listed(round(self.different))
+        return {"sets": self.making(), "join": self.joining(), **self.crowding(mean)}
 
     @property
     def crowd(self) -> float:
-        """Documents in buckets that give too many pairs."""
-        if self.exact or self.trial.candidates <= self.most_candidates:
-            return 0.0
-        return self.different * self.trial.involved
+        """Documents that are compared as crowds: those in buckets that give too many pairs, or all in an exact search
+        that finds more pairs than can be listed."""
+        return self.different * self.trial.crowds.share
 
-    def crowding(self, documents: float, mean: float) -> dict[str, _Cost]:
-        """Predict the work to compare this many documents as crowds: their sets are made, some times over."""
+    def crowding(self, mean: float) -> dict[str, _Cost]:
+        """Predict the work to compare crowds; if their sets do not fit in memory, they are made five times over."""
+        documents = self.crowd
         if not documents:
             return {}
         each = mean * BYTES_A_BYTE[self.sample.shingler.name] + 64
-        times = 2 if documents * each <= self.search.budget.sets else 5
-        work = documents * self.sample.mean_set * CROWD
         making = documents * mean * self.trial.shingle
+        work = max(0.0, documents * self.trial.crowds.seconds - making)
+        times = 1 if documents * each <= self.search.budget.sets else 5
         return {"crowds": self.unpacked * times + _Cost(shared=times * making, alone=work)}
 
     def reading(self) -> _Cost:
@@ -283,7 +276,7 @@ class _Model:
 
     def joining(self) -> _Cost:
         """Predict the work of the exact join, and of comparing the pairs that its filters leave."""
-        if self.too_many:
+        if self.crowd:
             return _Cost()
         comparing = self.candidates * self.sample.mean_set * self.machine.match
         return _Cost(shared=(1 - COUNTING) * self.exact_seconds + comparing)
@@ -327,9 +320,10 @@ class _Model:
         keys = 2 * min(self.keys, budget.keys)
         sorting = self.search.threads * min(SORTING * self.different, budget.sort)
         sets = self.joined_bytes() if self.exact else min(self.set_bytes * SET, 0.75 * budget.sets)
+        crowds = self.crowd * MEMBER + 2 * min(self.crowd * self.sample.mean_set * 8 * SET, budget.sets)
         texts = BUFFERS if self.spilled else self.text * TEXT + n * named + parsed / 2  # which is not given back
         written = WRITING * seen.group * min(seen.files, self.search.threads)
-        return max(reading, base + texts + n * EACH + keys + max(sorting, sets, written))
+        return max(reading, base + texts + n * EACH + keys + max(sorting, sets, crowds, written))
 
     def joined_bytes(self) -> float:
         """Predict the memory of an exact join: sets, unless they are made twice, bitmaps, and the index in blocks."""
@@ -344,7 +338,7 @@ class _Model:
         """Predict the size of the result: what is kept, three tables, and the state."""
         n, named = self.documents, 2 * NAME * self.sample.id_bytes
         tables = n * (1.5 * named + SIZES) + (n - self.kept + self.pairs) * (named + SCORE)
-        state = self.keys + 9.0 * n + 24.0 * self.kept + 16.0 * self.different + 16.0 * self.trial.pairs
+        state = self.keys + 9.0 * n + 24.0 * self.kept + 16.0 * self.different + 16.0 * self.pairs
         return self.kept * self.sample.seen.kept + tables + state
 
     def spill(self) -> tuple[float, float]:
@@ -362,7 +356,7 @@ class _Model:
             found.append(f"{seen.broken:,} of {seen.broken + seen.seen:,} rows looked at are broken")
         if not seen.exact:
             found.append("the number of documents is estimated")
-        if not self.exact and self.trial.candidates > self.most_candidates:
+        if self.crowd:
             found.append("many documents share a template; they are compared as crowds")
         if self.spilled or self.stored_keys or (self.exact and self.streamed):
             found.append("the run will keep data on disk; more memory would make it faster")

@@ -7,7 +7,7 @@ a stretch and pairs across stretches are counted separately, and scaled up diffe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import process_time
 from typing import Any
@@ -23,13 +23,25 @@ from likewise.families.tuning import Similarities, fits
 from likewise.io.read import Source
 from likewise.io.read.glimpse import SIZE, Glimpse, glimpse
 from likewise.io.spill import CODEC
+from likewise.jobs.plan.crowds import CrowdTrial
 from likewise.kernels.sketch import agreements
 from likewise.search.band_keys import HeldKeys
-from likewise.search.candidates import candidates
+from likewise.search.candidates import candidates, most_candidates
 from likewise.search.cluster import components
+from likewise.search.expand import most_listed
 from likewise.search.items import TextItems
 from likewise.search.matches import first_of_each
-from likewise.search.prepare import SAMPLE, SAMPLE_SLOTS, Choice, choose, lowest, similar_pairs, tuned, unreachable
+from likewise.search.prepare import (
+    CERTAIN,
+    SAMPLE,
+    SAMPLE_SLOTS,
+    Choice,
+    choose,
+    lowest,
+    similar_pairs,
+    tuned,
+    unreachable,
+)
 from likewise.search.recall.sample import sample_size
 from likewise.search.search import Search
 from likewise.search.sketch import SketchPlan, agreement_counts
@@ -60,8 +72,9 @@ class Trial:
 
     method: the one the run will take, "exact" or "lsh", and `why`; choice: the predicted costs of both, None if the
     banding was given. different: the share of the documents that are not copies of an earlier one; kept: the share that
-    is similar to no kept one. candidates, pairs: their expected numbers; involved: the share of the different documents
-    that are in a candidate pair. sketch, shingle: seconds of one core per byte; tune: for the whole run.
+    is similar to no kept one. candidates, pairs: their expected numbers, crowds apart; involved: the share of the
+    different documents that are in a candidate pair. sketch, shingle: seconds of one core per byte; tune: for the whole
+    run.
     """
 
     method: str
@@ -77,6 +90,7 @@ class Trial:
     sketch: float
     shingle: float
     tune: float
+    crowds: CrowdTrial = field(default_factory=CrowdTrial)
 
 
 @dataclass(frozen=True)
@@ -167,28 +181,34 @@ class InputSample:
         units = self.items.keys(first, SketchPlan(search.minhash, banding, keys))
         sketching = (process_time() - begun) / max(1, int(self.items.sizes[first].sum()))
         filled = np.flatnonzero((units != 0).any(axis=1))
-        left, right = self._candidates(keys.chosen(filled))
         rows = first[filled]
+        left, right, crowds = self._candidates(keys.chosen(filled), choice, different, method)
         share = min(1.0, MOST_PAIRS / max(1, len(left)))
         some = slice(None, None, max(1, round(1 / share)))
-        a, b, _ = compare(
+        a, b, similarity = compare(
             self.items, rows, left[some], right[some], search.threshold, search.threads, 1 << 60, _nowhere
         )
         groups = Groups.by_label(labels(units)[copies])
-        clusters = components(groups, groups.of[rows[a]], groups.of[rows[b]])
+        crowd = CrowdTrial.of(self.items, rows, crowds, (a, b, similarity), search)
+        inside = np.zeros(len(rows), bool)
+        inside[np.concatenate([np.zeros(0, np.int64), *crowds])] = True
+        outside = ~(inside[a] & inside[b])
+        clusters = components(groups, groups.of[rows[a[outside]]], groups.of[rows[b[outside]]])
+        kept = min(different, 1 - self.duplicates(clusters)) - different * crowd.share * (1 - crowd.kept)
         return Trial(
             method=method,
             why=why,
             choice=choice,
             banding=banding,
             different=different,
-            kept=min(different, 1 - self.duplicates(clusters)),
+            kept=max(kept, 1 / max(1, self.documents)),
             candidates=self._scaled(rows, left, right),
             involved=self._involved(rows, left, right),
             pairs=self._scaled(rows, a, b) / share,
             sketch=sketching,
             shingle=self._shingling(first),
             tune=tuning,
+            crowds=crowd,
         )
 
     def _load_kernels(self, search: Search) -> None:
@@ -211,12 +231,22 @@ class InputSample:
         self.items.sets(some, 1)
         return (process_time() - begun) / max(1, int(self.items.sizes[some].sum()))
 
-    def _candidates(self, keys: HeldKeys) -> tuple[Ints, Ints]:
-        """Pair the buckets of the sample."""
+    def _candidates(
+        self, keys: HeldKeys, choice: Choice | None, different: float, method: str
+    ) -> tuple[Ints, Ints, list[Ints]]:
+        """Pair the buckets of the sample, and return those too large for it: of all documents they have so many that
+        a run does not write out their pairs."""
+        nothing = np.zeros(0, np.int64)
         if keys.items < 2:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        portions = list(candidates(keys, 1).portions())
-        return portions[0] if portions else (np.zeros(0, np.int64), np.zeros(0, np.int64))
+            return nothing, nothing, []
+        items = round(self.documents * different)
+        listed, similar = most_listed(items), 0.0 if choice is None else choice.similar
+        if method == "exact" and similar > CERTAIN * listed:
+            return nothing, nothing, [np.arange(keys.items)]
+        most = listed if similar > listed else most_candidates(items)
+        found = candidates(keys, 1, most=round(most * self.share**2))
+        portions = list(found.portions())
+        return *(portions[0] if portions else (nothing, nothing)), [] if method == "exact" else found.crowds
 
     def _scaled(self, rows: Ints, left: Ints, right: Ints) -> float:
         """Return how many pairs of all documents there are, for these of the sample."""
