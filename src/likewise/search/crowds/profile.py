@@ -172,9 +172,9 @@ class CrowdProfile:
     @cached_property
     def kinds(self) -> Ints:
         """Numbers of members, equal for those of one crowd with equal bitmaps and sizes."""
-        rows = np.concatenate([self.maps, np.stack([self.sizes, self.crowds], axis=1).astype(np.uint64)], axis=1)
         hashes = np.zeros((len(self), 2), np.uint64)
-        for column in rows.T:
+        for values in (*self.maps.T, self.sizes, self.crowds):
+            column = values.astype(np.uint64)
             hashes[:, 0] = mix(hashes[:, 0] ^ column)
             hashes[:, 1] = mix(hashes[:, 1] + column * np.uint64(0xD6E8FEB86659FD93) + np.uint64(1))
         return labels(hashes)

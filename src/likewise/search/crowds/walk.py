@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Hashes, Ints
 from likewise.base.runlog import Tick
 from likewise.kernels import leaders as kernels
+from likewise.kernels.crowds import SLACK
 from likewise.search.crowds.profile import CrowdProfile, Flags
 from likewise.search.exact.bounds import least_fraction
 from likewise.search.expand import most_listed
@@ -46,6 +47,9 @@ class LeaderWalk:
 
     def all_pairs(self, order: Ints, role: NDArray[np.int8], tick: Tick) -> tuple[Ints, Ints, Flags]:
         """Return the pairs of members whose bitmaps allow it, and for each crowd whether these are all of its pairs."""
+        if (self.profile.least_sum > SLACK).all():
+            nobody = np.zeros(0, np.int64)
+            return nobody, nobody, np.ones(len(self.profile.crowd_sizes), bool)
         state = _WalkState(self.profile, len(role), self.nodes)
         sizes = self.profile.crowd_sizes
         share = most_listed(len(self.profile)) / max(1, len(self.profile))
