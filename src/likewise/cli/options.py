@@ -168,7 +168,7 @@ search = together(
         "words:5",
         "How a document becomes a set: words:K or chars:K. Without K: 5 words, or the K that suits the lengths of "
         "the documents. tokens for sets of tokens. stopwords:en, stopwords:auto or stopwords:FILE for articles on web "
-        "pages. Options follow, separated by commas: "
+        "pages. urls for URLs, one per line of a text file. Options follow, separated by commas: "
         "chars:9,whitespace=remove,casefold=true,normalize=NFKC,bag=true,bits=32",
     ),
     number("--threshold", 0.8, "Least similarity of a pair."),

@@ -82,7 +82,7 @@ def dedup(
     text, id: the columns with the documents and their ids; without id, the row number (or the path, for text files).
     shingle: how a document becomes a set. `Words(5)` or "words:5", `Chars(9)` or "chars:9"; `Tokens()` or "tokens" for
         sets of tokens, one per line of a text file or per row of a list column; `StopWords("en")` or "stopwords:en" for
-        web pages with an article among other text.
+        web pages with an article among other text; `Urls()` or "urls" for URLs, one per line of a text file.
     threshold, recall: a pair with this Jaccard similarity is found with at least this probability; every pair
         reported has at least this similarity, computed exactly.
     method: "lsh" finds pairs by locality-sensitive hashing, with the recall asked for; "exact" finds all of them, and
@@ -314,7 +314,8 @@ def _workspace(run: _Run, fresh: bool) -> Iterator[Workspace]:
         space = Workspace.temporary(run.resources.spill)
     else:
         Dedup.check_folder(run.out, run.source.files if isinstance(run.source, Source) else [])
-        space = Workspace.open(run.out, run.identity, run.resources.spill, fresh or run.inputs is None)
+        known = run.inputs is not None and run.settings.shingler.restorable
+        space = Workspace.open(run.out, run.identity, run.resources.spill, fresh or not known)
         run.log.notes.extend(space.warnings)
     try:
         yield space

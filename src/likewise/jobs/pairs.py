@@ -120,7 +120,7 @@ def pairs(
                 f"The 'within' parameter of pairs is needed with measure={measure!r}: the largest distance of a pair."
             )
         documents = settings.given("shingle", "threshold", *HASHING[1:], "ignore_common")
-        given = {**documents, **reading_given(options), "explain": (explain, False)}
+        given = {**documents, **reading_given(settings, options), "explain": (explain, False)}
         checks.unused(OWNER, given, f"with measure={measure!r}, which compares vectors")
         vectors = VectorSettings(OWNER, measure, vector, id, recall, seed, method, k, within)
         return _vector_pairs(source, other, vectors, resources, log)
