@@ -98,7 +98,11 @@ def test_a_rule_makes_stop_words(tmp_path):
             shingler = StopWords(rule=ends_in_e, casefold=casefold, **more)
             listed = {word for text in texts for word in shingler.units(text) if word.endswith("e")}
             asked = []
-            watched = StopWords(rule=lambda word: asked.append(word) or ends_in_e(word), casefold=casefold, **more)
+
+            def rule(word, asked=asked):
+                return asked.append(word) or ends_in_e(word)
+
+            watched = StopWords(rule=rule, casefold=casefold, **more)
             if casefold:  # a list is also taken for the capitals of its words
                 known = {**more, "words": [*more.get("words", ()), *sorted(listed)]}
                 by_list = StopWords(casefold=casefold, **known)

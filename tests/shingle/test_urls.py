@@ -29,7 +29,9 @@ def test_pairs_of_urls(method, options):
     rows = [(row["id_a"], row["id_b"], row["similarity"]) for row in found]
     empty = {i for i, url in enumerate(ADDRESSES) if not Urls(**options).shingles(url)}
     assert [row for row in rows if not empty.issuperset(row[:2])] == naive(Urls(**options), 0.4)
-    assert {row for row in rows if empty.issuperset(row[:2])} == {(i, j, 1.0) for i, j in combinations(sorted(empty), 2)}
+    assert {row for row in rows if empty.issuperset(row[:2])} == {
+        (i, j, 1.0) for i, j in combinations(sorted(empty), 2)
+    }
 
 
 def test_common_shingles_can_be_left_out():

@@ -115,6 +115,12 @@ lsh_or_exact = method(
 )
 pair_recall = recall("A pair at the threshold is found with at least this probability.")
 any_recall = recall("A pair at the threshold, or a neighbour, is found with at least this probability.")
+estimate = click.option(
+    "--estimate",
+    is_flag=True,
+    help="Do not compare documents: take the pairs whose signatures agree in the fraction --threshold of their slots. "
+    "The similarities are estimates, and the result says how good they are.",
+)
 vector = column("--vector", "vector", "Column with the vectors.")
 length = whole(
     "--length", 8, "Every shared run of this many words is found; a passage has at least this many equal words."

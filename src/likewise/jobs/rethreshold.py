@@ -18,6 +18,7 @@ from likewise.io.workspace import Workspace
 from likewise.jobs.result import Dedup
 from likewise.jobs.state import State
 from likewise.search.cluster import Keep, removals
+from likewise.search.estimate import described
 from likewise.search.load import Collection, collect
 from likewise.search.matches import VerifiedPairs
 
@@ -63,6 +64,8 @@ def rethreshold(
     for name in ("items", "bytes", "different", "groups", "candidates"):
         if name in state.run["counts"]:
             log.counts[name] = state.run["counts"][name]
+    if parameters.get("estimate"):
+        log.details["estimate"] = described(wanted, state.run["details"]["estimate"]["slots"])
     options = ReadOptions(
         text=parameters["text"],
         id=parameters["id"],

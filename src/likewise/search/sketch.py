@@ -41,9 +41,7 @@ class SketchPlan:
         return replace(self, out=ShiftedKeys(self.out, start, items), probe=probe)
 
 
-def key_texts(
-    texts: Texts, rows: Ints, shingler: Shingler, common: Hashes | None, plan: SketchPlan
-) -> Hashes:
+def key_texts(texts: Texts, rows: Ints, shingler: Shingler, common: Hashes | None, plan: SketchPlan) -> Hashes:
     """Write the band keys of these documents; return the fingerprints of their sets (0, 0 for an empty document).
 
     Text goes to keys in one kernel, and no set is kept. common: a table of shingles to leave out.

@@ -53,7 +53,10 @@ def parse_shingler(spec: str | Shingler, lengths: Ints | None = None, owner: str
         raise ParameterError.of(owner, "shingle", f"{name}:K with a whole number K", spec)
     try:
         if name == Urls.name:
-            return Urls(**_options(name, options))
+            given = _options(name, options)
+            if given.get("position") == "none":
+                given["position"] = None
+            return Urls(**given)
         chosen: dict[str, Any] = parse_list(number) if name == "stopwords" else {}
         chosen["k"] = _units(name, number, lengths)
         return SHINGLERS[name](**{**chosen, **_options(name, options)})
@@ -84,9 +87,7 @@ def _options(name: str, options: list[str]) -> dict[str, Any]:
                 raise ParameterError(f"the option {key!r} must be true or false, not {value!r}")
             chosen[key] = value != "false"
         else:
-            if (name, key, value) == (Urls.name, "position", "none"):
-                value = None
-            chosen[key] = int(value) if value and key in ("bits", "k") and value.isdecimal() else value
+            chosen[key] = int(value) if key in ("bits", "k") and value.isdecimal() else value
     return chosen
 
 

@@ -138,7 +138,7 @@ class Urls(Shingler):
         written = sets_without(made.values, made.offsets, common, values, offsets)
         return Sets(values[:written].copy(), offsets)
 
-    def sets(self, urls: Any) -> Sets:  # type: ignore[override]
+    def sets(self, urls: Any) -> Sets:
         """Return the set of hashed shingles of each URL in a list or an Arrow column."""
         parts = []
         for chunk in Texts.of(urls).chunks:

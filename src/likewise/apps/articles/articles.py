@@ -17,7 +17,7 @@ from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import ParameterError
 from likewise.io.read import ReadOptions, open_source
 from likewise.io.workspace import Workspace
-from likewise.jobs.result import pair_table
+from likewise.jobs.rows import pair_table
 from likewise.jobs.settings import Settings
 from likewise.search.cluster import Keep, Removal, removals
 from likewise.search.expand import listed_pairs
