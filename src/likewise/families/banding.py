@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
@@ -76,6 +77,15 @@ class Banding:
         with np.errstate(divide="ignore", under="ignore"):  # log1p(−1) is −inf, as it should be
             result: NDArray[np.float64] = np.abs(np.expm1(self.b * np.log1p(-(similarity**self.r))))
         return result if result.ndim else float(result)
+
+    def plot(self, path: str | Path | None = None, threshold: float | None = None) -> Any:
+        """Plot the S-curve, with a threshold also both areas; return the Matplotlib figure, and save it to a path.
+
+        It needs `pip install 'likewise[plot]'`. The suffix of the path determines the format: .png, .svg, .pdf.
+        """
+        from likewise.families.plotting import plot_banding
+
+        return plot_banding(self, path, threshold)
 
     def false_positive_area(self, threshold: float) -> float:
         """Return the area under the curve to the left of the threshold: ∫₀ᵗ 1 − (1 − s^r)^b ds.
