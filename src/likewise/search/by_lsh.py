@@ -66,7 +66,7 @@ def sketch(
     written = banding
     if settings.estimate:
         written = Banding(signature_slots(banding, settings.banding is not None, settings.max_slots), 1)
-    stored = 4 * len(first) * written.b > settings.budget.keys
+    stored = _held_bytes(settings, len(first), written.b, banding) > settings.budget.keys
     if stored:
         space.check_room(4 * len(first) * written.b, "the band keys")
     with ExitStack() as stack:
@@ -106,9 +106,15 @@ def restored(settings: SearchSettings, space: Workspace, log: RunLog) -> Sketche
     drawn = Drawn(*(space.array(STEP, name) for name in ("drawn", "neighbour_of", "neighbour")))
     known = space.notes(STEP)["keys"]
     keys: Keys = StoredKeys(space.path(STEP, "keys"), known["items"], known["columns"])
-    if 4 * keys.items * keys.bands <= settings.budget.keys:
+    banding = Banding(known["bands"], known["rows"])
+    if _held_bytes(settings, keys.items, keys.bands, banding) <= settings.budget.keys:
         keys = HeldKeys(np.stack([keys.column(band) for band in range(keys.bands)], axis=1))
-    return _selected(copies, of, filled, units, keys, Banding(known["bands"], known["rows"]), common, drawn)
+    return _selected(copies, of, filled, units, keys, banding, common, drawn)
+
+
+def _held_bytes(settings: SearchSettings, items: int, columns: int, banding: Banding) -> int:
+    """Return the memory of the keys: of estimates, the slots and the band keys made from them."""
+    return 4 * items * (columns + (banding.b if settings.estimate else 0))
 
 
 def find(
