@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from likewise.base import checks
 from likewise.errors import LikewiseError, OutputError, ParameterError
-from likewise.families.banding import Banding
 from likewise.families.curves import Floats
 from likewise.families.functions import Cascade
 
@@ -51,7 +50,28 @@ def plot_many(
     return figure
 
 
-def plot_banding(banding: Banding, path: str | Path | None = None, threshold: float | None = None) -> Any:
+class SCurve(Protocol):
+    """What is plotted of a `Banding`."""
+
+    @property
+    def threshold(self) -> float:
+        """The rule of thumb for the similarity at which the curve rises."""
+
+    @property
+    def exact_threshold(self) -> float:
+        """The similarity at which the probability is 1/2."""
+
+    def probability(self, s: Any) -> Any:
+        """Return the probability that a pair of similarity s becomes a candidate."""
+
+    def false_positive_area(self, threshold: float) -> float:
+        """Return the area under the curve to the left of the threshold."""
+
+    def false_negative_area(self, threshold: float) -> float:
+        """Return the area above the curve to the right of the threshold."""
+
+
+def plot_banding(banding: SCurve, path: str | Path | None = None, threshold: float | None = None) -> Any:
     """Plot the S-curve of a banding and return the Matplotlib figure; save it if a path is given.
 
     With a threshold, the areas of false positives (under the curve, left of it) and of false negatives (over the curve,
