@@ -119,8 +119,8 @@ def test_parse_chooses_k_from_lengths():
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        ("", "words:K, chars:K, tokens or stopwords:LANGUAGE"),
-        ("lines:3", "words:K, chars:K, tokens or stopwords:LANGUAGE"),
+        ("", "words:K, chars:K, tokens, stopwords:LANGUAGE or urls"),
+        ("lines:3", "words:K, chars:K, tokens, stopwords:LANGUAGE or urls"),
         ("words:x", "whole number"),
         ("words:-1", "whole number"),
         ("words:1.5", "whole number"),
