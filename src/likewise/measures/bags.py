@@ -38,8 +38,11 @@ def bags_of(name: str, bags: Any) -> Any:
     if hasattr(bags, "offsets") and hasattr(bags, "sizes"):
         return bags
     items = items_of("bag_jaccard", name, bags)
-    if any(isinstance(bag, Mapping) for bag in items):
+    kinds = set(map(type, items))
+    if any(issubclass(kind, Mapping) for kind in kinds):
         return CountedBags(items)
+    if not any(issubclass(kind, str) for kind in kinds):
+        return items
     return [list(bag) if isinstance(bag, str) else bag for bag in items]
 
 
