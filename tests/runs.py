@@ -35,6 +35,8 @@ given = dict(option.split("=", 1) for option in options)
 whole = {name: int(given[name]) for name in ("bands", "rows", "threads") if name in given}
 if "threshold" in given:
     whole["threshold"] = float(given["threshold"])
+if "estimate" in given:
+    whole["estimate"] = given["estimate"] == "True"
 likewise.dedup(Files([source]), out=out, progress=observe, **{**given, **whole})
 """
 

@@ -180,6 +180,7 @@ def exacts():
     options = {"threshold": 0.5, "measure": "jaccard", "bag": False, "threads": 1}
     return {
         "exact.pairs": (exact.pairs, {"sets": SETS, "index": "auto", "other": SETS, "memory": None, **options}),
+        "exact.identical": (exact.identical, {"items": ["ab", "ab"], "positions": 2, "seed": 1, "threads": 1}),
         "exact.explain": (exact.explain, {"sets": SETS, "other": SETS, "memory": None, **options}),
         "exact.Index": (exact.Index, {"sets": SETS, **options}),
         "exact.Index.add": (index.add, {"sets": []}),
@@ -200,7 +201,7 @@ def shinglers():
         "Chars": (likewise.Chars, {"k": 3, **form, "whitespace": "collapse"}),
         "Words": (likewise.Words, {"k": 3, **form}),
         "Tokens": (likewise.Tokens, {"k": 1, "bits": 64, "bag": False, "separator": None, "counts": False}),
-        "StopWords": (likewise.StopWords, {"languages": "en", "words": ["x"], "letters": 0, "bits": 64, "bag": False}),
+        "StopWords": (likewise.StopWords, {"languages": "en", "words": ["x"], "letters": 0, "rule": None, "bits": 64}),
         "Urls": (likewise.Urls, {"stop": ["html"], "host": True, "position": "start", "bits": 64, "bag": False}),
     }
     calls = dict(made)
@@ -209,7 +210,11 @@ def shinglers():
         calls[f"{name}.sets"] = shingler.sets, {"urls" if name == "Urls" else "texts": ["to be or not to be"]}
         calls[f"{name}.shingles"] = shingler.shingles, {"url" if name == "Urls" else "text": "to be or not"}
     lists = {"lists": SETS, "bag": False, "threads": 1}
+    signed = {"signatures": np.zeros((3, 4), np.int64), "banding": likewise.Banding(2, 2), "most": 10}
     return calls | {
+        "candidates": (likewise.candidates, signed),
+        "tune by slots": (likewise.tune, {"threshold": 0.5, "slots": 12, "prefer": "recall"}),
+        "tune by weights": (likewise.tune, {"threshold": 0.5, "weights": (1, 2), "max_slots": 20}),
         "Sets.from_lists": (likewise.Sets.from_lists, lists),
         "choose_k": (likewise.choose_k, {"lengths": [100], "alphabet": 20, "rarity": 0.01}),
         "Keep": (likewise.Keep, {"rule": "first", "column": None}),
@@ -248,7 +253,8 @@ RUN = {"threads": 1, "seed": 1, "memory": None, "progress": None}
 SEARCH = {
     "text": "text", "id": None, "shingle": "words:2", "threshold": 0.5, "recall": 0.9, "method": "auto", **RUN,
     "spill": None, "sketch": "fast", "bands": None, "rows": None, "max_slots": 100, "ignore_common": None,
-    "certify": None, "on_error": "stop", "encoding_errors": "strict", "lines": False, "html": False, "batch_rows": None,
+    "estimate": False, "certify": None, "on_error": "stop", "encoding_errors": "strict", "lines": False, "html": False,
+    "batch_rows": None,
 }  # fmt: skip
 VECTORS = {"vector": "vector", "id": None, "recall": 0.9, "method": "auto", **RUN, "spill": None}
 JOBS = {
@@ -370,7 +376,7 @@ def test_hostile_arguments_of_jobs(name, parameter, tmp_path, monkeypatch):
 
 def test_every_public_function_of_measures_theory_and_exact_is_called():
     called = {name.rpartition(".")[2] for name in CALLS}
-    public = {*measures.__all__, *theory.__all__, "pairs", "explain", "Index", "Bounds"}
+    public = {*measures.__all__, *theory.__all__, *exact.__all__}
     results = {"Chances", "Tries", "WorstCase", "HashFamily"}
     assert public - results - called == set()
     assert universal.HashFamily is theory.HashFamily

@@ -10,8 +10,8 @@ import pytest
 import likewise
 
 PUBLIC = {
-    "functions": "articles choose_k dedup explain fingerprints link mirrors nearest pairs passages plan recommend "
-    "rethreshold tune",
+    "functions": "articles candidates choose_k dedup explain fingerprints identical link mirrors nearest pairs "
+    "passages plan recommend rethreshold tune",
     "results": "Articles Dedup Explanation Fingerprints Forecast Links Mirrors Nearest Pairs Passages Recommendations",
     "sets and shinglers": "Chars Keep Sets StopWords Tokens Urls Words",
     "families": "Banding BitSampling BitSignatures CauchyLines GridTriples Hyperplanes MinHash RandomLines SameField "

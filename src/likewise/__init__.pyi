@@ -21,6 +21,7 @@ from .errors import (
     TextError,
 )
 from .families.banding import Banding
+from .families.candidates import candidates
 from .families.fields import SameField
 from .families.grids import GridTriples
 from .families.minhash import MinHash
@@ -38,6 +39,7 @@ from .jobs.plan import Forecast, plan
 from .jobs.result import Dedup, Nearest, Pairs
 from .jobs.rethreshold import rethreshold
 from .search.cluster import Keep
+from .search.exact.identical import identical
 from .shingle import Chars, StopWords, Tokens, Urls, Words, choose_k
 
 __version__: str
@@ -90,11 +92,13 @@ __all__ = [
     "__version__",
     "apps",
     "articles",
+    "candidates",
     "choose_k",
     "dedup",
     "exact",
     "explain",
     "fingerprints",
+    "identical",
     "link",
     "measures",
     "mirrors",

@@ -168,6 +168,26 @@ def test_tune(run: Run) -> None:
     assert "below the requested recall of 0.99" in low.stdout
 
 
+def test_tune_in_other_ways(run: Run, tmp_path: Path) -> None:
+    """The recipe of MMDS §3.4.3, weights, and a plot in a file."""
+    stats = json.loads(run("tune", "--threshold", "0.8", "--slots", "100", "--prefer", "recall", "--json").stdout)
+    assert (stats["bands"], stats["rows"], stats["recall"]) == (10, 10, None)
+    done = run("tune", "--threshold", "0.5", "--max-slots", "128", "--weights", "0.1", "0.9")
+    assert "32 bands of 4 rows" in done.stdout
+    assert "requested recall" not in done.stdout
+    for name, head in (("a.png", b"\x89PNG"), ("b.svg", b"<?xml"), ("c.pdf", b"%PDF")):
+        done = run("tune", "--threshold", "0.8", "--bands", "20", "--rows", "5", "--plot", name)
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / name).read_bytes().startswith(head)
+    svg = (tmp_path / "b.svg").read_text()
+    for words in ("20 bands of 5 rows", "probability 0.9996", "false positives, area 0.2987", "false negatives"):
+        assert words in svg
+    one_line_error(run("tune", "--threshold", "0.8", "--plot", "a.doc"), 1, "must end in .png, .svg or .pdf")
+    one_line_error(run("tune", "--threshold", "0.8", "--plot", "none/a.png"), 1, "none/a.png")
+    one_line_error(run("tune", "--threshold", "0.8", "--prefer", "speed"), 2, "prefer", "no effect")
+    one_line_error(run("tune", "--threshold", "0.8", "--bands", "2", "--rows", "3", "--slots", "6"), 2, "slots")
+
+
 def one_line_error(done: subprocess.CompletedProcess[str], code: int, *parts: str) -> None:
     assert done.returncode == code, done.stderr
     lines = [line for line in done.stderr.splitlines() if "compiling" not in line]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise.errors import ParameterError
-from likewise.families.banding import Banding
+from likewise.families.banding import Banding, areas
 
 SHAPES = [(1, 1), (1, 7), (9, 1), (2, 2), (20, 5), (16, 4), (3, 50), (50, 5)]
 BANDINGS = st.builds(Banding, b=st.integers(1, 60), r=st.integers(1, 12))
@@ -25,6 +25,14 @@ def exact_area_under(banding: Banding, t: float) -> Fraction:
     """∫₀ᵗ 1 − (1 − s^r)^b ds by the binomial theorem, without rounding."""
     b, r, t = banding.b, banding.r, Fraction(t)
     return -sum(math.comb(b, i) * (-1) ** i * t ** (r * i + 1) / (r * i + 1) for i in range(1, b + 1))
+
+
+def test_both_areas_for_all_numbers_of_bands():
+    for t in (0.05, 0.5, 0.8, 1.0):
+        for r in (1, 3, 9):
+            for b, (positives, negatives) in enumerate(areas(t, r, 40), start=1):
+                assert positives == pytest.approx(Banding(b, r).false_positive_area(t), abs=1e-13)
+                assert negatives == pytest.approx(Banding(b, r).false_negative_area(t), abs=1e-13)
 
 
 def close(got: float, exact: Fraction) -> bool:

@@ -164,3 +164,63 @@ def test_other_parameters(bad):
 def test_numbers_of_numpy_will_do():
     assert checks.threshold("tune", np.float32(0.5)) == 0.5
     assert tune(np.float64(0.8), np.float64(0.99)) == tune(0.8, 0.99)
+
+
+def divisions(slots):
+    return [Banding(slots // r, r) for r in range(1, slots + 1) if slots % r == 0]
+
+
+@given(st.floats(0.05, 1.0), st.integers(1, 300))
+def test_the_recipe_of_the_book(threshold, slots):
+    """MMDS §3.4.3, step 4: b·r = n with (1/b)^(1/r) about t; lower to avoid false negatives, higher for speed."""
+    gaps = [abs(one.threshold - threshold) for one in divisions(slots)]
+    found = tune(threshold, slots=slots)
+    assert found.slots == slots
+    assert abs(found.threshold - threshold) == min(gaps)
+    fast = tune(threshold, slots=slots, prefer="speed")
+    assert fast.threshold == min(one.threshold for one in divisions(slots) if one.threshold >= threshold)
+    lower = [one.threshold for one in divisions(slots) if one.threshold <= threshold]
+    if lower:
+        assert tune(threshold, slots=slots, prefer="recall").threshold == max(lower)
+    else:
+        with pytest.raises(ParameterError, match=r"\(1/b\)\^\(1/r\) is"):
+            tune(threshold, slots=slots, prefer="recall")
+
+
+@pytest.mark.parametrize("threshold", [0.2, 0.5, 0.8])
+@pytest.mark.parametrize("weights", [(0.5, 0.5), (0.1, 0.9), (9, 1), (1, 0), (0, 1)])
+def test_weighted_areas(threshold, weights):
+    """All bandings of up to 48 slots, and all of exactly 48, one by one."""
+
+    def cost(one):
+        return weights[0] * one.false_positive_area(threshold) + weights[1] * one.false_negative_area(threshold)
+
+    every = [Banding(b, r) for r in range(1, 49) for b in range(1, 48 // r + 1)]
+    found = tune(threshold, weights=weights, max_slots=48)
+    assert found in every
+    assert cost(found) <= min(map(cost, every)) + 1e-13
+    found = tune(threshold, weights=weights, slots=48)
+    assert found in divisions(48)
+    assert cost(found) <= min(map(cost, divisions(48))) + 1e-13
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        ({"slots": 0}, "'slots' parameter of tune must be a whole number"),
+        ({"slots": 12, "recall": 0.9}, "'recall' parameter of tune has no effect with 'slots'"),
+        ({"slots": 12, "max_slots": 20}, "'max_slots' parameter of tune has no effect with 'slots'"),
+        ({"slots": 12, "prefer": "both"}, "'prefer' parameter of tune must be 'recall' or 'speed'"),
+        ({"prefer": "speed"}, "'prefer' parameter of tune has no effect without 'slots'"),
+        ({"weights": (1, 1), "prefer": "speed"}, "'prefer' parameter of tune has no effect with 'weights'"),
+        ({"weights": (1, 1), "items": 5}, "'items' parameter of tune has no effect with 'weights'"),
+        ({"weights": (0, 0)}, "not both 0"),
+        ({"weights": (1, -1)}, "two numbers of 0 or more"),
+        ({"weights": (1, 1, 1)}, "two numbers of 0 or more"),
+        ({"weights": 0.5}, "two numbers of 0 or more"),
+        ({"weights": (1, 1), "max_slots": 10**6}, "from 1 to 65536"),
+    ],
+)
+def test_ways_of_tuning_that_do_not_go_together(bad, says):
+    with pytest.raises(ParameterError, match=says):
+        tune(0.5, **bad)

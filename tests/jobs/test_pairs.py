@@ -255,7 +255,7 @@ def test_pairs_in_files_are_saved_like_pairs_in_memory(
     """Also with ids that are names, and more than one batch of rows."""
     table = pa.table({"id": [f"n{i}" for i in range(40)], "text": [f"a b c x{i // 2}" for i in range(40)]})
     options: dict[str, Any] = {"id": "id", "shingle": "tokens", "measure": "dice", "threshold": 0.5, "threads": 1}
-    monkeypatch.setattr("likewise.jobs.result.ROWS", 64)
+    monkeypatch.setattr("likewise.jobs.rows.ROWS", 64)
     monkeypatch.setattr("likewise.io.write.ROWS", 64)
     saved = []
     for held in (1 << 16, 100):

@@ -279,7 +279,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"recall": 0}, "The 'recall' parameter of plan must be in (0, 1), such as 0.99. Got 0 instead."),
     ({"memory_per_machine": "much"}, "The 'memory_per_machine' parameter of plan must be a size such as 4GiB"),
     ({"bands": 5}, "The 'bands' and 'rows' parameters of plan go together: give both or neither."),
-    ({"shingle": "lines:5"}, "must be words:K, chars:K, tokens or stopwords:LANGUAGE"),
+    ({"shingle": "lines:5"}, "must be words:K, chars:K, tokens, stopwords:LANGUAGE or urls"),
 ]
 
 

@@ -83,6 +83,66 @@ def test_many_lists_are_not_mixed_up():
     assert (batch.jaccard(lists[:-1], lists[1:]) == 0.5).all()
 
 
+BAG = st.lists(st.sampled_from([0, 1, 1.0, "1", "a", "b", (1, 2), True]), max_size=8)
+
+
+@given(st.lists(st.tuples(BAG, BAG), max_size=6), st.sampled_from([(list, list), (Counter, list), (tuple, Counter)]))
+def test_bags_of_any_elements_in_any_form(pairs, forms):
+    left, right = [forms[0](a) for a, _ in pairs], [forms[1](b) for _, b in pairs]
+    for union in ("sum", "max"):
+        expected = [measures.bag_jaccard(a, b, union) for a, b in pairs]
+        assert batch.bag_jaccard(left, right, union).tolist() == expected
+        if forms == (list, list):
+            sets = [Sets.from_lists(side, bag=True) for side in (left, right)]
+            assert batch.bag_jaccard(*sets, union=union).tolist() == expected
+
+
+def test_large_counts_and_bags_that_are_none():
+    a, b = [{"milk": 3 * 10**12, "tea": 1}, {}], [{"milk": 10**12}, Counter()]
+    assert batch.bag_jaccard(a, b, "max").tolist() == [10**12 / (3 * 10**12 + 1), 1.0]
+    assert batch.bag_jaccard(a, b).tolist() == [10**12 / (4 * 10**12 + 1), 0.5]
+    with pytest.raises(ParameterError, match="counts must be whole numbers"):
+        batch.bag_jaccard([{"a": 1.5}], [["a"]])
+    with pytest.raises(ParameterError, match="'union' parameter of bag_jaccard must be 'sum' or 'max'"):
+        batch.bag_jaccard([["a"]], [["a"]], union="min")
+    with pytest.raises(ParameterError, match="Sets cannot be compared with mappings"):
+        batch.bag_jaccard(Sets.from_lists([["a"]], bag=True), [{"a": 1}])
+
+
+WORDS = st.integers(0, 9).flatmap(lambda n: st.tuples(*[st.text("ab\0é中🙂", min_size=n, max_size=n)] * 2))
+
+
+@given(st.lists(WORDS, min_size=1, max_size=6))
+def test_hamming_distances_of_strings(pairs):
+    x, y = [a for a, _ in pairs], [b for _, b in pairs]
+    expected = [measures.hamming(a, b) for a, b in pairs]
+    for first, second in (
+        (x, y),
+        (tuple(x), pa.array(y)),
+        (pa.array(x), np.array(y, object)),
+        (np.array(x, object), y),
+    ):
+        found = batch.hamming(first, second)
+        assert (found.tolist(), found.dtype) == (expected, np.int64)
+    same = [text for text in x if len(text) == len(y[0])]
+    assert batch.hamming([*same, y[0]], y[0]).tolist() == [*(measures.hamming(text, y[0]) for text in same), 0]
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "options", "says"),
+    [
+        (["ab"], ["abc"], {}, "row 0: the strings have 2 and 3 characters"),
+        (["ab", "cd"], ["ab", 5], {}, "row 1 of y is 5, not a string"),
+        (["ab"], ["ab", "cd"], {}, "1 items cannot be paired with 2"),
+        (["ab"], ["ab"], {"packed": True}, "'packed' parameter of hamming has no effect for strings"),
+        ("ab", "cd", {}, "x must be a table"),
+    ],
+)
+def test_strings_without_a_hamming_distance(x, y, options, says):
+    with pytest.raises((InputError, ParameterError), match=says):
+        batch.hamming(x, y, **options)
+
+
 @given(st.lists(st.tuples(st.text("ab", max_size=6), st.text("abc", max_size=6)), max_size=5))
 def test_bags(pairs):
     left, right = [a for a, _ in pairs], [Counter(b) for _, b in pairs]

@@ -152,7 +152,7 @@ def test_shingles_as_text_are_what_is_hashed(kind, data, text):
     if kind.name == "stopwords":
         short = not oracles.stop_starts(shingler, text, KINDS)
     by_hand = []
-    for shingle in shingler.shingles(text):
+    for shingle in shingler.members(text):
         units = {
             "stopwords": shingle.split(" "),
             "words": shingle.split(" "),

@@ -9,6 +9,7 @@ from likewise import InputError, ParameterError, StopWords
 from likewise.errors import MissingInput
 from likewise.shingle import parse_shingler, shingler_of
 from likewise.shingle.stopwords import stop_lists
+from likewise.shingle.unicode import distinct_words, split_words
 
 ARTICLE = "The council has voted to close the old bridge because it is not safe for the cars that use it every day."
 GERMAN = "Der Rat hat beschlossen, die alte Brücke zu schließen, weil sie für die Autos nicht mehr sicher ist."
@@ -83,6 +84,60 @@ def test_files_that_are_not_there(tmp_path):
 def test_what_is_wrong_is_said(make, says):
     with pytest.raises(ParameterError, match=says):
         make()
+
+
+def ends_in_e(word):
+    return word.endswith("e")
+
+
+def test_a_rule_makes_stop_words(tmp_path):
+    """The oracle: the words of the text that the rule accepts, given as a list."""
+    texts = [ARTICLE, GERMAN, "", "Buy Sudzo", "CAFÉ cafe\u0301 中e文 の e_e ΑΣe; x" * 3, "one\ntwo\tthree", "e"]
+    for casefold in (True, False):
+        for more in ({}, {"languages": "auto"}, {"words": ["Buy"], "bag": True, "k": 2}, {"normalize": "NFC"}):
+            shingler = StopWords(rule=ends_in_e, casefold=casefold, **more)
+            listed = {word for text in texts for word in shingler.units(text) if word.endswith("e")}
+            asked = []
+
+            def rule(word, asked=asked):
+                return asked.append(word) or ends_in_e(word)
+
+            watched = StopWords(rule=rule, casefold=casefold, **more)
+            if casefold:  # a list is also taken for the capitals of its words
+                known = {**more, "words": [*more.get("words", ()), *sorted(listed)]}
+                by_list = StopWords(casefold=casefold, **known)
+                for text in texts:
+                    assert shingler.shingles(text) == by_list.shingles(text)
+                assert [s.tolist() for s in watched.sets(texts)] == [s.tolist() for s in by_list.sets(texts)]
+            else:
+                sets = watched.sets(texts)
+                sizes = [len(shingler.members(text)) for text in texts]
+                assert more.get("bag") or sets.sizes.tolist() == sizes
+            assert len(asked) == len(set(asked))
+
+
+def test_a_rule_in_a_run(tmp_path):
+    texts = [ARTICLE, GERMAN, f"Buy Sudzo! {ARTICLE}", "Buy Sudzo", "cheap flights"]
+    shingler = StopWords(rule=lambda word: len(word) <= 3)
+    for method in ("lsh", "exact"):
+        result = likewise.dedup(texts, shingle=shingler, method=method)
+        plain = likewise.dedup(texts, shingle="stopwords:letters=3", method=method)
+        assert result.removed.to_pylist() == plain.removed.to_pylist() != []
+        assert result.stats["parameters"]["rule"].endswith("<lambda>")
+        assert result.stats["counts"]["without_stop_words"] == plain.stats["counts"]["without_stop_words"]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    likewise.dedup(tmp_path / "a.jsonl", shingle=StopWords(rule=ends_in_e), out=tmp_path / "out")
+    with pytest.raises(likewise.IncompatibleError, match=r"those of the function .*ends_in_e, which is not stored"):
+        likewise.dedup(tmp_path / "a.jsonl", shingle=StopWords(rule=ends_in_e), against=tmp_path / "out")
+    assert likewise.rethreshold(tmp_path / "out", 0.9, keep="longest").stats["counts"]["kept"] == 4
+    with pytest.raises(ParameterError, match="a function from a word to True or False"):
+        StopWords(rule="ing")
+
+
+def test_the_distinct_words_of_a_text():
+    odd = "a_b ab中文b ก\u0e48ข \u0301x中\u0301\u0301y e\u0301e; \u0301 \x1f 中 한글 x中"
+    for text in (odd, odd[::-1], "", " ", "\u0301", "中", ARTICLE):
+        assert distinct_words(text) == set(split_words(text))
 
 
 def test_case_is_kept_in_the_shingles_and_ignored_in_the_list():

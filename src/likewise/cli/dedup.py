@@ -45,6 +45,7 @@ DIR will contain:
 @click.option(
     "--no-state", "state", flag_value=False, default=True, help="Do not write what rethreshold and --against need."
 )
+@shared.estimate
 @click.option("--fresh", is_flag=True, help="Start over instead of resuming an interrupted run in DIR.")
 @shared.search
 @click.pass_context

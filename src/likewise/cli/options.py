@@ -115,6 +115,12 @@ lsh_or_exact = method(
 )
 pair_recall = recall("A pair at the threshold is found with at least this probability.")
 any_recall = recall("A pair at the threshold, or a neighbour, is found with at least this probability.")
+estimate = click.option(
+    "--estimate",
+    is_flag=True,
+    help="Do not compare documents: take the pairs whose signatures agree in the fraction --threshold of their slots. "
+    "The similarities are estimates, and the result says how good they are.",
+)
 vector = column("--vector", "vector", "Column with the vectors.")
 length = whole(
     "--length", 8, "Every shared run of this many words is found; a passage has at least this many equal words."
@@ -168,7 +174,7 @@ search = together(
         "words:5",
         "How a document becomes a set: words:K or chars:K. Without K: 5 words, or the K that suits the lengths of "
         "the documents. tokens for sets of tokens. stopwords:en, stopwords:auto or stopwords:FILE for articles on web "
-        "pages. Options follow, separated by commas: "
+        "pages. urls for URLs, one per line of a text file. Options follow, separated by commas: "
         "chars:9,whitespace=remove,casefold=true,normalize=NFKC,bag=true,bits=32",
     ),
     number("--threshold", 0.8, "Least similarity of a pair."),

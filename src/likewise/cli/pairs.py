@@ -35,11 +35,13 @@ Examples:
   likewise pairs essays.csv --with sources.csv --measure containment --threshold 0.3 --out pairs.csv
   likewise pairs titles.csv --text title --shingle chars:3 --threshold 0.9 --method exact --out pairs.csv
   likewise pairs baskets.txt --sets --threshold 0.9 --explain
+  likewise pairs corpus.parquet --estimate --bands 20 --rows 5 --threshold 0.8 --out pairs.parquet
   likewise pairs embeddings.npy --measure angle --within 15 --out pairs.parquet
   likewise pairs images.parquet --vector pixels --id name --measure l2 --within 500 --out pairs.csv
 
 \b
-The table has the columns id_a, id_b and similarity (documents and sets) or distance (vectors)."""
+The table has the columns id_a, id_b and similarity (documents and sets) or distance (vectors);
+with --estimate, id_a, id_b, estimated_similarity and standard_error."""
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @shared.others
@@ -60,6 +62,7 @@ The table has the columns id_a, id_b and similarity (documents and sets) or dist
     is_flag=True,
     help="Show how many pairs each filter of the exact join leaves; with --out, write the pairs too.",
 )
+@shared.estimate
 @shared.vector
 @shared.search
 @click.pass_context

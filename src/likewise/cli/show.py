@@ -256,6 +256,12 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
             f"{count(banding['rows'], 'row')} find a pair at {threshold:g} with probability "
             f"{stats['details']['predicted_recall']:.4f}; {count(counts['candidates'], 'candidate pair')} compared"
         )
+    if "estimate" in stats["details"]:
+        known, threshold = stats["details"]["estimate"], stats["parameters"]["threshold"]
+        yield (
+            f"similarities are estimated from {count(known['slots'], 'slot')}, standard error "
+            f"{known['standard_error']:.3f} at {threshold:g}; documents were not compared"
+        )
     if "filters" in stats["details"]:
         parameters = stats["parameters"]
         measure = parameters.get("measure", "jaccard")

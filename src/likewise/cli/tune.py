@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 
@@ -21,38 +22,77 @@ MAX_SLOTS = 2048
 Examples:
   likewise tune --threshold 0.8
   likewise tune --threshold 0.5 --recall 0.999 --items 10000000
-  likewise tune --threshold 0.8 --bands 20 --rows 5      # the curve of a given banding"""
+  likewise tune --threshold 0.8 --bands 20 --rows 5      # the curve of a given banding
+  likewise tune --threshold 0.8 --plot curve.png
+  likewise tune --threshold 0.8 --slots 100 --prefer recall
+  likewise tune --threshold 0.5 --max-slots 128 --weights 0.2 0.8"""
 )
 @click.option("--threshold", type=float, required=True, help="Similarity from which on pairs should be found.")
 @shared.recall("Probability with which a pair at the threshold should be found.")
 @click.option("--bands", type=int, help="Number of bands: with --rows, show this banding instead.")
 @click.option("--rows", type=int, help="Rows per band: with --bands.")
+@click.option(
+    "--slots", type=int, help="Length of the signature: bands times rows, so that (1/b)^(1/r) is near the threshold."
+)
+@click.option(
+    "--prefer",
+    type=click.Choice(["recall", "speed"]),
+    help="With --slots: (1/b)^(1/r) below the threshold (fewer false negatives), or above it (fewer false positives).",
+)
+@click.option(
+    "--weights",
+    type=(float, float),
+    metavar="FP FN",
+    help="Make the weighted areas of false positives and false negatives as small as possible, within --max-slots or "
+    "for --slots.",
+)
 @shared.whole("--items", ITEMS, "Number of items in the collection, for the predicted cost.")
 @shared.whole("--max-slots", MAX_SLOTS, "Longest signature to consider, bands times rows.")
+@click.option(
+    "--plot",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the curve to FILE (.png, .svg, .pdf); needs pip install 'likewise[plot]'.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 def tune(
     threshold: float,
     recall: float,
     bands: int | None,
     rows: int | None,
+    slots: int | None,
+    prefer: str | None,
+    weights: tuple[float, float] | None,
     items: int,
     max_slots: int,
+    plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Show the S-curve of the bands and rows that reach a recall at a threshold, or of a given banding."""
+    """Show the S-curve of the bands and rows that reach a recall at a threshold, or of a given banding.
+
+    Bands and rows can also be chosen for a given length of the signature (--slots), or by how much false positives and
+    false negatives matter (--weights).
+    """
     from likewise.base import checks
     from likewise.families.banding import Banding
     from likewise.families.tuning import tune as find
 
     threshold, recall = checks.threshold("tune", threshold), checks.recall("tune", recall)
+    asked = True
     if (bands is None) != (rows is None):
         raise ParameterError("--bands and --rows go together: give both or neither.")
     if bands is not None and rows is not None:
-        given = {"recall": (recall, 0.99), "items": (items, ITEMS), "max_slots": (max_slots, MAX_SLOTS)}
+        given: dict[str, tuple[object, object]] = {
+            "recall": (recall, 0.99), "items": (items, ITEMS), "max_slots": (max_slots, MAX_SLOTS),
+        }  # fmt: skip
+        given |= {"slots": (slots, None), "prefer": (prefer, None), "weights": (weights, None)}
         checks.unused("tune", given, "with --bands and --rows")
         banding = Banding(bands, rows)
     else:
-        banding = find(threshold, recall, max_slots=max_slots, items=items)
+        banding = find(threshold, recall, slots=slots, prefer=prefer, weights=weights, max_slots=max_slots, items=items)
+        asked = slots is None and weights is None
+    if plot is not None:
+        banding.plot(plot, threshold)
     reached = banding.probability(threshold)
     points = sorted({*(tenth / 10 for tenth in range(1, 11)), threshold})
     if as_json:
@@ -63,7 +103,7 @@ def tune(
                     "rows": banding.r,
                     "slots": banding.slots,
                     "threshold": threshold,
-                    "recall": recall,
+                    "recall": recall if asked else None,
                     "recall_at_threshold": reached,
                     "half_at": banding.exact_threshold,
                     "rule_of_thumb": banding.threshold,
@@ -76,7 +116,7 @@ def tune(
         )
         return
     click.echo(f"{banding} ({banding.slots} slots)")
-    verdict = "" if reached >= recall else f", below the requested recall of {recall:g}"
+    verdict = "" if reached >= recall or not asked else f", below the requested recall of {recall:g}"
     click.echo(f"a pair at similarity {threshold:g} is found with probability {reached:.4f}{verdict}")
     click.echo(
         f"half of the pairs at similarity {banding.exact_threshold:.3f} are found"
@@ -87,3 +127,5 @@ def tune(
         click.echo(f"  {s:>10.3g}   {banding.probability(s):>10.6f}" + ("   ← threshold" if s == threshold else ""))
     click.echo()
     click.echo("\n".join(curve(banding.probability, threshold)))
+    if plot is not None:
+        click.echo(f"→ {plot}")

@@ -21,5 +21,6 @@ stripes     points, with one bit per function
 grids       fingerprints as sets of grid squares, three squares at a time
 fields      records: identical field values
 banding     b bands of r rows: the S-curve, its thresholds and areas
+candidates  from a table of signatures to candidate pairs
 tuning      bands and rows for a threshold, a recall, and a corpus
 """

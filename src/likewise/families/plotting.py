@@ -1,4 +1,5 @@
-"""Plots of composed families: collision probability over that of one function, or over distance.
+"""Plots of the S-curve of a banding, and of composed families: collision probability over that of one function, or over
+distance.
 
 They need Matplotlib (`pip install 'likewise[plot]'`), used without pyplot, so no global state is touched.
 """
@@ -7,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from likewise.base import checks
 from likewise.errors import LikewiseError, OutputError, ParameterError
 from likewise.families.curves import Floats
 from likewise.families.functions import Cascade
@@ -42,14 +44,70 @@ def plot_many(
         _over_probability(axes, families, names)
     else:
         _over_distance(axes, families, names, np.asarray(distances, np.float64))
-    axes.set_ylim(-0.015, 1.015)
-    axes.set_ylabel("probability of a collision")
-    axes.grid(color="#e6e6e6", linewidth=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, labelspacing=1.0)
+    _finish(axes, "probability of a collision")
     if path is not None:
         _write(figure, Path(path))
     return figure
+
+
+class SCurve(Protocol):
+    """What is plotted of a `Banding`."""
+
+    @property
+    def threshold(self) -> float:
+        """The rule of thumb for the similarity at which the curve rises."""
+
+    @property
+    def exact_threshold(self) -> float:
+        """The similarity at which the probability is 1/2."""
+
+    def probability(self, s: Any) -> Any:
+        """Return the probability that a pair of similarity s becomes a candidate."""
+
+    def false_positive_area(self, threshold: float) -> float:
+        """Return the area under the curve to the left of the threshold."""
+
+    def false_negative_area(self, threshold: float) -> float:
+        """Return the area above the curve to the right of the threshold."""
+
+
+def plot_banding(banding: SCurve, path: str | Path | None = None, threshold: float | None = None) -> Any:
+    """Plot the S-curve of a banding and return the Matplotlib figure; save it if a path is given.
+
+    With a threshold, the areas of false positives (under the curve, left of it) and of false negatives (over the curve,
+    right of it) are shaded, and the probability at the threshold is stated.
+    """
+    figure, axes = _figure()
+    s = np.linspace(0, 1, POINTS)
+    chance = banding.probability(s)
+    label = f"{banding}\n(1/b)^(1/r) = {banding.threshold:.3f}\nhalf at {banding.exact_threshold:.3f}"
+    axes.plot(s, chance, color=COLOURS[0], linewidth=2.2, label=label, zorder=3)
+    if threshold is not None:
+        threshold = checks.threshold("Banding.plot", threshold)
+        reached = banding.probability(threshold)
+        axes.axvline(threshold, color="#9a9da1", linewidth=1, linestyle=(0, (4, 3)))
+        label = f"threshold {threshold:g}:\nfound with probability {reached:.4f}"
+        axes.plot([threshold], [reached], "o", color=COLOURS[0], label=label, zorder=4)
+        shown = {"alpha": 0.35, "linewidth": 0}
+        label = f"false positives, area {banding.false_positive_area(threshold):.4f}"
+        axes.fill_between(s, 0, chance, where=s <= threshold, color=COLOURS[1], label=label, **shown)
+        label = f"false negatives, area {banding.false_negative_area(threshold):.4f}"
+        axes.fill_between(s, chance, 1, where=s >= threshold, color=COLOURS[2], label=label, **shown)
+    axes.set_xlim(-0.01, 1.01)
+    axes.set_xlabel("similarity")
+    _finish(axes, "probability of becoming a candidate")
+    if path is not None:
+        _write(figure, Path(path))
+    return figure
+
+
+def _finish(axes: Any, label: str) -> None:
+    """Label the y axis, and put the legend beside the curves."""
+    axes.set_ylim(-0.015, 1.015)
+    axes.set_ylabel(label)
+    axes.grid(color="#e6e6e6", linewidth=0.8)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, labelspacing=1.0)
 
 
 def _figure() -> tuple[Any, Any]:
@@ -102,6 +160,8 @@ def _label(family: Cascade) -> str:
 def _write(figure: Any, path: Path) -> None:
     import matplotlib
 
+    if path.suffix[1:].lower() not in figure.canvas.get_supported_filetypes():
+        raise OutputError(f"{path}: the name of a plot must end in .png, .svg or .pdf")
     plain: Any = {"svg.hashsalt": "likewise", "svg.fonttype": "none"}
     metadata = {"Date": None} if path.suffix == ".svg" else None
     try:

@@ -142,6 +142,15 @@ def _filters(steps: tuple[Construction, ...]) -> bool:
     return any(kind == "all" and k > 1 for kind, k in steps)
 
 
+def united(keys: Keys, most: int) -> Codes:
+    """Return the pairs of items with the same key in at least one table of keys, sorted."""
+    return _meet((("any", len(keys)),), 0, lambda place: _bucket_pairs(keys[place], most), _never, most)
+
+
+def _never(codes: Codes, inner: tuple[Construction, ...], place: int) -> NDArray[np.bool_]:
+    raise NotImplementedError
+
+
 def _meet(
     steps: tuple[Construction, ...],
     place: int,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from likewise.base import checks
 from likewise.errors import ParameterError
-from likewise.families.banding import Banding
+from likewise.families.banding import Banding, areas
 
 HASH = 4.0
 """Nanoseconds to hash one shingle for one choice of slot. This cost and those below were measured on one core by
@@ -32,6 +32,8 @@ DEFAULT_MAX_SLOTS = 2048
 """The longest signature considered by default, 8 kB per item: enough for recall 0.999 at threshold 0.1."""
 MOST_SLOTS = 1 << 24
 """The longest signature that can be asked for, 64 MB per item."""
+MOST_WEIGHED = 1 << 16
+"""The longest signature whose divisions are compared by their areas: more than half a million, in a few seconds."""
 LEAST_BANDS = 2
 """At least two bands. On sets smaller than the signature the slots of the fast sketch repel each other slightly, so a
 single band, or many that are each unlikely, agrees less often than 1 − (1 − t^r)^b. From two bands and a recall of 0.7
@@ -163,6 +165,9 @@ def tune(
     threshold: float,
     recall: float = 0.99,
     *,
+    slots: int | None = None,
+    prefer: str | None = None,
+    weights: tuple[float, float] | None = None,
     max_slots: int = DEFAULT_MAX_SLOTS,
     items: int = 1_000_000,
     similarities: Similarities | None = None,
@@ -175,8 +180,80 @@ def tune(
     >>> banding = tune(0.8, recall=0.99)
     >>> bool(banding.probability(0.8) >= 0.99)
     True
+
+    Two other ways of tuning do without a recall.
+
+    slots: signatures of exactly n slots, divided so that (1/b)^(1/r) is as near to the threshold as possible (MMDS
+    §3.4.3, step 4). prefer="recall" takes the nearest division whose (1/b)^(1/r) is not above the threshold, to avoid
+    false negatives; prefer="speed" the nearest that is not below it, to limit false positives.
+
+    >>> [str(tune(0.8, slots=128, prefer=way)) for way in (None, "recall", "speed")]
+    ['8 bands of 16 rows', '16 bands of 8 rows', '8 bands of 16 rows']
+
+    weights: (false positives, false negatives). The area under the S-curve left of the threshold and the area over it
+    right of the threshold, weighted in this way, become as small as possible; with `slots` for exactly as many slots,
+    else for any number up to `max_slots`.
+
+    >>> tune(0.5, weights=(0.5, 0.5), max_slots=128), tune(0.5, weights=(0.1, 0.9), max_slots=128)
+    (Banding(b=25, r=5), Banding(b=32, r=4))
     """
+    if slots is not None or weights is not None:
+        given = {"recall": (recall, 0.99), "items": (items, 1_000_000), "similarities": (similarities, None)}
+        checks.unused("tune", given, f"with '{'slots' if weights is None else 'weights'}'")
+        return _divided(checks.threshold("tune", threshold), slots, prefer, weights, max_slots)
+    checks.unused("tune", {"prefer": (prefer, None)}, "without 'slots'")
     items = checks.whole("tune", "items", items)
     if similarities is not None and not isinstance(similarities, Similarities):
         raise ParameterError.of("tune", "similarities", "of the class Similarities", similarities)
     return tune_for(threshold, recall, similarities or Similarities.typical(items), max_slots).banding
+
+
+def _divided(
+    threshold: float, slots: int | None, prefer: str | None, weights: tuple[float, float] | None, max_slots: int
+) -> Banding:
+    """Return the banding of so many slots by the rule of thumb, or by the weighted areas."""
+    if slots is not None:
+        checks.unused("tune", {"max_slots": (max_slots, DEFAULT_MAX_SLOTS)}, "with 'slots'")
+        slots = checks.whole("tune", "slots", slots, most=MOST_SLOTS)
+    if weights is not None:
+        checks.unused("tune", {"prefer": (prefer, None)}, "with 'weights'")
+        name, value = ("max_slots", max_slots) if slots is None else ("slots", slots)
+        limit = checks.whole("tune", name, value, most=MOST_WEIGHED)
+        return _least_area(threshold, limit, _weights(weights), slots is not None)
+    assert slots is not None
+    low = [rows for rows in range(1, math.isqrt(slots) + 1) if slots % rows == 0]
+    choices = [Banding(slots // rows, rows) for rows in sorted({*low, *(slots // rows for rows in low)})]
+    if prefer is not None:
+        checks.choice("tune", "prefer", prefer, ("recall", "speed"))
+        sign = 1 if prefer == "recall" else -1
+        choices = [one for one in choices if sign * (threshold - one.threshold) >= 0]
+    if not choices:
+        raise ParameterError(
+            f"No division of {slots:,} slots into bands finds pairs at threshold {threshold:g} without missing most of"
+            f" them: (1/b)^(1/r) is {1 / slots:.3g} at least. Give more slots, or raise the threshold."
+        )
+    return min(choices, key=lambda one: (abs(one.threshold - threshold), one.r))
+
+
+def _weights(weights: tuple[float, float]) -> tuple[float, float]:
+    """Return the weights of false positives and of false negatives."""
+    rule = "two numbers of 0 or more, not both 0: of false positives and of false negatives"
+    given = checks.listed("tune", "weights", weights, rule)
+    if len(given) != 2:
+        raise ParameterError.of("tune", "weights", rule, weights)
+    positives, negatives = (checks.number("tune", "weights", one, 0, rule=rule) for one in given)
+    if positives == negatives == 0:
+        raise ParameterError.of("tune", "weights", rule, weights)
+    return positives, negatives
+
+
+def _least_area(threshold: float, most: int, weights: tuple[float, float], exactly: bool) -> Banding:
+    """Return the banding of up to `most` slots, or of exactly as many, with the least weighted sum of both areas."""
+    best = (math.inf, 0, 0)
+    for rows in range(1, most + 1):
+        if exactly and most % rows:
+            continue
+        for bands, (positives, negatives) in enumerate(areas(threshold, rows, most // rows), start=1):
+            if not exactly or bands == most // rows:
+                best = min(best, (weights[0] * positives + weights[1] * negatives, bands * rows, rows))
+    return Banding(best[1] // best[2], best[2])

@@ -158,6 +158,12 @@ class Against:
 
     def __init__(self, directories: list[str | Path]) -> None:
         self.states = [State.load(directory) for directory in directories]
+        for state in self.states:
+            if state.run["parameters"].get("estimate"):
+                raise IncompatibleError(
+                    f"{state.directory}: the similarities of that run are estimates, and new documents cannot be"
+                    " compared with it; run it again without estimate"
+                )
         first = self.states[0]
         for state in self.states[1:]:
             difference = _difference(first, state)

@@ -51,6 +51,7 @@ def dedup(
     threshold: float = 0.8,
     recall: float = 0.99,
     method: str = "auto",
+    estimate: bool = False,
     keep: str | Keep = "first",
     threads: int | None = None,
     seed: int = 1,
@@ -82,12 +83,15 @@ def dedup(
     text, id: the columns with the documents and their ids; without id, the row number (or the path, for text files).
     shingle: how a document becomes a set. `Words(5)` or "words:5", `Chars(9)` or "chars:9"; `Tokens()` or "tokens" for
         sets of tokens, one per line of a text file or per row of a list column; `StopWords("en")` or "stopwords:en" for
-        web pages with an article among other text.
+        web pages with an article among other text; `Urls()` or "urls" for URLs, one per line of a text file.
     threshold, recall: a pair with this Jaccard similarity is found with at least this probability; every pair
         reported has at least this similarity, computed exactly.
     method: "lsh" finds pairs by locality-sensitive hashing, with the recall asked for; "exact" finds all of them, and
         is faster for high thresholds and short documents; "auto" takes the one that is predicted to be cheaper
         (`.stats["method"]`).
+    estimate: of the pairs that LSH proposes, take those whose signatures agree in at least the fraction `threshold` of
+        their slots, and do not compare the sets; see `pairs`. Tables then have the columns estimated_similarity and
+        standard_error in place of similarity, and what is said of similarity below holds for the estimates.
     keep: first, last, longest, shortest, max:COLUMN, min:COLUMN. A removed document is always similar, by the
         threshold, to the document that is kept for it; kept documents are not similar to each other.
     threads, batch_rows: change the speed, never the result. seed: changes which few pairs are missed.
@@ -121,10 +125,12 @@ def dedup(
     if out is None:
         checks.unused(OWNER, {"fresh": (fresh, False), "state": (state, True)}, "without 'out'")
     settings = Settings(
-        OWNER, shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method
-    )
+        OWNER, shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method,
+        estimate,
+    )  # fmt: skip
     earlier = _earlier(against)
     if earlier is not None:
+        checks.unused(OWNER, settings.given("estimate"), "with 'against', which compares documents")
         settings = earlier.agreed(settings)
     resources = Resources.of(OWNER, threads, memory, spill)
     options = reading(
@@ -314,7 +320,8 @@ def _workspace(run: _Run, fresh: bool) -> Iterator[Workspace]:
         space = Workspace.temporary(run.resources.spill)
     else:
         Dedup.check_folder(run.out, run.source.files if isinstance(run.source, Source) else [])
-        space = Workspace.open(run.out, run.identity, run.resources.spill, fresh or run.inputs is None)
+        known = run.inputs is not None and run.settings.shingler.restorable
+        space = Workspace.open(run.out, run.identity, run.resources.spill, fresh or not known)
         run.log.notes.extend(space.warnings)
     try:
         yield space

@@ -9,7 +9,7 @@ from likewise.base import checks
 from likewise.base.arrays import Sets
 from likewise.io.read import ReadOptions, Source, open_source
 from likewise.jobs.settings import Given, Resources, Settings
-from likewise.shingle import Tokens
+from likewise.shingle import Tokens, Urls
 
 
 def reading(
@@ -26,7 +26,8 @@ def reading(
     plain: bool = False,
     hidden: bool = False,
 ) -> ReadOptions:
-    """Return how the input is read: with a shingler of tokens, rows are sets and lines of text are rows."""
+    """Return how the input is read: with a shingler of tokens or of URLs, lines of text files are rows; rows of tokens
+    are sets."""
     owner = settings.owner
     rows: dict[str, Any] = {} if batch_rows is None else {"batch_rows": batch_rows}
     sets = isinstance(settings.shingler, Tokens)
@@ -36,7 +37,7 @@ def reading(
         score=score,
         on_error=on_error,
         encoding_errors=encoding_errors,
-        lines=checks.flag(owner, "lines", lines) or sets,
+        lines=checks.flag(owner, "lines", lines) or sets or isinstance(settings.shingler, Urls),
         sets=sets,
         html=checks.flag(owner, "html", html),
         plain=plain,
@@ -47,11 +48,11 @@ def reading(
     )
 
 
-def reading_given(options: ReadOptions) -> Given:
+def reading_given(settings: Settings, options: ReadOptions) -> Given:
     """Return what the user set about reading, with the defaults."""
     names = ("text", "on_error", "encoding_errors", "html", "plain", "hidden", "batch_rows")
     defaults = {field.name: field.default for field in fields(ReadOptions)}
-    lines = options.lines and not options.sets
+    lines = options.lines and not isinstance(settings.shingler, Tokens | Urls)
     return {**{name: (getattr(options, name), defaults[name]) for name in names}, "lines": (lines, False)}
 
 
@@ -59,15 +60,15 @@ def opened(settings: Settings, options: ReadOptions, *sources: Any) -> list[Sour
     """Open the collections of a run; options that none of them uses are an error."""
     found = [source if isinstance(source, Sets) else open_source(source, options) for source in sources]
     if all(isinstance(source, Sets) for source in found):
-        given = {**settings.given("shingle"), **reading_given(options), "id": (options.id, None)}
+        given = {**settings.given("shingle"), **reading_given(settings, options), "id": (options.id, None)}
         checks.unused(settings.owner, given, "for Sets")
     elif not any(isinstance(source, Source) and source.files for source in found):
-        given = {name: reading_given(options)[name] for name in ("lines", "plain", "hidden")}
+        given = {name: reading_given(settings, options)[name] for name in ("lines", "plain", "hidden")}
         checks.unused(settings.owner, given, "for objects in memory")
         if all(isinstance(source, list | tuple) and source and isinstance(source[0], str) for source in sources):
             checks.unused(settings.owner, {"text": (options.text, "text")}, "for a list of documents")
     else:
         formats = {entry.get("format") for source in found if isinstance(source, Source) for entry in source.describe()}
         if "text" not in formats:
-            checks.unused(settings.owner, {"lines": reading_given(options)["lines"]}, "for tables")
+            checks.unused(settings.owner, {"lines": reading_given(settings, options)["lines"]}, "for tables")
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,11 @@ from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.io.read import Files, ReadOptions
 from likewise.io.workspace import Workspace
 from likewise.jobs.inputs import opened, reading, reading_given
-from likewise.jobs.result import Pairs, Rows, pair_table
+from likewise.jobs.result import Pairs
+from likewise.jobs.rows import Rows, estimate_table, pair_table
 from likewise.jobs.settings import HASHING, Resources, Settings
 from likewise.jobs.vectors import VectorSettings, aim_of, distance_table, read_vectors
+from likewise.search.estimate import standard_errors
 from likewise.search.exact.bounds import MEASURES as SET_MEASURES
 from likewise.search.exact.bounds import Bounds
 from likewise.search.exact.explain import explain as explain_filters
@@ -31,6 +33,7 @@ from likewise.search.items import Items
 from likewise.search.load import Collection, collect, joined
 from likewise.search.matches import Sides, VerifiedPairs
 from likewise.search.prepare import PreparedSearch, prepare
+from likewise.search.scored import Scores, no_pairs
 from likewise.search.vectors.pairs import joined as joined_vectors
 from likewise.search.vectors.spaces import SPACES, check_within
 from likewise.shingle import Shingler
@@ -52,6 +55,7 @@ def pairs(
     shingle: str | Shingler = "words:5",
     recall: float = 0.99,
     method: str = "auto",
+    estimate: bool = False,
     explain: bool = False,
     threads: int | None = None,
     seed: int = 1,
@@ -72,7 +76,7 @@ def pairs(
     batch_rows: int | None = None,
     progress: Progress | None = None,
 ) -> Pairs:
-    """Find all similar pairs of documents, sets or vectors; every similarity is computed exactly.
+    """Find all similar pairs of documents, sets or vectors; every similarity is exact, unless you ask for estimates.
 
     source: what `dedup` takes, or vectors. other: a second collection; then pairs have one item of each.
     k: only the `k` most similar partners of each item of `source`, best first (a pair within one collection is then
@@ -99,6 +103,10 @@ def pairs(
     recall: a pair at the threshold, or at the distance `within`, is found with at least this probability.
     method: "lsh" (locality-sensitive hashing, with that recall), "exact" (no pair is missed), or "auto", whichever is
         predicted to be cheaper; `.stats["method"]` says which and why.
+    estimate: of the pairs that LSH proposes, take those whose signatures agree in at least the fraction `threshold` of
+        their slots, and do not compare the sets (MMDS §3.4.3, step 6). The columns are then id_a, id_b,
+        estimated_similarity and standard_error. A pair at the threshold is accepted with a probability of about a half.
+        Signatures have bands · rows slots if these are given, else 256 or more.
     explain: also count the pairs that each filter of the exact join leaves (MMDS §3.9), in
         `.stats["details"]["explained"]`; the search is then exact.
     The other parameters are those of `dedup`. A parameter that has no effect in a call is an error.
@@ -108,8 +116,9 @@ def pairs(
         checks.whole(OWNER, "k", k)
     resources = Resources.of(OWNER, threads, memory, spill)
     settings = Settings(
-        OWNER, shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method
-    )
+        OWNER, shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method,
+        estimate,
+    )  # fmt: skip
     options = reading(
         settings, resources, text, id, on_error, encoding_errors, lines, html, batch_rows, None, plain, hidden
     )
@@ -120,7 +129,7 @@ def pairs(
                 f"The 'within' parameter of pairs is needed with measure={measure!r}: the largest distance of a pair."
             )
         documents = settings.given("shingle", "threshold", *HASHING[1:], "ignore_common")
-        given = {**documents, **reading_given(options), "explain": (explain, False)}
+        given = {**documents, **reading_given(settings, options), "explain": (explain, False)}
         checks.unused(OWNER, given, f"with measure={measure!r}, which compares vectors")
         vectors = VectorSettings(OWNER, measure, vector, id, recall, seed, method, k, within)
         return _vector_pairs(source, other, vectors, resources, log)
@@ -175,6 +184,9 @@ def _set_pairs(
 
 def _named(found: PairList, parts: list[Collection]) -> Any:
     """Return the table of the pairs with the ids of their items; of pairs in a file, as rows made when needed."""
+    if isinstance(found, EstimatedPairs):
+        names = parts[0].name(found.left), parts[-1].name(found.right)
+        return estimate_table(*names, found.similarity, found.error)
     if isinstance(found, HeldPairs):
         return pair_table(parts[0].name(found.left), parts[-1].name(found.right), found.similarity)
     return Rows(
@@ -206,6 +218,13 @@ def _read(
         parts.append(collect(one, options, shingle, log, resources.threads, space, limit, step))
         shingle = parts[0].shingler or shingle
     return parts
+
+
+@dataclass(frozen=True)
+class EstimatedPairs(HeldPairs):
+    """Pairs whose similarity is estimated, with the standard error of each; 0 for equal sets."""
+
+    error: Scores
 
 
 class _Whole:
@@ -243,7 +262,8 @@ def _found(
 ) -> PairList:
     """Search in the way that is asked for or cheaper; by another measure than Jaccard similarity, by an exact join."""
     if whole.one_sided:
-        return HeldPairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+        nothing = no_pairs()
+        return EstimatedPairs(*nothing, np.zeros(0)) if settings.estimate else HeldPairs(*nothing)
     search = settings.search(resources.threads, resources.budget)
     if explain or measure != "jaccard":
         search = replace(search, method="exact")
@@ -255,10 +275,10 @@ def _found(
     matches = search.find(whole.items, log, space, whole.sides, prepared=prepared)
     if explain:
         _explain(whole.sets(prepared.items, resources.threads, log), measure, settings, resources, log)
-    return _listed(whole, matches, k, log)
+    return _listed(whole, matches, k, settings, log)
 
 
-def _listed(whole: _Whole, matches: VerifiedPairs, k: int | None, log: RunLog) -> PairList:
+def _listed(whole: _Whole, matches: VerifiedPairs, k: int | None, settings: Settings, log: RunLog) -> PairList:
     """List the pairs of rows: all of them, or the k best of each row."""
     if k is None:
         left, right, similarity, abridged = listed_pairs(matches, within=not whole.across)
@@ -270,6 +290,10 @@ def _listed(whole: _Whole, matches: VerifiedPairs, k: int | None, log: RunLog) -
             matches.groups, matches.left, matches.right, matches.similarity, k, here,
             across=whole.across, same=1.0, both=not whole.across,
         )  # fmt: skip
+    if settings.estimate:
+        errors = standard_errors(similarity, log.details["estimate"]["slots"])
+        error = np.where(matches.same_sets(left, right), 0.0, errors)
+        return EstimatedPairs(left, right - whole.split, similarity, error)
     return HeldPairs(left, right - whole.split, similarity)
 
 

@@ -21,13 +21,16 @@ from likewise.base.words import counted
 from likewise.errors import OutputError
 from likewise.io.publish import Output, check_output, publish, with_writing
 from likewise.io.workspace import Workspace
-from likewise.io.write import ROWS, check_target, write_batches, write_table
+from likewise.io.write import ROWS, check_target, write_table
 from likewise.jobs.against import Against
+from likewise.jobs.rows import Rows
 from likewise.jobs.state import FOLDER, State, save_state, update_state
 from likewise.search.cluster import Removal, components
+from likewise.search.estimate import standard_errors
 from likewise.search.expand import listed_pairs
 from likewise.search.load import Collection
 from likewise.search.matches import VerifiedPairs
+from likewise.search.scored import Scores
 
 KINDS = ("near", "identical")
 SHOWN = 5
@@ -181,38 +184,6 @@ def html_table(table: Any, caption: str = "") -> str:
     return f"<table>{title}<tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>{more}"
 
 
-class Rows:
-    """A table that is made some rows at a time, so that it need not be in memory."""
-
-    def __init__(self, length: int, columns: dict[str, Callable[[slice], Any]]) -> None:
-        self._length = length
-        self._columns = columns
-
-    def __len__(self) -> int:
-        return self._length
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows in batches of the size of a row group."""
-        for start in range(0, self._length, ROWS):
-            yield self._batch(slice(start, min(start + ROWS, self._length)))
-
-    def _batch(self, part: slice) -> pa.RecordBatch:
-        columns = [make(part) for make in self._columns.values()]
-        return pa.RecordBatch.from_arrays([_array(column) for column in columns], list(self._columns))
-
-    def table(self) -> pa.Table:
-        """Return the whole table."""
-        return pa.Table.from_batches(self.batches(), self._batch(slice(0, 0)).schema).combine_chunks()
-
-    def write(self, path: Path) -> None:
-        """Write the table, in the format of the extension of the path."""
-        write_batches(self.batches(), self._batch(slice(0, 0)).schema, path)
-
-
-def _array(column: Any) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
 class Dedup(Result):
     """The result of `dedup` and `rethreshold`: the tables `.removed`, `.pairs` and `.clusters`, and the rows `.kept`.
 
@@ -281,7 +252,7 @@ class Dedup(Result):
             columns: dict[str, Callable[[slice], Any]] = {
                 "id_a": lambda part: name(self._left[part]),
                 "id_b": lambda part: name(self._right[part]),
-                "similarity": lambda part: to_arrow(self._similarity[part]),
+                **self._similarities(self._left, self._right, self._similarity),
             }
             if against:
                 columns["a_in"] = lambda part: against.origins(self._left[part])
@@ -291,7 +262,7 @@ class Dedup(Result):
             columns = {
                 "id": lambda part: name(removal.rows[part]),
                 "kept_id": lambda part: name(removal.keepers[part]),
-                "similarity": lambda part: to_arrow(removal.similarity[part]),
+                **self._similarities(removal.rows, removal.keepers, removal.similarity),
                 "kind": lambda part: kinds.take(to_arrow(removal.identical[part].astype(np.int64))),
             }
             if against:
@@ -306,6 +277,18 @@ class Dedup(Result):
                 "keeper": lambda part: name(self._keepers[part]),
             },
         )
+
+    def _similarities(self, left: Ints, right: Ints, similarity: Scores) -> dict[str, Callable[[slice], Any]]:
+        """Return the column of similarities; of estimates, with their standard errors (0 for equal sets)."""
+        if not self._parameters.get("estimate"):
+            return {"similarity": lambda part: to_arrow(similarity[part])}
+        matches, slots = self._matches, self._log.details["estimate"]["slots"]
+
+        def errors(part: slice) -> Any:
+            same = matches.same_sets(left[part], right[part])
+            return to_arrow(np.where(same, 0.0, standard_errors(similarity[part], slots)))
+
+        return {"estimated_similarity": lambda part: to_arrow(similarity[part]), "standard_error": errors}
 
     @cached_property
     def _sizes(self) -> Ints:
@@ -430,11 +413,6 @@ class Dedup(Result):
             about = {**(about or {}), "kept_files": kept_files}
             checksum = save_state(path, self._matches, self.keep_mask, self._offset, about, threads)
         self._log.details["state"] = checksum
-
-
-def pair_table(names_a: Any, names_b: Any, similarity: NDArray[np.float64]) -> Any:
-    """Return a table of pairs."""
-    return pa.table({"id_a": names_a, "id_b": names_b, "similarity": to_arrow(similarity)})
 
 
 def _aside_table(aside: list[Any]) -> Any:

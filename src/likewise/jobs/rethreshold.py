@@ -18,9 +18,9 @@ from likewise.io.workspace import Workspace
 from likewise.jobs.result import Dedup
 from likewise.jobs.state import State
 from likewise.search.cluster import Keep, removals
+from likewise.search.estimate import described
 from likewise.search.load import Collection, collect
 from likewise.search.matches import VerifiedPairs
-from likewise.shingle import shingler_of
 
 
 def rethreshold(
@@ -64,6 +64,8 @@ def rethreshold(
     for name in ("items", "bytes", "different", "groups", "candidates"):
         if name in state.run["counts"]:
             log.counts[name] = state.run["counts"][name]
+    if parameters.get("estimate"):
+        log.details["estimate"] = described(wanted, state.run["details"]["estimate"]["slots"])
     options = ReadOptions(
         text=parameters["text"],
         id=parameters["id"],
@@ -111,8 +113,7 @@ def _unchanged(state: State, options: ReadOptions) -> Source:
 def _read_again(state: State, policy: Keep, options: ReadOptions, threads: int) -> tuple[Ints, Any]:
     """Read the lengths or the scores that another keep policy needs."""
     space, budget = Workspace.temporary(), Budget.of("rethreshold", None)
-    shingler = shingler_of(state.run["parameters"])
-    collection = collect(Files(state.about["given"]), options, shingler, RunLog(), threads, space, budget.texts)
+    collection = collect(Files(state.about["given"]), options, "words", RunLog(), threads, space, budget.texts)
     assert collection.items is not None
     by_length = policy.rule in ("longest", "shortest")
     lengths = collection.items.lengths if by_length else np.zeros(collection.rows, np.int64)

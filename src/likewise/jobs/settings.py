@@ -24,7 +24,7 @@ from likewise.shingle import Shingler, parse_shingler
 Given = dict[str, tuple[object, object]]
 """Names of parameters, each with its value and its default: what `checks.unused` expects."""
 
-HASHING = ("recall", "sketch", "bands", "rows", "max_slots", "certify")
+HASHING = ("recall", "sketch", "bands", "rows", "max_slots", "certify", "estimate")
 """Settings of locality-sensitive hashing; an exact search uses none of them."""
 
 
@@ -47,6 +47,7 @@ class Settings:
     ignore_common: float | None = None
     certify: int | None = None
     method: str = "auto"
+    estimate: bool = False
 
     def __post_init__(self) -> None:
         owner = self.owner
@@ -58,6 +59,7 @@ class Settings:
         object.__setattr__(self, "ignore_common", check_fraction(owner, self.ignore_common))
         check_sample(owner, self.certify)
         checks.choice(owner, "method", self.method, METHODS)
+        checks.flag(owner, "estimate", self.estimate)
         _ = self.shingler
         if self.method == "exact":
             checks.unused(owner, self.given(*HASHING), "with method='exact'")
@@ -93,6 +95,7 @@ class Settings:
             self.ignore_common,
             certify=self.certify,
             method=self.method,
+            estimate=self.estimate,
         )
 
     def to_dict(self, shingler: Shingler | None) -> dict[str, Any]:

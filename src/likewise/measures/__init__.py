@@ -71,7 +71,7 @@ def bag_jaccard(
     """
     if not isinstance(union, str) or union not in ("sum", "max"):  # likewise.base.checks would import NumPy
         raise ParameterError.of("bag_jaccard", "union", "'sum' or 'max'", union)
-    counts_a, counts_b = _counts("a", a), _counts("b", b)
+    counts_a, counts_b = counted_bag("a", a), counted_bag("b", b)
     shared = (counts_a & counts_b).total()
     total = counts_a.total() + counts_b.total()
     if union == "max":
@@ -325,7 +325,12 @@ def _finite(owner: str, component: Any) -> float:
     return found
 
 
-def _counts(name: str, bag: Iterable[Element] | Mapping[Element, int]) -> Counter[Element]:
+def counted_bag(name: str, bag: Iterable[Element] | Mapping[Element, int]) -> Counter[Element]:
+    """Return a bag as a mapping from element to count, checked; `name` is that of the parameter, for errors.
+
+    >>> counted_bag("a", "aab")
+    Counter({'a': 2, 'b': 1})
+    """
     where = f"The '{name}' parameter of bag_jaccard"
     if isinstance(bag, Mapping):
         found = Counter(counts(where, bag))

@@ -8,13 +8,14 @@ lists of tokens.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise import measures
 from likewise.errors import InputError, ParameterError, shown
+from likewise.measures.bags import CountedBags, Overlap, bags_of, counted_overlap, items_of
 
 __all__ = [
     "angle",
@@ -36,19 +37,6 @@ UNEQUAL = "fcOmM"
 """The kinds of arrays that may hold a value that is not equal to itself: floats, complex, objects, times."""
 BLOCK = 1 << 18
 """Numbers of a table processed at a time: 2 MB in double precision."""
-
-
-class Overlap(NamedTuple):
-    """The number of elements that each pair of sets shares, and the sizes of both."""
-
-    shared: Ints
-    a: Ints
-    b: Ints
-
-    @property
-    def union(self) -> Ints:
-        """The number of elements in either set."""
-        return self.a + self.b - self.shared
 
 
 def jaccard(a: Any, b: Any) -> Floats:
@@ -112,20 +100,24 @@ def overlap(a: Any, b: Any) -> Floats:
 
 
 def bag_jaccard(a: Any, b: Any, union: Literal["sum", "max"] = "sum") -> Floats:
-    """Return the Jaccard similarity of each pair of bags, one pair at a time in Python (MMDS §3.1.3).
+    """Return the Jaccard similarity of each pair of bags (MMDS §3.1.3).
 
-    For many bags, `jaccard` of `Sets.from_lists(bags, bag=True)` is the same as union "max", and fast.
+    Bags are lists of elements, strings (bags of characters), mappings from element to count, or `Sets` that were made
+    with bag=True.
 
-    >>> bag_jaccard(["aaab"], ["aabbc"], union="max").tolist()
-    [0.5]
+    >>> bag_jaccard(["aaab", {"a": 3, "b": 1}], ["aabbc", {"a": 2, "b": 2, "c": 1}], union="max").tolist()
+    [0.5, 0.5]
     """
-    return np.array(
-        [
-            measures.bag_jaccard(p, q, union)
-            for p, q in _partners("bag_jaccard", _items("bag_jaccard", "a", a), _items("bag_jaccard", "b", b))
-        ],
-        np.float64,
-    )
+    from likewise.base import checks
+
+    checks.choice("bag_jaccard", "union", union, ("sum", "max"))
+    first, second = bags_of("a", a), bags_of("b", b)
+    if isinstance(first, CountedBags) or isinstance(second, CountedBags):
+        pairs = counted_overlap(first, second)
+    else:
+        pairs = _overlap("bag_jaccard", first, second, bag=True)
+    whole = pairs.a + pairs.b if union == "sum" else pairs.union
+    return _ratio(pairs.shared, whole, 0.5 if union == "sum" else 1.0)
 
 
 def lr(x: Any, y: Any, r: float = 2) -> Floats:
@@ -154,8 +146,11 @@ def angle(x: Any, y: Any) -> Floats:
 def hamming(x: Any, y: Any, packed: bool = False) -> Ints:
     """Return the number of components in which each pair of vectors differs (MMDS §3.5.6).
 
-    With packed=True the components are bits, eight per uint8, as `np.packbits` returns them, or 64 per uint64.
+    Two strings of equal length are compared character by character. With packed=True the components are bits, eight per
+    uint8, as `np.packbits` returns them, or 64 per uint64.
 
+    >>> hamming(["10101", "abc"], ["11110", "abd"]).tolist(), hamming(["10101", "11111"], "11110").tolist()
+    ([3, 1], [3, 1])
     >>> hamming([[1, 0, 1, 0, 1]], [[1, 1, 1, 1, 0]]).tolist()
     [3]
     >>> hamming(np.uint8([[0b10101]]), np.uint8([[0b11110]]), packed=True).tolist()
@@ -163,6 +158,10 @@ def hamming(x: Any, y: Any, packed: bool = False) -> Ints:
     """
     from likewise.base import checks
 
+    strings = _strings(x)
+    if strings is not None:
+        checks.unused("hamming", {"packed": (packed, False)}, "for strings")
+        return _string_distances(strings, y)
     a, b, step = _tables("hamming", x, y)
     packed = checks.flag("hamming", "packed", packed)
     if packed and not (a.dtype == b.dtype and a.dtype in (np.uint8, np.uint64)):
@@ -196,7 +195,7 @@ def edit(x: Any, y: Any, mutations: bool = False, transpositions: bool = False, 
     from likewise.base import checks
 
     workers = checks.threads("edit", threads)
-    first, second = (_items("edit", name, texts, "a list of strings") for name, texts in (("x", x), ("y", y)))
+    first, second = (items_of("edit", name, texts, "a list of strings") for name, texts in (("x", x), ("y", y)))
     pairs = list(_partners("edit", first, second))
     for row, pair in enumerate(pairs):
         if not all(isinstance(text, str) for text in pair):
@@ -209,12 +208,12 @@ def edit(x: Any, y: Any, mutations: bool = False, transpositions: bool = False, 
     return found
 
 
-def _overlap(owner: str, a: Any, b: Any) -> Overlap:
-    """Count the elements that each pair of sets shares."""
+def _overlap(owner: str, a: Any, b: Any, bag: bool = False) -> Overlap:
+    """Count the elements that each pair of sets shares; of bags, by their counts."""
     from likewise.kernels.distances import overlaps
 
-    values_a, offsets_a = _ragged(owner, a)
-    values_b, offsets_b = _ragged(owner, b)
+    values_a, offsets_a = _ragged(owner, a, bag)
+    values_b, offsets_b = _ragged(owner, b, bag)
     if len(offsets_a) != len(offsets_b):
         raise ParameterError(
             f"{owner}: {len(offsets_a) - 1} sets cannot be paired with {len(offsets_b) - 1}; give equally many"
@@ -225,7 +224,7 @@ def _overlap(owner: str, a: Any, b: Any) -> Overlap:
     return Overlap(out, np.diff(offsets_a), np.diff(offsets_b))
 
 
-def _ragged(owner: str, sets: Any) -> tuple[NDArray[Any], Ints]:
+def _ragged(owner: str, sets: Any, bag: bool = False) -> tuple[NDArray[Any], Ints]:
     """Return sets as (values, offsets), from `Sets` or from lists as in `Sets.from_lists`."""
     if hasattr(sets, "values") and hasattr(sets, "offsets") and hasattr(sets, "sizes"):
         from likewise.base.arrays import check_sets
@@ -234,7 +233,7 @@ def _ragged(owner: str, sets: Any) -> tuple[NDArray[Any], Ints]:
         return np.asarray(sets.values), _ready(np.asarray(sets.offsets), np.int64)
     from likewise.base.tokens import set_parts
 
-    parts = [work() for work in set_parts(sets, False, 1)]
+    parts = [work() for work in set_parts(sets, bag, 1)]
     sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(offsets) for _, offsets in parts)])
     return np.concatenate([np.zeros(0, np.uint64), *(values for values, _ in parts)]), _ready(
         np.cumsum(sizes), np.int64
@@ -338,6 +337,32 @@ def _ready(array: NDArray[Any], kind: Any) -> NDArray[Any]:
     return found
 
 
+def _strings(x: Any) -> list[str] | None:
+    """Return a column of strings as a list; None if it is something else."""
+    kind = getattr(getattr(x, "dtype", None), "kind", None)
+    if kind is not None and (kind not in "UOT" or getattr(x, "ndim", 1) != 1):
+        return None
+    if isinstance(x, str | bytes | Mapping) or not isinstance(x, Iterable):
+        return None
+    items = items_of("hamming", "x", x)
+    return items if items and all(isinstance(item, str) for item in items) else None
+
+
+def _string_distances(x: list[str], y: Any) -> Ints:
+    """Return the Hamming distance of each pair of strings; y may be one string for all."""
+    from rapidfuzz import distance, process
+
+    rule = "a list of strings, or a string"
+    others = [y] * len(x) if isinstance(y, str) else items_of("hamming", "y", y, rule)
+    for row, (a, b) in enumerate(_partners("hamming", x, others)):
+        if not isinstance(b, str):
+            raise InputError(f"hamming: row {row} of y is {shown(b)}, not a string")
+        if len(a) != len(b):
+            raise InputError(f"hamming: row {row}: the strings have {len(a)} and {len(b)} characters, not equally many")
+    found: Ints = process.cpdist(x, others, scorer=distance.Hamming.distance, dtype=np.int64)
+    return found
+
+
 def _count_bits(a: NDArray[Any], b: NDArray[Any], step: int, out: Ints) -> None:
     from likewise.kernels.distances import bit_distances
 
@@ -355,14 +380,3 @@ def _partners(owner: str, a: list[Any], b: list[Any]) -> Iterator[tuple[Any, Any
     if len(a) != len(b):
         raise ParameterError(f"{owner}: {len(a)} items cannot be paired with {len(b)}; give equally many")
     return zip(a, b, strict=True)
-
-
-def _items(owner: str, name: str, items: Any, rule: str = "a list with one item per pair") -> list[Any]:
-    """Return a column as a list, from Arrow, NumPy, pandas, or any iterable."""
-    for method in ("to_pylist", "tolist"):
-        if hasattr(items, method):
-            items = getattr(items, method)()
-            break
-    if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
-        raise ParameterError.of(owner, name, rule, items)
-    return list(items)

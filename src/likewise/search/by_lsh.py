@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ from likewise.search.candidates import (
 )
 from likewise.search.common_shingles import value_table
 from likewise.search.crowds.gather import Gathering
+from likewise.search.estimate import acceptance, banded, described, estimated, signature_slots
 from likewise.search.expand import most_listed
 from likewise.search.items import Items
 from likewise.search.matches import (
@@ -62,17 +64,20 @@ def sketch(
     """Write the band keys of every different item; commit them if they are large or took long since `begun`."""
     copies, first, common = prepared.copies, prepared.first, prepared.common
     keys: Keys
-    stored = 4 * len(first) * banding.b > settings.budget.keys
+    written = banding
+    if settings.estimate:
+        written = Banding(signature_slots(banding, settings.banding is not None, settings.max_slots), 1)
+    stored = _held_bytes(settings, len(first), written.b, banding) > settings.budget.keys
     if stored:
-        space.check_room(4 * len(first) * banding.b, "the band keys")
+        space.check_room(4 * len(first) * written.b, "the band keys")
     with ExitStack() as stack:
         draft: Draft | None = stack.enter_context(space.making(STEP)) if stored else None
         with log.stage("sketch", len(first)) as tick:
             if draft:
-                keys = StoredKeys.create(draft.place / "keys", len(first), banding.b)
+                keys = StoredKeys.create(draft.place / "keys", len(first), written.b)
             else:
-                keys = HeldKeys(np.empty((len(first), banding.b), np.uint32))
-            plan = SketchPlan(settings.minhash, banding, keys, settings.threads, tick, prepared.probe)
+                keys = HeldKeys(np.empty((len(first), written.b), np.uint32))
+            plan = SketchPlan(settings.minhash, written, keys, settings.threads, tick, prepared.probe)
             units = prepared.items.keys(first, plan)
         drawn = Drawn(prepared.rows, *prepared.probe.result())
         of = labels(with_sides(units, first, sides))[copies]
@@ -86,7 +91,7 @@ def sketch(
         if draft is not None:
             draft.save(copies=copies, of=of, filled=filled, units=units, common=common)
             draft.save(drawn=drawn.rows, neighbour_of=drawn.sample, neighbour=drawn.items)
-            size = {"items": keys.items, "bands": banding.b, "rows": banding.r}
+            size = {"items": keys.items, "columns": written.b, "bands": banding.b, "rows": banding.r}
             if isinstance(keys, StoredKeys):
                 keys.close()
                 keys = keys.moved(space.large / STEP / "keys")
@@ -101,10 +106,16 @@ def restored(settings: SearchSettings, space: Workspace, log: RunLog) -> Sketche
     units, common = space.array(STEP, "units"), space.array(STEP, "common")
     drawn = Drawn(*(space.array(STEP, name) for name in ("drawn", "neighbour_of", "neighbour")))
     known = space.notes(STEP)["keys"]
-    keys: Keys = StoredKeys(space.path(STEP, "keys"), known["items"], known["bands"])
-    if 4 * keys.items * keys.bands <= settings.budget.keys:
+    keys: Keys = StoredKeys(space.path(STEP, "keys"), known["items"], known["columns"])
+    banding = Banding(known["bands"], known["rows"])
+    if _held_bytes(settings, keys.items, keys.bands, banding) <= settings.budget.keys:
         keys = HeldKeys(np.stack([keys.column(band) for band in range(keys.bands)], axis=1))
-    return _selected(copies, of, filled, units, keys, Banding(known["bands"], known["rows"]), common, drawn)
+    return _selected(copies, of, filled, units, keys, banding, common, drawn)
+
+
+def _held_bytes(settings: SearchSettings, items: int, columns: int, banding: Banding) -> int:
+    """Return the memory of the keys: of estimates, the slots and the band keys made from them."""
+    return 4 * items * (columns + (banding.b if settings.estimate else 0))
 
 
 def find(
@@ -124,7 +135,12 @@ def find(
     log.details["banding"] = {"bands": banding.b, "rows": banding.r, "slots": banding.slots}
     log.details["predicted_recall"] = banding.probability(settings.threshold)
     left, right, similarity, crowd_of = _verified(settings, items, sketched, log, space, sides, ranks)
-    log.details["expected_recall"] = expected_recall(banding, similarity)
+    if settings.estimate:
+        slots = sketched.keys.bands
+        log.details["estimate"] = described(settings.threshold, slots)
+        log.details["predicted_recall"] *= acceptance(settings.threshold, slots)
+    else:
+        log.details["expected_recall"] = expected_recall(banding, similarity)
     if len(sketched.drawn.rows):
         with log.stage("certify"):
             certificate = certified(
@@ -136,6 +152,9 @@ def find(
                 len(items),
             )
         log.certificate = certificate.to_dict()
+    if settings.estimate:  # signatures are of no use to later runs, which compare documents
+        none = HeldKeys(np.empty((sketched.keys.items, 0), np.uint32))
+        sketched = replace(sketched, keys=none, group_keys=none.chosen(sketched.filled[:0]), banding=None)
     return VerifiedPairs(sketched.groups, sketched.copies, left, right, similarity, sketched)
 
 
@@ -161,15 +180,18 @@ def _verified(
     groups, filled = sketched.groups, sketched.filled
     rows = groups.first[filled]
     wanted = wanted_pairs(rows, sides)
-    with log.stage("candidates", sketched.group_keys.bands) as tick:
-        found = _candidates(settings, sketched.group_keys, wanted, space, log, tick)
+    slots = sketched.group_keys if settings.estimate else None
+    assert sketched.banding is not None
+    keys = sketched.group_keys if slots is None else banded(slots, sketched.banding)
+    with log.stage("candidates", keys.bands) as tick:
+        found = _candidates(settings, keys, wanted, space, log, tick)
     parts: list[ScoredPairs] = []
     seen = 0
     with log.stage("verify", found.count) as tick:
         for number, (a, b) in enumerate(found.portions()):
             seen += len(a)
             name = "-".join(map(str, found.cuts[number : number + 2]))
-            parts.append(_portion(settings, items, rows, a, b, name, space, tick))
+            parts.append(_portion(settings, items, rows, slots, a, b, name, space, tick))
         a, b, similarity = concatenated(parts)
     crowd_of = np.zeros(0, np.int64)
     if found.crowds:
@@ -187,6 +209,8 @@ def _verified(
                 lambda: space.large / "scratch",
             )
             (a, b, similarity), log.details["crowds"], abridged = gathering.pairs((a, b, similarity), tick)
+            if slots is not None:
+                a, b, similarity = estimated(slots, a, b, settings.threshold, settings.threads)
             if not log.details["crowds"]["complete"]:
                 crowd_of = np.full(len(groups), -1)
                 crowd_of[filled] = abridged
@@ -244,13 +268,14 @@ def _portion(
     settings: SearchSettings,
     items: Items,
     rows: Ints,
+    slots: Keys | None,
     left: Ints,
     right: Ints,
     name: str,
     space: Workspace,
     tick: Tick,
 ) -> ScoredPairs:
-    """Verify some of the pairs; commit the result if it took long."""
+    """Verify some of the pairs, or estimate their similarity from these slots; commit the result if it took long."""
     step = f"verify-{name}"
     if space.has(step):
         return space.array(step, "left"), space.array(step, "right"), space.array(step, "similarity")
@@ -260,9 +285,12 @@ def _portion(
         return space.large / "scratch"
 
     with disk_errors(space.folder or Path()):
-        a, b, similarity = compare(
-            items, rows, left, right, settings.threshold, settings.threads, settings.budget.sets, folder, tick
-        )
+        if slots is not None:
+            a, b, similarity = estimated(slots, left, right, settings.threshold, settings.threads, tick)
+        else:
+            a, b, similarity = compare(
+                items, rows, left, right, settings.threshold, settings.threads, settings.budget.sets, folder, tick
+            )
     if name and space.lasting and time.perf_counter() - begun > settings.patience:
         with space.making(step) as draft:
             draft.save(left=a, right=b, similarity=similarity)

@@ -84,7 +84,7 @@ def _shingles(items: TextItems, rows: Ints) -> Iterator[tuple[int, str]]:
     for row in rows.tolist():
         text = items.texts[row]
         values = shingler.sets([text]).values
-        yield from zip(values.tolist(), shingler.shingles(text), strict=False)
+        yield from zip(values.tolist(), shingler.members(text), strict=False)
 
 
 def described(items: Items, rows: Ints, common: CommonShingles, documents: int) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from likewise.shingle import Shingler
 
 SET_BATCH = 100_000
 """Sets that `SetItems` yields at a time."""
-BYTES_A_BYTE = {"words": 2, "chars": 8, "tokens": 4, "stopwords": 2}
+BYTES_A_BYTE = {"words": 2, "chars": 8, "tokens": 4, "stopwords": 2, "urls": 2}
 """Upper estimate of the bytes of a set for each byte of text, by shingler: eight bytes per shingle."""
 
 
@@ -87,10 +87,19 @@ class TextItems(Items):
 
     def keys(self, rows: Ints, plan: SketchPlan) -> Hashes:
         """Write the band keys of these documents; return the fingerprints of their sets."""
-        recipe, prepare = self.shingler.recipe(), self.shingler.prepare
-        if self.common is not None:
-            recipe = recipe._replace(common=self.common)
-        return key_texts(self.texts, rows, recipe, prepare, plan)
+        if self.shingler.by_sets:
+            return self._keys_by_sets(rows, plan)
+        return key_texts(self.texts, rows, self.shingler, self.common, plan)
+
+    def _keys_by_sets(self, rows: Ints, plan: SketchPlan) -> Hashes:
+        digests = np.empty((len(rows), 2), np.uint64)
+        for place, sets in self.set_batches(rows, plan.threads):
+            part = plan.shifted(place.start, len(sets))
+            key_sets(sets, part)
+            if part.probe:
+                probe_all(sets, part.probe, plan.threads)
+            digests[place] = set_digests(sets)
+        return digests
 
     def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
         """Shingle these documents, chunk by chunk."""

@@ -46,6 +46,13 @@ class VerifiedPairs:
         known = self.sketched
         return np.zeros(len(self.groups), bool) if known is None else ~(known.units != 0).any(axis=1)
 
+    def same_sets(self, left: Ints, right: Ints) -> NDArray[np.bool_]:
+        """Tell which pairs of rows have the same set; rows of two collections are never in one group."""
+        a, b = self.groups.of[left], self.groups.of[right]
+        if self.sketched is None:
+            return np.asarray(a == b)
+        return np.asarray((self.sketched.units[a] == self.sketched.units[b]).all(axis=1))
+
 
 @dataclass(frozen=True)
 class Sketched:

@@ -63,6 +63,7 @@ class SearchSettings:
 
     banding: given bands and rows, or None to tune them. common: shingles to leave out. certify: the size of the sample
     whose recall is measured; None for the default. patience: a step that takes longer, in seconds, is committed.
+    estimate: similarities are estimated from signatures (see estimate.py), not computed.
     """
 
     threshold: float
@@ -77,6 +78,7 @@ class SearchSettings:
     certify: int | None = None
     patience: float = PATIENCE
     method: str = "lsh"
+    estimate: bool = False
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,11 @@ def _method(settings: SearchSettings, sets: Sets, items: int, log: RunLog) -> tu
     if settings.banding:
         log.method = {"asked": settings.method, "taken": "lsh", "why": "bands and rows were given"}
         return settings.banding, False
-    if settings.method == "auto" and not fits(settings.threshold, settings.recall, settings.max_slots):
+    if (
+        settings.method == "auto"
+        and not settings.estimate
+        and not fits(settings.threshold, settings.recall, settings.max_slots)
+    ):
         log.method = {"asked": "auto", "taken": "exact", "why": unreachable(settings)}
         return None, True
     sets = sets.take(np.flatnonzero(sets.sizes > 0))
@@ -169,6 +175,8 @@ def _method(settings: SearchSettings, sets: Sets, items: int, log: RunLog) -> tu
     similar = similar_pairs(counts, len(sets), items, settings.threshold)
     if settings.method == "lsh":
         log.method = {"asked": "lsh", "taken": "lsh", "why": "requested"}
+    elif settings.estimate:
+        log.method = {"asked": "auto", "taken": "lsh", "why": "similarities are estimated from signatures"}
     else:
         choice = choose(sets, items, settings.threshold, banding, false, similar)
         log.method = choice.to_dict()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from likewise.base.arrays import Chunk, Hashes, Ints, Sets, TextChunk, Texts
+from likewise.base.arrays import Chunk, Hashes, Ints, Sets, Texts
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Tick
 from likewise.families.banding import Banding
@@ -17,6 +15,7 @@ from likewise.kernels import sketch
 from likewise.kernels.documents import key_documents
 from likewise.search.band_keys import Keys, ShiftedKeys
 from likewise.search.recall.sample import NO_HITS, NO_SAMPLE, Probe
+from likewise.shingle import Shingler
 
 SET_BATCH = 20_000
 """Sets that a thread sketches in one call."""
@@ -42,12 +41,10 @@ class SketchPlan:
         return replace(self, out=ShiftedKeys(self.out, start, items), probe=probe)
 
 
-def key_texts(
-    texts: Texts, rows: Ints, recipe: Any, prepare: Callable[[TextChunk], TextChunk], plan: SketchPlan
-) -> Hashes:
+def key_texts(texts: Texts, rows: Ints, shingler: Shingler, common: Hashes | None, plan: SketchPlan) -> Hashes:
     """Write the band keys of these documents; return the fingerprints of their sets (0, 0 for an empty document).
 
-    `recipe` and `prepare` come from a shingler; text goes to keys in one kernel, and no set is kept.
+    Text goes to keys in one kernel, and no set is kept. common: a table of shingles to leave out.
     """
     minhash, banding, out, probe = plan.minhash, plan.banding, plan.out, plan.probe
     digests = np.empty((len(rows), 2), np.uint64)
@@ -55,7 +52,10 @@ def key_texts(
 
     def work(task: tuple[Chunk, Ints, slice]) -> int:
         stored, local, place = task
-        chunk = prepare(stored.load())
+        chunk = shingler.prepare(stored.load())
+        recipe = shingler.recipe_for(chunk, local)
+        if common is not None:
+            recipe = recipe._replace(common=common)
         keys, done = out.room(place), 0
         hits = probe.room() if probe else NO_HITS
         while done < len(local):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -37,6 +37,8 @@ class Shingler:
     bag: bool = False
 
     name: ClassVar[str] = ""
+    by_sets: ClassVar[bool] = False
+    """Whether documents are sketched from their sets, not in one kernel from their text: there is no recipe then."""
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
@@ -50,9 +52,14 @@ class Shingler:
     def __str__(self) -> str:
         return f"{self.name}:{self.k}"
 
+    @property
+    def restorable(self) -> bool:
+        """Whether `shingler_of` can make the same shingler from what `to_dict` returns."""
+        return True
+
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters, for run.json."""
-        return {"shingle": str(self), **{key: value for key, value in asdict(self).items() if key != "k"}}
+        return {"shingle": str(self), **{one.name: getattr(self, one.name) for one in fields(self) if one.name != "k"}}
 
     def units(self, text: str) -> list[str]:
         """Return the units of one document, its characters or words, after folding."""
@@ -65,6 +72,10 @@ class Shingler:
         runs = [units[i : i + self.k] for i in range(len(units) - self.k + 1)] or ([units] if units else [])
         return list(dict.fromkeys(glue.join(run) for run in runs))
 
+    def members(self, text: str) -> list[str]:
+        """Return what the set of one document has, as text: its shingles, or the whole document where it has none."""
+        return self.shingles(text)
+
     def sets(self, texts: Any) -> Sets:
         """Return the shingle sets of a list of strings or an Arrow string array, in order of first appearance."""
         whole = Texts.of(texts)
@@ -75,6 +86,10 @@ class Shingler:
     def recipe(self) -> Recipe:
         """Return the parameters of the kernels."""
         raise NotImplementedError
+
+    def recipe_for(self, chunk: TextChunk, rows: Ints) -> Recipe:
+        """Return the parameters of the kernels for these rows of a prepared chunk."""
+        return self.recipe()
 
     def prepare(self, chunk: TextChunk) -> TextChunk:
         """Return a chunk in the requested normal form."""
@@ -91,7 +106,7 @@ class Shingler:
         from likewise.kernels.documents import CharUnits, set_documents
 
         chunk = self.prepare(chunk)
-        recipe = self.recipe()
+        recipe = self.recipe_for(chunk, rows)
         if common is not None:
             recipe = recipe._replace(common=common)
         chars = isinstance(recipe.units, CharUnits)

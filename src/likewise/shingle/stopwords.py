@@ -6,7 +6,7 @@ import functools
 import os
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,7 +20,7 @@ from likewise.base.tokens import hash_column
 from likewise.errors import InputError, MissingInput, ParameterError
 from likewise.kernels.hashtable import fill_table, slot_of
 from likewise.shingle.base import Form, Shingler, check_text
-from likewise.shingle.unicode import MARK, fold, folding_tables, split_words, unicode_tables
+from likewise.shingle.unicode import MARK, distinct_words, fold, folding_tables, split_words, unicode_tables
 
 if TYPE_CHECKING:
     from likewise.kernels.documents import Recipe
@@ -41,14 +41,21 @@ class StopWords(Shingler):
     than what surrounds it on the page.
 
     languages: one ("de", "german"), several ("en+fr" or a list; a stop word of any of them counts), or "auto": for each
-    document the language of which it has the most stop words. The default is English, unless words or letters are
-    given. words: your own stop words. letters: every word of at most this many letters is a stop word. k: the stop word
-    and k - 1 more words.
-    A document without any run of k words that starts with a stop word has a single shingle, as has one of fewer than k
-    words: it is similar only to documents of the same words.
+    document the language of which it has the most stop words. The default is English, unless words, letters or a rule
+    are given. words: your own stop words. letters: every word of at most this many letters is a stop word. rule: a
+    function that is given a word, folded if `casefold`, and tells whether it is a stop word; it must always give the
+    same answer for a word. k: the stop word and k - 1 more words.
 
     >>> StopWords("en").shingles("Buy Sudzo. I recommend that you buy Sudzo for your laundry.")
     ['i recommend that', 'that you buy', 'you buy sudzo', 'for your laundry']
+    >>> StopWords(rule=lambda word: word.endswith("ing")).shingles("Running water is calming, they say.")
+    ['running water is', 'calming they say']
+
+    A document without any run of k words that starts with a stop word has no shingles. So that it is not taken for a
+    copy of every other such document, `sets` gives it one element: all its words together (`members`).
+
+    >>> StopWords("en").shingles("Buy Sudzo."), StopWords("en").members("Buy Sudzo.")
+    ([], ['buy sudzo'])
     """
 
     k: int = 3
@@ -56,6 +63,7 @@ class StopWords(Shingler):
     languages: tuple[str, ...] = ("en",)
     words: tuple[str, ...] = ()
     letters: int = 0
+    rule: Callable[[str], bool] | None = None
 
     name: ClassVar[str] = "stopwords"
 
@@ -65,6 +73,7 @@ class StopWords(Shingler):
         *,
         words: Iterable[str] | None = None,
         letters: int = 0,
+        rule: Callable[[str], bool] | None = None,
         k: int = 3,
         casefold: bool = True,
         normalize: Form | None = None,
@@ -75,13 +84,13 @@ class StopWords(Shingler):
         if not all(isinstance(word, str) for word in own):
             raise ParameterError.of("StopWords", "words", "a list of words", words)
         if languages is None:
-            languages = ("en",) if words is None and not letters else ()
-        rule = "a language, several of them, or 'auto'"
+            languages = ("en",) if words is None and not letters and rule is None else ()
+        known = "a language, several of them, or 'auto'"
         if not isinstance(languages, str):
-            languages = checks.listed("StopWords", "languages", languages, rule)
+            languages = checks.listed("StopWords", "languages", languages, known)
         several = languages.split("+") if isinstance(languages, str) else languages
         if not all(isinstance(language, str) for language in several):
-            raise ParameterError.of("StopWords", "languages", rule, languages)
+            raise ParameterError.of("StopWords", "languages", known, languages)
         given: dict[str, Any] = {
             "k": k,
             "casefold": casefold,
@@ -89,11 +98,13 @@ class StopWords(Shingler):
             "bits": bits,
             "bag": bag,
             "letters": letters,
+            "rule": rule,
         }
         given["languages"] = tuple(dict.fromkeys(map(language_code, several)))
         given["words"] = tuple(dict.fromkeys(own))
         for field, value in given.items():
             object.__setattr__(self, field, value)
+        object.__setattr__(self, "_verdicts", {})
         self.__post_init__()
 
     def __post_init__(self) -> None:
@@ -101,17 +112,25 @@ class StopWords(Shingler):
         checks.whole("StopWords", "letters", self.letters, 0, MOST_LETTERS)
         if AUTO in self.languages and len(self.languages) > 1:
             raise ParameterError.of("StopWords", "languages", f"{AUTO} alone, or languages", self.languages)
-        if not self.letters and not self._masks():
+        if self.rule is not None and not callable(self.rule):
+            raise ParameterError.of("StopWords", "rule", "a function from a word to True or False", self.rule)
+        if not self.letters and self.rule is None and not self._masks():
             raise ParameterError("StopWords has no stop words: give a language, or words of your own.")
 
     def __str__(self) -> str:
         own = ["own"] if self.words else []
-        rule = [f"letters={self.letters}"] if self.letters else []
-        return f"{self.name}:{'+'.join([*self.languages, *own, *rule])}"
+        rules = [f"letters={self.letters}"] if self.letters else []
+        rules += ["rule"] if self.rule is not None else []
+        return f"{self.name}:{'+'.join([*self.languages, *own, *rules])}"
+
+    @property
+    def restorable(self) -> bool:
+        """False with a rule: a function cannot be written down."""
+        return self.rule is None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters, for run.json."""
-        lists = {"languages": list(self.languages), "words": list(self.words)}
+        lists = {"languages": list(self.languages), "words": list(self.words), "rule": _function_name(self.rule)}
         return {**super().to_dict(), "k": self.k, **lists}
 
     @classmethod
@@ -142,10 +161,17 @@ class StopWords(Shingler):
         units, bare, masks = self.units(text), self._bare(text), self._masks()
         votes = [sum(masks.get(unit, 0) >> bit & 1 for unit in units) for bit in range(len(self.tongues))]
         bit = votes.index(max(votes))
-        stops = [masks.get(unit, 0) >> bit & 1 or self._short(word) for unit, word in zip(units, bare, strict=True)]
+        stops = [
+            masks.get(unit, 0) >> bit & 1 or self._short(word) or self._ruled(unit)
+            for unit, word in zip(units, bare, strict=True)
+        ]
         firsts = [i for i, stop in enumerate(stops[: max(0, len(units) - self.k + 1)]) if stop]
-        runs = [units[i : i + self.k] for i in firsts] or ([units] if units else [])
-        return list(dict.fromkeys(" ".join(run) for run in runs))
+        return list(dict.fromkeys(" ".join(units[i : i + self.k]) for i in firsts))
+
+    def members(self, text: str) -> list[str]:
+        """Return the shingles of one document; if it has words but no shingle, all its words as one."""
+        units = self.units(check_text("StopWords", "text", text))
+        return self.shingles(text) or ([" ".join(units)] if units else [])
 
     def _bare(self, text: str) -> list[str]:
         """Return the words without folding."""
@@ -168,6 +194,27 @@ class StopWords(Shingler):
         stops = StopTable(table, masks, len(self.tongues), self.letters)
         return Recipe(self.k, self.bits == 32, self.bag, words, stops)
 
+    def recipe_for(self, chunk: TextChunk, rows: Ints) -> Recipe:
+        """Return the parameters of the kernels; with a rule, the words of these documents that it makes stop words."""
+        recipe = self.recipe()
+        if self.rule is None:
+            return recipe
+        every = (1 << len(self.tongues)) - 1
+        text = " ".join(chunk.text(row) for row in rows.tolist())
+        spelled = {fold(word) if self.casefold else word for word in distinct_words(text)}
+        masks = self._masks() | {word: every for word in spelled if self._ruled(word)}
+        table, bits = _table_of(masks)
+        return recipe._replace(stops=recipe.stops._replace(words=table, tongues=bits))
+
+    def _ruled(self, word: str) -> bool:
+        """Tell whether a word is a stop word by the rule, which is asked about each word once."""
+        if self.rule is None:
+            return False
+        known: dict[str, bool] = self.__dict__["_verdicts"]
+        if word not in known:
+            known[word] = bool(self.rule(word))
+        return known[word]
+
     def survey(self, chunk: TextChunk) -> Ints:
         """Return for every document its language, as a position in `tongues`.
 
@@ -177,7 +224,8 @@ class StopWords(Shingler):
 
         chunk = self.prepare(chunk)
         languages, sizes = np.empty(len(chunk), np.int64), np.empty(len(chunk), np.int64)
-        survey_documents(chunk.data, chunk.offsets, np.arange(len(chunk)), self.recipe(), languages, sizes)
+        rows = np.arange(len(chunk))
+        survey_documents(chunk.data, chunk.offsets, rows, self.recipe_for(chunk, rows), languages, sizes)
         return np.where(sizes == 0, EMPTY, languages)
 
 
@@ -204,7 +252,10 @@ def _stop_table(
     languages: tuple[str, ...], words: tuple[str, ...], casefold: bool, form: Form | None
 ) -> tuple[Hashes, Hashes]:
     """Return a hash table of stop words (see kernels/hashtable.py) and their language bits in the same slots."""
-    masks = _masks(languages, words, casefold, form)
+    return _table_of(_masks(languages, words, casefold, form))
+
+
+def _table_of(masks: dict[str, int]) -> tuple[Hashes, Hashes]:
     hashes = hash_column(pa.array(list(masks), pa.large_string()))
     table = np.zeros(1 << max(1, (2 * len(masks)).bit_length()), np.uint64)
     fill_table(hashes[hashes != 0], table)
@@ -212,6 +263,14 @@ def _stop_table(
     for value, mask in zip(hashes, masks.values(), strict=True):
         bits[slot_of(table, value)] = mask
     return table, bits
+
+
+def _function_name(function: Any) -> str | None:
+    """Return the name of a function, for run.json."""
+    if function is None:
+        return None
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"{getattr(function, '__module__', None) or 'builtins'}.{name}"
 
 
 def parse_list(spec: str) -> dict[str, Any]:

@@ -64,6 +64,26 @@ def split_words(text: str) -> Iterator[str]:
         yield word
 
 
+def distinct_words(text: str) -> set[str]:
+    """Return the different words of a text without folding: those of `split_words`, for long texts.
+
+    >>> sorted(distinct_words("to be, or not to be"))
+    ['be', 'not', 'or', 'to']
+    """
+    kinds, _, _ = unicode_tables()
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    if not len(points):
+        return set()
+    kind = kinds[points]
+    marks = kind == MARK
+    last = np.maximum.accumulate(np.where(marks, 0, np.arange(len(kind))))  # the character that marks belong to
+    after_solo = np.concatenate([[False], kind[last[:-1]] == SOLO])
+    begins = (kind == SOLO) | ((kind == WORD) & after_solo)
+    spaced = np.where((kind == WORD) | (kind == SOLO) | marks, points, ord(" "))
+    parted = np.insert(spaced, np.flatnonzero(begins), ord(" ")).astype(np.uint32)
+    return set(parted.tobytes().decode("utf-32-le", "surrogatepass").split(" ")) - {""}
+
+
 @functools.cache
 def folding_tables(casefold: bool) -> tuple[Any, Any, Any]:
     """Return the Unicode tables, with case folding or without."""

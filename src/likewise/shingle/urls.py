@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts, concatenate
 from likewise.base.tokens import hash_column
 from likewise.errors import ParameterError
-from likewise.shingle.base import check_bits, check_text
+from likewise.shingle.base import Form, Shingler, check_bits, check_text
 
 STOP = ("htm", "html", "txt", "main", "index", "home", "bin", "cgi")
 """Frequent components that say nothing about a page (Bharat and Broder, 1999)."""
@@ -28,13 +28,15 @@ BATCH = 1 << 16
 """URLs shingled at a time."""
 
 
-@dataclass(frozen=True)
-class Urls:
+@dataclass(frozen=True, init=False)
+class Urls(Shingler):
     """Positional bigrams of URL tokens: every two adjacent tokens with their position.
 
     ASCII capitals become lower case; punctuation and digits separate tokens; frequent components (`stop`) are dropped.
     Whatever precedes the host (scheme, user) and follows a # is ignored. A URL of one token has one shingle, the token
     with an empty partner; a URL without tokens has none. Only the first 256 tokens count.
+
+    `dedup` and `pairs` take it, and "urls" on the command line; text files then hold one URL per line.
 
     host: include the tokens of the host; False: only those of path and query.
     position: "start", counted from the first token; "end", from the last, so that /pub/debian/pool/main and
@@ -48,11 +50,28 @@ class Urls:
      ('personal', 'foo', 3)]
     """
 
+    k: int = field(default=1, init=False, repr=False)
+    casefold: bool = field(default=True, init=False, repr=False)
+    normalize: Form | None = field(default=None, init=False, repr=False)
     stop: Iterable[str] = STOP
     host: bool = True
     position: str | None = "start"
-    bits: int = 64
-    bag: bool = False
+
+    name: ClassVar[str] = "urls"
+    by_sets: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        stop: Iterable[str] = STOP,
+        host: bool = True,
+        position: str | None = "start",
+        bits: int = 64,
+        bag: bool = False,
+    ) -> None:
+        given = {"stop": stop, "host": host, "position": position, "bits": bits, "bag": bag}
+        for name, value in given.items():
+            object.__setattr__(self, name, value)
+        self.__post_init__()
 
     def __post_init__(self) -> None:
         given = checks.listed("Urls", "stop", self.stop, "a list of components")
@@ -70,11 +89,16 @@ class Urls:
             checks.flag("Urls", name, getattr(self, name))
 
     def __str__(self) -> str:
-        return "urls"
+        return self.name
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters, for run.json."""
-        return {"shingle": str(self), **asdict(replace(self, stop=()))} | {"stop": list(self.stop)}
+        own = {"stop": list(self.stop), "host": self.host, "position": self.position}
+        return {"shingle": str(self), **own, "bits": self.bits, "bag": self.bag}
+
+    def units(self, text: str) -> list[str]:
+        """Return the tokens of a URL."""
+        return self.tokens(text)
 
     def tokens(self, url: str) -> list[str]:
         """Return the tokens of a URL, stop components dropped."""
@@ -88,7 +112,11 @@ class Urls:
         words = (word.lower().decode(errors="replace") for word in LETTERS.findall(plain))
         return [word for word in words if word not in self.stop][:MOST_TOKENS]
 
-    def shingles(self, url: str) -> list[tuple[str, str, int]]:
+    def members(self, text: str) -> list[str]:
+        """Return the shingles of a URL as text: two tokens and their position."""
+        return [f"{a} {b} {place}" for a, b, place in self.shingles(text)]
+
+    def shingles(self, url: str) -> list[tuple[str, str, int]]:  # type: ignore[override]
         """Return the different shingles of a URL: two tokens and their position."""
         tokens = self.tokens(url)
         if len(tokens) == 1:
@@ -96,6 +124,19 @@ class Urls:
         last = len(tokens) - 2
         places = {"start": range(last + 1), "end": range(last, -1, -1), None: [0] * (last + 1)}[self.position]
         return list(dict.fromkeys(zip(tokens, tokens[1:], places, strict=False)))
+
+    def chunk_sets(self, chunk: TextChunk, rows: Ints, common: Hashes | None = None) -> Sets:
+        """Return the sets of these rows of a chunk, without the shingles in the table `common`."""
+        from likewise.kernels.common_shingles import sets_without
+
+        parts = [self.united(chunk, rows[start : start + BATCH]) for start in range(0, len(rows), BATCH)]
+        made = concatenate(parts)
+        made = Sets(made.values.astype(np.uint64, copy=False), made.offsets)
+        if common is None:
+            return made
+        values, offsets = np.empty(len(made.values), np.uint64), np.empty(len(made.offsets), np.int64)
+        written = sets_without(made.values, made.offsets, common, values, offsets)
+        return Sets(values[:written].copy(), offsets)
 
     def sets(self, urls: Any) -> Sets:
         """Return the set of hashed shingles of each URL in a list or an Arrow column."""

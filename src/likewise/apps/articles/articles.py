@@ -17,14 +17,14 @@ from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import ParameterError
 from likewise.io.read import ReadOptions, open_source
 from likewise.io.workspace import Workspace
-from likewise.jobs.result import pair_table
+from likewise.jobs.rows import pair_table
 from likewise.jobs.settings import Settings
 from likewise.search.cluster import Keep, Removal, removals
 from likewise.search.expand import listed_pairs
 from likewise.search.items import TextItems
 from likewise.search.load import Collection, collect
 from likewise.search.matches import VerifiedPairs, count_different
-from likewise.shingle import Shingler, StopWords, Tokens, parse_shingler
+from likewise.shingle import Shingler, StopWords, Tokens, Urls, parse_shingler
 
 OWNER = "articles"
 SHINGLE = "stopwords:auto"
@@ -78,7 +78,7 @@ def articles(
     [{'id': 0, 'cluster': 0, 'size': 2}, {'id': 1, 'cluster': 0, 'size': 2}, {'id': 2, 'cluster': 2, 'size': 1}]
     """
     policy = Keep.parse(keep, OWNER)
-    if isinstance(parse_shingler(shingle, owner=OWNER), Tokens):
+    if isinstance(parse_shingler(shingle, owner=OWNER), Tokens | Urls):
         raise ParameterError.of(OWNER, "shingle", "stopwords:LANGUAGE, words:K or chars:K", str(shingle))
     chosen = Settings(
         OWNER,

@@ -18,7 +18,7 @@ from likewise.base import checks
 from likewise.base.arrays import to_arrow
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import ParameterError
-from likewise.jobs.result import Rows
+from likewise.jobs.rows import Rows
 
 BLOCK = 1 << 20
 """Pairs among which the most similar is looked for at a time."""

@@ -17,7 +17,8 @@ from likewise.base.arrays import to_arrow
 from likewise.base.words import counted
 from likewise.errors import InputError
 from likewise.io.publish import publish
-from likewise.jobs.result import Result, Rows
+from likewise.jobs.result import Result
+from likewise.jobs.rows import Rows
 
 
 def pair_rows(found: SharedCounts, ids: Any) -> Rows:

@@ -1,0 +1,46 @@
+"""From a table of signatures to candidate pairs: items that agree in all rows of at least one band (MMDS §3.4.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from likewise.base import checks
+from likewise.errors import IncompatibleError, ParameterError
+from likewise.families.banding import Banding
+from likewise.families.buckets import folded
+from likewise.families.running import MOST_PAIRS, CollidingPairs, united
+from likewise.families.signatures import maker_of, slots_of
+
+__all__ = ["candidates"]
+
+OWNER = "candidates"
+
+
+def candidates(signatures: Any, banding: Banding, *, most: int = MOST_PAIRS) -> CollidingPairs:
+    """Return the pairs of items whose signatures agree in all rows of at least one band.
+
+    signatures: one row per item and one column per slot, as `MinHash.signatures` returns them; any table of whole
+    numbers will do. (The signature matrices of the book have a column per item: give their transpose.) banding: bands
+    and rows; there must be b · r slots. most: more pairs than this are an error.
+
+    The result has two arrays of row numbers, `left` < `right`, sorted.
+
+    >>> rows = [[1, 0, 0, 0, 2], [3, 2, 1, 2, 2], [0, 1, 3, 1, 1]]      # a band of three rows, five items
+    >>> found = candidates(np.transpose(rows), Banding(b=1, r=3))
+    >>> found.left.tolist(), found.right.tolist()
+    ([1], [3])
+    """
+    if not isinstance(banding, Banding):
+        raise ParameterError.of(OWNER, "banding", "a Banding, such as Banding(b=20, r=5)", banding)
+    most = checks.whole(OWNER, "most", most)
+    table, maker = slots_of(OWNER, "signatures", signatures), maker_of(signatures)
+    if maker is not None and maker.kind != "signatures":
+        raise IncompatibleError(f"candidates: these are {maker}; merge and finish them first")
+    if table.ndim != 2 or table.shape[1] != banding.slots:
+        rule = f"a table with one row per item and {banding.slots} columns, for {banding}"
+        raise ParameterError.of(OWNER, "signatures", rule, f"an array of shape {table.shape}")
+    keys = folded(np.ascontiguousarray(table), banding.r, table.dtype, None).T
+    left, right = np.divmod(united(np.ascontiguousarray(keys), most), max(1, len(table)))
+    return CollidingPairs(left, right, len(table))
