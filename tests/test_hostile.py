@@ -90,7 +90,11 @@ def families():
         "Stripes": (likewise.Stripes, {"a": 1.0, "unit": "L2", "seed": 1}, POINTS),
         "BitSampling": (likewise.BitSampling, {"dimensions": 2, "seed": 1}, [[0, 1], [1, 1]]),
         "UnaryCode": (likewise.UnaryCode, {"dimensions": 2, "largest": 5, "seed": 1}, [[0, 1], [1, 5]]),
-        "GridTriples": (likewise.GridTriples, {"squares": 9, "density": 0.2, "seed": 1}, [[0, 1], [1, 5]]),
+        "GridTriples": (
+            likewise.GridTriples,
+            {"squares": 9, "density": 0.2, "seed": 1, "together": 2},
+            [[0, 1], [1, 5]],
+        ),
         "SameField": (likewise.SameField, {"fields": ["a"], "seed": 1, "normalize": True}, [{"a": 1}, {"a": "x"}]),
     }
     calls = {}
