@@ -36,6 +36,7 @@ Examples:
   likewise pairs titles.csv --text title --shingle chars:3 --threshold 0.9 --method exact --out pairs.csv
   likewise pairs baskets.txt --sets --threshold 0.9 --explain
   likewise pairs embeddings.npy --measure angle --within 15 --out pairs.parquet
+  likewise pairs embeddings.npy --measure angle --within 30 --beyond 5 -k 10 --out related.parquet
   likewise pairs images.parquet --vector pixels --id name --measure l2 --within 500 --out pairs.csv
 
 \b
@@ -54,6 +55,10 @@ The table has the columns id_a, id_b and similarity (documents and sets) or dist
 @click.option(
     "--within", type=float, metavar="DISTANCE", help="Largest distance of a pair of vectors; angles in degrees."
 )
+@click.option(
+    "--below", type=float, metavar="SIMILARITY", help="Only pairs less similar than this: likely no copies or mirrors."
+)
+@click.option("--beyond", type=float, metavar="DISTANCE", help="Only pairs of vectors farther apart than this.")
 @shared.k(None, "Only the K most similar partners of each item of INPUT, best first.")
 @click.option(
     "--explain",
