@@ -14,6 +14,7 @@ projections tables of vectors, projected on many directions, and measured pair b
 given       directions that the user gives, and the angle that two sketches tell
 explicit    minhashing by the book: explicit permutations, given hash functions, every step visible
 signatures  signatures that know how they were made, in memory and in files
+first_cut   all pairs of signatures that agree somewhere, counted
 sketches    merging the signatures of parts; b-bit signatures
 minhash     sets: minhash signatures of any length from a seed
 weighted    bags and weighted sets: consistent weighted sampling

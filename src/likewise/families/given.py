@@ -43,10 +43,19 @@ class GivenDirections:
 
 def angle_from_sketches(owner: str, a: Any, b: Any) -> float:
     """Return the angle in degrees that two sketches tell: 180 times the fraction of positions in which they differ."""
-    one, other = np.asarray(a), np.asarray(b)
-    for name, sketch in (("a", one), ("b", other)):
-        if sketch.ndim != 1 or not sketch.size or sketch.dtype.kind not in "biuf":
-            raise ParameterError.of(owner, name, "the sketch of one vector, a row of numbers", a if name == "a" else b)
+    one, other = _sketch(owner, "a", a), _sketch(owner, "b", b)
     if len(one) != len(other):
         raise ParameterError.of(owner, "b", f"as long as 'a', {len(one)} positions", f"{len(other)} positions")
     return float(180 * np.mean(one != other))
+
+
+def _sketch(owner: str, name: str, given: Any) -> NDArray[Any]:
+    """Return a sketch as an array."""
+    rule = "the sketch of one vector, a row of numbers"
+    try:
+        sketch = np.asarray(given)
+    except ValueError as error:
+        raise ParameterError.of(owner, name, rule, given) from error
+    if sketch.ndim != 1 or not sketch.size or sketch.dtype.kind not in "biuf":
+        raise ParameterError.of(owner, name, rule, given)
+    return sketch

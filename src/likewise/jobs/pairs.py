@@ -105,8 +105,8 @@ def pairs(
     below, beyond: only pairs with a similarity below `below`, or a distance above `beyond`: similar, but likely no
         copies or mirrors of each other. With k, the k most similar of these.
 
-    >>> pairs([[0, 0], [0, 0.1], [3, 4]], measure="l2", within=5, beyond=1).to_pylist()
-    [{'id_a': 0, 'id_b': 2, 'distance': 5.0}, {'id_a': 1, 'id_b': 2, 'distance': 4.920365840057017}]
+    >>> pairs([[0, 0], [0, 0.1], [3, 4]], measure="l2", within=5, beyond=4.95).to_pylist()
+    [{'id_a': 0, 'id_b': 2, 'distance': 5.0}]
 
     recall: a pair at the threshold, or at the distance `within`, is found with at least this probability.
     method: "lsh" (locality-sensitive hashing, with that recall), "exact" (no pair is missed), or "auto", whichever is

@@ -30,6 +30,8 @@ def strings(sets: Iterable[Iterable[Any]], order: Iterable[Any] | None = None) -
             rows.append(list(dict.fromkeys(one)))
         except TypeError as error:
             raise InputError(f"{OWNER}: set {number} is not a set of symbols: {error}") from error
+        if any(symbol != symbol for symbol in rows[-1]):
+            raise InputError(f"{OWNER}: set {number} contains NaN, which is not equal to itself")
     if order is None:
         counts = Counter(symbol for row in rows for symbol in row)
         listed = sorted(counts, key=lambda symbol: counts[symbol])
