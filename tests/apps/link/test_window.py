@@ -175,5 +175,5 @@ def test_on_the_command_line(tmp_path, typed):
     assert done.returncode == 0, done.stderr
     assert "outside the window" in done.stdout + done.stderr
     wrong = typed("link", "a.csv", "b.csv", "--window", "created=0-90", "--out", "other")
-    assert wrong.returncode == 1
+    assert wrong.returncode == 2
     assert "COL=LOW:HIGH" in wrong.stderr

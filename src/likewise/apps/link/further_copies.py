@@ -45,7 +45,7 @@ class FurtherCopies:
         n = records.count
         keys = np.zeros(n, np.uint64)
         keys[records.border :] = np.uint64(1)
-        columns = [*(one.codes for one in records.fields), *more]
+        columns: list[NDArray[Any]] = [*(one.codes for one in records.fields), *more]
         for codes in columns:
             keys = (keys ^ codes.astype(np.uint64)) * MIX
             keys ^= keys >> np.uint64(29)

@@ -111,14 +111,15 @@ def random_pairs(x: Floats, y: Floats, bounds: Ends, count: int, chance: np.rand
     """
     there = np.flatnonzero(~np.isnan(y))
     there = there[np.argsort(y[there], kind="stable")]
-    ends = [np.searchsorted(y[there], x + end, side) for end, side in zip(bounds, ("left", "right"), strict=True)]
-    counts = np.where(np.isnan(x), 0, np.maximum(ends[1] - ends[0], 0))
+    start = np.searchsorted(y[there], x + bounds[0], side="left")
+    stop = np.searchsorted(y[there], x + bounds[1], side="right")
+    counts = np.where(np.isnan(x), 0, np.maximum(stop - start, 0))
     last = np.cumsum(counts)
     if not len(last) or not last[-1]:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     drawn = chance.integers(int(last[-1]), size=count)
     i = np.searchsorted(last, drawn, side="right")
-    return i, there[ends[0][i] + drawn - (last[i] - counts[i])]
+    return i, there[start[i] + drawn - (last[i] - counts[i])]
 
 
 def random_in(windows: Sequence[Window], count: int, seed: int) -> tuple[Ints, Ints]:
