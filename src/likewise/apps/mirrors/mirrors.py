@@ -177,7 +177,7 @@ def mirrors(
                          (pages, text), search)  # fmt: skip
     names = {"url": url, "text": text, "source": source, "target": target}
     asked = {"similar_links": folding["similar"], "least_links": folding["least"], "template": folding["template"]}
-    reading = {"on_error": on_error, "encoding_errors": encoding_errors}
+    reading: dict[str, Any] = {"on_error": on_error, "encoding_errors": encoding_errors}
     used = {"threads": count, "memory": budget.total}
     reading["suspects"] = None if suspects is None else "given"
     parameters = {**settings.to_dict(), **asked, **names, **reading, **used}
