@@ -275,29 +275,34 @@ SEARCH = {
 VECTORS = {"vector": "vector", "id": None, "recall": 0.9, "method": "auto", **RUN, "spill": None}
 JOBS = {
     "dedup": (likewise.dedup, {"source": TEXTS, "keep": "first", **SEARCH}),
-    "pairs": (likewise.pairs, {"source": TEXTS, "other": TEXTS, "measure": "jaccard", "k": 1, **SEARCH}),
-    "pairs of vectors": (likewise.pairs, {"source": POINTS, "measure": "l2", "within": 1.0, "k": 1, **VECTORS}),
+    "pairs": (likewise.pairs, {"source": TEXTS, "other": TEXTS, "measure": "jaccard", "below": 0.9, "k": 1, **SEARCH}),
+    "pairs of vectors": (
+        likewise.pairs,
+        {"source": POINTS, "measure": "l2", "within": 1.0, "beyond": 0.1, "k": 1, **VECTORS},
+    ),
     "nearest": (likewise.nearest, {"source": POINTS, "other": POINTS, "k": 1, "measure": "angle", **VECTORS}),
     "passages": (likewise.passages, {"suspects": TEXTS, "sources": TEXTS, "length": 3, "gap": 1, "threads": 1}),
     "link": (
         likewise.link,
         {
             "a": PEOPLE, "b": PEOPLE, "id": "id", "fields": ["name", "born"], "weights": None, "threshold": None,
-            "one_to_one": None, "validate": None, "true": None, "truth": [(1, 1)], "training": None, "nicknames": None,
+            "one_to_one": None, "window": {"born": (0, 9)}, "validate": None, "true": None, "truth": [(1, 1)],
+            "training": None, "nicknames": None,
             "threads": 1, "seed": 1, "progress": None,
         },
     ),
     "mirrors": (
         likewise.mirrors,
-        {"urls": URLS, "threshold": 0.5, "recall": 0.9, "stop": ["html"], "position": "start", "least": 1, "seed": 1},
+        {"urls": URLS, "threshold": 0.5, "recall": 0.9, "stop": ["html"], "position": "start", "least": 1, "seed": 1,
+         "suspects": None},
     ),
     "articles": (likewise.articles, {"pages": TEXTS, "threshold": 0.5, "recall": 0.9, "shingle": "stopwords:en"}),
     "recommend": (
         likewise.recommend,
         {
             "source": BOUGHT, "users": ["ann"], "by": "customers", "count": 1, "neighbours": 1, "threshold": 0.2,
-            "k": 1, "view": "auto", "like": None, "hate": None, "union": "max", "method": "auto", "recall": 0.9,
-            "seed": 1, "threads": 1, "memory": None, "twice": "last", "on_error": "stop",
+            "k": 1, "view": "auto", "like": None, "hate": None, "union": "max", "groups": 0.5, "method": "auto",
+            "recall": 0.9, "seed": 1, "threads": 1, "memory": None, "twice": "last", "on_error": "stop",
         },
     ),
     "contract": (
