@@ -24,21 +24,18 @@ from likewise.jobs.vectors import VectorSettings, aim_of, distance_table, read_v
 from likewise.search.exact.bounds import MEASURES as SET_MEASURES
 from likewise.search.exact.bounds import Bounds
 from likewise.search.exact.explain import explain as explain_filters
-from likewise.search.exact.listing import HeldPairs, PairList
+from likewise.search.exact.listing import HeldPairs, PairList, pairs_below
 from likewise.search.exact.pairs import JoinTask, join_sets
 from likewise.search.expand import listed_pairs, nearest_rows
 from likewise.search.items import Items
 from likewise.search.load import Collection, collect, joined
 from likewise.search.matches import Sides, VerifiedPairs
 from likewise.search.prepare import PreparedSearch, prepare
-from likewise.search.scored import best_first, concatenated, no_pairs
 from likewise.search.vectors.pairs import joined as joined_vectors
 from likewise.search.vectors.spaces import SPACES, check_within
 from likewise.shingle import Shingler
 
 OWNER = "pairs"
-BLOCK = 1 << 20
-"""Pairs looked at a time for those below a similarity; all pairs may be more than fit in memory."""
 
 
 def pairs(
@@ -271,27 +268,11 @@ def _found(
         few = k if below is None else None
         found = _joined(whole, prepared, few, explain, measure, settings, resources, space, log)
         both = not whole.across and Bounds(measure, settings.threshold, OWNER).symmetric
-        return found if below is None else _pairs_below(found, below, k, both)
+        return found if below is None else pairs_below(found, below, k, both)
     matches = search.find(whole.items, log, space, whole.sides, prepared=prepared)
     if explain:
         _explain(whole.sets(prepared.items, resources.threads, log), measure, settings, resources, log)
     return _listed(whole, matches, k, below, log)
-
-
-def _pairs_below(found: PairList, below: float, k: int | None, both: bool) -> HeldPairs:
-    """Return the pairs with a similarity below this, or the k best of every item; `both`: of both sides of a pair."""
-    parts = []
-    for start in range(0, len(found), BLOCK):
-        left, right, similarity = found.part(slice(start, min(start + BLOCK, len(found))))
-        kept = similarity < below
-        parts.append((left[kept], right[kept], similarity[kept]))
-    left, right, similarity = concatenated([no_pairs(), *parts])
-    if k is None:
-        return HeldPairs(left, right, similarity)
-    if both:
-        left, right = np.concatenate([left, right]), np.concatenate([right, left])
-        similarity = np.concatenate([similarity, similarity])
-    return HeldPairs(*best_first(left, right, similarity, k))
 
 
 def _listed(whole: _Whole, matches: VerifiedPairs, k: int | None, below: float | None, log: RunLog) -> PairList:
