@@ -46,8 +46,7 @@ def test_by_length_all_or_none():
 def test_the_join_compares_as_many(index):
     """300 random sets of 10 of 100; all symbols are about equally frequent, so the join's order does not matter.
 
-    Pairs that share a set are not independent; their count scatters by about the square root of what it would be if
-    each of the 300 sets met a share of the others, so the tolerance is 4.4 times √(2·300)·299·p(1 − p) at most.
+    The share of pairs is a U-statistic of order 2, whose variance is at most 2/n of that of one pair, p(1 − p).
     """
     random = np.random.default_rng(3)
     sets = [random.choice(100, 10, replace=False).tolist() for _ in range(300)]
