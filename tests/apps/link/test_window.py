@@ -85,6 +85,18 @@ def test_copies_with_other_dates_are_not_copies():
     assert len(same) >= 10
 
 
+def test_labelled_pairs_outside_the_window_are_no_candidates():
+    a, b = people(40, lambda i: 5 if i % 2 else 200)
+    labels = [(f"a{i}", f"b{i}", True) for i in range(20)] + [(f"a{i}", f"b{i + 2}", False) for i in range(20)]
+    found = link(a, b, window={"created": (0, 90)}, training=labels)
+    scored = {(row["id_a"], row["id_b"]) for row in found.scored.to_pylist()}
+    dates = {key: day(text) for table in (a, b) for key, text in zip(table["id"], table["created"], strict=True)}
+    assert all(0 <= dates[y] - dates[x] <= 90 for x, y in scored)
+    assert {(f"a{i}", f"b{i}") for i in range(1, 20, 2)} <= scored
+    with pytest.raises(InputError, match="no labelled pair is within the window"):
+        link(a, b, window={"created": (0, 90)}, training=[("a0", "b0", True)])
+
+
 def test_validation_draws_random_pairs_from_the_window():
     """Dates all over a year: random pairs of it are 122 days apart, those 0 to 90 days after, 45 (a little less at the
     end of the year). True matches are 10 apart."""

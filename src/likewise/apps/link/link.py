@@ -30,7 +30,7 @@ from likewise.apps.link.result import (
 from likewise.apps.link.scoring import ModelScorer, PointScorer, Scorer
 from likewise.apps.link.synonyms import Synonyms, chosen_synonyms
 from likewise.apps.link.validation import BINS, Validation
-from likewise.apps.link.window import Window, check_windows, within
+from likewise.apps.link.window import Window, check_windows, labelled_within, within
 from likewise.base import checks
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import InputError, ParameterError
@@ -116,10 +116,11 @@ def link(
 
     further = FurtherCopies.of(records, [one.codes for one in windows])
     whole, records = records, further.without(records)
-    labels = None if labels is None else further.mapped(labels)
+    near = [one.among(further.kept, records.border) for one in windows]
+    labels = None if labels is None else labelled_within(further.mapped(labels), near)
     with log.stage("block", 2 * records.count) as tick:
         candidates, rows = block(records.fields, records.border, seed, threads, budget=resources.budget, tick=tick)
-        candidates = within(candidates, [one.among(further.kept, records.border) for one in windows])
+        candidates = within(candidates, near)
         if labels is not None:
             candidates = candidates.with_pairs(labels.pairs, records.count)
     left, right = candidates.left, candidates.right
@@ -175,8 +176,8 @@ def link(
     if validate is not None and validation is not None:
         describe_validation(log, validate, validation, can_plot())
     stats = run_json("link", parameters, [whole], log)
-    near = near_threshold(*pairs[:2], scored, decision)
-    return Links(matches, clusters, validation, stats, whole, pairs, near, windows)
+    examples = near_threshold(*pairs[:2], scored, decision)
+    return Links(matches, clusters, validation, stats, whole, pairs, examples, windows)
 
 
 def _where_true(validation: Validation, true: float, column: str) -> float:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from likewise.apps.link.blocking import RecordPairs
 from likewise.apps.link.differences import numbers_in
+from likewise.apps.link.labels import LabelledPairs
 from likewise.apps.link.records import RecordTable
 from likewise.base import checks
 from likewise.base.arrays import Ints
@@ -100,6 +101,16 @@ def within(candidates: RecordPairs, windows: Sequence[Window]) -> RecordPairs:
     columns = ", ".join(f"{one.column} {one.low:g} to {one.high:g}" for one in windows)
     notes = [*candidates.notes, f"{out:,} of {len(kept):,} candidates are outside the window ({columns})"]
     return RecordPairs(candidates.left[kept], candidates.right[kept], candidates.ways, notes)
+
+
+def labelled_within(labels: LabelledPairs, windows: Sequence[Window]) -> LabelledPairs:
+    """Return the labelled pairs that are in all windows: others are no candidates, and teach nothing about these."""
+    if not windows:
+        return labels
+    kept = np.logical_and.reduce([one.inside(labels.pairs[:, 0], labels.pairs[:, 1]) for one in windows])
+    if not kept.any():
+        raise InputError("training: no labelled pair is within the window; widen the window, or label other pairs")
+    return LabelledPairs(labels.pairs[kept], labels.match[kept])
 
 
 def random_pairs(x: Floats, y: Floats, bounds: Ends, count: int, chance: np.random.Generator) -> tuple[Ints, Ints]:
