@@ -90,7 +90,11 @@ def families():
         "Stripes": (likewise.Stripes, {"a": 1.0, "unit": "L2", "seed": 1}, POINTS),
         "BitSampling": (likewise.BitSampling, {"dimensions": 2, "seed": 1}, [[0, 1], [1, 1]]),
         "UnaryCode": (likewise.UnaryCode, {"dimensions": 2, "largest": 5, "seed": 1}, [[0, 1], [1, 5]]),
-        "GridTriples": (likewise.GridTriples, {"squares": 9, "density": 0.2, "seed": 1}, [[0, 1], [1, 5]]),
+        "GridTriples": (
+            likewise.GridTriples,
+            {"squares": 9, "density": 0.2, "seed": 1, "together": 2},
+            [[0, 1], [1, 5]],
+        ),
         "SameField": (likewise.SameField, {"fields": ["a"], "seed": 1, "normalize": True}, [{"a": 1}, {"a": "x"}]),
     }
     calls = {}
@@ -118,6 +122,14 @@ def families():
         "MinHash.merge": (lambda a, b: minhash.merge(a, b), {"a": parts, "b": parts}),
         "MinHash.skip": (likewise.MinHash(method="classic").skip, {"k": 3}),
         "MinHash.estimate": (minhash.estimate, {"a": signature[0], "b": signature[1]}),
+        "MinHash.pair_estimates": (minhash.pair_estimates, {"signatures": signature, "least": 0.5, "most": 100}),
+        "Hyperplanes.estimate": (likewise.Hyperplanes.estimate, {"a": [1, 0], "b": [1, 1]}),
+        "Hyperplanes.from_directions": (likewise.Hyperplanes.from_directions, {"directions": POINTS}),
+        "SignSketch.from_directions": (likewise.SignSketch.from_directions, {"directions": [[1, -1]]}),
+        "RandomLines.from_directions": (
+            likewise.RandomLines.from_directions,
+            {"directions": POINTS, "a": 1.0, "offsets": 0.5},
+        ),
         "WeightedMinHash.estimate": (likewise.WeightedMinHash.estimate, {"a": weighted[0], "b": weighted[0]}),
         "MinHash.from_permutations": (minhash.from_permutations, {"permutations": ["ab"], "universe": "ab"}),
         "MinHash.from_functions": (minhash.from_functions, {"functions": [lambda x: 1], "rows": 2}),
@@ -148,12 +160,17 @@ def theories():
         "PerfectHash.get": (lambda key: theory.PerfectHash(["a"]).get(key), {"key": "a"}),
         "agreement": (theory.agreement, {"family": FAMILY, "a": [0], "b": [0, 1]}),
         "box_muller": (theory.box_muller, {"u": [0.5], "v": [0.5]}),
+        "broken_axioms": (lambda tolerance: theory.broken_axioms(max, [1, 2], None, tolerance), {"tolerance": 0.1}),
         "cap_share": (theory.cap_share, {"degrees": 30}),
         "chance": (theory.chance, {"family": FAMILY, "subset": [0, 1], "element": 0}),
         "cyclic_family": (theory.cyclic_family, {"n": 4}),
         "enough_permutations": (theory.enough_permutations, {"n": 4, "epsilon": 0.1, "failure": 0.5}),
         "epsilon": (theory.epsilon, {"family": FAMILY, "largest": 2}),
         "extremes": (theory.extremes, {"family": FAMILY}),
+        "gaussian_vectors": (
+            theory.gaussian_vectors,
+            {"count": 4, "mean": [0.0, 1.0], "covariance": [[1.0, 0.0], [0.0, 1.0]], "seed": 1},
+        ),
         "gaussians": (theory.gaussians, {"count": 4, "seed": 1}),
         "halving_family": (theory.halving_family, {"n": 2}),
         "halving_permutation": (theory.halving_permutation, {"n": 4, "source": random.Random(1)}),
@@ -182,6 +199,11 @@ def exacts():
         "exact.pairs": (exact.pairs, {"sets": SETS, "index": "auto", "other": SETS, "memory": None, **options}),
         "exact.identical": (exact.identical, {"items": ["ab", "ab"], "positions": 2, "seed": 1, "threads": 1}),
         "exact.explain": (exact.explain, {"sets": SETS, "other": SETS, "memory": None, **options}),
+        "exact.strings": (exact.strings, {"sets": SETS, "order": None}),
+        "exact.compared": (
+            exact.compared,
+            {"a": 3, "b": 3, "universe": 9, "threshold": 0.5, "index": "prefix", "measure": "jaccard"},
+        ),
         "exact.Index": (exact.Index, {"sets": SETS, **options}),
         "exact.Index.add": (index.add, {"sets": []}),
         "exact.Index.query": (index.query, {"tokens": ["a"], "k": 1}),
@@ -259,29 +281,34 @@ SEARCH = {
 VECTORS = {"vector": "vector", "id": None, "recall": 0.9, "method": "auto", **RUN, "spill": None}
 JOBS = {
     "dedup": (likewise.dedup, {"source": TEXTS, "keep": "first", **SEARCH}),
-    "pairs": (likewise.pairs, {"source": TEXTS, "other": TEXTS, "measure": "jaccard", "k": 1, **SEARCH}),
-    "pairs of vectors": (likewise.pairs, {"source": POINTS, "measure": "l2", "within": 1.0, "k": 1, **VECTORS}),
+    "pairs": (likewise.pairs, {"source": TEXTS, "other": TEXTS, "measure": "jaccard", "below": 0.9, "k": 1, **SEARCH}),
+    "pairs of vectors": (
+        likewise.pairs,
+        {"source": POINTS, "measure": "l2", "within": 1.0, "beyond": 0.1, "k": 1, **VECTORS},
+    ),
     "nearest": (likewise.nearest, {"source": POINTS, "other": POINTS, "k": 1, "measure": "angle", **VECTORS}),
     "passages": (likewise.passages, {"suspects": TEXTS, "sources": TEXTS, "length": 3, "gap": 1, "threads": 1}),
     "link": (
         likewise.link,
         {
             "a": PEOPLE, "b": PEOPLE, "id": "id", "fields": ["name", "born"], "weights": None, "threshold": None,
-            "one_to_one": None, "validate": None, "true": None, "truth": [(1, 1)], "training": None, "nicknames": None,
+            "one_to_one": None, "window": {"born": (0, 9)}, "validate": None, "true": None, "truth": [(1, 1)],
+            "training": None, "nicknames": None,
             "threads": 1, "seed": 1, "progress": None,
         },
     ),
     "mirrors": (
         likewise.mirrors,
-        {"urls": URLS, "threshold": 0.5, "recall": 0.9, "stop": ["html"], "position": "start", "least": 1, "seed": 1},
+        {"urls": URLS, "threshold": 0.5, "recall": 0.9, "stop": ["html"], "position": "start", "least": 1, "seed": 1,
+         "suspects": None},
     ),
     "articles": (likewise.articles, {"pages": TEXTS, "threshold": 0.5, "recall": 0.9, "shingle": "stopwords:en"}),
     "recommend": (
         likewise.recommend,
         {
             "source": BOUGHT, "users": ["ann"], "by": "customers", "count": 1, "neighbours": 1, "threshold": 0.2,
-            "k": 1, "view": "auto", "like": None, "hate": None, "union": "max", "method": "auto", "recall": 0.9,
-            "seed": 1, "threads": 1, "memory": None, "twice": "last", "on_error": "stop",
+            "k": 1, "view": "auto", "like": None, "hate": None, "union": "max", "groups": 0.5, "method": "auto",
+            "recall": 0.9, "seed": 1, "threads": 1, "memory": None, "twice": "last", "on_error": "stop",
         },
     ),
     "contract": (

@@ -8,13 +8,16 @@
  {'id_a': 1, 'id_b': 3, 'similarity': 0.6666666666666666}]
 
 `pairs` joins a collection with itself or with another; `Index` answers for one set at a time; `explain` shows how many
-pairs each filter leaves; `Bounds` has the formulas behind the filters; `identical` finds items that are equal.
+pairs each filter leaves; `Bounds` has the formulas behind the filters, `compared` the probability that random sets are
+compared; `strings` writes sets as strings in one order; `identical` finds items that are equal.
 """
 
 from likewise.search.exact.bounds import Bounds
+from likewise.search.exact.chances import compared
 from likewise.search.exact.explain import explain
 from likewise.search.exact.identical import identical
 from likewise.search.exact.index import Index
 from likewise.search.exact.pairs import pairs
+from likewise.search.exact.strings import strings
 
-__all__ = ["Bounds", "Index", "explain", "identical", "pairs"]
+__all__ = ["Bounds", "Index", "compared", "explain", "identical", "pairs", "strings"]

@@ -158,6 +158,10 @@ CASES = {
         lambda seed: GridTriples(4000, 0.5, seed), prints, [0, 0.02, 0.05, *TENTHS[1:7], 0.25], 20_000,
         [[[-1]], [[4000]], [["a"]], [[0.5]], [5], 5, "ab"], at_zero=0.125,
     ),
+    "GridTriples of two": Case(
+        lambda seed: GridTriples(4000, 0.5, seed, together=2), prints, [0, 0.02, 0.05, *TENTHS[1:7], 0.25], 20_000,
+        [[[-1]], [[4000]]], at_zero=0.25,
+    ),
     "SameField": Case(
         lambda seed: SameField([f"f{i}" for i in range(10)], seed), records, TENTHS, 20_000,
         [[("a", "b")], "text", 5, {"f0": 1}, [5]],

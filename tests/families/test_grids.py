@@ -1,5 +1,7 @@
 """Fingerprints: the numbers of Section 3.8.5, and the model behind them played through."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -35,6 +37,21 @@ def test_three_different_squares():
     assert len(every) == 10
     firsts = np.bincount(GridTriples(5).triples(10_000).ravel(), minlength=5)
     assert (abs(firsts / 10_000 - 0.6) < SIGMAS * (0.6 * 0.4 / 10_000) ** 0.5).all()
+
+
+@pytest.mark.parametrize("together", [1, 2, 4, 5])
+def test_any_number_of_squares(together):
+    """Each choice of distinct squares is equally likely, and a function asks for all of its squares."""
+    family = GridTriples(5, together=together)
+    chosen = [tuple(sorted(row)) for row in family.triples(4000).tolist()]
+    every = list(itertools.combinations(range(5), together))
+    share = 1 / len(every)
+    for one in every:
+        assert abs(chosen.count(one) / 4000 - share) <= SIGMAS * (share * (1 - share) / 4000) ** 0.5
+    prints = [{0, 1}, {0, 1, 2, 3, 4}, set()]
+    naive = [[set(squares) <= one for squares in chosen[:50]] for one in prints]
+    assert family.hashes(prints, 50).tolist() == naive
+    assert family.collision(0.25) == pytest.approx(0.15**together)
 
 
 @pytest.mark.parametrize(("shared", "d"), [(0.8, 0.2), (0.2, 0.8)])
@@ -89,6 +106,8 @@ def test_a_print_outside_the_bucket_collides_with_nothing():
     ("make", "error", "message"),
     [
         (lambda: GridTriples(2), ParameterError, "'squares' parameter of GridTriples"),
+        (lambda: GridTriples(3, together=4), ParameterError, "'squares' parameter of GridTriples"),
+        (lambda: GridTriples(3, together=0), ParameterError, "'together' parameter of GridTriples"),
         (lambda: GridTriples(10, 0.0), ParameterError, "'density' parameter of GridTriples"),
         (lambda: GridTriples(10).hashes([[1], [10]], 4), InputError, "print 1 has the square 10, outside 0 to 9"),
         (lambda: GridTriples(10).hashes([[1], ["a"]], 4), InputError, "print 1 is \\['a'\\]"),

@@ -200,3 +200,68 @@ def test_rows_that_cannot_be_used_are_named():
         RandomLines().hashes([[1.0, 2.0], [np.inf, 0.0]], 4)
     with pytest.raises(InputError, match="vector 1 contains a number outside 0 to 5"):
         UnaryCode(2, 5).hashes([[1, 2], [6, 0]], 4)
+
+
+DIRECTIONS = [[1, -1, 2.5], [-1, 1, 0], [0, 0, 3]]
+GIVEN_POINTS = np.array([[1.0, 2.0, -0.5], [4.0, -3.0, 0.25], [-1.0, 0.0, 9.0]])
+
+
+@pytest.mark.parametrize("family", [Hyperplanes, RandomLines, CauchyLines])
+def test_directions_as_given(family):
+    """By Python's own dot products; and the family knows no further functions."""
+    given = family.from_directions(DIRECTIONS)
+    dots = [[sum(p * q for p, q in zip(point, way, strict=True)) for way in DIRECTIONS] for point in GIVEN_POINTS]
+    sides = [[int(dot >= 0) if family is Hyperplanes else math.floor(dot) for dot in row] for row in dots]
+    assert given.hashes(GIVEN_POINTS, 3).tolist() == sides
+    assert given.hashes(GIVEN_POINTS, 2).tolist() == [row[:2] for row in sides]
+    assert given.directions(2, 3).tolist() == DIRECTIONS[:2]
+    assert given == family.from_directions(DIRECTIONS) != family()
+    assert hash(given) == hash(family.from_directions(DIRECTIONS))
+    with pytest.raises(ParameterError, match="at most 3, the number of directions given"):
+        given.hashes(GIVEN_POINTS, 4)
+    with pytest.raises(ParameterError, match="2 components, and the directions given have 3"):
+        given.hashes([[1.0, 2.0]], 3)
+    for wrong in ([], [[]], [[1, 2], [3]], [[0, 0]], [1, 2], [[math.nan, 1]], [[math.inf, 1]], "ab", None):
+        with pytest.raises(ParameterError, match="'directions' parameter"):
+            family.from_directions(wrong)
+
+
+def test_offsets_as_given():
+    """Segment ⌊(projection + offset)/a⌋: an offset for each line, or one for all."""
+    along = GIVEN_POINTS @ np.array(DIRECTIONS).T
+    for offsets in (0, 0.7, [0.1, -5, 30]):
+        lines = RandomLines.from_directions(DIRECTIONS, a=2.5, offsets=offsets)
+        assert lines.hashes(GIVEN_POINTS, 3).tolist() == np.floor((along + offsets) / 2.5).astype(int).tolist()
+    for wrong in ([1, 2], [[1, 2, 3]], math.inf, "x"):
+        with pytest.raises(ParameterError, match="'offsets' parameter"):
+            RandomLines.from_directions(DIRECTIONS, offsets=wrong)
+    with pytest.raises(ParameterError, match="'a' parameter"):
+        RandomLines.from_directions(DIRECTIONS, a=0)
+
+
+def test_given_lines_probe_the_segments_next_to_a_query():
+    points = np.array([[0.5, 0.5, 0.5], [0.95, 0.5, 0.5], [9.0, 9.0, 9.0]])
+    near = RandomLines.from_directions(np.eye(3), a=1.0).near(points, r=0.2, c=4, k=3, L=1, probes=1)
+    assert near.query([1.05, 0.5, 0.5]).row == 1
+
+
+def test_sketches_have_directions_of_ones():
+    assert SignSketch.from_directions([[1, -1]]).directions(1, 2).tolist() == [[1, -1]]
+    with pytest.raises(ParameterError, match="rows of \\+1 and −1"):
+        SignSketch.from_directions([[1, -2]])
+
+
+@pytest.mark.parametrize("degrees", [0, 20, 90, 155, 180])
+def test_the_angle_from_sketches(degrees):
+    """Within 4.4 standard errors of a share of n positions."""
+    n, turn = 20_000, math.radians(degrees)
+    x, y = Hyperplanes(seed=5).hashes([[1, 0, 0], [math.cos(turn), math.sin(turn), 0]], n)
+    p = degrees / 180
+    assert abs(Hyperplanes.estimate(x, y) - degrees) <= 180 * 4.4 * (p * (1 - p) / n) ** 0.5 + 1e-9
+    assert Hyperplanes.estimate(2.0 * x - 1, 2.0 * y - 1) == Hyperplanes.estimate(x, y)
+
+
+def test_sketches_that_cannot_be_compared():
+    for a, b in (([1, 0], [1]), ([], []), ([[1]], [[1]]), (["a"], ["a"]), (None, [1])):
+        with pytest.raises(ParameterError, match="parameter of estimate"):
+            Hyperplanes.estimate(a, b)

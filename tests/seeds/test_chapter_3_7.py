@@ -1,12 +1,10 @@
 """Section 3.7 of the chapter, and the lecture on it: families for Hamming, cosine and Euclidean distance."""
 
-from dataclasses import dataclass
 from itertools import combinations, product
 
 import numpy as np
 import pytest
 
-from likewise.families.algebra import Family
 from likewise.families.vectors import BitSampling, Hyperplanes, RandomLines, SignSketch, UnaryCode
 from likewise.measures import angle, hamming, lr
 
@@ -19,16 +17,11 @@ def to_digits(printed: str):
 
 
 def sketches(vectors, directions):
-    """The sketches of vectors (+1 or −1), by those functions of `SignSketch` that have these normals."""
-    family, n = SignSketch(), 200
-    normals = family.directions(n, len(directions[0])).tolist()
-    chosen = [normals.index([float(x) for x in direction]) for direction in directions]
-    return 2 * family.hashes(np.array(vectors), n)[:, chosen].astype(int) - 1
+    """The sketches of vectors (+1 or −1) by these vectors of +1 and −1."""
+    return 2 * SignSketch.from_directions(directions).hashes(vectors, len(directions)).astype(int) - 1
 
 
-def estimate(a, b):
-    """The angle at which hyperplanes separate vectors as often as these sketches differ."""
-    return 180 * np.mean(a != b)
+estimate = SignSketch.estimate
 
 
 def test_3_7_1_one_function_for_each_bit():
@@ -60,6 +53,16 @@ def test_example_3_21_all_sixteen_vectors():
     differ = [v for v, apart in zip(ALL_SIXTEEN, a != b, strict=True) if apart]
     assert sorted(differ) == sorted([[-1, 1, -1, 1], [1, 1, -1, -1], [1, -1, 1, -1], [-1, -1, 1, 1]])
     assert estimate(a, b) == 45
+
+
+def test_3_10_the_summary_says_agree_where_it_means_differ():
+    """The angle is 180° times the fraction of positions that differ; by those that agree, x would be opposite to x."""
+    x, y = [3, 4, 5, 6], [4, 3, 2, 1]
+    a, b = sketches([x, y], ALL_SIXTEEN)
+    assert estimate(a, a) == angle(x, x) == 0
+    assert estimate(a, -a) == angle(x, [-n for n in x]) == 180
+    assert abs(180 * np.mean(a != b) - angle(x, y)) < 8 < 90 < abs(180 * np.mean(a == b) - angle(x, y))
+    assert estimate(a, b) == 180 * np.mean(a != b)
 
 
 def test_3_7_4_lines_in_the_plane():
@@ -158,31 +161,20 @@ def test_exercise_3_7_4_a_sketch_tells_which_component_outweighs_the_others():
 POINTS = np.array([[1, 2, 3], [0, 2, 4], [4, 3, 2]])
 
 
-@dataclass(frozen=True)
-class Axes(Family):
+def axes(a):
     """Buckets of length a on the axes, one function for each axis, instead of on random lines."""
-
-    a: float
-
-    def collision(self, d):
-        raise NotImplementedError("depends on the direction, not on the distance alone")
-
-    def hashes(self, items, n):
-        return np.floor(items[:, :n] / self.a)
-
-    def distances(self, items, left, right):
-        return np.linalg.norm(items[left] - items[right], axis=1)
+    return RandomLines.from_directions(np.eye(3), a)
 
 
 def candidates(a):
     """The pairs of points that share a bucket of length a on one of the three axes."""
-    found = Axes(a).any_of(3).candidates(POINTS, sample=0)
+    found = axes(a).any_of(3).candidates(POINTS, sample=0)
     return [(i + 1, j + 1) for i, j in zip(found.left.tolist(), found.right.tolist(), strict=True)]
 
 
 def test_exercise_3_7_5():
-    assert Axes(1).hashes(POINTS, 3).tolist() == [[1, 2, 3], [0, 2, 4], [4, 3, 2]]
-    assert Axes(2).hashes(POINTS, 3).tolist() == [[0, 1, 1], [0, 1, 2], [2, 1, 1]]
+    assert axes(1).hashes(POINTS, 3).tolist() == [[1, 2, 3], [0, 2, 4], [4, 3, 2]]
+    assert axes(2).hashes(POINTS, 3).tolist() == [[0, 1, 1], [0, 1, 2], [2, 1, 1]]
     assert candidates(1) == [(1, 2)]
     assert candidates(2) == [(1, 2), (1, 3), (2, 3)]
 

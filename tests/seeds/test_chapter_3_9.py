@@ -2,7 +2,7 @@
 
 import itertools
 from fractions import Fraction
-from math import floor, nextafter
+from math import comb, floor, nextafter
 
 import numpy as np
 import pytest
@@ -32,6 +32,7 @@ def as_string(elements, order):
 
 def test_example_3_24_a_set_as_a_string():
     assert as_string({"d", "a", "b"}, "abcdefghijklmnopqrstuvwxyz") == "abd"
+    assert exact.strings([{"d", "a", "b"}], "abcdefghijklmnopqrstuvwxyz") == ["abd"]
 
 
 def counted(sets):
@@ -170,6 +171,7 @@ ORDER = "aeiou" + "zyxwvtsrqpnmlkjhgfdcb"
 def test_exercise_3_9_1(elements, string):
     assert sorted(ORDER) == sorted("abcdefghijklmnopqrstuvwxyz")
     assert as_string(set(elements), ORDER) == string
+    assert exact.strings([set(elements)], ORDER) == [string]
 
 
 @pytest.mark.parametrize(("threshold", "shortest", "longest"), [(0.85, 17, 23), (0.95, 19, 21), (0.98, 20, 20)])
@@ -196,6 +198,17 @@ def test_exercise_3_9_4(threshold, last):
     """The pairs are (x, 1) … (x, last[i]), where x is the i-th symbol."""
     bounds = Bounds("jaccard", threshold)
     assert {i: bounds.positions(12, i) for i in range(1, bounds.prefix(12) + 1)} == last
+
+
+def test_exercise_3_9_5():
+    """(a) Both have the same first symbol. (b) One has the first symbol of the other as its first or second."""
+    pairs = comb(100, 9) ** 2
+    assert exact.compared(9, 9, 100, 0.9) == pytest.approx(sum(comb(99 - x, 8) ** 2 for x in range(100)) / pairs)
+    assert exact.compared(9, 9, 100, 0.9) == pytest.approx(0.0496, abs=5e-5)
+    first = sum(comb(99 - x, 9) ** 2 for x in range(100))
+    second = sum(x * comb(99 - x, 8) * comb(99 - x, 9) for x in range(100))  # x smaller ones to choose the first from
+    assert exact.compared(10, 10, 100, 0.9) == pytest.approx((first + 2 * second) / comb(100, 10) ** 2)
+    assert exact.compared(10, 10, 100, 0.9) == pytest.approx(0.1073, abs=5e-5)
 
 
 @pytest.mark.parametrize(

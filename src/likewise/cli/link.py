@@ -30,6 +30,7 @@ Examples:
   likewise link a.csv b.csv --training labelled.csv --out linked/     learn from labelled pairs
   likewise link a.csv b.csv --field name --field address --validate created --out linked/
   likewise link a.csv b.csv --validate created --true 0.95 --out linked/    the threshold from validation
+  likewise link a.csv b.csv --window created=0:90 --validate created --out linked/    registered within 90 days
 
 \b
 DIR will contain:
@@ -78,6 +79,13 @@ DIR will contain:
     help="Labelled pairs (id_a, id_b, match) to learn from; pairs (id_a, id_b) alone all match.",
 )
 @click.option(
+    "--window",
+    "windows",
+    multiple=True,
+    metavar="COL=LOW:HIGH",
+    help="With B: compare only records whose date (in days) or number in B is LOW to HIGH after that in A. Repeatable.",
+)
+@click.option(
     "--validate",
     metavar="COL",
     help="Estimate the fraction of true matches by score from this column, which is not compared.",
@@ -98,6 +106,7 @@ def link(
     out: Path,
     fields: tuple[str, ...],
     weights: tuple[str, ...],
+    windows: tuple[str, ...],
     nicknames: tuple[str, ...],
     as_json: bool,
     **options: Any,
@@ -114,6 +123,7 @@ def link(
     read = [a, b, options["truth"], options["training"], *nicknames]
     check_output(out, "link", [*Links.files, PLOT], [path for path in read if path is not None])
     options |= {"fields": list(fields) or None, "weights": _weights(weights), "nicknames": list(nicknames) or None}
+    options["window"] = _windows(windows)
     show.announce_compilation()
     with show.progress(as_json) as observer:
         found = link_records(a, b, progress=observer, **options)
@@ -139,6 +149,27 @@ def _weights(given: tuple[str, ...]) -> dict[str, float] | None:
             equals = ""
         if not equals or not name:
             raise ParameterError.of("link", "weight", "NAME=NUMBER, such as phone=2", word)
+    return found or None
+
+
+def _windows(given: tuple[str, ...]) -> dict[str, tuple[float, float]] | None:
+    """Parse the windows.
+
+    >>> _windows(("created=0:90",))
+    {'created': (0.0, 90.0)}
+    """
+    from likewise.errors import ParameterError
+
+    found = {}
+    for word in given:
+        name, _, ends = word.rpartition("=")
+        try:
+            low, high = map(float, ends.split(":"))
+        except ValueError:
+            name = ""
+        if not name:
+            raise ParameterError.of("link", "window", "COL=LOW:HIGH, such as created=0:90", word)
+        found[name] = (low, high)
     return found or None
 
 

@@ -21,13 +21,15 @@ Examples:
   likewise mirrors crawl/*.txt.gz --on-error skip --out found/
   likewise mirrors crawl.parquet --url address --pages crawl.parquet --text body --out found/
   likewise mirrors urls.txt --links links.csv --out found/
+  likewise mirrors tuesday.txt --suspects monday/ --out tuesday/      mirrors of an earlier crawl, looked at again
   likewise mirrors urls.txt --links edges.tsv --source from --target to --similar-links 1 --out found/
 
 \b
 DIR will contain:
   mirrors.parquet  id (the host), cluster, size, keeper, pages, top (folders above the shared pages)
   pairs.parquet    id_a, id_b, similarity, pages_a, pages_b, shared_paths, top_a, top_b,
-                   compared, confirmed (fraction of the compared pages with similar texts), mirror
+                   compared, confirmed (fraction of the compared pages with similar texts), mirror;
+                   with --suspects: suspect
   pages.parquet    id (the URL), keeper: folded pages (with --links)
   run.json         parameters, counts, rounds, seconds, memory"""
 )
@@ -35,6 +37,13 @@ DIR will contain:
 @shared.out
 @click.option("--links", multiple=True, metavar="FILE", help="Table of links, to fold pages. Repeatable.")
 @click.option("--pages", multiple=True, metavar="FILE", help="Table of URLs and texts, to confirm mirrors. Repeatable.")
+@click.option(
+    "--suspects",
+    multiple=True,
+    metavar="FILE",
+    help="Pairs of hosts known from earlier crawls: a table (id_a, id_b or id, keeper), or the DIR of an earlier run; "
+    "they are looked at whatever their URLs. Repeatable.",
+)
 @shared.number("--threshold", 0.2, "Least similarity of two hosts by their URLs.")
 @shared.pair_recall
 @shared.method("exact: find all pairs; lsh: MinHash; auto: whichever is predicted to be cheaper.")
@@ -60,7 +69,13 @@ DIR will contain:
 @shared.column("--target", "target", "Column of --links: the page linked to.")
 @shared.run
 def mirrors(
-    urls: tuple[str, ...], links: tuple[str, ...], pages: tuple[str, ...], out: Path, as_json: bool, **options: Any
+    urls: tuple[str, ...],
+    links: tuple[str, ...],
+    pages: tuple[str, ...],
+    suspects: tuple[str, ...],
+    out: Path,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Find hosts that mirror each other by their URLs, confirm them by content, and fold pages along links.
 
@@ -74,6 +89,7 @@ def mirrors(
 
     given = Files(urls)
     more: dict[str, Any] = {name: Files(paths) for name, paths in (("links", links), ("pages", pages)) if paths}
+    known = Files(suspects) if suspects else None
     check_output(out, "mirrors", Mirrors.files, shared.files(given, *more.values()))
     if options["position"] == "none":
         options["position"] = None
@@ -82,7 +98,7 @@ def mirrors(
         options["stop"] = [word.strip() for word in words.split(",") if word.strip()]
     show.announce_compilation()
     with show.progress(as_json) as observer:
-        result = find_mirrors(given, **more, progress=observer, **options)
+        result = find_mirrors(given, **more, suspects=known, progress=observer, **options)
         result.save(out)
     lines = (*summary(result.stats, options["least"]), *largest(result.mirrors))
     show.report(result.stats, as_json, lines, out)

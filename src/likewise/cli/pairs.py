@@ -37,6 +37,7 @@ Examples:
   likewise pairs baskets.txt --sets --threshold 0.9 --explain
   likewise pairs corpus.parquet --estimate --bands 20 --rows 5 --threshold 0.8 --out pairs.parquet
   likewise pairs embeddings.npy --measure angle --within 15 --out pairs.parquet
+  likewise pairs embeddings.npy --measure angle --within 30 --beyond 5 -k 10 --out related.parquet
   likewise pairs images.parquet --vector pixels --id name --measure l2 --within 500 --out pairs.csv
 
 \b
@@ -56,6 +57,10 @@ with --estimate, id_a, id_b, estimated_similarity and standard_error."""
 @click.option(
     "--within", type=float, metavar="DISTANCE", help="Largest distance of a pair of vectors; angles in degrees."
 )
+@click.option(
+    "--below", type=float, metavar="SIMILARITY", help="Only pairs less similar than this: likely no copies or mirrors."
+)
+@click.option("--beyond", type=float, metavar="DISTANCE", help="Only pairs of vectors farther apart than this.")
 @shared.k(None, "Only the K most similar partners of each item of INPUT, best first.")
 @click.option(
     "--explain",

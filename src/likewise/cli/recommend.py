@@ -27,6 +27,7 @@ Examples:
 DIR will hold:
   customers.parquet        pairs of similar customers: id_a, id_b, similarity, shared (elements in both sets)
   items.parquet            pairs of similar items, the same columns
+  groups.parquet           with --groups: id (the item), cluster, size, keeper
   recommendations.parquet  user, item, score, because_of (customers, or items with --by items)
   run.json                 parameters, counts, seconds, memory, method"""
 )
@@ -67,6 +68,12 @@ DIR will hold:
 @click.option("--hate", type=float, metavar="X", help="Ratings up to X are hated.  [default: lower quarter]")
 @shared.choice(
     "--union", ["max", "sum"], "max", "Union of two bags. With the sum, as in MMDS, equal bags have similarity 1/2."
+)
+@click.option(
+    "--groups",
+    type=float,
+    metavar="SIMILARITY",
+    help="Put items that are at least this similar in groups, and compare customers by groups instead of items.",
 )
 @shared.choice(
     "--method",

@@ -10,8 +10,11 @@ running     composed families at work: candidate pairs of a collection, and an i
 near        (c, r)-near neighbours
 plotting    plots of curves
 algebra     the base class of families; AND, OR and cascades of them
+projections tables of vectors, projected on many directions, and measured pair by pair
+given       directions that the user gives, and the angle that two sketches tell
 explicit    minhashing by the book: explicit permutations, given hash functions, every step visible
 signatures  signatures that know how they were made, in memory and in files
+first_cut   all pairs of signatures that agree somewhere, counted
 sketches    merging the signatures of parts; b-bit signatures
 minhash     sets: minhash signatures of any length from a seed
 weighted    bags and weighted sets: consistent weighted sampling

@@ -1,4 +1,4 @@
-"""Fingerprints as sets of grid squares, and the family that looks at three squares at a time (MMDS §3.8.5)."""
+"""Fingerprints as sets of grid squares, and the family that looks at some squares at a time (MMDS §3.8.5)."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ BLOCK = 1 << 24
 
 @dataclass(frozen=True)
 class GridTriples(Family):
-    """Whether a fingerprint has minutiae in all three of three random grid squares.
+    """Whether a fingerprint has minutiae in all of some random grid squares: three, or as many as `together` says.
 
     An item is the set of squares that contain a minutia, as numbers from 0 to squares − 1. A function puts all prints
-    with minutiae in its three squares into one bucket, value 1; all others get the value 0, which is `absent`: they
+    with minutiae in all its squares into one bucket, value 1; all others get the value 0, which is `absent`: they
     collide with nothing, not even with themselves.
 
     The distance d is 1 − the probability that a square with a minutia in one print also has one in the other, estimated
-    by 2·|a ∩ b|/(|a| + |b|). If a square contains a minutia with probability `density`, p(d) = (density·(1 − d))³. In
-    MMDS §3.8.5 two prints of the same finger are at distance 0.2, those of different fingers at 1 − density:
+    by 2·|a ∩ b|/(|a| + |b|). If a square contains a minutia with probability `density`, p(d) = (density·(1 − d))³, or
+    to the power of `together`. In MMDS §3.8.5 two prints of the same finger are at distance 0.2, those of different
+    fingers at 1 − density:
 
     >>> triples = GridTriples(squares=1000, density=0.2)
     >>> round(triples.probability(0.2), 6), round(triples.probability(0.8), 6)
@@ -37,38 +38,45 @@ class GridTriples(Family):
     >>> two = triples.any_of(1024).all_of(2)
     >>> round(two.probability(0.2), 2), round(two.probability(0.8), 4)
     (0.97, 0.004)
+
+    With two squares (MMDS Exercise 3.8.3) a function says yes more often, to prints of one finger and of two:
+
+    >>> pairs = GridTriples(squares=1000, density=0.2, together=2)
+    >>> round(pairs.probability(0.2), 6), round(pairs.probability(0.8), 6)
+    (0.0256, 0.0016)
     """
 
     squares: int
     density: float = 0.2
     seed: int = 1
+    together: int = 3
 
     unit = "fraction of minutiae not shared"
     absent = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", checks.seed("GridTriples", self.seed))
-        object.__setattr__(self, "squares", checks.whole("GridTriples", "squares", self.squares, 3))
+        object.__setattr__(self, "together", checks.whole("GridTriples", "together", self.together))
+        object.__setattr__(self, "squares", checks.whole("GridTriples", "squares", self.squares, self.together))
         checks.number("GridTriples", "density", self.density, 0, 1, open_left=True)
 
     def collision(self, d: Any) -> Any:
-        """Return (density·(1 − d))³: the probability that both prints have all three minutiae."""
-        return (self.density * (1 - checks.numbers("GridTriples.probability", "d", d, 0, 1))) ** 3
+        """Return (density·(1 − d))³: the probability that both prints have minutiae in all three squares."""
+        return (self.density * (1 - checks.numbers("GridTriples.probability", "d", d, 0, 1))) ** self.together
 
     def triples(self, n: int) -> Ints:
-        """Return the three distinct squares of each of the first n functions, one function per row."""
-        drawn = (uniform(self.seed, 7, n, 3) * (self.squares - np.arange(3))).astype(np.int64)
-        first, second, third = drawn.T
-        second = second + (second >= first)
-        low, high = np.minimum(first, second), np.maximum(first, second)
-        third = third + (third >= low)
-        return np.stack([first, second, third + (third >= high)], axis=1)
+        """Return the distinct squares, three by default, of each of the first n functions, one function per row."""
+        drawn = (uniform(self.seed, 7, n, self.together) * (self.squares - np.arange(self.together))).astype(np.int64)
+        for place in range(1, self.together):
+            for lower in np.sort(drawn[:, :place], axis=1).T:
+                drawn[:, place] += drawn[:, place] >= lower
+        return drawn
 
     def hashes(self, items: Any, n: int) -> NDArray[np.uint8]:
-        """Return 1 if the print has minutiae in all three squares, else 0."""
+        """Return 1 if the print has minutiae in all squares of the function, else 0."""
         prints, triples = self._prints(items), self.triples(checks.functions("GridTriples", n))
         out = np.empty((len(prints), n), np.uint8)
-        step = max(1, BLOCK // (self.squares + n))
+        step = max(1, BLOCK // (self.squares + n * self.together))
         for start in range(0, len(prints), step):
             part = prints.take(np.arange(start, min(start + step, len(prints))))
             there = np.zeros((len(part), self.squares), bool)

@@ -16,6 +16,7 @@ from likewise.errors import IncompatibleError, ParameterError
 from likewise.families import sketches
 from likewise.families.algebra import Family
 from likewise.families.explicit import ByFunctions, ByPermutations, ExplicitMinHash
+from likewise.families.first_cut import MOST_ENTRIES, PairEstimates, pair_estimates
 from likewise.families.signatures import Maker, Signatures, agreement_of, maker_of, slots_of
 from likewise.families.sketches import BitSignatures
 
@@ -167,6 +168,22 @@ class MinHash(Family):
     def estimate(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> float:
         """Return the fraction of slots in which two signatures agree; an error if they were not made alike."""
         return agreement_of("MinHash.estimate", a, b)
+
+    @staticmethod
+    def pair_estimates(signatures: NDArray[Any], least: float = 0.0, most: int = MOST_ENTRIES) -> PairEstimates:
+        """Return all pairs of a table of signatures that agree somewhere, with the fraction of slots, Y/M, that agree.
+
+        This is the first-cut scheme, without bands: the pairs of equal values of each slot are listed, merged and
+        counted. least: the least fraction. More than `most` pairs in one slot are an error.
+
+        >>> minhash = MinHash.from_permutations(["beadc", "abcde", "decba"], universe="abcde")
+        >>> found = MinHash.pair_estimates(minhash.signatures(["ad", "c", "bde", "acd"]))
+        >>> [(int(a), int(b), int(y)) for a, b, y in zip(found.left, found.right, found.agree)]
+        [(0, 2, 1), (0, 3, 3), (2, 3, 1)]
+        >>> found.similarity.round(3).tolist()
+        [0.333, 1.0, 0.333]
+        """
+        return pair_estimates(signatures, least, most)
 
     @staticmethod
     def from_permutations(permutations: Iterable[Sequence[Any]], universe: Iterable[Any]) -> ByPermutations:

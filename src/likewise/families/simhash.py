@@ -14,6 +14,7 @@ from likewise.base import checks
 from likewise.base.random import Floats, bell, fraction, sign, token_bits
 from likewise.errors import InputError
 from likewise.families.algebra import Family
+from likewise.families.given import angle_from_sketches
 from likewise.families.weighted import Bags, Ints
 
 NORMALS = ("gaussian", "signs")
@@ -80,6 +81,11 @@ class SimHash(Family):
         """Return the first 64 functions as one integer per text: function i is bit i, counted from the lowest."""
         packed = np.packbits(self.hashes(items, 64), axis=1, bitorder="little")
         return packed.view("<u8").astype(np.uint64)[:, 0]
+
+    @staticmethod
+    def estimate(a: Any, b: Any) -> float:
+        """Return the angle in degrees between two texts, from their rows of `hashes`: 180 times what differs."""
+        return angle_from_sketches("SimHash.estimate", a, b)
 
     def distances(self, items: Any, left: Ints, right: Ints) -> Floats:
         """Return the angles between the texts as vectors of weights, in degrees."""

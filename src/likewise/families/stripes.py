@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from likewise.base import checks
 from likewise.base.random import cauchy, gaussian, uniform
 from likewise.families.algebra import Family
-from likewise.families.vectors import Draw, Floats, Ints, as_vectors, lr_distances, panels, tiles
+from likewise.families.projections import Draw, Floats, Ints, as_vectors, lr_distances, panels, tiles
 
 
 @dataclass(frozen=True)

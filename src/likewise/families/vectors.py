@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,80 +13,9 @@ from likewise.base import checks
 from likewise.base.random import cauchy, gaussian, signs, uniform
 from likewise.errors import InputError, ParameterError
 from likewise.families.algebra import Family
+from likewise.families.given import GivenDirections, angle_from_sketches
 from likewise.families.probing import Moves
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Draw = Callable[[int, int, int], Floats]
-TILE = 64
-"""Rows and columns of one matrix product: one fixed shape, so that results do not depend on the batch, and small enough
-for a block and a panel to stay in the cache."""
-PAIRS = 1 << 14
-"""Pairs of vectors compared at a time, to bound the memory for their copies."""
-
-
-def as_vectors(owner: str, items: Any, dimensions: int | None = None) -> NDArray[Any]:
-    """Return items as a table of finite numbers, one row per item."""
-    try:
-        table = np.asarray(items)
-    except ValueError as error:
-        raise ParameterError(f"{owner}: vectors must all have the same number of components ({error})") from error
-    if table.ndim != 2 or table.dtype.kind not in "fiub":
-        raise ParameterError.of(owner, "items", "a table of numbers, one row per vector", type(items).__name__)
-    if table.dtype.kind == "f" and not np.isfinite(table).all():
-        row = int(np.argmin(np.isfinite(table).all(axis=1)))
-        raise InputError(f"{owner}: vector {row} contains a number that is not finite")
-    if dimensions is not None and table.shape[1] != dimensions:
-        raise ParameterError(f"{owner}: vectors have {table.shape[1]} components, not {dimensions}")
-    return table
-
-
-def pair_by_pair(measure: Callable[[Any, Any], Any], table: NDArray[Any], left: Ints, right: Ints) -> Floats:
-    """Return a measure for many pairs of rows, PAIRS at a time."""
-    out = np.empty(len(left), np.float64)
-    for start in range(0, len(left), PAIRS):
-        part = slice(start, start + PAIRS)
-        out[part] = measure(table[left[part]], table[right[part]])
-    return out
-
-
-@lru_cache(maxsize=2)
-def panels(draw: Draw, seed: int, n: int, dimensions: int, kind: type) -> NDArray[Any]:
-    """Return n random directions as columns, TILE per panel; the last panel is padded with zeros."""
-    count = -(-n // TILE)
-    out: NDArray[Any] = np.zeros((count * TILE, dimensions), kind)
-    out[:n] = draw(seed, n, dimensions)
-    return np.ascontiguousarray(out.reshape(count, TILE, dimensions).swapaxes(1, 2))
-
-
-def tiles(table: NDArray[Any], across: NDArray[Any], n: int, directed: bool) -> Iterator[tuple[slice, slice, Any]]:
-    """Yield (rows, columns, projections of these items on these directions).
-
-    All products have the same shape and run on one thread, so an item's projections are the same to the last bit
-    whatever other items are in the batch. With `directed` only directions matter, and each item is scaled by a power of
-    two to about 1, so that nothing overflows in single precision.
-    """
-    block = np.zeros((TILE, across.shape[1]), across.dtype)
-    product = np.empty((TILE, TILE), across.dtype)
-    with _libraries().limit(limits=1, user_api="blas"):
-        for start in range(0, len(table), TILE):
-            part = table[start : start + TILE].astype(np.float64)
-            if directed:
-                part = np.ldexp(part, -np.frexp(np.abs(part).max(axis=1))[1][:, None])
-            block[: len(part)] = part
-            block[len(part) :] = 0
-            for place, panel in enumerate(across):
-                np.matmul(block, panel, out=product)
-                columns = slice(place * TILE, min(n, (place + 1) * TILE))
-                yield slice(start, start + len(part)), columns, product[: len(part), : columns.stop - columns.start]
-
-
-@lru_cache(maxsize=1)
-def _libraries() -> Any:
-    """Return the controller of the threads of the linear algebra library."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
+from likewise.families.projections import Floats, Ints, as_vectors, lr_distances, pair_by_pair, panels, tiles
 
 
 @dataclass(frozen=True)
@@ -96,13 +23,14 @@ class Hyperplanes(Family):
     """Random hyperplanes: on which side of a hyperplane through the origin a vector lies (MMDS §3.7.2).
 
     Two vectors at an angle of d degrees are on the same side with probability 1 − d/180. The normal of a hyperplane is
-    a vector of Gaussian numbers, so all directions are equally likely.
+    a vector of Gaussian numbers, so all directions are equally likely; `from_directions` takes normals as given.
 
     >>> Hyperplanes().probability(60), Hyperplanes().all_of(3).probability(60)
     (0.6666666666666667, 0.2962962962962964)
     """
 
     seed: int = 1
+    given: GivenDirections | None = field(default=None, init=False, repr=False)
 
     unit = "degrees"
     multiprobe = True
@@ -111,19 +39,46 @@ class Hyperplanes(Family):
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", checks.seed(type(self).__name__, self.seed))
 
+    @classmethod
+    def from_directions(cls, directions: Any) -> Self:
+        """Return the family of the hyperplanes with these normals, one per row, instead of random ones.
+
+        It has as many functions as there are normals. The curve remains that of random hyperplanes.
+
+        >>> axes = Hyperplanes.from_directions([[1, 0], [0, 1]])
+        >>> axes.hashes([[3, 4], [3, -4]], 2).tolist()
+        [[1, 1], [1, 0]]
+        """
+        made = cls()
+        object.__setattr__(made, "given", GivenDirections.of(f"{cls.__name__}.from_directions", directions))
+        return made
+
     def collision(self, d: Any) -> Any:
         """Return 1 − d/180."""
         return 1 - checks.numbers(f"{type(self).__name__}.probability", "d", d, 0, 180) / 180
 
     def directions(self, n: int, dimensions: int) -> Floats:
         """Return the normals of the first n hyperplanes, one per row."""
-        return self.draw(self.seed, n, dimensions)
+        return (self.given or self.draw)(self.seed, n, dimensions)
+
+    @staticmethod
+    def estimate(a: Any, b: Any) -> float:
+        """Return the angle in degrees between two vectors, from their rows of `hashes` (or of +1 and −1).
+
+        It is 180 times the fraction of positions that differ, since hyperplanes separate vectors at an angle of d
+        degrees with probability d/180.
+
+        >>> Hyperplanes.estimate([1, 1, 0], [1, 0, 1])
+        120.0
+        """
+        return angle_from_sketches("estimate", a, b)
 
     def hashes(self, items: Any, n: int) -> NDArray[np.uint8]:
         """Return 1 or 0 for every vector and hyperplane; a vector in the plane counts as on the positive side."""
         table, n = self._directed(items), checks.functions(type(self).__name__, n)
         out = np.empty((len(table), n), np.uint8)
-        across = panels(self.draw, self.seed, n, table.shape[1], np.float32)
+        kind = np.float32 if self.given is None else np.float64
+        across = panels(self.given or self.draw, self.seed, n, table.shape[1], kind)
         for rows, columns, along in tiles(table, across, n, directed=True):
             out[rows, columns] = along >= 0
         return out
@@ -163,6 +118,20 @@ class SignSketch(Hyperplanes):
 
     draw = staticmethod(signs)
 
+    @classmethod
+    def from_directions(cls, directions: Any) -> Self:
+        """Return the sketches by these vectors of +1 and −1, one per row (MMDS Example 3.21).
+
+        >>> three = SignSketch.from_directions([[1, -1, 1, 1], [-1, 1, -1, 1], [1, 1, -1, -1]])
+        >>> x, y = three.hashes([[3, 4, 5, 6], [4, 3, 2, 1]], 3)
+        >>> (2 * x.astype(int) - 1).tolist(), (2 * y.astype(int) - 1).tolist(), three.estimate(x, y)
+        ([1, 1, -1], [1, -1, 1], 120.0)
+        """
+        made = super().from_directions(directions)
+        if made.given is not None and not all(abs(x) == 1 for row in made.given.rows for x in row):
+            raise ParameterError.of("SignSketch.from_directions", "directions", "rows of +1 and −1", directions)
+        return made
+
 
 @dataclass(frozen=True)
 class RandomLines(Family):
@@ -179,6 +148,8 @@ class RandomLines(Family):
 
     a: float = 1.0
     seed: int = 1
+    given: GivenDirections | None = field(default=None, init=False, repr=False)
+    offsets: tuple[float, ...] | None = field(default=None, init=False, repr=False)
 
     unit = "L2"
     multiprobe = True
@@ -189,6 +160,33 @@ class RandomLines(Family):
         name = type(self).__name__
         object.__setattr__(self, "seed", checks.seed(name, self.seed))
         checks.number(name, "a", self.a, 0, open_left=True)
+
+    @classmethod
+    def from_directions(cls, directions: Any, a: float = 1.0, offsets: Any = 0.0) -> Self:
+        """Return the family of the lines with these directions, one per row, instead of random ones.
+
+        A point is in segment ⌊(projection + offset)/a⌋ of a line. offsets: one number per line, or one for all lines.
+        The projection is the dot product with the direction, whose length counts. The curve remains that of random
+        lines.
+
+        >>> axes = RandomLines.from_directions([[1, 0], [0, 1]], a=2)
+        >>> axes.hashes([[1, 2], [4, -1]], 2).tolist()
+        [[0, 1], [2, -1]]
+        """
+        owner = f"{cls.__name__}.from_directions"
+        made, given = cls(a), GivenDirections.of(owner, directions)
+        begins = checks.numbers(owner, "offsets", offsets)
+        if begins.shape not in ((), (len(given.rows),)) or not np.isfinite(begins).all():
+            rule = f"a finite number, or one for each of the {len(given.rows)} directions"
+            raise ParameterError.of(owner, "offsets", rule, offsets)
+        object.__setattr__(made, "given", given)
+        object.__setattr__(made, "offsets", tuple(np.broadcast_to(begins / a, len(given.rows)).tolist()))
+        return made
+
+    def _begins(self, n: int) -> Floats:
+        """Return the offset of each line, in segments: random in [0, 1), or as given."""
+        begins: Floats = uniform(self.seed, 5, 1, n)[0] if self.offsets is None else np.array(self.offsets[:n])
+        return begins
 
     def collision(self, d: Any) -> Any:
         """Return the closed form above; 1 at distance 0."""
@@ -204,13 +202,13 @@ class RandomLines(Family):
 
     def directions(self, n: int, dimensions: int) -> Floats:
         """Return the directions of the first n lines, one per row."""
-        return self.draw(self.seed, n, dimensions)
+        return (self.given or self.draw)(self.seed, n, dimensions)
 
     def hashes(self, items: Any, n: int) -> Ints:
-        """Return the number of the segment for every point and line; each line has a random offset."""
+        """Return the number of the segment for every point and line; each line has a random offset, or a given one."""
         table, n = as_vectors(type(self).__name__, items), checks.functions(type(self).__name__, n)
-        out, begin = np.empty((len(table), n), np.int64), uniform(self.seed, 5, 1, n)[0]
-        across = panels(self.draw, self.seed, n, table.shape[1], np.float64)
+        across = panels(self.given or self.draw, self.seed, n, table.shape[1], np.float64)
+        out, begin = np.empty((len(table), n), np.int64), self._begins(n)
         for rows, columns, along in tiles(table, across, n, directed=False):
             out[rows, columns] = np.fmod(np.floor(along / self.a + begin[columns]), 2.0**62)
         return out
@@ -222,7 +220,7 @@ class RandomLines(Family):
     def moves(self, items: Any, values: NDArray[Any]) -> Moves:
         """Return the segments before and after, at the squared distance of the projection from the boundary."""
         n = values.shape[1]
-        place = _projections(self, items, n) / self.a + uniform(self.seed, 5, 1, n)[0]
+        place = _projections(self, items, n) / self.a + self._begins(n)
         part = place - np.floor(place)
         return Moves(np.stack([values - 1, values + 1], axis=2), np.stack([part, 1 - part], axis=2) ** 2)
 
@@ -356,13 +354,6 @@ class UnaryCode(Family):
         if not fits.all():
             raise InputError(f"UnaryCode: vector {int(np.argmin(fits))} contains a number outside 0 to {self.largest}")
         return table
-
-
-def lr_distances(table: NDArray[Any], left: Ints, right: Ints, norm: int) -> Floats:
-    """Return the distances of pairs of rows by the norm L1 or L2."""
-    from likewise.measures import batch
-
-    return pair_by_pair(lambda x, y: batch.lr(x, y, norm), table, left, right)
 
 
 def _projections(family: Hyperplanes | RandomLines, items: Any, n: int) -> Floats:

@@ -58,5 +58,5 @@ def nearest(
         left, right, distance = neighbours(space, split, other is not None, int(k), aim, log)
     log.counts["pairs"] = len(left)
     parameters = {**settings.to_dict(), "threads": resources.threads, "memory": resources.budget.total}
-    del parameters["within"]
+    del parameters["within"], parameters["beyond"]
     return Nearest(distance_table(parts, split, left, right, distance), run_json(OWNER, parameters, parts, log))

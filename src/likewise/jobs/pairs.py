@@ -26,7 +26,7 @@ from likewise.search.estimate import standard_errors
 from likewise.search.exact.bounds import MEASURES as SET_MEASURES
 from likewise.search.exact.bounds import Bounds
 from likewise.search.exact.explain import explain as explain_filters
-from likewise.search.exact.listing import HeldPairs, PairList
+from likewise.search.exact.listing import HeldPairs, PairList, pairs_below
 from likewise.search.exact.pairs import JoinTask, join_sets
 from likewise.search.expand import listed_pairs, nearest_rows
 from likewise.search.items import Items
@@ -48,6 +48,8 @@ def pairs(
     measure: str = "jaccard",
     threshold: float = 0.8,
     within: float | None = None,
+    below: float | None = None,
+    beyond: float | None = None,
     k: int | None = None,
     text: str = "text",
     vector: str = "vector",
@@ -94,11 +96,18 @@ def pairs(
 
     Vectors: `measure` is a distance, "angle" (degrees), "l2", "l1" or "hamming", and `within` the largest distance of a
     pair. The table has the columns id_a, id_b, distance. source: an array with one vector per row (floats or integers
-    of any size, also a memory map; for hamming bool, or bits packed in unsigned integers), a .npy file, or a table with
-    a column `vector` of lists.
+    of any size, also a memory map; for hamming bool, or bits packed in unsigned integers), a stack of images of shape
+    (n, height, width) or (n, height, width, channels), each a vector of its pixels, a .npy file, or a table with a
+    column `vector` of lists.
 
     >>> pairs([[0, 0], [3, 4], [9, 9]], measure="l2", within=5).to_pylist()
     [{'id_a': 0, 'id_b': 1, 'distance': 5.0}]
+
+    below, beyond: only pairs with a similarity below `below`, or a distance above `beyond`: similar, but likely no
+        copies or mirrors of each other. With k, the k most similar of these.
+
+    >>> pairs([[0, 0], [0, 0.1], [3, 4]], measure="l2", within=5, beyond=4.95).to_pylist()
+    [{'id_a': 0, 'id_b': 2, 'distance': 5.0}]
 
     recall: a pair at the threshold, or at the distance `within`, is found with at least this probability.
     method: "lsh" (locality-sensitive hashing, with that recall), "exact" (no pair is missed), or "auto", whichever is
@@ -129,14 +138,18 @@ def pairs(
                 f"The 'within' parameter of pairs is needed with measure={measure!r}: the largest distance of a pair."
             )
         documents = settings.given("shingle", "threshold", *HASHING[1:], "ignore_common")
-        given = {**documents, **reading_given(settings, options), "explain": (explain, False)}
+        others = {"explain": (explain, False), "below": (below, None)}
+        given = {**documents, **reading_given(settings, options), **others}
         checks.unused(OWNER, given, f"with measure={measure!r}, which compares vectors")
-        vectors = VectorSettings(OWNER, measure, vector, id, recall, seed, method, k, within)
+        vectors = VectorSettings(OWNER, measure, vector, id, recall, seed, method, k, within, beyond)
         return _vector_pairs(source, other, vectors, resources, log)
     _check_sets(source, measure, settings, explain)
-    given = {"within": (within, None), "vector": (vector, "vector")}
+    given = {"within": (within, None), "beyond": (beyond, None), "vector": (vector, "vector")}
     checks.unused(OWNER, given, f"with measure={measure!r}, which compares sets")
-    return _set_pairs(source, other, measure, k, explain, settings, options, resources, log)
+    if below is not None:
+        rule = f"above the threshold, {settings.threshold:g}, and at most 1"
+        checks.number(OWNER, "below", below, settings.threshold, 1, open_left=True, rule=rule)
+    return _set_pairs(source, other, measure, k, below, explain, settings, options, resources, log)
 
 
 def _check_sets(source: Any, measure: str, settings: Settings, explain: bool) -> None:
@@ -158,6 +171,7 @@ def _set_pairs(
     other: Any,
     measure: str,
     k: int | None,
+    below: float | None,
     explain: bool,
     settings: Settings,
     options: ReadOptions,
@@ -169,15 +183,15 @@ def _set_pairs(
     try:
         parts = _read(source, other, settings, options, resources, space, log)
         whole = _Whole(parts)
-        found = _found(whole, k, explain, measure, settings, resources, space, log)
+        found = _found(whole, k, below, explain, measure, settings, resources, space, log)
     finally:
         space.finish()
     log.counts["pairs"] = len(found)
     parameters = {
-        "measure": measure, **settings.to_dict(parts[0].shingler), "k": k, "text": options.text, "id": options.id,
-        "on_error": options.on_error, "encoding_errors": options.encoding_errors, "lines": options.lines,
-        "sets": options.sets, "html": options.html, "plain": options.plain, "hidden": options.hidden,
-        "threads": resources.threads, "memory": resources.budget.total,
+        "measure": measure, **settings.to_dict(parts[0].shingler), "below": below, "k": k, "text": options.text,
+        "id": options.id, "on_error": options.on_error, "encoding_errors": options.encoding_errors,
+        "lines": options.lines, "sets": options.sets, "html": options.html, "plain": options.plain,
+        "hidden": options.hidden, "threads": resources.threads, "memory": resources.budget.total,
     }  # fmt: skip
     return Pairs(_named(found, parts), run_json(OWNER, parameters, parts, log))
 
@@ -253,6 +267,7 @@ class _Whole:
 def _found(
     whole: _Whole,
     k: int | None,
+    below: float | None,
     explain: bool,
     measure: str,
     settings: Settings,
@@ -270,25 +285,35 @@ def _found(
     prepared = prepare(search, whole.items, log, whole.sides)
     if measure != "jaccard" and settings.method == "auto":
         log.method = {"asked": "auto", "taken": "exact", "why": f"{measure} has no hash family"}
-    if measure != "jaccard" or (k is not None and prepared.banding is None):
-        return _joined(whole, prepared, k, explain, measure, settings, resources, space, log)
+    if measure != "jaccard" or (k is not None and below is None and prepared.banding is None):
+        few = k if below is None else None
+        found = _joined(whole, prepared, few, explain, measure, settings, resources, space, log)
+        both = not whole.across and Bounds(measure, settings.threshold, OWNER).symmetric
+        return found if below is None else pairs_below(found, below, k, both)
     matches = search.find(whole.items, log, space, whole.sides, prepared=prepared)
     if explain:
         _explain(whole.sets(prepared.items, resources.threads, log), measure, settings, resources, log)
-    return _listed(whole, matches, k, settings, log)
+    return _listed(whole, matches, k, below, settings, log)
 
 
-def _listed(whole: _Whole, matches: VerifiedPairs, k: int | None, settings: Settings, log: RunLog) -> PairList:
-    """List the pairs of rows: all of them, or the k best of each row."""
+def _listed(
+    whole: _Whole, matches: VerifiedPairs, k: int | None, below: float | None, settings: Settings, log: RunLog
+) -> PairList:
+    """List the pairs of rows: all of them, or the k best of each row. Copies are pairs unless `below` is given."""
+    if below is not None:
+        kept = matches.similarity < below
+        left, right, similarity = matches.left[kept], matches.right[kept], matches.similarity[kept]
+        matches = replace(matches, left=left, right=right, similarity=similarity)
+    copies = not whole.across and below is None
     if k is None:
-        left, right, similarity, abridged = listed_pairs(matches, within=not whole.across)
+        left, right, similarity, abridged = listed_pairs(matches, within=copies)
         if abridged:
             log.details["abridged"] = abridged
     else:
-        here = int(np.searchsorted(matches.groups.first, whole.split))
+        here = int(np.searchsorted(matches.groups.first, whole.split)) if whole.across else len(matches.groups)
         left, right, similarity = nearest_rows(
             matches.groups, matches.left, matches.right, matches.similarity, k, here,
-            across=whole.across, same=1.0, both=not whole.across,
+            across=not copies, same=1.0, both=not whole.across,
         )  # fmt: skip
     if settings.estimate:
         errors = standard_errors(similarity, log.details["estimate"]["slots"])
@@ -338,8 +363,11 @@ def _vector_pairs(source: Any, other: Any, settings: VectorSettings, resources: 
     """Find the pairs of vectors within a distance."""
     parts, space, split = read_vectors(source, other, settings, resources, log)
     aim = aim_of(settings, resources, check_within(OWNER, space, settings.within))
+    if settings.beyond is not None:
+        rule = f"at least 0 and below 'within', {aim.within:g}"
+        checks.number(OWNER, "beyond", settings.beyond, 0, aim.within, open_right=True, rule=rule)
     with threadpool_limits(1, "blas"):
-        left, right, distance = joined_vectors(space, split, other is not None, aim, log, settings.k)
+        left, right, distance = joined_vectors(space, split, other is not None, aim, log, settings.k, settings.beyond)
     log.counts["pairs"] = len(left)
     parameters = {
         **settings.to_dict(), "within": aim.within, "threads": resources.threads, "memory": resources.budget.total,

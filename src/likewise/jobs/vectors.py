@@ -33,6 +33,7 @@ class VectorSettings:
     method: str = "auto"
     k: int | None = None
     within: float | None = None
+    beyond: float | None = None
 
     def __post_init__(self) -> None:
         owner = self.owner

@@ -4,14 +4,17 @@ universal     families of hash functions: weakly universal, pairwise independent
 minwise       families of permutations: exactly and approximately min-wise independent, and why linear and cyclic ones
               fall short
 directions    Gaussian numbers and random directions: the right way and a wrong one
+axioms        the four axioms of a distance, tried on points
 perfect       two-level perfect hashing of a static key set
 
 No code that processes data imports this package.
 """
 
+from likewise.theory.axioms import broken_axioms
 from likewise.theory.directions import (
     box_muller,
     cap_share,
+    gaussian_vectors,
     gaussians,
     latitude_longitude,
     polar_share,
@@ -62,12 +65,14 @@ __all__ = [
     "WorstCase",
     "agreement",
     "box_muller",
+    "broken_axioms",
     "cap_share",
     "chance",
     "cyclic_family",
     "enough_permutations",
     "epsilon",
     "extremes",
+    "gaussian_vectors",
     "gaussians",
     "halving_family",
     "halving_permutation",

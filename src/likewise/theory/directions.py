@@ -45,6 +45,32 @@ def gaussians(count: int, seed: int = 1) -> Floats:
     return np.stack(box_muller(u, v), axis=1).ravel()[:count]
 
 
+def gaussian_vectors(count: int, mean: ArrayLike, covariance: ArrayLike, seed: int = 1) -> Floats:
+    """Return vectors of the multivariate normal distribution N(mean, covariance), one per row, from `gaussians`.
+
+    A vector z of standard Gaussian numbers has the covariance I, and mean + A·z has A·Aᵀ. A is the symmetric square
+    root of the covariance, by its eigenvalues, so that a covariance without full rank will do.
+
+    >>> x = gaussian_vectors(50_000, [1, -2], [[4, 1.2], [1.2, 1]])
+    >>> x.mean(axis=0).round(1).tolist(), np.cov(x.T).round(1).tolist()
+    ([1.0, -2.0], [[4.0, 1.2], [1.2, 1.0]])
+    """
+    owner = "gaussian_vectors"
+    count = whole(owner, "count", count, 0)
+    centre, spread = numbers(owner, "mean", mean), numbers(owner, "covariance", covariance)
+    if centre.ndim != 1 or not len(centre) or not np.isfinite(centre).all():
+        raise ParameterError.of(owner, "mean", "a row of finite numbers", mean)
+    rule = f"a symmetric table of {len(centre)} rows and columns without negative eigenvalues"
+    if spread.shape != (len(centre), len(centre)) or not np.isfinite(spread).all() or (spread != spread.T).any():
+        raise ParameterError.of(owner, "covariance", rule, covariance)
+    values, axes = np.linalg.eigh(spread)
+    if values.min() < -1e-9 * max(1.0, float(abs(values).max())):
+        raise ParameterError.of(owner, "covariance", rule, f"an eigenvalue of {values.min():g}")
+    root = axes * np.sqrt(np.maximum(values, 0)) @ axes.T
+    plain = gaussians(count * len(centre), seed).reshape(count, len(centre))
+    return np.asarray(centre + plain @ root, np.float64)
+
+
 def random_directions(count: int, dimensions: int = 3, seed: int = 1) -> Floats:
     """Return unit vectors of uniformly random direction: vectors of Gaussian numbers, scaled to length 1.
 

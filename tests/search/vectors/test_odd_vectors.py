@@ -122,3 +122,30 @@ def test_series_and_masks():
         likewise.pairs(np.ma.array(lists, mask=[[0, 1], [0, 0]]), measure="angle", within=5)
     with pytest.raises(ParameterError, match="'threshold' parameter of pairs has no effect"):
         likewise.pairs(lists, measure="angle", within=5, threshold=0.9)
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (2, 5, 2), (4, 5, 1)])
+def test_a_stack_of_images_is_a_vector_of_pixels_each(shape, tmp_path):
+    rng = np.random.default_rng(2)
+    images = rng.integers(0, 256, (40, *shape)).astype(np.uint8)
+    images[7] = images[3] + 1
+    flat = images.reshape(40, -1)
+    expected = found(flat, measure="l2", within=900)
+    assert (3, 7) in expected
+    assert found(images, measure="l2", within=900) == expected
+    assert found(images.tolist(), measure="l2", within=900) == expected
+    np.save(tmp_path / "images.npy", images)
+    assert found(tmp_path / "images.npy", measure="l2", within=900) == expected
+    assert likewise.nearest(images, 2, measure="l1").to_pylist() == likewise.nearest(flat, 2, measure="l1").to_pylist()
+    bits = images > 128
+    assert found(bits, measure="hamming", within=9) == found(bits.reshape(40, -1), measure="hamming", within=9)
+    queries = likewise.nearest(images[:2], 1, other=flat, measure="l2").to_pylist()
+    assert [row["id_b"] for row in queries] == [0, 1]
+
+
+def test_what_is_no_stack_of_images():
+    for shape in ((2, 3, 4, 5, 6), (3, 0, 4), ()):
+        with pytest.raises(InputError, match="one row per vector, or a stack of images"):
+            likewise.pairs(np.zeros(shape), measure="l2", within=1)
+    with pytest.raises(ParameterError, match="components"):
+        likewise.pairs(np.zeros((2, 3, 4)), np.zeros((2, 3, 5)), measure="l2", within=1)

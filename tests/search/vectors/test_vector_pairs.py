@@ -216,7 +216,7 @@ def test_top():
     [
         ([[1, 2], [3]], {}, "vector 1 .*has 1 components, not 2"),
         ([[1, 2], "ab"], {}, "is not a list of numbers"),
-        (np.ones((3, 2, 2)), {}, "of shape"),
+        (np.ones((3, 2, 2, 2, 2)), {}, "of shape"),
         (np.array([["a", "b"]]), {}, "table of numbers"),
         (np.array([[1.0, 2], [0, 0]]), {}, "vector 1 .*all zeros"),
         (np.array([[1.0, np.nan]]), {}, "vector 0 .*not finite"),

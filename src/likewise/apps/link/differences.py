@@ -33,7 +33,7 @@ def differences(xs: Any, ys: Any) -> Floats:
     if len(xs) != len(ys):
         raise ParameterError(f"Differences are of pairs: {len(xs):,} values on one side, {len(ys):,} on the other")
     both = [None if value is None or value != value or value == "" else value for value in [*listed(xs), *listed(ys)]]
-    numbers = _numbers(both)
+    numbers = numbers_in(both)
     if numbers is None:
         codes = {value: code for code, value in enumerate(dict.fromkeys(map(_word, both)))}
         coded = [math.nan if value is None else codes[_word(value)] for value in both]
@@ -47,11 +47,12 @@ def _word(value: object) -> str:
     return " ".join(str(value).casefold().split())
 
 
-def _numbers(values: list[Any]) -> Floats | None:
+def numbers_in(values: list[Any]) -> Floats | None:
     """Return dates as days or numbers as they are, if nearly all values are dates or numbers; others count as missing.
 
     Eight digits that can be a date, such as 20240517, are one.
     """
+    values = [None if value is None or value != value or value == "" else value for value in values]
     there = [value for value in values if value is not None]
     for read in (day_number, _float):
         found = [None if value is None else read(value) for value in values]

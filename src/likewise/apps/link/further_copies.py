@@ -7,7 +7,9 @@ What is decided of these holds for the others.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +40,14 @@ class FurtherCopies:
     border: int
 
     @classmethod
-    def of(cls, records: RecordTable) -> FurtherCopies:
-        """Find the groups of more than LIMIT records of one table that are identical in every field."""
+    def of(cls, records: RecordTable, more: Sequence[Ints] = ()) -> FurtherCopies:
+        """Find the groups of more than LIMIT records of one table that are identical in every field, and in `more`."""
         n = records.count
         keys = np.zeros(n, np.uint64)
         keys[records.border :] = np.uint64(1)
-        for one in records.fields:
-            keys = (keys ^ one.codes.astype(np.uint64)) * MIX
+        columns: list[NDArray[Any]] = [*(one.codes for one in records.fields), *more]
+        for codes in columns:
+            keys = (keys ^ codes.astype(np.uint64)) * MIX
             keys ^= keys >> np.uint64(29)
         order = np.argsort(keys, kind="stable")
         begins = np.flatnonzero(np.append(True, keys[order][1:] != keys[order][:-1]))
@@ -53,7 +56,7 @@ class FurtherCopies:
         further = (np.repeat(sizes, sizes) > LIMIT) & (rank >= KEPT)
         rest, starts = order[further], np.repeat(begins, sizes)[further]
         copies = order[starts[:, None] + np.arange(KEPT)]
-        same = np.logical_and.reduce([_equal(records, rest, copies[:, place]) for place in range(KEPT)])
+        same = np.logical_and.reduce([_equal(columns, rest, copies[:, place]) for place in range(KEPT)])
         by_row = np.argsort(rest[same])
         rest, copies = rest[same][by_row], copies[same][by_row]
         kept = np.delete(np.arange(n), rest)
@@ -164,11 +167,11 @@ class FurtherCopies:
         return np.array(rows, np.int64), np.array(pairs, np.int64).reshape(-1, 2)
 
 
-def _equal(records: RecordTable, some: Ints, others: Ints) -> NDArray[np.bool_]:
-    """Return which records are identical to others in every field."""
+def _equal(columns: Sequence[NDArray[Any]], some: Ints, others: Ints) -> NDArray[np.bool_]:
+    """Return which records are identical to others in every column."""
     same = np.ones(len(some), bool)
-    for one in records.fields:
-        same &= one.codes[some] == one.codes[others]
+    for codes in columns:
+        same &= codes[some] == codes[others]
     return same
 
 

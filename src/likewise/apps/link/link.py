@@ -30,6 +30,7 @@ from likewise.apps.link.result import (
 from likewise.apps.link.scoring import ModelScorer, PointScorer, Scorer
 from likewise.apps.link.synonyms import Synonyms, chosen_synonyms
 from likewise.apps.link.validation import BINS, Validation
+from likewise.apps.link.window import Window, check_windows, labelled_within, within
 from likewise.base import checks
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import InputError, ParameterError
@@ -48,6 +49,7 @@ def link(
     weights: Mapping[str, float] | None = None,
     threshold: float | None = None,
     one_to_one: bool | None = None,
+    window: Mapping[str, tuple[float, float]] | None = None,
     validate: str | None = None,
     true: float | None = None,
     truth: Any = None,
@@ -69,6 +71,9 @@ def link(
     threshold: the least score of a match. Without it, the one that maximises the expected F1.
     one_to_one: for two tables: True if a record has at most one match, False if it may have many; None decides from
     the scores.
+    window: for two tables: by column, how far the value in b, a date (days) or a number, may be after that in a, least
+    and most: {"created": (0, 90)}. Other pairs, and records without a value, are no candidates, and random pairs in a
+    validation are drawn from the window (MMDS §3.8.3). The column is compared only if `fields` names it.
     validate: a column that both tables have. It is not compared but used to estimate the fraction of true matches by
     score (`Links.validation`, MMDS §3.8.3).
     true: with `validate`, the threshold is the score from which on at least this fraction are true matches.
@@ -86,14 +91,15 @@ def link(
     [(0, 1), (1, 0)]
     """
     check_parameters(b, id, threshold, one_to_one, validate, true, weights, training)
-    asked = wanted(fields)
+    asked, spans = wanted(fields), check_windows(window, b)
     resources, seed = Resources.of("link", threads, memory), checks.seed("link", seed)
     threads = resources.threads
     log = RunLog.of(progress)
 
     with log.stage("read"):
         words = chosen_synonyms("link", nicknames)
-        records = records_of(a, b, id, asked, threads, validate)
+        records = records_of(a, b, id, asked, threads, validate, spans)
+        windows = [Window.of(records, column, bounds) for column, bounds in spans.items()]
         weights = check_fields(records, words, weights)
         known = None if truth is None else labelled_pairs(truth, records, "truth")
         labels = None if training is None else labelled_pairs(training, records, "training")
@@ -102,20 +108,23 @@ def link(
 
     parameters = {
         "id": id, "fields": asked, "weights": weights, "threshold": None if threshold is None else float(threshold),
-        "one_to_one": one_to_one, "validate": validate, "true": None if true is None else float(true),
+        "one_to_one": one_to_one, "window": {name: list(ends) for name, ends in spans.items()} or None,
+        "validate": validate, "true": None if true is None else float(true),
         "truth": named(truth), "training": named(training), "nicknames": named(nicknames), "seed": seed,
         "threads": threads, "memory": resources.budget.total,
     }  # fmt: skip
 
-    further = FurtherCopies.of(records)
+    further = FurtherCopies.of(records, [one.codes for one in windows])
     whole, records = records, further.without(records)
-    labels = None if labels is None else further.mapped(labels)
+    near = [one.among(further.kept, records.border) for one in windows]
+    labels = None if labels is None else labelled_within(further.mapped(labels), near)
     with log.stage("block", 2 * records.count) as tick:
         candidates, rows = block(records.fields, records.border, seed, threads, budget=resources.budget, tick=tick)
+        candidates = within(candidates, near)
         if labels is not None:
             candidates = candidates.with_pairs(labels.pairs, records.count)
     left, right = candidates.left, candidates.right
-    log.notes += [*records.notes, *candidates.notes]
+    log.notes += [*records.notes, *(note for one in windows for note in one.note()), *candidates.notes]
 
     few = weights is None and labels is None and len(candidates) < FEW
     explain_method(log, weights, labels, len(candidates) if few else None)
@@ -132,7 +141,7 @@ def link(
     validation = None
     if validate is not None:
         with log.stage("validate"):
-            validation = validated(whole, pairs, validate, BINS, seed)
+            validation = validated(whole, pairs, validate, BINS, seed, windows)
             threshold = threshold if true is None else _where_true(validation, true, validate)
 
     with log.stage("decide"):
@@ -167,8 +176,8 @@ def link(
     if validate is not None and validation is not None:
         describe_validation(log, validate, validation, can_plot())
     stats = run_json("link", parameters, [whole], log)
-    near = near_threshold(*pairs[:2], scored, decision)
-    return Links(matches, clusters, validation, stats, whole, pairs, near)
+    examples = near_threshold(*pairs[:2], scored, decision)
+    return Links(matches, clusters, validation, stats, whole, pairs, examples, windows)
 
 
 def _where_true(validation: Validation, true: float, column: str) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -78,10 +78,11 @@ def records_of(
     fields: Mapping[str, str | None] | None,
     threads: int = 1,
     validate: str | None = None,
+    apart: Collection[str] = (),
 ) -> RecordTable:
     """Read the tables, find the ids, and make the fields; constant and empty fields are left out with a note.
 
-    `validate` is a column that is not compared.
+    `validate` is a column that is not compared, and `apart` has columns that are compared only if `fields` names them.
     """
     sources = {"a": a} if b is None else {"a": a, "b": b}
     read = [read_table(source, parameter) for parameter, source in sources.items()]
@@ -95,7 +96,7 @@ def records_of(
     records = RecordTable(
         tables, wheres, border, count, name, ids, made, notes, [entry for *_, inputs in read for entry in inputs]
     )
-    chosen = _chosen(records, fields, validate)
+    chosen = _chosen(records, fields, validate, apart)
 
     def make(column: str) -> Field:
         parts = [_plain(table.column(column)) for table in tables]
@@ -181,7 +182,7 @@ def _ids(table: pa.Table, name: str | None, where: str) -> pa.ChunkedArray:
 
 
 def _chosen(
-    records: RecordTable, fields: Mapping[str, str | None] | None, validate: str | None
+    records: RecordTable, fields: Mapping[str, str | None] | None, validate: str | None, others: Collection[str]
 ) -> dict[str, str | None]:
     """Return the columns to compare and their kinds: those given, or all that both tables have."""
     if validate is not None:
@@ -192,7 +193,7 @@ def _chosen(
         for name in fields:
             records.check_column(name)
         return dict(fields)
-    tables, apart = records.tables, {records.id, validate}
+    tables, apart = records.tables, {records.id, validate, *others}
     shared = [column for column in tables[0].column_names if all(column in t.column_names for t in tables)]
     shared = [column for column in shared if column not in apart]
     if not shared:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -13,15 +14,17 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.apps.link.decision import Decision
+from likewise.apps.link.differences import differences
 from likewise.apps.link.entities import keepers
 from likewise.apps.link.fields import Floats
 from likewise.apps.link.matched import MatchedPairs
 from likewise.apps.link.records import NOT_COMPARED, RecordTable
 from likewise.apps.link.scoring import ScoredRecords
-from likewise.apps.link.validation import BINS, Validation, validate
+from likewise.apps.link.validation import BINS, MOST_RANDOM, EstimatedMean, Validation, validate
+from likewise.apps.link.window import Window, random_in
 from likewise.base.arrays import Ints, to_arrow
 from likewise.base.words import counted
-from likewise.errors import ParameterError
+from likewise.errors import InputError, ParameterError
 from likewise.io.publish import publish
 from likewise.jobs.result import Result
 
@@ -66,6 +69,7 @@ class Links(Result):
         records: RecordTable,
         pairs: tuple[Ints, Ints, Floats],
         near: list[tuple[float, bool, int, int]],
+        windows: Sequence[Window] = (),
     ) -> None:
         self.matches = matches
         self.clusters = clusters
@@ -75,6 +79,7 @@ class Links(Result):
         self._records = records
         self._pairs = pairs
         self._near = near
+        self._windows = windows
 
     @property
     def scored(self) -> pa.Table:
@@ -88,7 +93,7 @@ class Links(Result):
         self._records.check_column(column)
         if column in self.stats["details"]["fields"]:
             raise ParameterError.of("validate", "column", NOT_COMPARED, column)
-        return validated(self._records, self._pairs, column, bins, self.stats["parameters"]["seed"])
+        return validated(self._records, self._pairs, column, bins, self.stats["parameters"]["seed"], self._windows)
 
     def examples(self, n: int = 3) -> list[Example]:
         """Return up to n pairs just above the threshold and n just below it, highest scores first."""
@@ -125,11 +130,29 @@ def can_plot() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def validated(records: RecordTable, pairs: tuple[Ints, Ints, Floats], column: str, bins: int, seed: int) -> Validation:
-    """Return the fraction of true matches by score among the pairs compared, from a column of the records."""
+def validated(
+    records: RecordTable,
+    pairs: tuple[Ints, Ints, Floats],
+    column: str,
+    bins: int,
+    seed: int,
+    windows: Sequence[Window] = (),
+) -> Validation:
+    """Return the fraction of true matches by score among the pairs compared, from a column of the records.
+
+    With windows, random pairs are pairs of records in them, all of which are equally likely.
+    """
     left, right, scores = pairs
     sides = (records.values(column, left), records.values(column, right))
-    return validate(scores.tolist(), sides, bins=bins, seed=seed)
+    if not windows:
+        return validate(scores.tolist(), sides, bins=bins, seed=seed)
+    first, second = random_in(windows, MOST_RANDOM, seed)
+    apart = differences(records.values(column, first), records.values(column, second))
+    known = np.isfinite(apart)
+    if known.sum() < 2:
+        raise InputError(f"{column}: no two records within the window have values; choose another column or window")
+    several = min(len(np.unique(side[known])) for side in (first, second))
+    return validate(scores.tolist(), sides, random=EstimatedMean.of(apart[known], several), bins=bins, seed=seed)
 
 
 def matches_table(records: RecordTable, matched: MatchedPairs, unit: float) -> pa.Table:

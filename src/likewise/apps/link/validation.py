@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.link.differences import differences
+from likewise.apps.link.differences import differences, numbers_in
 from likewise.apps.link.points import listed
+from likewise.apps.link.window import check_window, random_pairs
 from likewise.base import checks
 from likewise.base.stats import student_quantile
 from likewise.errors import InputError, LikewiseError, OutputError, ParameterError
@@ -45,6 +46,12 @@ class EstimatedMean:
 
     value: float
     variance: float = 0.0
+
+    @classmethod
+    def of(cls, values: Floats, independent: int | None = None) -> EstimatedMean:
+        """Return the mean of values, with the variance of the mean of as many independent ones."""
+        n = independent or len(values)
+        return cls(float(values.mean()), float(values.var(ddof=1)) / n if len(values) > 1 else 0.0)
 
 
 @dataclass(frozen=True)
@@ -98,9 +105,10 @@ def validate(
     scores: Sequence[float] | NDArray[Any],
     values: Any,
     true: float | None = None,
-    random: float | Sequence[float] | NDArray[Any] | None = None,
+    random: float | Sequence[float] | NDArray[Any] | EstimatedMean | None = None,
     bins: int | Sequence[float] = 10,
     *,
+    window: tuple[float, float] | None = None,
     confidence: float = 0.95,
     seed: int = 1,
 ) -> Validation:
@@ -112,6 +120,8 @@ def validate(
     random: h1, the mean difference of random pairs, or the differences of some. With two columns it may be omitted; the
     values of one are then paired at random with those of the other.
     bins: the number of score ranges of equal width, or their edges.
+    window: with two columns of dates or numbers, how far the second may be after the first, such as (0, 90) days. Other
+    pairs are left out, and random pairs are drawn from the window: all of 0 to 90 days are 45 apart on average.
     confidence: of the intervals. seed: of the random pairs.
 
     The intervals account for the errors of all three means (delta method): with D = h1 − h0,
@@ -126,12 +136,17 @@ def validate(
     checks.number("validate", "confidence", confidence, 0, 1, open_left=True, open_right=True)
     checks.seed("validate", seed)
     score = np.asarray(scores, np.float64)
-    value, others = _measured(values, len(score), np.random.default_rng(seed))
+    chance = np.random.default_rng(seed)
+    if window is None:
+        value, others = _measured(values, len(score), chance)
+    else:
+        value, drawn = _in_window(values, len(score), window, chance)
+        random, others = drawn if random is None else random, None
     known = np.isfinite(score) & np.isfinite(value)
     score, value = score[known], value[known]
     if len(score) < 2:
         raise InputError("validation needs two or more pairs with a score and a value; choose a field with more values")
-    h0 = EstimatedMean(float(true)) if true is not None else _mean(value[score >= _sure(score)])
+    h0 = EstimatedMean(float(true)) if true is not None else EstimatedMean.of(value[score >= _sure(score)])
     h1 = _random(random, others, len(known))
     if h0.value == h1.value or not (math.isfinite(h0.value) and math.isfinite(h1.value)):
         if random is not None:
@@ -172,15 +187,30 @@ def _measured(values: Any, pairs: int, chance: np.random.Generator) -> tuple[Flo
     return together[:pairs], together[pairs:]
 
 
+def _in_window(
+    values: Any, pairs: int, window: Any, chance: np.random.Generator
+) -> tuple[Floats, EstimatedMean | None]:
+    """Return the difference of each pair, NaN outside the window; and the mean of random pairs inside it."""
+    bounds = check_window("validate", "window", window)
+    two = isinstance(values, tuple) and len(values) == 2
+    columns = [listed(side) for side in values] if two else []
+    if [len(side) for side in columns] != [pairs, pairs]:
+        raise ParameterError(f"The 'window' parameter of validate needs values of two columns, {pairs:,} each.")
+    numbers = numbers_in([*columns[0], *columns[1]])
+    if numbers is None:
+        raise ParameterError.of("validate", "window", "given with columns of dates or numbers only", window)
+    x, y = numbers[:pairs], numbers[pairs:]
+    inside = (y - x >= bounds[0]) & (y - x <= bounds[1])
+    i, j = random_pairs(x, y, bounds, MOST_RANDOM, chance)
+    several = min((len(np.unique(side)) for side in (i, j)), default=0)
+    mean = EstimatedMean.of(np.abs(y[j] - x[i]), several) if several else None
+    return np.where(inside, np.abs(y - x), np.nan), mean
+
+
 def _sure(scores: Floats) -> float:
     """Return the score from which on pairs are taken as true matches."""
     rank = min(len(scores), max(SURE, len(scores) // 100))
     return float(np.partition(scores, len(scores) - rank)[len(scores) - rank])
-
-
-def _mean(values: Floats, independent: int | None = None) -> EstimatedMean:
-    n = independent or len(values)
-    return EstimatedMean(float(values.mean()), float(values.var(ddof=1)) / n if len(values) > 1 else 0.0)
 
 
 def _random(given: Any, drawn: Floats | None, pairs: int) -> EstimatedMean:
@@ -199,14 +229,16 @@ def _random(given: Any, drawn: Floats | None, pairs: int) -> EstimatedMean:
         drawn = drawn[np.isfinite(drawn)]
         if len(drawn) < 2:
             raise InputError("validation: no random pair has two values in the field; choose another field")
-        return _mean(drawn, max(1, len(drawn) // times))
+        return EstimatedMean.of(drawn, max(1, len(drawn) // times))
+    if isinstance(given, EstimatedMean):
+        return given
     numbers = np.asarray(given, np.float64)
     if numbers.ndim == 0:
         return EstimatedMean(float(numbers))
     numbers = numbers[np.isfinite(numbers)]
     if len(numbers) < 2:
         raise ParameterError.of("validate", "random", "a number, or the differences of two or more pairs", given)
-    return _mean(numbers)
+    return EstimatedMean.of(numbers)
 
 
 def _edges(scores: Floats, bins: int | Sequence[float]) -> Floats:
@@ -227,7 +259,7 @@ def _interval(values: Floats, h0: EstimatedMean, h1: EstimatedMean, confidence: 
     bound, with f smoothed as by Agresti and Coull (two more pairs of each kind), keeps the interval of a few pairs that
     all agree from being too narrow.
     """
-    here = _mean(values)
+    here = EstimatedMean.of(values)
     fraction = float(true_fraction(here.value, h0.value, h1.value))
     if len(values) < 2:
         return 0.0, min(1.0, max(0.0, fraction)), 1.0

@@ -175,8 +175,10 @@ def host_sets(paths: Paths, hosts: Ints, settings: MirrorSettings) -> Sets:
     return concatenate(parts)
 
 
-def host_pairs(paths: Paths, settings: MirrorSettings, log: RunLog, **search: Any) -> HostPairs:
-    """Find the pairs of hosts that are similar as sets and share enough paths."""
+def host_pairs(
+    paths: Paths, settings: MirrorSettings, log: RunLog, suspects: tuple[Ints, Ints] | None = None, **search: Any
+) -> HostPairs:
+    """Find the pairs of hosts that are similar as sets and share enough paths; and suspects that share any."""
     hosts = np.flatnonzero(paths.sizes >= settings.least)
     log.counts["hosts_compared"] = len(hosts)
     with log.stage("sets"):
@@ -189,7 +191,37 @@ def host_pairs(paths: Paths, settings: MirrorSettings, log: RunLog, **search: An
         log.details["abridged"] = details["abridged"]
     log.counts["candidates"] = len(found)
     left, right = (hosts[found[name].to_numpy()] for name in ("id_a", "id_b"))
+    similarity, least = found["similarity"].to_numpy(), np.full(len(found), settings.least)
+    if suspects is not None:
+        more = _suspected(paths, settings, suspects, left, right)
+        left, right, similarity = (np.concatenate(both) for both in zip((left, right, similarity), more, strict=True))
+        first = np.isin(left * len(paths.sizes) + right, suspects[0] * len(paths.sizes) + suspects[1])
+        least = np.where(first, 1, settings.least)
+        order = np.lexsort((right, left))
+        left, right, similarity, least = left[order], right[order], similarity[order], least[order]
     with log.stage("verify"):
-        pairs = paths.match(left, right, found["similarity"].to_numpy(), settings.least)
+        pairs = paths.match(left, right, similarity, settings.least)
     few = np.minimum(paths.sizes[left], paths.sizes[right])
-    return pairs.where(pairs.shared >= np.maximum(settings.least, SHARE * few))
+    return pairs.where(pairs.shared >= np.maximum(least, SHARE * few))
+
+
+def _suspected(
+    paths: Paths, settings: MirrorSettings, suspects: tuple[Ints, Ints], left: Ints, right: Ints
+) -> tuple[Ints, Ints, NDArray[np.float64]]:
+    """Return the suspects that are not found yet and share a shingle, and their similarities.
+
+    Without a shared shingle, equal names of files in different folders would be enough.
+    """
+    from likewise.measures import batch
+
+    n = len(paths.sizes)
+    new = ~np.isin(suspects[0] * n + suspects[1], left * n + right)
+    new &= (paths.sizes[suspects[0]] > 0) & (paths.sizes[suspects[1]] > 0)
+    first, second = suspects[0][new], suspects[1][new]
+    if not len(first):
+        return first, second, np.zeros(0)
+    hosts, places = np.unique(np.concatenate([first, second]), return_inverse=True)
+    sets = host_sets(paths, hosts, settings)
+    similarity = np.asarray(batch.jaccard(sets.take(places[: len(first)]), sets.take(places[len(first) :])), np.float64)
+    alike = similarity > 0
+    return first[alike], second[alike], similarity[alike]

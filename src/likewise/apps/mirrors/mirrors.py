@@ -29,6 +29,7 @@ from likewise.apps.mirrors.settings import (
     THRESHOLD,
     MirrorSettings,
 )
+from likewise.apps.mirrors.suspects import suspect_pairs
 from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.base.memory import Budget
@@ -44,6 +45,7 @@ def mirrors(
     *,
     links: Any = None,
     pages: Any = None,
+    suspects: Any = None,
     url: str = "url",
     text: str = "text",
     source: str = "source",
@@ -79,6 +81,10 @@ def mirrors(
     pages: tables with columns `url` and `text`. Of the paths that two hosts share, up to 100 are compared by their
     texts, and two hosts are mirrors only if at least the fraction `confirmed` of them is similar: a Jaccard similarity
     of at least `similar_text` of their sets of `shingle`.
+
+    suspects: pairs of hosts known from earlier crawls: a list of pairs, a table with columns id_a and id_b or id and
+    keeper, or the folder of an earlier run. They are looked at however low the similarity of their URLs and however few
+    of their pages are listed, and are mirrors if they share a path, a tenth of the smaller host's, and similar texts.
 
     links: tables with columns `source` and `target`. Pages with the same path on mirrors, and pages with similar texts,
     are folded into one, then pages whose outlinks have become equal or similar (`similar_links`), and so on. Pages with
@@ -135,8 +141,12 @@ def mirrors(
     counts = np.bincount(known.host, minlength=len(known.hosts))
     paths = Paths(known, listed, settings)
     search = {"method": method, "seed": seed, "threads": count, "memory": budget.total, "spill": spill}
-    found = host_pairs(paths, settings, log, **search)
+    suspected = None if suspects is None else suspect_pairs(suspects, known, log)
+    found = host_pairs(paths, settings, log, suspected, **search)
     columns = pair_columns(found, known, paths, counts)
+    if suspected is not None:
+        n = len(known.hosts)
+        columns["suspect"] = pa.array(np.isin(found.left * n + found.right, suspected[0] * n + suspected[1]))
     texts = np.zeros(0, np.int64)
     compared, fraction = np.zeros(len(found), np.int64), np.full(len(found), np.nan)
     if pages is not None:
@@ -167,8 +177,9 @@ def mirrors(
                          (pages, text), search)  # fmt: skip
     names = {"url": url, "text": text, "source": source, "target": target}
     asked = {"similar_links": folding["similar"], "least_links": folding["least"], "template": folding["template"]}
-    reading = {"on_error": on_error, "encoding_errors": encoding_errors}
+    reading: dict[str, Any] = {"on_error": on_error, "encoding_errors": encoding_errors}
     used = {"threads": count, "memory": budget.total}
+    reading["suspects"] = None if suspects is None else "given"
     parameters = {**settings.to_dict(), **asked, **names, **reading, **used}
     return Mirrors(table, pa.table(columns), folded, run_json(OWNER, parameters, [reader], log))
 

@@ -169,9 +169,14 @@ class View:
             raise ParameterError.of(owner, "hate", f"below 'like', {like:g}", hate)
         return cls(name, like, hate)
 
-    def sets_of(self, ratings: Ratings, of: str) -> IntegerSets:
-        """Return the sets of the customers or of the items."""
+    def sets_of(self, ratings: Ratings, of: str, group: Ints | None = None) -> IntegerSets:
+        """Return the sets of the customers or of the items; those of customers of groups of items, if these are given.
+
+        The number of times that a group is in a bag is the sum of those of its items.
+        """
         owners, others = (ratings.users, ratings.items) if of == "customers" else (ratings.items, ratings.users)
+        if group is not None:
+            others = group[others]
         count = len(ratings.user_ids) if of == "customers" else len(ratings.item_ids)
         if self.name == "liked":
             kept = self.wanted(ratings) > 0
@@ -182,9 +187,13 @@ class View:
             owners, others = owners[kept], 2 * others[kept] + hated
         elif self.name == "stars":
             stars = self.stars(ratings)
+            if group is not None:
+                owners, others, stars = _summed(owners, others, stars)
             most = max(1, int(stars.max(initial=0)))
             owners, others = np.repeat(owners, stars), np.repeat(others * most, stars)
             others += np.arange(len(others)) - np.repeat(np.cumsum(stars) - stars, stars)
+        if group is not None and self.name != "stars":
+            owners, others, _ = _summed(owners, others, np.ones_like(owners))
         order = np.argsort(owners, kind="stable") if of == "items" else slice(None)
         offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=count))]).astype(np.int64)
         return IntegerSets(offsets, np.ascontiguousarray(others[order], np.int64))
@@ -223,6 +232,13 @@ class View:
         bounds = {"like": self.like, "hate": self.hate}
         finite = {name: value if math.isfinite(value) else None for name, value in bounds.items()}
         return {"view": self.name, **finite, "steps": self.steps}
+
+
+def _summed(owners: Ints, others: Ints, counts: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return each pair once, sorted, with the sum of its counts."""
+    size = int(others.max(initial=0)) + 1
+    keys, where = np.unique(owners * size + others, return_inverse=True)
+    return keys // size, keys % size, np.bincount(where, counts, len(keys)).astype(np.int64)
 
 
 def usual_scale(lowest: float, highest: float) -> tuple[float, float]:

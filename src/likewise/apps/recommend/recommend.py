@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from likewise.apps.recommend.inverted_lists import SharedCounts
+from likewise.apps.recommend.item_groups import check_groups, gathered
 from likewise.apps.recommend.ratings import OWNER, SIDES, Ratings, View
 from likewise.apps.recommend.reading import RatingsOptions, numbered_ratings
 from likewise.apps.recommend.result import Recommendations, pair_rows
@@ -37,6 +38,7 @@ def recommend(
     like: float | None = None,
     hate: float | None = None,
     union: str = "max",
+    groups: float | Mapping[Any, Any] | None = None,
     threshold: float = THRESHOLD,
     k: int | None = None,
     method: str = "auto",
@@ -71,6 +73,9 @@ def recommend(
         "stars": an item with n stars n times, as a bag. "auto": bought without ratings, liked with them. By default
         `like` and `hate` are the upper and the lower quarter of the scale: 4 and 2 of 1 to 5 stars.
     union: of two bags, "max" of the counts (equal bags have similarity 1) or the "sum" (1/2), as in MMDS §3.1.3.
+    groups: compare customers by groups of items instead of items, so that those who bought different items of the same
+        groups are similar. A number: items at least this similar to the most popular item of a group are in it. Or a
+        mapping from items to groups, such as genres. Items and votes for them remain items; `.groups` lists the groups.
     threshold: least similarity of a pair of customers or of items. k: only the k most similar of each, best first; a
         pair may then occur in both directions.
     method: "count" overlaps in inverted lists, "exact" join, or "lsh" with `recall`, as in `likewise.pairs`; "auto"
@@ -90,7 +95,8 @@ def recommend(
     join = JoinSettings(threshold, union, k, method, recall, seed, checks.threads(OWNER, threads), memory)
     votes = VoteSettings(count, by, neighbours, union)
     reading = RatingsOptions(user, item, rating, baskets, separator, header, twice, on_error)
-    _check_used(only, users, join, votes)
+    groups = check_groups(groups)
+    _check_used(only, users, join, votes, groups)
     log = RunLog.of(progress)
     with log.stage("read"):
         ratings = _ratings(source, reading)
@@ -102,10 +108,14 @@ def recommend(
     log.details["sets"] = chosen.describe(ratings)
     log.details["scale"] = None if ratings.values is None else list(ratings.scale)
     _note_rows(ratings, chosen, log, twice)
+    grouped = gathered(ratings, chosen, groups, join, log)
+    group = None if grouped is None else grouped.of
     pairs: dict[str, Rows] = {}
     for side, ids in (("customers", ratings.user_ids), ("items", ratings.item_ids)):
         if only in (None, side):
-            found, how = similar_pairs(chosen.sets_of(ratings, side), join, log, side)
+            found, how = similar_pairs(
+                chosen.sets_of(ratings, side, group if side == "customers" else None), join, log, side
+            )
             log.counts[f"similar_{side}"] = len(found)
             log.details.setdefault("methods", {})[side] = how
             log.details.setdefault("closest", {})[side] = _closest(found, ids)
@@ -116,16 +126,21 @@ def recommend(
         empty = asked[chosen.sets_of(ratings, "customers").sizes[asked] == 0]
         log.details["liked_nothing"] = ratings.user_ids.take(to_arrow(empty)).to_pylist()
     if asked is not None:
-        recommendations = Recommender(ratings, chosen, votes, join.threads).recommend(asked, log)
+        recommendations = Recommender(ratings, chosen, votes, join.threads, group).recommend(asked, log)
         log.counts["recommendations"] = len(recommendations)
     parameters = {**asdict(reading), **chosen.to_dict(), "only": only, **asdict(join), **asdict(votes)}
     parameters["users"] = None if users is None or asked is None else ratings.user_ids.take(asked).to_pylist()
+    parameters["groups"] = "given" if isinstance(groups, Mapping) else groups
     stats = run_json(OWNER, parameters, [ratings], log)
-    return Recommendations(pairs, recommendations, None if asked is None else ratings.user_ids.take(asked), stats)
+    listed = None if grouped is None else grouped.table(ratings)
+    who = None if asked is None else ratings.user_ids.take(asked)
+    return Recommendations(pairs, recommendations, who, stats, listed)
 
 
-def _check_used(only: str | None, users: Any, join: JoinSettings, votes: VoteSettings) -> None:
+def _check_used(only: str | None, users: Any, join: JoinSettings, votes: VoteSettings, groups: Any) -> None:
     """Raise if a parameter was given that is about a table which is not made."""
+    if only == "items" or (only == "recommendations" and votes.by == "items"):
+        checks.unused(OWNER, {"groups": (groups is not None, False)}, "where no customers are compared")
     if only == "recommendations":
         names: Sequence[str] = ("threshold", "k", "method", "recall", "seed", "memory")
         given = {name: (getattr(join, name), getattr(JoinSettings, name)) for name in names}

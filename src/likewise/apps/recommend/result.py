@@ -39,19 +39,29 @@ class Recommendations(Result):
 
     customers, items: pairs of similar customers and of similar items (id_a, id_b, similarity, shared: the number of
     elements that both sets have). recommendations: user, item, score, because_of. A table left out by `only` is None.
+    groups: with `groups`, the items of groups of two or more: id, cluster, size, keeper; otherwise None.
     """
 
     files: ClassVar[dict[str, str]] = {
         "customers.parquet": "customers",
         "items.parquet": "items",
         "recommendations.parquet": "recommendations",
+        "groups.parquet": "groups",
     }
     recommendations: Any | None
 
-    def __init__(self, pairs: dict[str, Rows], recommendations: Any | None, users: Any, stats: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        pairs: dict[str, Rows],
+        recommendations: Any | None,
+        users: Any,
+        stats: dict[str, Any],
+        groups: Any | None = None,
+    ) -> None:
         self._pairs = pairs
         self._users = users
         self.recommendations = recommendations
+        self.groups = groups
         self.stats = stats
 
     @cached_property
@@ -76,7 +86,8 @@ class Recommendations(Result):
         """Write the tables as Parquet and run.json to a folder, all or nothing, and return the folder."""
         folder = Path(directory)
         pairs = {f"{side}.parquet": self._pairs[side].write if side in self._pairs else None for side in SIDES}
-        publish(folder, {**pairs, "recommendations.parquet": self.recommendations}, self.stats)
+        others = {"recommendations.parquet": self.recommendations, "groups.parquet": self.groups}
+        publish(folder, {**pairs, **others}, self.stats)
         return folder
 
     def _summary(self) -> str:

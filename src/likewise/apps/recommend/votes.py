@@ -46,14 +46,17 @@ class VoteSettings:
 class Recommender:
     """Ratings, prepared to make recommendations from them."""
 
-    def __init__(self, ratings: Ratings, view: View, settings: VoteSettings, threads: int = 1) -> None:
+    def __init__(
+        self, ratings: Ratings, view: View, settings: VoteSettings, threads: int = 1, group: Ints | None = None
+    ) -> None:
         self.ratings, self.view, self.settings, self.threads = ratings, view, settings, threads
+        self.group = group if settings.by == "customers" else None
         self.offsets: Ints = np.searchsorted(ratings.users, np.arange(len(ratings.user_ids) + 1))
         self.wanted: Floats = view.wanted(ratings)
 
     @cached_property
     def _lists(self) -> InvertedLists:
-        return InvertedLists(self.view.sets_of(self.ratings, self.settings.by))
+        return InvertedLists(self.view.sets_of(self.ratings, self.settings.by, self.group))
 
     def recommend(self, users: Ints, log: RunLog) -> Any:
         """Return a table (user, item, score, because_of) for these customers, best items first."""

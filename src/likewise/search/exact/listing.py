@@ -25,7 +25,16 @@ from likewise.base.copies import Groups
 from likewise.errors import OutputError
 from likewise.io.disk import disk_errors, write_array
 from likewise.search.expand import row_pairs
-from likewise.search.scored import ScoredPairs, Scores, concatenated, packed, pair_order, unpacked
+from likewise.search.scored import (
+    ScoredPairs,
+    Scores,
+    best_first,
+    concatenated,
+    no_pairs,
+    packed,
+    pair_order,
+    unpacked,
+)
 
 PAIR_BYTES = 64
 """Bytes that a pair takes in memory while it is sorted."""
@@ -35,6 +44,8 @@ LEAST_HELD = 1 << 16
 """As many pairs are held in memory however little there is: 4 MiB of them."""
 MARK = 1 << 10
 """One pair in 1,024 of a run stays in memory, to find the pairs of a range of rows with one look at the file."""
+BLOCK = 1 << 20
+"""Pairs looked at a time for those below a similarity; all pairs may be more than fit in memory."""
 COLUMNS = ("id_a", "id_b", "similarity")
 
 
@@ -266,3 +277,19 @@ def _large(
         elif there is None and symmetric:
             left, right = np.minimum(left, right), np.maximum(left, right)
         yield left, right, np.full(len(left), similarity)
+
+
+def pairs_below(found: PairList, below: float, k: int | None, both: bool) -> HeldPairs:
+    """Return the pairs with a similarity below this, or the k best of every item; `both`: of both sides of a pair."""
+    parts = []
+    for start in range(0, len(found), BLOCK):
+        left, right, similarity = found.part(slice(start, min(start + BLOCK, len(found))))
+        kept = similarity < below
+        parts.append((left[kept], right[kept], similarity[kept]))
+    left, right, similarity = concatenated([no_pairs(), *parts])
+    if k is None:
+        return HeldPairs(left, right, similarity)
+    if both:
+        left, right = np.concatenate([left, right]), np.concatenate([right, left])
+        similarity = np.concatenate([similarity, similarity])
+    return HeldPairs(*best_first(left, right, similarity, k))

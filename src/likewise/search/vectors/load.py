@@ -25,7 +25,7 @@ from likewise.io.read.sound import check_batch, check_footer, check_text
 from likewise.io.tables import check_once
 from likewise.search.vectors.spaces import SPACES, Bits, Space, empty_table
 
-OR_ELSE = "a two-dimensional array of numbers, a .npy, Parquet, Arrow or JSON lines file, a list of paths"
+OR_ELSE = "an array of numbers with one row per vector, a .npy, Parquet, Arrow or JSON lines file, a list of paths"
 BATCH = 1 << 14
 """Rows that are read or copied at a time."""
 
@@ -145,11 +145,17 @@ def _packed(table: NDArray[Any]) -> tuple[NDArray[np.uint64], int]:
     return np.ascontiguousarray(table).view(np.uint64), width
 
 
+def _flattened(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a stack of images, (n, height, width) or (n, height, width, channels), as one vector per image."""
+    return array.reshape(len(array), -1) if array.ndim in (3, 4) and array.size else array
+
+
 def _checked(array: NDArray[Any], where: str) -> NDArray[Any]:
+    array = _flattened(array)
     if array.ndim not in (1, 2) or array.dtype.kind not in "fiub" or (array.ndim == 1 and array.dtype.kind != "u"):
         raise InputError(
             f"{where} is of shape {array.shape} and type {array.dtype}; "
-            "a table of numbers with one row per vector is needed"
+            "a table of numbers with one row per vector, or a stack of images, is needed"
         )
     if array.ndim == 2 and not array.shape[1]:
         raise InputError(f"{where} has vectors of no components")
@@ -165,6 +171,7 @@ def _listed(rows: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
         array = np.zeros((0, 0))
     if not rows:
         return np.zeros((0, 1), np.float32)
+    array = _flattened(array)
     if array.ndim == 2 and array.dtype.kind in "fiub" and array.size:
         return array
     sizes = [len(row) if hasattr(row, "__len__") else -1 for row in rows]

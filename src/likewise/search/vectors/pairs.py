@@ -54,10 +54,19 @@ class VectorAim:
         return self.memory // 4, self.spill
 
 
-def joined(space: Space, split: int, across: bool, aim: VectorAim, log: RunLog, k: int | None = None) -> ScoredPairs:
+def joined(
+    space: Space,
+    split: int,
+    across: bool,
+    aim: VectorAim,
+    log: RunLog,
+    k: int | None = None,
+    beyond: float | None = None,
+) -> ScoredPairs:
     """Return the pairs of rows within the distance, left < right, sorted, and their distances; with k, the k nearest.
 
-    Copies of a vector are searched once. `across`: one row of a pair is below `split`, and the other is not.
+    Copies of a vector are searched once. `across`: one row of a pair is below `split`, and the other is not. `beyond`:
+    only pairs at a larger distance than this.
     """
     if len(space) >= 1 << 31:
         raise InputError(f"{len(space):,} vectors are more than one run can pair; split the input")
@@ -70,13 +79,19 @@ def joined(space: Space, split: int, across: bool, aim: VectorAim, log: RunLog, 
     if len(groups) > 1 and (not across or 0 < here < len(groups)):
         one_each = space if len(groups) == len(space) else space.chosen(groups.first, *aim.room)
         found = found_pairs(one_each, here, aim, log)
+    left, right, distance = found.left, found.right, found.distance
+    if beyond is not None:
+        kept = distance > beyond
+        left, right, distance = left[kept], right[kept], distance[kept]
+    copies = not across and beyond is None
     if k is not None:
+        here = here if across else len(groups)
         left, right, closeness = nearest_rows(
-            groups, found.left, found.right, -found.distance, k, here, across, same=0.0, both=not across
+            groups, left, right, -distance, k, here, across=not copies, same=0.0, both=not across
         )
         return left, right, 0 - closeness
-    matches = VerifiedPairs(groups, groups.of, found.left, found.right, found.distance)
-    left, right, distance, abridged = listed_pairs(matches, within=not across, same=0.0)
+    matches = VerifiedPairs(groups, groups.of, left, right, distance)
+    left, right, distance, abridged = listed_pairs(matches, within=copies, same=0.0)
     if abridged:
         log.details["abridged"] = abridged
     return left, right, distance

@@ -1,0 +1,145 @@
+"""Candidates within a window: a date or number in the second table at most so far after that in the first.
+
+A service that is bought at one company and registered at the other within 90 days makes two records whose dates differ
+by 0 to 90 days. Pairs outside that window are no candidates, and random pairs, to which matches are compared in a
+validation, are drawn from inside it (MMDS §3.8.3).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.apps.link.blocking import RecordPairs
+from likewise.apps.link.differences import numbers_in
+from likewise.apps.link.labels import LabelledPairs
+from likewise.apps.link.records import RecordTable
+from likewise.base import checks
+from likewise.base.arrays import Ints
+from likewise.errors import InputError, ParameterError
+
+Floats = NDArray[np.float64]
+Ends = tuple[float, float]
+RULE = "a mapping of columns to two numbers, the least and the largest difference, such as {'created': (0, 90)}"
+
+
+def check_window(owner: str, name: str, bounds: Any, rule: str = "two numbers, the lower first") -> Ends:
+    """Return the two ends of a window; either may be infinite."""
+    try:
+        low, high = (float(end) for end in bounds)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ParameterError.of(owner, name, rule, bounds) from error
+    if not low <= high or (math.isinf(low) and math.isinf(high)):
+        raise ParameterError.of(owner, name, rule, bounds)
+    return low, high
+
+
+def check_windows(given: Any, b: Any) -> dict[str, Ends]:
+    """Return the windows by column; raise if there is no second table."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not given:
+        raise ParameterError.of("link", "window", RULE, given)
+    if b is None:
+        checks.unused("link", {"window": (given, None)}, "for one table, as its records have no order")
+    return {
+        checks.column("link", "window", name): check_window("link", "window", ends, RULE)
+        for name, ends in given.items()
+    }
+
+
+@dataclass(frozen=True)
+class Window:
+    """One column of all records as numbers (days, for dates; NaN: missing), and how far the second may be after."""
+
+    column: str
+    low: float
+    high: float
+    values: Floats
+    border: int
+
+    @classmethod
+    def of(cls, records: RecordTable, column: str, bounds: Ends) -> Window:
+        """Read the column; one that is neither of dates nor of numbers is an error."""
+        records.check_column(column)
+        values = numbers_in([value for table in records.tables for value in table.column(column).to_pylist()])
+        if values is None:
+            raise InputError(f"{column}: a window needs dates or numbers, and most values of this column are neither")
+        return cls(column, *bounds, values, records.border)
+
+    def inside(self, left: Ints, right: Ints) -> NDArray[np.bool_]:
+        """Return which pairs are in the window; a pair without a value is not."""
+        apart = self.values[right] - self.values[left]
+        return (apart >= self.low) & (apart <= self.high)
+
+    def among(self, kept: Ints, border: int) -> Window:
+        """Return the window for these records."""
+        return Window(self.column, self.low, self.high, self.values[kept], border)
+
+    @property
+    def codes(self) -> Ints:
+        """The values as whole numbers, equal for equal values."""
+        return np.unique(self.values, return_inverse=True)[1].astype(np.int64)
+
+    def note(self) -> list[str]:
+        """Say how many records have no value, and so no candidates."""
+        missing = int(np.isnan(self.values).sum())
+        return [f"{self.column}: {missing:,} records have no value, and so no candidates"] if missing else []
+
+
+def within(candidates: RecordPairs, windows: Sequence[Window]) -> RecordPairs:
+    """Return the candidates that are in all windows."""
+    if not windows:
+        return candidates
+    kept = np.logical_and.reduce([one.inside(candidates.left, candidates.right) for one in windows])
+    out = len(kept) - int(kept.sum())
+    columns = ", ".join(f"{one.column} {one.low:g} to {one.high:g}" for one in windows)
+    notes = [*candidates.notes, f"{out:,} of {len(kept):,} candidates are outside the window ({columns})"]
+    return RecordPairs(candidates.left[kept], candidates.right[kept], candidates.ways, notes)
+
+
+def labelled_within(labels: LabelledPairs, windows: Sequence[Window]) -> LabelledPairs:
+    """Return the labelled pairs that are in all windows: others are no candidates, and teach nothing about these."""
+    if not windows:
+        return labels
+    kept = np.logical_and.reduce([one.inside(labels.pairs[:, 0], labels.pairs[:, 1]) for one in windows])
+    if not kept.any():
+        raise InputError("training: no labelled pair is within the window; widen the window, or label other pairs")
+    return LabelledPairs(labels.pairs[kept], labels.match[kept])
+
+
+def random_pairs(x: Floats, y: Floats, bounds: Ends, count: int, chance: np.random.Generator) -> tuple[Ints, Ints]:
+    """Draw pairs (i, j) with y[j] − x[i] in the window, each such pair equally likely; none if there is none.
+
+    >>> i, j = random_pairs(np.array([0.0, 5.0]), np.array([1.0, 7.0, np.nan]), (0, 2), 100, np.random.default_rng(1))
+    >>> sorted(set(zip(i.tolist(), j.tolist())))
+    [(0, 0), (1, 1)]
+    """
+    there = np.flatnonzero(~np.isnan(y))
+    there = there[np.argsort(y[there], kind="stable")]
+    start = np.searchsorted(y[there], x + bounds[0], side="left")
+    stop = np.searchsorted(y[there], x + bounds[1], side="right")
+    counts = np.where(np.isnan(x), 0, np.maximum(stop - start, 0))
+    last = np.cumsum(counts)
+    if not len(last) or not last[-1]:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    drawn = chance.integers(int(last[-1]), size=count)
+    i = np.searchsorted(last, drawn, side="right")
+    return i, there[start[i] + drawn - (last[i] - counts[i])]
+
+
+def random_in(windows: Sequence[Window], count: int, seed: int) -> tuple[Ints, Ints]:
+    """Draw pairs of records that are in all windows: of the first, those that are in the others too."""
+    first, *others = windows
+    x, y = first.values[: first.border], first.values[first.border :]
+    left, right = random_pairs(x, y, (first.low, first.high), count, np.random.default_rng(seed))
+    right = right + first.border
+    for one in others:
+        kept = one.inside(left, right)
+        left, right = left[kept], right[kept]
+    return left, right
