@@ -242,9 +242,9 @@ def best_partners(
 ):  # fmt: skip
     """Write the most similar partners of each probe, best first, ties by row; `stamps` are -1, `counts` zero.
 
-    A set's partners are sought by its rarest elements first. Where that takes as long as counting, they are counted; and
-    where counting takes more steps than `visits`, the search by the rarest elements ends after so many. Return how
-    many probes that happened to.
+    A set's partners are sought by its rarest elements first. Where that takes as long as counting, they are counted;
+    where counting takes more steps than `visits`, the search by the rarest elements ends after that many steps. Return
+    how many probes were ended like this.
     """
     cut = 0
     for i in range(probes.size):

@@ -194,8 +194,8 @@ def _sum_up_methods(log: RunLog) -> None:
             log.notes.append(f"{abridged['items']:,} {side} with equal sets are paired with the first one only")
         if "more_than" in abridged:
             log.notes.append(
-                f"more than {abridged['more_than']:,} pairs of {side} are similar; the {abridged['k']} most similar of each"
-                " are listed, best first (a higher threshold lists all pairs)"
+                f"more than {abridged['more_than']:,} pairs of {side} are similar; the {abridged['k']} most similar of"
+                " each are listed, best first (a higher threshold lists all pairs)"
             )
         if "cut" in abridged:
             log.notes.append(_limited(abridged["cut"], side))

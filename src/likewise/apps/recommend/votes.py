@@ -15,8 +15,10 @@ from likewise.apps.recommend.ratings import OWNER, SIDES, Ratings, View
 from likewise.apps.recommend.similarity_join import limited_visits
 from likewise.base import checks
 from likewise.base.arrays import Ints, to_arrow
+from likewise.base.parallel import in_order
 from likewise.base.runlog import RunLog, Tick
 from likewise.kernels.sorting import radix_argsort
+from likewise.search.exact.best import BestPartners
 
 COUNT, NEIGHBOURS = 10, 50
 """Defaults, chosen by the hit rate of held-out items in benchmarks/recommend.py."""
@@ -92,10 +94,14 @@ class Recommender:
 
     def _counted(self, users: Ints, near: _Near, tick: Tick) -> Any:
         """Count the votes of the neighbours, some customers at a time."""
+
+        def work(some: Ints) -> Any:
+            return self._table(some, *self._chosen(*self._votes(some, near)))
+
         parts = []
-        for first in range(0, len(users), self._block):
-            some = users[first : first + self._block]
-            parts.append(self._table(some, *self._chosen(*self._votes(some, near))))
+        blocks = [users[first : first + self._block] for first in range(0, len(users), self._block)]
+        for some, part in zip(blocks, in_order(work, blocks, self.threads), strict=True):
+            parts.append(part)
             tick(len(some))
         return pa.concat_tables(parts)
 
@@ -133,10 +139,8 @@ class Recommender:
             owner, voter = np.repeat(np.arange(len(users)), known), near.rows[places]
             counts = self.offsets[voter + 1] - self.offsets[voter]
             events = _ranges(self.offsets[voter], counts)
-            items, weights = (
-                self.ratings.items[events],
-                np.repeat(near.similarity[places], counts) * self.wanted[events],
-            )
+            items = self.ratings.items[events]
+            weights = np.repeat(near.similarity[places], counts) * self.wanted[events]
         keys = np.repeat(owner, counts) * len(self.ratings.item_ids) + items
         new = (weights > 0) & ~_among(keys, own)
         return keys[new], weights[new], np.repeat(voter, counts)[new]
@@ -148,9 +152,7 @@ class Recommender:
         begins = np.flatnonzero(np.diff(keys, prepend=-1))
         scores: Floats = np.add.reduceat(weights, begins) if len(begins) else np.zeros(0)
         owner, item = np.divmod(keys[begins], len(self.ratings.item_ids))
-        best = np.lexsort((item, -scores, owner))
-        place = np.arange(len(best)) - np.searchsorted(owner[best], owner[best])
-        best = best[place < self.settings.count]
+        best = _best(owner, scores, self.settings.count)
         sizes = (np.append(begins[1:], len(keys)) - begins)[best]
         votes, choice = _ranges(begins[best], sizes), np.repeat(np.arange(len(best)), sizes)
         order = np.lexsort((voters[votes], -weights[votes], choice))
@@ -169,6 +171,20 @@ class Recommender:
             "because_of": pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), because),
         }
         return pa.table(columns)
+
+
+def _best(owner: Ints, scores: Floats, count: int) -> Ints:
+    """Return the places of the `count` best scores of each owner, best first, ties in their order; owners ascend.
+
+    >>> _best(np.array([0, 0, 0, 2]), np.array([0.5, 0.7, 0.7, 0.1]), 2).tolist()
+    [1, 2, 3]
+    """
+    counts = np.bincount(owner)
+    heaps = BestPartners(len(counts), min(count, int(counts.max(initial=1))))
+    heaps.offer(owner, np.arange(len(owner)), scores)
+    rows, places, values = heaps.pairs()
+    best: Ints = places[np.lexsort((places, -values, rows))]
+    return best
 
 
 def _among(keys: Ints, those: Ints) -> NDArray[np.bool_]:
