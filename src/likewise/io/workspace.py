@@ -42,15 +42,24 @@ Array = NDArray[Any]
 _temporary: set[Path] = set()
 
 
-def _remove_one(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    _temporary.discard(folder)
+def _remove_one(place: Path) -> None:
+    with suppress(OSError):
+        _remove(place)
+    _temporary.discard(place)
 
 
 def remove_temporary() -> None:
-    """Remove the folders of all temporary workspaces of this process, which is about to end."""
-    for folder in list(_temporary):
-        _remove_one(folder)
+    """Remove all temporary workspaces and files of this process, which is about to end."""
+    for place in list(_temporary):
+        _remove_one(place)
+
+
+def temporary_file(owner: object) -> tuple[int, Path]:
+    """Open a new temporary file, which is removed with its owner; return its descriptor and its path."""
+    handle, name = tempfile.mkstemp(prefix="likewise-")
+    _temporary.add(Path(name))
+    weakref.finalize(owner, _remove_one, Path(name))
+    return handle, Path(name)
 
 
 class Workspace:
