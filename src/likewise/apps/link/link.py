@@ -33,6 +33,7 @@ from likewise.apps.link.validation import BINS, Validation
 from likewise.base import checks
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import InputError, ParameterError
+from likewise.io.read.find import notes_on
 from likewise.jobs.settings import Resources
 
 FEW = 15
@@ -94,6 +95,7 @@ def link(
     with log.stage("read"):
         words = chosen_synonyms("link", nicknames)
         records = records_of(a, b, id, asked, threads, validate)
+        log.notes += notes_on(a, b)
         weights = check_fields(records, words, weights)
         known = None if truth is None else labelled_pairs(truth, records, "truth")
         labels = None if training is None else labelled_pairs(training, records, "training")

@@ -113,7 +113,7 @@ class UrlReader:
             self._note(opened)
             return
         found = files.find()
-        self.notes += [found.note] if found.note else []
+        self.notes += [found.plain_note] if found.plain_note else []
         for file in found.files:
             if id is not None and not file.is_table:
                 columns = f"'{text}' and '{id}'" if text != id else f"'{text}'"

@@ -19,6 +19,7 @@ from likewise.base import checks
 from likewise.base.arrays import to_arrow
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import ParameterError
+from likewise.io.read.find import notes_on
 from likewise.jobs.result import Rows
 
 BLOCK = 1 << 20
@@ -98,6 +99,7 @@ def recommend(
     log = RunLog.of(progress)
     with log.stage("read"):
         ratings = _ratings(source, reading)
+        log.notes += notes_on(source)
     chosen = View.of(ratings, view, like, hate)
     asked = None if only in SIDES else _asked(ratings, users)
     counts = {"customers": len(ratings.user_ids), "items": len(ratings.item_ids), "ratings": len(ratings.users)}
