@@ -167,9 +167,9 @@ def _stop(command: threading.Thread, ended: threading.Event) -> None:
         thread, error = ctypes.c_ulong(command.ident or 0), ctypes.py_object(KeyboardInterrupt)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error)
         ended.wait(GRACE)
-    workspace = sys.modules.get("likewise.io.workspace")
-    if workspace is not None:
-        workspace.remove_temporary()
+    temporary = sys.modules.get("likewise.io.temporary")
+    if temporary is not None:
+        temporary.remove_temporary()
     if not ended.is_set():
         if sys.stderr.isatty():
             print(SHOW_CURSOR, end="", file=sys.stderr)

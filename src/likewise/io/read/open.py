@@ -20,7 +20,7 @@ from likewise.errors import FormatError, InputError, LikewiseError, MissingInput
 from likewise.io.disk import atomic
 from likewise.io.read.base import MIB
 from likewise.io.read.find import InputFile, reason
-from likewise.io.workspace import temporary_file
+from likewise.io.temporary import temporary_file
 
 BOM = b"\xef\xbb\xbf"
 BLOCK = 8 * MIB
