@@ -26,10 +26,10 @@ REASONS = 3
 """Neighbours that are named as reasons of a recommendation."""
 LEAST = 1e-12
 """Least similarity of a neighbour: any that shares something, for the nearest are few enough."""
-AT_ONCE = 1 << 16
+AT_ONCE = 1 << 14
 """Customers whose neighbours are held at a time."""
-VOTES = 2e6
-"""Votes counted at a time: 24 bytes each, and as much again while they are sorted."""
+VOTES = 5e5
+"""Votes that a thread counts at a time: 24 bytes each, and several times as much while they are sorted."""
 Floats = NDArray[np.float64]
 
 
