@@ -113,6 +113,10 @@ GRACE = 0.5
 """Seconds an interrupted command has to put things away. A kernel at work cannot be stopped, so it is left behind."""
 
 
+INTERRUPTED = threading.Event()
+"""Set when the command has been interrupted: what fails from then on fails because of it."""
+
+
 def main() -> None:
     """Run the command line, supervised: exit code 0 for success, 1 for an error in the data, 2 for a wrong call."""
     if QUESTIONS.isdisjoint(sys.argv[1:]):
@@ -144,6 +148,7 @@ def run() -> None:
         while not ended.wait(1):
             pass
     except KeyboardInterrupt:
+        INTERRUPTED.set()
         _stop(command, ended)
     sys.exit(codes[0] if codes else 1)
 
@@ -162,9 +167,9 @@ def _stop(command: threading.Thread, ended: threading.Event) -> None:
         thread, error = ctypes.c_ulong(command.ident or 0), ctypes.py_object(KeyboardInterrupt)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error)
         ended.wait(GRACE)
-    workspace = sys.modules.get("likewise.io.workspace")
-    if workspace is not None:
-        workspace.remove_temporary()
+    temporary = sys.modules.get("likewise.io.temporary")
+    if temporary is not None:
+        temporary.remove_temporary()
     if not ended.is_set():
         if sys.stderr.isatty():
             print(SHOW_CURSOR, end="", file=sys.stderr)
@@ -182,7 +187,7 @@ SHOW_CURSOR = "\r\x1b[K\x1b[?25h"
 def _run() -> int:
     """Run the command that was typed; return its exit code."""
     try:
-        code = cli.main(standalone_mode=False)
+        code = _called()
         if sys.stdout:
             sys.stdout.flush()
     except SystemExit as done:
@@ -212,6 +217,16 @@ def _run() -> int:
             return 1
         return _say(f"{FAULT} ({_place(error)}); please report it with the command (python -X dev shows all)", 1)
     return code if isinstance(code, int) else 0
+
+
+def _called() -> Any:
+    """Call the command; an interrupt that arrives within a library may come out of it as another error."""
+    try:
+        return cli.main(standalone_mode=False)
+    except Exception as error:
+        if INTERRUPTED.is_set():
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _say(message: str, code: int = 1) -> int:

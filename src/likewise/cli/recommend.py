@@ -99,7 +99,8 @@ DIR will hold:
 )
 @shared.on_error
 @shared.threads
-@click.option("--memory", metavar="SIZE", help="Limit for the pairs, such as 4GiB.  [default: half of what is free]")
+@shared.memory
+@shared.spill
 @shared.as_json
 def recommend(inputs: tuple[str, ...], out: Path, users: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Recommend items by collaborative filtering, and list similar customers and similar items.

@@ -14,7 +14,6 @@ import os
 import shutil
 import tempfile
 import time
-import weakref
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -28,6 +27,7 @@ from likewise.errors import DamagedError, IncompatibleError, OutputError
 from likewise.io.changes import changed_files
 from likewise.io.disk import disk_errors, sync, write_array
 from likewise.io.seals import Facts, SealedFile, facts, fault, read_sealed, write_sealed
+from likewise.io.temporary import register, remove
 
 FORMAT = 2
 """Version of the workspace; a run with another one cannot be continued."""
@@ -38,19 +38,6 @@ LOCK_SECONDS = 3.0
 OVER = "the interrupted run was started over"
 
 Array = NDArray[Any]
-
-_temporary: set[Path] = set()
-
-
-def _remove_one(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    _temporary.discard(folder)
-
-
-def remove_temporary() -> None:
-    """Remove the folders of all temporary workspaces of this process, which is about to end."""
-    for folder in list(_temporary):
-        _remove_one(folder)
 
 
 class Workspace:
@@ -148,7 +135,7 @@ class Workspace:
             return nothing
         except DamagedError as error:
             self.warnings.append(str(error))
-            _remove(path)
+            remove(path)
             return nothing
         spill = content["spill"]
         if spill and Path(spill).name != self._tag():
@@ -185,8 +172,7 @@ class Workspace:
                 if self._spill is not None:
                     self._spill.mkdir(parents=True, exist_ok=True)
                 self._temporary = Path(tempfile.mkdtemp(prefix="likewise-", dir=self._spill))
-            _temporary.add(self._temporary)
-            weakref.finalize(self, _remove_one, self._temporary)
+            register(self._temporary, self)
         return self._temporary
 
     def check_room(self, need: int, what: str, place: Path | None = None) -> None:
@@ -276,7 +262,7 @@ class Workspace:
             for path in self.folder.iterdir() if self.folder.is_dir() else ():
                 if path.name not in (STEPS, "lock"):
                     with suppress(OSError):
-                        _remove(path)
+                        remove(path)
             shutil.rmtree(self.folder, ignore_errors=True)
         elif self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
@@ -355,9 +341,9 @@ class Workspace:
                 if step is not None and not step.get("gone") and path.is_dir():
                     for one in path.iterdir():
                         if one.name not in step["files"]:
-                            _remove(one)
+                            remove(one)
                 elif path.name not in (STEPS, "lock"):
-                    _remove(path)
+                    remove(path)
 
     def _write_steps(self) -> None:
         assert self.folder is not None
@@ -420,13 +406,6 @@ class Draft:
         for out in self._open:
             out.close()
         self._open.clear()
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from likewise.base import checks
 from likewise.base.arrays import Ints, to_arrow
 from likewise.base.runlog import RunLog
 from likewise.io.read import Files
+from likewise.io.read.find import notes_on
 from likewise.jobs.settings import Resources
 from likewise.search.prepare import METHODS
 from likewise.search.vectors.load import Vectors, space_of, vectors
@@ -77,6 +78,7 @@ def read_vectors(
     room, folder = resources.budget.texts, resources.spill
     with log.stage("read"):
         parts = [vectors(one, settings.vector, settings.id, room, folder, settings.owner) for one in sources]
+        log.notes += notes_on(*sources)
         space = space_of(settings.measure, parts, room, folder)
     return parts, space, 0 if other is None else len(parts[0].table)
 

@@ -141,6 +141,8 @@ def meet_rare_first(
 ):  # fmt: skip
     """Find the best partners of a set by its rarest elements, until no other set can be among them.
 
+    The sets of a list come by size, and those of a size by row. Once the best so many are held, and no set of a size
+    can be better, the others of this size are passed over: an element that everybody has costs a look at a few sets.
     Return how many there are, or -1 - (how many so far) when that takes more steps than `patience`.
     """
     a = offsets[x + 1] - offsets[x]
@@ -157,15 +159,25 @@ def meet_rare_first(
         element = values[k]
         low = first_of_size[min(least_size(a, least, summed), first_of_size.size - 1)]
         high = first_of_size[min(largest_size(a, most, least, summed) + 1, first_of_size.size - 1)]
-        place = place_of(members, starts[element], starts[element + 1], low)
-        while place < starts[element + 1] and members[place] < high:
+        end = starts[element + 1]
+        place = place_of(members, starts[element], end, low)
+        size = np.int64(-1)
+        bound = 0.0
+        while place < end and members[place] < high:
             y = members[place]
-            place += 1
+            b = sizes[y]
             work += 1
+            if held == top:
+                if b != size:
+                    size = np.int64(b)
+                    bound = similarity_of(measure, min(most, b), a, b)
+                if bound < least or (bound == least and rows[y] > best_rows[top - 1]):
+                    place = place_of(members, place, end, first_of_size[b + 1])
+                    continue
+            place += 1
             if y == x or stamps[y] == x:
                 continue
             stamps[y] = x
-            b = sizes[y]
             need = factor * (a + b)
             if (
                 min(a - ones(maps[x] & ~maps[y]), b - ones(maps[y] & ~maps[x])) < need
@@ -225,27 +237,35 @@ def meet_all(
 
 @kernel
 def best_partners(
-    probes, rows, sizes, maps, values, offsets, starts, members, first_of_size, threshold, summed, counts, touched,
-    stamps, best, best_rows, best_shared, found
+    probes, rows, sizes, maps, values, offsets, starts, members, first_of_size, threshold, summed, visits, counts,
+    touched, stamps, best, best_rows, best_shared, found
 ):  # fmt: skip
     """Write the most similar partners of each probe, best first, ties by row; `stamps` are -1, `counts` zero.
 
-    A set's partners are sought by its rarest elements first. Where that takes as long as counting, they are counted.
+    A set's partners are sought by its rarest elements first. Where that takes as long as counting, they are counted;
+    where counting takes more steps than `visits`, the search by the rarest elements ends after that many steps. Return
+    how many probes were ended like this.
     """
+    cut = 0
     for i in range(probes.size):
         x = probes[i]
         patience = 0
         for k in range(offsets[x], offsets[x + 1]):
             patience += starts[values[k] + 1] - starts[values[k]]
-        patience //= PATIENCE
+        limited = patience > visits
+        patience = visits if limited else patience // PATIENCE
         held = meet_rare_first(
             x, rows, sizes, maps, values, offsets, starts, members, first_of_size, threshold, summed, patience, stamps,
             best[i], best_rows[i], best_shared[i]
         )  # fmt: skip
-        if held < 0:
+        if held < 0 and limited:
+            cut += 1
+            held = -1 - held
+        elif held < 0:
             least = max(threshold, best[i, -1]) if -1 - held == best.shape[1] else threshold
             held = meet_all(
                 x, rows, sizes, values, offsets, starts, members, first_of_size, least, summed, counts, touched,
                 best[i], best_rows[i], best_shared[i]
             )  # fmt: skip
         found[i] = held
+    return cut

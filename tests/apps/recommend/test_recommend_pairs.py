@@ -12,6 +12,7 @@ import likewise
 from likewise.apps.recommend import inverted_lists, read_ratings, recommend, similarity_join
 from likewise.apps.recommend.ratings import IntegerSets, View
 from likewise.errors import InputError, ParameterError
+from likewise.search.exact import listing
 
 QUICK = {"threads": 1, "memory": "1GB"}
 ROWS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(1, 5)), min_size=1, max_size=70)
@@ -189,10 +190,66 @@ def test_the_method_of_the_run_sums_up_both_sides(monkeypatch):
     assert "; items: count, predicted" in mixed["why"]
 
 
-def test_too_many_pairs_are_refused(monkeypatch):
-    monkeypatch.setattr(similarity_join, "PAIR_BYTES", 10**9)
-    with pytest.raises(InputError, match="k=10"):
-        recommend({"a": [1], "b": [1], "c": [1]}, threads=1, memory="1GB")
+def test_of_too_many_pairs_the_most_similar_of_each_are_listed(monkeypatch):
+    rows = purchases(2000, 60)
+    every = recommend(rows, threshold=0.1, method="count", only="customers", **QUICK)
+    nearest = recommend(rows, threshold=0.1, method="count", only="customers", k=3, **QUICK)
+    assert every.stats["notes"] == nearest.stats["notes"]
+    monkeypatch.setattr(similarity_join, "LISTED", 100)
+    monkeypatch.setattr(similarity_join, "LISTED_EACH", 3)
+    for method in ("count", "auto"):
+        found = recommend(rows, threshold=0.1, method=method, only="customers", **QUICK)
+        assert found.customers.equals(nearest.customers)
+        limit = 3 * len({row[0] for row in rows})
+        assert f"more than {limit:,} pairs of customers are similar" in found.stats["notes"][-1]
+        assert found.stats["details"]["methods"]["customers"]["abridged"] == {"more_than": limit, "k": 3}
+
+
+def test_memory_does_not_change_the_pairs(monkeypatch, tmp_path):
+    """What does not fit is sorted or kept in files, which are gone in the end."""
+    rows = purchases(3000, 100)
+    monkeypatch.setattr(listing, "LEAST_HELD", 50)
+    for options in ({}, {"k": 5}):
+        whole = recommend(rows, threshold=0.1, method="count", **options, **QUICK)
+        with monkeypatch.context() as patch:
+            patch.setattr(similarity_join.JoinSettings, "room", 1000)
+            parts = recommend(rows, threshold=0.1, method="count", **options, spill=tmp_path / "s", **QUICK)
+        assert whole.customers.num_rows >= 500
+        assert whole.customers.equals(parts.customers)
+        assert whole.items.equals(parts.items)
+        assert list((tmp_path / "s").iterdir()) == []
+
+
+@pytest.mark.parametrize("own", [0, 2])
+def test_an_item_that_everybody_has_does_not_make_the_nearest_quadratic(own):
+    """The steps of a search that is cut off after some are at most as many: none is cut, though all share an item."""
+    n = 3000
+    sets = [[0, *(1 + own * row + i for i in range(own))] for row in range(n)]
+    offsets = np.cumsum([0, *map(len, sets)])
+    lists = inverted_lists.InvertedLists(IntegerSets(offsets, np.concatenate(sets).astype(np.int64)))
+    found = lists.best(np.arange(n), 10, 1e-12, False, 1, lambda done: None, visits=200)
+    assert lists.cut == 0
+    assert found.left.tolist() == np.repeat(np.arange(n), 10).tolist()
+    firsts = [[other for other in range(11) if other != row][:10] for row in range(n)]
+    assert found.right.tolist() == [other for some in firsts for other in some]
+
+
+def test_a_limited_search_says_so_and_finds_by_the_rarest_elements(monkeypatch):
+    monkeypatch.setattr(similarity_join, "VISITS", 0)
+    monkeypatch.setattr(similarity_join, "LEAST_VISITS", 5)
+    rows = [
+        (f"u{row}", item)
+        for row in range(60)
+        for item in (*(f"i{i}" for i in range(row % 7)), f"only{row // 2}", f"own{row}")
+    ]
+    found = recommend(rows, only="recommendations", view="bought", threads=1)
+    assert found.stats["details"]["limited"] > 0
+    assert any("rarer elements" in note for note in found.stats["notes"])
+    table = found.recommendations.to_pylist()
+    best = {row["user"]: row["because_of"] for row in table if str(row["item"]).startswith("own")}
+    assert best["u0"] == ["u1"]
+    alone = recommend(rows, "u0", only="recommendations", view="bought", threads=1)
+    assert alone.recommendations.to_pylist() == [row for row in table if row["user"] == "u0"]
 
 
 @pytest.mark.parametrize(
@@ -215,7 +272,7 @@ def test_too_many_pairs_are_refused(monkeypatch):
         ({"count": 5, "only": "customers"}, "'count' parameter of recommend has no effect"),
         ({"k": 5, "only": "recommendations"}, "'k' parameter of recommend has no effect with only='recommendations'"),
         ({"recall": 0.9, "method": "exact"}, "'recall' parameter of recommend has no effect with the method 'exact'"),
-        ({"memory": "1GB", "method": "count", "k": 1}, "'memory' parameter of recommend has no effect"),
+        ({"spill": "x", "only": "recommendations"}, "'spill' parameter of recommend has no effect"),
         ({"memory": "much"}, "'memory'"),
         ({"seed": -1}, "'seed'"),
         ({"threads": 0}, "'threads'"),

@@ -19,6 +19,7 @@ from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.base.runlog import Progress, RunLog, Tick, run_json
 from likewise.errors import InputError, ParameterError
+from likewise.io.read.find import notes_on
 from likewise.jobs.settings import Resources
 
 Floats = NDArray[np.float64]
@@ -106,6 +107,7 @@ def fingerprints(
     log = RunLog.of(progress)
     with log.stage("read"):
         given = [_read(one, settings, columns) for one in sources]
+        log.notes += notes_on(*sources)
         every = given[0] if other is None else given[0].and_(given[1])
         queries = _queries(given[0], only)
     begin = 0 if other is None else len(given[0])

@@ -34,6 +34,7 @@ from likewise.apps.link.window import Window, check_windows, labelled_within, wi
 from likewise.base import checks
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import InputError, ParameterError
+from likewise.io.read.find import notes_on
 from likewise.jobs.settings import Resources
 
 FEW = 15
@@ -100,6 +101,7 @@ def link(
         words = chosen_synonyms("link", nicknames)
         records = records_of(a, b, id, asked, threads, validate, spans)
         windows = [Window.of(records, column, bounds) for column, bounds in spans.items()]
+        log.notes += notes_on(a, b)
         weights = check_fields(records, words, weights)
         known = None if truth is None else labelled_pairs(truth, records, "truth")
         labels = None if training is None else labelled_pairs(training, records, "training")

@@ -19,7 +19,7 @@ DEEPEST = 3
 """Most folders above the shared pages of a mirror, such as /pub/linux. Every one more adds combinations to try."""
 SHARE = 0.1
 """Least fraction of the smaller host's paths that two mirrors share: large sites share a few by chance."""
-BATCH = 1 << 20
+BATCH = 1 << 17
 """Pages turned into shingles at a time; it bounds memory."""
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from likewise.apps.mirrors.addresses import Pages
 from likewise.apps.mirrors.settings import OWNER
 from likewise.base.arrays import Ints, to_arrow
+from likewise.base.memory import MIB
 from likewise.errors import FormatError, InputError
 from likewise.io.read import Aside, Files, ReadOptions, Source, open_source
 from likewise.io.read.find import files_of
@@ -31,6 +32,7 @@ class UrlReader:
     on_error: str = "stop"
     encoding_errors: str = "strict"
     threads: int = 1
+    batch_bytes: int = 16 * MIB
     aside: list[Aside] = field(default_factory=list)
     inputs: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -100,7 +102,7 @@ class UrlReader:
         """Open files one by one, so that an error can name file and row; or open an object."""
         files = files_of(source)
         more: dict[str, Any] = {"on_error": self.on_error, "encoding_errors": self.encoding_errors, "lines": True}
-        more["owner"] = OWNER
+        more |= {"owner": OWNER, "batch_bytes": self.batch_bytes}
         if files is None:
             if isinstance(source, list | tuple) and all(isinstance(one, str) for one in source):
                 source = pa.array(source, pa.large_string())
@@ -111,7 +113,7 @@ class UrlReader:
             self._note(opened)
             return
         found = files.find()
-        self.notes += [found.note] if found.note else []
+        self.notes += [found.plain_note] if found.plain_note else []
         for file in found.files:
             if id is not None and not file.is_table:
                 columns = f"'{text}' and '{id}'" if text != id else f"'{text}'"

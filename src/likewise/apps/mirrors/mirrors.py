@@ -128,14 +128,14 @@ def mirrors(
     budget = Budget.of(OWNER, memory)
     log = RunLog.of(progress)
     known = Pages()
-    reader = UrlReader(known, on_error, encoding_errors, count)
+    reader = UrlReader(known, on_error, encoding_errors, count, budget.batch)
     with log.stage("read") as tick:
-        parts = list(reader.urls(urls, url, tick))
+        given = sum(map(len, reader.urls(urls, url, tick)))
     if pages is None and not reader.named:
         checks.unused(OWNER, {"url": (url, "url")}, "for text files and lists of URLs")
     listed = np.arange(len(known))
     log.counts |= {"urls": reader.rows, "blank": reader.blank, "pages": len(known), "hosts": len(known.hosts)}
-    log.counts["repeated"] = sum(map(len, parts)) - len(known)
+    log.counts["repeated"] = given - len(known)
     if not len(known):
         log.notes.append("There are no URLs, so there are no hosts to compare.")
     counts = np.bincount(known.host, minlength=len(known.hosts))
@@ -150,10 +150,10 @@ def mirrors(
     texts = np.zeros(0, np.int64)
     compared, fraction = np.zeros(len(found), np.int64), np.full(len(found), np.nan)
     if pages is not None:
-        again = UrlReader(known, on_error, encoding_errors, count)
+        again = UrlReader(known, on_error, encoding_errors, count, budget.batch)
         with log.stage("confirm") as tick:
             texts = again.rows_of(pages, url, tick)
-            twice = UrlReader(known, on_error, encoding_errors, count)
+            twice = UrlReader(known, on_error, encoding_errors, count, budget.batch)
             answer = confirm(paths, found, twice, pages, (url, text), texts, settings, count, tick)
         compared, fraction = answer.compared, answer.fraction()
         log.counts |= {"texts": again.rows, "pages_compared": int(compared.sum())}
@@ -191,7 +191,7 @@ def _folded(
 ) -> pa.Table:  # fmt: skip
     """Read the links, fold equal pages, and return for each folded page the one it is folded into."""
     listed = len(known)
-    linking = UrlReader(known, reader.on_error, reader.encoding_errors, reader.threads)
+    linking = UrlReader(known, reader.on_error, reader.encoding_errors, reader.threads, reader.batch_bytes)
     with log.stage("links") as tick:
         ends = [(left.astype(np.int32), right.astype(np.int32)) for left, right in linking.links(links, *columns, tick)]
         left, right = (np.concatenate([np.zeros(0, np.int32), *(part[i] for part in ends)]) for i in (0, 1))

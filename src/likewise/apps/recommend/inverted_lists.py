@@ -10,19 +10,28 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.apps.recommend.ratings import IntegerSets
 from likewise.base.arrays import Ints
+from likewise.base.memory import UNLIMITED
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Tick
+from likewise.io.disk import disk_errors, write_array
+from likewise.io.workspace import Workspace
 from likewise.kernels import counting as kernels
+from likewise.search.exact.listing import Listing
 
 ROOM = 1 << 20
 """Pairs that a thread finds before they are copied out of its buffers."""
+MANY = 1 << 62
+"""Visits of a search that is not limited."""
+SORT_BYTES = 32
+"""Bytes that a pair takes while all are sorted in memory."""
 WORD = 63
 """Bits of an integer that can be sorted: two row numbers and an overlap are packed into it if they fit."""
 CHUNK = 256
@@ -56,7 +65,8 @@ class SharedCounts:
         [0.3333333333333333]
         """
         both = self.sizes[self.left[part]] + self.sizes[self.right[part]]
-        found: Floats = self.shared[part] / (both if self.summed else both - self.shared[part])
+        shared = self.shared[part]
+        found: Floats = shared / (both if self.summed else both - shared)
         return found
 
     @property
@@ -89,6 +99,7 @@ class InvertedLists:
         self.starts: Ints = np.concatenate([[0], np.cumsum(np.sort(frequency))]).astype(np.int64)
         self.first_of_size: Ints = np.searchsorted(self.sizes, np.arange(int(self.sizes.max(initial=0)) + 2))
         self.number = number
+        self.cut = 0
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -111,30 +122,58 @@ class InvertedLists:
     def _arrays(self) -> tuple[Any, ...]:
         return self.values, self.offsets, self.starts, self.members, self.first_of_size
 
-    def all_pairs(self, threshold: float, summed: bool, threads: int, tick: Tick, most: int) -> SharedCounts | None:
-        """Return all pairs at or above the threshold, sorted; None if there are more than `most`."""
+    def all_pairs(
+        self, threshold: float, summed: bool, threads: int, tick: Tick, most: int, room: int = UNLIMITED.total,
+        spill: Path | None = None,
+    ) -> SharedCounts | None:  # fmt: skip
+        """Return all pairs at or above the threshold, sorted; None if there are more than `most`.
+
+        Those that take more than `room` bytes are sorted in files in the folder `spill`.
+        """
         bits = max(1, len(self.all_sizes) - 1).bit_length()
         below = int(self.sizes.max(initial=1)).bit_length()
         fits = 2 * bits + below <= WORD  # as for ten million sets of up to 32,767 elements
+        space = Workspace.temporary(spill)
+        listing: Listing | None = None
         parts: list[tuple[Any, ...]] = []
         total = 0
-        for one, other, shared in self.pairs(threshold, summed, threads, tick):
-            total += len(one)
-            if total > most:
-                return None
-            left, right = np.minimum(one, other), np.maximum(one, other)
-            parts.append((left << (bits + below) | right << below | shared,) if fits else (left, right, shared))
-        columns = [
-            np.concatenate([np.zeros(0, np.int64), *(part[i] for part in parts)]) for i in range(1 if fits else 3)
-        ]
-        parts.clear()
+        try:
+            for one, other, shared in self.pairs(threshold, summed, threads, tick):
+                total += len(one)
+                if total > most:
+                    return None
+                parts.append((np.minimum(one, other).astype(np.int32), np.maximum(one, other).astype(np.int32), shared))
+                if listing is None and total * SORT_BYTES > room:
+                    n = len(self.all_sizes)
+                    listing = Listing(n, n, room, lambda: space.large)
+                if listing is not None:
+                    for left, right, shared in parts:
+                        listing.add((left.astype(np.int64), right.astype(np.int64), shared.astype(np.float64)))
+                    parts.clear()
+            if listing is not None:
+                table = listing.finish().table()
+                left, right, shared = (column.to_numpy() for column in table.columns)
+                return SharedCounts(left, right, shared, self.all_sizes, summed)
+        finally:
+            space.finish()
+        return self._sorted(parts, fits, bits, below, summed)
+
+    def _sorted(self, parts: list[tuple[Any, ...]], fits: bool, bits: int, below: int, summed: bool) -> SharedCounts:
+        """Return these pairs, sorted; as packed integers if they fit, which is faster."""
         if not fits:
-            order = np.lexsort((columns[1], columns[0]))
-            return SharedCounts(columns[0][order], columns[1][order], columns[2][order], self.all_sizes, summed)
-        packed = columns[0]
+            left, right, shared = (_concatenated([part[i] for part in parts]) for i in range(3))
+            order = np.lexsort((right, left))
+            return SharedCounts(left[order], right[order], shared[order], self.all_sizes, summed)
+        packed = _concatenated([
+            left.astype(np.int64) << (bits + below) | right.astype(np.int64) << below | shared
+            for left, right, shared in parts
+        ])  # fmt: skip
+        parts.clear()
         packed.sort()
-        kind = np.int32 if bits < 32 else np.int64
-        left, right = (packed >> (bits + below)).astype(kind), ((packed >> below) & ((1 << bits) - 1)).astype(kind)
+        left, right = (
+            (packed >> (bits + below)).astype(np.int32),
+            ((packed >> below) & ((1 << bits) - 1)).astype(np.int32),
+        )
         packed &= (1 << below) - 1
         return SharedCounts(left, right, packed.astype(np.int32), self.all_sizes, summed)
 
@@ -142,6 +181,7 @@ class InvertedLists:
         """Yield all pairs at or above the threshold in batches: two rows and the number of elements they share."""
         local = threading.local()
         room = max(ROOM, len(self))
+        firsts = range(0, len(self), CHUNK)
 
         def work(first: int) -> list[tuple[Any, Any, Any]]:
             if not hasattr(local, "counts"):
@@ -156,17 +196,32 @@ class InvertedLists:
                 parts.append((self.rows[left], self.rows[right], shared))
             return parts
 
-        for parts in in_order(work, range(0, len(self), CHUNK), threads):
-            tick(CHUNK)
+        for first, parts in zip(firsts, in_order(work, firsts, threads), strict=True):
+            tick(min(CHUNK, len(self) - first))
             yield from parts
 
-    def best(self, rows: Ints, k: int, threshold: float, summed: bool, threads: int, tick: Tick) -> SharedCounts:
+    def best(
+        self, rows: Ints, k: int, threshold: float, summed: bool, threads: int, tick: Tick, visits: int = MANY
+    ) -> SharedCounts:
         """Return for each of these rows, in this order, the k most similar rows, best first, ties by row number."""
+        found = PairColumns()
+        for part in self.best_parts(rows, k, threshold, summed, threads, tick, visits):
+            found.add(*part)
+        return SharedCounts(*found.finish(), self.all_sizes, summed)
+
+    def best_parts(
+        self, rows: Ints, k: int, threshold: float, summed: bool, threads: int, tick: Tick, visits: int = MANY
+    ) -> Iterator[tuple[Ints, Ints, Ints]]:
+        """Yield the k most similar rows of each row, some rows at a time: row, partner, elements in both.
+
+        If the lists of a row's elements are longer than `visits`, only so many places of them are visited, those of the
+        rarest elements first; `self.cut` counts these rows.
+        """
         rows = rows[np.isin(rows, self.rows)]
         local = threading.local()
         k = max(1, min(k, len(self)))
 
-        def work(first: int) -> tuple[Any, ...]:
+        def work(first: int) -> tuple[tuple[Any, ...], int, int]:
             if not hasattr(local, "counts"):
                 local.counts, local.touched = np.zeros(len(self), np.int32), np.empty(len(self), np.int32)
                 local.stamps = np.full(len(self), -1, np.int32)
@@ -174,17 +229,57 @@ class InvertedLists:
             best = np.zeros((len(asked), k))
             best_rows, shared = np.zeros((len(asked), k), np.int64), np.zeros((len(asked), k), np.int64)
             found = np.zeros(len(asked), np.int64)
-            kernels.best_partners(
-                self.number[asked], self.rows, self.sizes, self.maps, *self._arrays, threshold, summed, local.counts,
-                local.touched, local.stamps, best, best_rows, shared, found,
+            cut = kernels.best_partners(
+                self.number[asked], self.rows, self.sizes, self.maps, *self._arrays, threshold, summed, visits,
+                local.counts, local.touched, local.stamps, best, best_rows, shared, found,
             )  # fmt: skip
             held = np.arange(k) < found[:, None]
-            return np.repeat(asked, found), best_rows[held], shared[held]
+            return (np.repeat(asked, found), best_rows[held], shared[held]), cut, len(asked)
 
-        parts = []
-        for part in in_order(work, range(0, len(rows), CHUNK), threads):
-            tick(CHUNK)
-            parts.append(part)
-        nothing = np.zeros(0, np.int64)
-        left, right, shared = (np.concatenate([nothing, *(part[i] for part in parts)]) for i in range(3))
-        return SharedCounts(left, right, shared, self.all_sizes, summed)
+        for part, cut, done in in_order(work, range(0, len(rows), CHUNK), threads):
+            self.cut += cut
+            tick(done)
+            yield part
+
+
+class PairColumns:
+    """Pairs in the order in which they are added: two rows and what they share; beyond `room` bytes, in files."""
+
+    def __init__(self, room: int = UNLIMITED.total, spill: Path | None = None) -> None:
+        self._room, self._space = room, Workspace.temporary(spill)
+        self._parts: list[tuple[Ints, Ints, Ints]] = []
+        self._files: list[IO[bytes]] = []
+        self._held = 0
+
+    def add(self, left: Ints, right: Ints, shared: Ints) -> None:
+        """Append pairs."""
+        self._parts.append((left.astype(np.int32), right.astype(np.int32), shared.astype(np.int32)))
+        self._held += 3 * 4 * len(left)
+        if self._held > self._room:
+            self._write()
+
+    def finish(self) -> tuple[Whole, Whole, Whole]:
+        """Return the columns; those in files are mapped, and the files are gone with them."""
+        if not self._files:
+            left, right, shared = (_concatenated([part[i] for part in self._parts]) for i in range(3))
+            return left, right, shared
+        self._write()
+        with disk_errors(self._space.large):
+            for file in self._files:
+                file.close()
+            left, right, shared = (np.asarray(np.memmap(file.name, np.int32, "r")) for file in self._files)
+        self._space.finish()
+        return left, right, shared
+
+    def _write(self) -> None:
+        with disk_errors(self._space.large):
+            if not self._files:
+                self._files = [open(self._space.large / f"column-{i}", "wb") for i in range(3)]  # noqa: SIM115
+            for part in self._parts:
+                for file, column in zip(self._files, part, strict=True):
+                    write_array(file, column)
+        self._parts, self._held = [], 0
+
+
+def _concatenated(parts: list[Any]) -> Any:
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from likewise.base import checks
 from likewise.base.arrays import to_arrow
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import ParameterError
+from likewise.io.read.find import notes_on
 from likewise.jobs.rows import Rows
 
 BLOCK = 1 << 20
@@ -54,6 +56,7 @@ def recommend(
     on_error: str = "stop",
     threads: int | None = None,
     memory: str | int | None = None,
+    spill: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Recommendations:
     """Find similar customers and similar items, and recommend items to customers (collaborative filtering).
@@ -79,8 +82,10 @@ def recommend(
     threshold: least similarity of a pair of customers or of items. k: only the k most similar of each, best first; a
         pair may then occur in both directions.
     method: "count" overlaps in inverted lists, "exact" join, or "lsh" with `recall`, as in `likewise.pairs`; "auto"
-        chooses the one that is predicted to be cheapest. All but lsh find every pair.
-    memory: limit for the pairs, such as "4GiB".
+        chooses the one that is predicted to be cheapest. All but lsh find every pair. Where more than ten million pairs
+        are similar, and more than a hundred for each customer or item, counting lists the hundred most similar of each,
+        as with k=100, and a note says so.
+    memory: limit for the pairs, such as "4GiB"; more are in files in the folder `spill`. It does not change the result.
 
     >>> found = recommend({"ann": ["tea", "milk"], "bob": ["milk", "tea", "rum"], "eve": ["rum"]}, threshold=0.5)
     >>> found.customers.to_pylist()
@@ -92,7 +97,7 @@ def recommend(
     """
     if only is not None:
         checks.choice(OWNER, "only", only, ONLY)
-    join = JoinSettings(threshold, union, k, method, recall, seed, checks.threads(OWNER, threads), memory)
+    join = JoinSettings(threshold, union, k, method, recall, seed, checks.threads(OWNER, threads), memory, spill)
     votes = VoteSettings(count, by, neighbours, union)
     reading = RatingsOptions(user, item, rating, baskets, separator, header, twice, on_error)
     groups = check_groups(groups)
@@ -100,6 +105,7 @@ def recommend(
     log = RunLog.of(progress)
     with log.stage("read"):
         ratings = _ratings(source, reading)
+        log.notes += notes_on(source)
     chosen = View.of(ratings, view, like, hate)
     asked = None if only in SIDES else _asked(ratings, users)
     counts = {"customers": len(ratings.user_ids), "items": len(ratings.item_ids), "ratings": len(ratings.users)}
@@ -126,9 +132,14 @@ def recommend(
         empty = asked[chosen.sets_of(ratings, "customers").sizes[asked] == 0]
         log.details["liked_nothing"] = ratings.user_ids.take(to_arrow(empty)).to_pylist()
     if asked is not None:
-        recommendations = Recommender(ratings, chosen, votes, join.threads, group).recommend(asked, log)
+        recommender = Recommender(ratings, chosen, votes, join.threads, group)
+        recommendations = recommender.recommend(asked, log)
         log.counts["recommendations"] = len(recommendations)
-    parameters = {**asdict(reading), **chosen.to_dict(), "only": only, **asdict(join), **asdict(votes)}
+        if recommender.cut:
+            log.details["limited"] = recommender.cut
+            log.notes.append("for the recommendations, " + _limited(recommender.cut, by))
+    asked_for = {name: value for name, value in asdict(join).items() if name != "spill"}
+    parameters = {**asdict(reading), **chosen.to_dict(), "only": only, **asked_for, **asdict(votes)}
     parameters["users"] = None if users is None or asked is None else ratings.user_ids.take(asked).to_pylist()
     parameters["groups"] = "given" if isinstance(groups, Mapping) else groups
     stats = run_json(OWNER, parameters, [ratings], log)
@@ -142,7 +153,7 @@ def _check_used(only: str | None, users: Any, join: JoinSettings, votes: VoteSet
     if only == "items" or (only == "recommendations" and votes.by == "items"):
         checks.unused(OWNER, {"groups": (groups is not None, False)}, "where no customers are compared")
     if only == "recommendations":
-        names: Sequence[str] = ("threshold", "k", "method", "recall", "seed", "memory")
+        names: Sequence[str] = ("threshold", "k", "method", "recall", "seed", "memory", "spill")
         given = {name: (getattr(join, name), getattr(JoinSettings, name)) for name in names}
         checks.unused(OWNER, given, "with only='recommendations'")
     elif only is not None:
@@ -195,8 +206,21 @@ def _sum_up_methods(log: RunLog) -> None:
     if len(certificates) == 1:
         log.certificate = certificates[0]
     for side, how in methods.items():
-        if "abridged" in how:
-            log.notes.append(f"{how['abridged']['items']:,} {side} with equal sets are paired with the first one only")
+        abridged = how.get("abridged", {})
+        if "items" in abridged:
+            log.notes.append(f"{abridged['items']:,} {side} with equal sets are paired with the first one only")
+        if "more_than" in abridged:
+            log.notes.append(
+                f"more than {abridged['more_than']:,} pairs of {side} are similar; the {abridged['k']} most similar of"
+                " each are listed, best first (a higher threshold lists all pairs)"
+            )
+        if "cut" in abridged:
+            log.notes.append(_limited(abridged["cut"], side))
+
+
+def _limited(cut: int, side: str) -> str:
+    """Say that the most similar of some customers or items were sought among a part of the others."""
+    return f"the most similar of {cut:,} {side} were sought among those that share one of their rarer elements"
 
 
 def _closest(found: SharedCounts, ids: Any) -> dict[str, Any] | None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from likewise.apps.recommend.inverted_lists import InvertedLists, SharedCounts
+from likewise.apps.recommend.inverted_lists import MANY, InvertedLists, PairColumns, SharedCounts
 from likewise.apps.recommend.ratings import OWNER, IntegerSets
 from likewise.base import checks
 from likewise.base.memory import Budget
 from likewise.base.runlog import RunLog
-from likewise.errors import InputError
 from likewise.families.minhash import MinHash
 from likewise.families.tuning import Similarities, tune_for
 from likewise.jobs.pairs import pairs
@@ -27,8 +27,14 @@ MEETING = 3e-9
 """Seconds of one core for two sets to meet in an inverted list, for the prediction of costs."""
 LISTING = 7e-7
 """Seconds of one core in which `pairs` compares and lists a pair, for the prediction of costs."""
-PAIR_BYTES = 32
-"""Bytes per pair that all pairs take while they are sorted."""
+LISTED, LISTED_EACH = 10_000_000, 100
+"""Pairs that are always listed in full: ten million, or a hundred for each customer or item. Of more, nobody reads all,
+and their number grows with the square of the input: the LISTED_EACH most similar of each are listed instead."""
+VISITS, LEAST_VISITS = 1 << 34, 1 << 15
+"""Places of inverted lists visited in all, some 50 seconds of one core, and at least for each set, if so many pairs are
+similar: then the most similar of a set are sought among those that share one of its rarer elements."""
+SHARES = 4
+"""A quarter of the memory is for the pairs of one side; what is more is in files."""
 DOUBT = {"count": 1, "exact": 2, "lsh": 4}
 """How many times cheaper a method must be: meetings are known, other costs are estimates, and hashing misses pairs."""
 SAMPLE, SLOTS = 1000, 512
@@ -49,6 +55,7 @@ class JoinSettings:
     seed: int = 1
     threads: int = 1
     memory: str | int | None = None
+    spill: str | Path | None = None
 
     def __post_init__(self) -> None:
         checks.choice(OWNER, "union", self.union, UNIONS)
@@ -64,14 +71,17 @@ class JoinSettings:
         if self.method in ("count", "exact"):
             given = {"recall": (self.recall, RECALL), "seed": (self.seed, 1)}
             checks.unused(OWNER, given, f"with the method '{self.method}'")
-        if self.method == "count" and self.k is not None:
-            checks.unused(OWNER, {"memory": (self.memory, None)}, "with the method 'count' and k")
         Budget.of(OWNER, self.memory)
 
     @property
     def summed(self) -> bool:
         """True if the union of two bags is their sum."""
         return self.union == "sum"
+
+    @property
+    def room(self) -> int:
+        """Bytes of pairs of one side that stay in memory."""
+        return Budget.of(OWNER, self.memory).total // SHARES
 
     @property
     def jaccard(self) -> float:
@@ -88,7 +98,7 @@ def similar_pairs(
     if settings.method == "auto":
         method = _chosen(sets, lists, settings)
     if method["taken"] == "count":
-        return _counted(lists, settings, log, side), method
+        return _counted(lists, settings, log, side, method), method
     return _joined(sets, settings, log, method)
 
 
@@ -105,7 +115,11 @@ def _chosen(sets: IntegerSets, lists: InvertedLists, settings: JoinSettings) -> 
     tuning = tune_for(settings.jaccard, settings.recall, corpus)
     choice = choose(sample, n, settings.jaccard, tuning.banding, tuning.predicted_candidates)
     sampled = InvertedLists(sets.take(rows)).pairs(settings.threshold, settings.summed, 1, lambda _: None)
-    listing = sum(len(part[0]) for part in sampled) * (n / max(1, len(rows))) ** 2 * LISTING
+    similar = sum(len(part[0]) for part in sampled) * (n / max(1, len(rows))) ** 2
+    if settings.k is None and similar > most_listed(n):
+        why = f"some {similar:.2g} pairs are similar, too many to list, and counting finds the most similar of each"
+        return {"asked": "auto", "taken": "count", "why": why}
+    listing = similar * LISTING
     seconds = {"count": count, "exact": choice.exact_seconds + listing, "lsh": choice.lsh_seconds + listing}
     predicted = {name: float(f"{value:.3g}") for name, value in seconds.items()}
     taken = min(predicted, key=lambda name: predicted[name] * DOUBT[name])
@@ -114,19 +128,38 @@ def _chosen(sets: IntegerSets, lists: InvertedLists, settings: JoinSettings) -> 
     return {"asked": "auto", "taken": taken, "why": why, "predicted_seconds": predicted}
 
 
-def _counted(lists: InvertedLists, settings: JoinSettings, log: RunLog, side: str) -> SharedCounts:
+def _counted(
+    lists: InvertedLists, settings: JoinSettings, log: RunLog, side: str, method: dict[str, Any]
+) -> SharedCounts:
+    """Count what sets share: all pairs, or the k most similar of each; if all pairs are too many, a hundred of each."""
     threshold, summed, threads = settings.threshold, settings.summed, settings.threads
+    spill = None if settings.spill is None else Path(settings.spill)
+    k, visits = settings.k, MANY
+    if k is None:
+        with log.stage(side, len(lists)) as tick:
+            most = most_listed(len(lists))
+            found = lists.all_pairs(threshold, summed, threads, tick, most, settings.room, spill)
+        if found is not None:
+            return found
+        k, visits = LISTED_EACH, limited_visits(len(lists))
+        method["abridged"] = {"more_than": most, "k": k}
+    columns = PairColumns(settings.room, spill)
     with log.stage(side, len(lists)) as tick:
-        if settings.k is not None:
-            return lists.best(np.sort(lists.rows), settings.k, threshold, summed, threads, tick)
-        most = Budget.of(OWNER, settings.memory).total // PAIR_BYTES
-        found = lists.all_pairs(threshold, summed, threads, tick, most)
-    if found is None:
-        raise InputError(
-            f"more than {most:,} pairs of {side} are similar, too many to list in memory; list the most similar of each"
-            " with k=10, raise the threshold, or list no pairs with only='recommendations'"
-        )
-    return found
+        for part in lists.best_parts(np.sort(lists.rows), k, threshold, summed, threads, tick, visits):
+            columns.add(*part)
+    if lists.cut:
+        method["abridged"]["cut"] = lists.cut
+    return SharedCounts(*columns.finish(), lists.all_sizes, summed)
+
+
+def most_listed(sets: int) -> int:
+    """Return the number of pairs of so many sets beyond which only the most similar of each are listed."""
+    return max(LISTED, LISTED_EACH * sets)
+
+
+def limited_visits(sets: int) -> int:
+    """Return how many places of inverted lists are visited for each of so many sets, where the work must not grow."""
+    return max(LEAST_VISITS, VISITS // max(1, sets))
 
 
 def _joined(
@@ -135,7 +168,7 @@ def _joined(
     """Find the pairs with `likewise.pairs`, by the exact join or by hashing."""
     result = pairs(
         sets.hashed(), threshold=settings.jaccard, method=method["taken"], recall=settings.recall, seed=settings.seed,
-        k=settings.k, threads=settings.threads, memory=settings.memory, progress=log.progress,
+        k=settings.k, threads=settings.threads, memory=settings.memory, spill=settings.spill, progress=log.progress,
     )  # fmt: skip
     table, stats = result.table, result.stats
     for stage, seconds in stats["seconds"].items():

@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 
 from likewise.apps.recommend.inverted_lists import InvertedLists
 from likewise.apps.recommend.ratings import OWNER, SIDES, Ratings, View
+from likewise.apps.recommend.similarity_join import limited_visits
 from likewise.base import checks
 from likewise.base.arrays import Ints, to_arrow
-from likewise.base.runlog import RunLog
+from likewise.base.parallel import in_order
+from likewise.base.runlog import RunLog, Tick
 from likewise.kernels.sorting import radix_argsort
+from likewise.search.exact.best import BestPartners
 
 COUNT, NEIGHBOURS = 10, 50
 """Defaults, chosen by the hit rate of held-out items in benchmarks/recommend.py."""
@@ -23,8 +26,10 @@ REASONS = 3
 """Neighbours that are named as reasons of a recommendation."""
 LEAST = 1e-12
 """Least similarity of a neighbour: any that shares something, for the nearest are few enough."""
-VOTES = 2e6
-"""Votes counted at a time: 24 bytes each, and as much again while they are sorted."""
+AT_ONCE = 1 << 14
+"""Customers whose neighbours are held at a time."""
+VOTES = 5e5
+"""Votes that a thread counts at a time: 24 bytes each, and several times as much while they are sorted."""
 Floats = NDArray[np.float64]
 
 
@@ -41,6 +46,15 @@ class VoteSettings:
         checks.whole(OWNER, "count", self.count)
         checks.whole(OWNER, "neighbours", self.neighbours)
         checks.choice(OWNER, "by", self.by, SIDES)
+
+
+@dataclass(frozen=True)
+class _Near:
+    """The nearest neighbours of customers or items, and where those of each begin."""
+
+    rows: Ints
+    similarity: Floats
+    starts: Ints
 
 
 class Recommender:
@@ -60,22 +74,44 @@ class Recommender:
 
     def recommend(self, users: Ints, log: RunLog) -> Any:
         """Return a table (user, item, score, because_of) for these customers, best items first."""
-        asked = np.unique(users)
         if self.settings.by == "items":
             events = np.concatenate([np.arange(self.offsets[u], self.offsets[u + 1]) for u in users] or [users])
             asked = np.unique(self.ratings.items[events[self.wanted[events] > 0]])
+            with log.stage("recommend", len(asked) + len(users)) as tick:
+                return self._counted(users, self._near(asked, tick), tick)
+        parts = []
         with log.stage("recommend", len(users)) as tick:
-            near = self._lists.best(
-                asked, self.settings.neighbours, LEAST, self.settings.union == "sum", self.threads, lambda _: None
-            )
-            starts: Ints = np.searchsorted(near.left, np.arange(len(self._names) + 1))
-            right, similarity = near.right.astype(np.int64), near.similarity
-            parts = []
-            for first in range(0, len(users), self._block):
-                some = users[first : first + self._block]
-                parts.append((some, *self._chosen(*self._votes(some, right, similarity, starts))))
-                tick(len(some))
-        return pa.concat_tables([self._table(*part) for part in parts])
+            for first in range(0, len(users), AT_ONCE):
+                some = users[first : first + AT_ONCE]
+                parts.append(self._counted(some, self._near(np.unique(some), lambda done: None), tick))
+        return pa.concat_tables(parts)
+
+    def _near(self, rows: Ints, tick: Tick) -> _Near:
+        """Return the nearest neighbours of these customers or items."""
+        visits = limited_visits(len(self._lists))
+        near = self._lists.best(
+            rows, self.settings.neighbours, LEAST, self.settings.union == "sum", self.threads, tick, visits
+        )
+        starts: Ints = np.searchsorted(near.left, np.arange(len(self._names) + 1))
+        return _Near(near.right.astype(np.int64), near.similarity, starts)
+
+    def _counted(self, users: Ints, near: _Near, tick: Tick) -> Any:
+        """Count the votes of the neighbours, some customers at a time."""
+
+        def work(some: Ints) -> Any:
+            return self._table(some, *self._chosen(*self._votes(some, near)))
+
+        parts = []
+        blocks = [users[first : first + self._block] for first in range(0, len(users), self._block)]
+        for some, part in zip(blocks, in_order(work, blocks, self.threads), strict=True):
+            parts.append(part)
+            tick(len(some))
+        return pa.concat_tables(parts)
+
+    @property
+    def cut(self) -> int:
+        """The number of customers or items whose neighbours were sought among a part of the others."""
+        return self._lists.cut
 
     @property
     def _names(self) -> Any:
@@ -87,7 +123,7 @@ class Recommender:
         mean = len(self.ratings.users) / max(1, len(self.ratings.user_ids))
         return int(max(1, min(4096, VOTES / self.settings.neighbours / max(1.0, mean))))
 
-    def _votes(self, users: Ints, near: Ints, similarity: Floats, starts: Ints) -> tuple[Ints, Floats, Ints]:
+    def _votes(self, users: Ints, near: _Near) -> tuple[Ints, Floats, Ints]:
         """Return votes for new items, their weights and voters; item j of customer i is i·n + j."""
         sizes = self.offsets[users + 1] - self.offsets[users]
         events = _ranges(self.offsets[users], sizes)
@@ -97,16 +133,17 @@ class Recommender:
             liked = self.wanted[events] > 0
             owner, events = owner[liked], events[liked]
             voter = self.ratings.items[events]
-            counts = starts[voter + 1] - starts[voter]
-            places = _ranges(starts[voter], counts)
-            items, weights = near[places], similarity[places] * np.repeat(self.wanted[events], counts)
+            counts = near.starts[voter + 1] - near.starts[voter]
+            places = _ranges(near.starts[voter], counts)
+            items, weights = near.rows[places], near.similarity[places] * np.repeat(self.wanted[events], counts)
         else:
-            known = starts[users + 1] - starts[users]
-            places = _ranges(starts[users], known)
-            owner, voter = np.repeat(np.arange(len(users)), known), near[places]
+            known = near.starts[users + 1] - near.starts[users]
+            places = _ranges(near.starts[users], known)
+            owner, voter = np.repeat(np.arange(len(users)), known), near.rows[places]
             counts = self.offsets[voter + 1] - self.offsets[voter]
             events = _ranges(self.offsets[voter], counts)
-            items, weights = self.ratings.items[events], np.repeat(similarity[places], counts) * self.wanted[events]
+            items = self.ratings.items[events]
+            weights = np.repeat(near.similarity[places], counts) * self.wanted[events]
         keys = np.repeat(owner, counts) * len(self.ratings.item_ids) + items
         new = (weights > 0) & ~_among(keys, own)
         return keys[new], weights[new], np.repeat(voter, counts)[new]
@@ -118,9 +155,7 @@ class Recommender:
         begins = np.flatnonzero(np.diff(keys, prepend=-1))
         scores: Floats = np.add.reduceat(weights, begins) if len(begins) else np.zeros(0)
         owner, item = np.divmod(keys[begins], len(self.ratings.item_ids))
-        best = np.lexsort((item, -scores, owner))
-        place = np.arange(len(best)) - np.searchsorted(owner[best], owner[best])
-        best = best[place < self.settings.count]
+        best = _best(owner, scores, self.settings.count)
         sizes = (np.append(begins[1:], len(keys)) - begins)[best]
         votes, choice = _ranges(begins[best], sizes), np.repeat(np.arange(len(best)), sizes)
         order = np.lexsort((voters[votes], -weights[votes], choice))
@@ -139,6 +174,20 @@ class Recommender:
             "because_of": pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), because),
         }
         return pa.table(columns)
+
+
+def _best(owner: Ints, scores: Floats, count: int) -> Ints:
+    """Return the places of the `count` best scores of each owner, best first, ties in their order; owners ascend.
+
+    >>> _best(np.array([0, 0, 0, 2]), np.array([0.5, 0.7, 0.7, 0.1]), 2).tolist()
+    [1, 2, 3]
+    """
+    counts = np.bincount(owner)
+    heaps = BestPartners(len(counts), min(count, int(counts.max(initial=1))))
+    heaps.offer(owner, np.arange(len(owner)), scores)
+    rows, places, values = heaps.pairs()
+    best: Ints = places[np.lexsort((places, -values, rows))]
+    return best
 
 
 def _among(keys: Ints, those: Ints) -> NDArray[np.bool_]:

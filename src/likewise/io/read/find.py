@@ -86,7 +86,15 @@ class Found:
 
     @property
     def note(self) -> str | None:
-        """A sentence on what was passed over, if anything was."""
+        """A sentence on what was passed over, if anything was, for a command that can be told to read it."""
+        return self._told("hidden=True reads them too")
+
+    @property
+    def plain_note(self) -> str | None:
+        """The same for a command that reads such files only by their names."""
+        return self._told("a file that is named itself is read")
+
+    def _told(self, how: str) -> str | None:
         names = self.passed_over
         if not names:
             return None
@@ -96,7 +104,7 @@ class Found:
             if len(names) == 1
             else f"{len(names):,} files and folders whose names begin"
         )
-        return f"{what} with a dot passed over ({some}); hidden=True reads them too"
+        return f"{what} with a dot passed over ({some}); {how}"
 
 
 @dataclass
@@ -124,6 +132,12 @@ def files_of(source: object) -> Files | None:
     if strange is not None:
         raise ParameterError(f"A list of files must have paths only. Got {strange!r} instead.")
     return Files(source)
+
+
+def notes_on(*sources: object) -> list[str]:
+    """Return a sentence for each source of files on what was passed over in it."""
+    notes = (files.find().plain_note for files in map(files_of, sources) if files is not None)
+    return [note for note in notes if note]
 
 
 def format_of(name: str) -> tuple[str, str | None]:

@@ -7,8 +7,6 @@ import lzma
 import os
 import shutil
 import struct
-import tempfile
-import weakref
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +20,7 @@ from likewise.errors import FormatError, InputError, LikewiseError, MissingInput
 from likewise.io.disk import atomic
 from likewise.io.read.base import MIB
 from likewise.io.read.find import InputFile, reason
+from likewise.io.temporary import temporary_file
 
 BOM = b"\xef\xbb\xbf"
 BLOCK = 8 * MIB
@@ -159,20 +158,14 @@ def unpacked(file: InputFile, owner: object) -> Path:
     """Return a path with the decompressed content; a temporary file is removed with its owner."""
     if file.compression is None:
         return file.path
-    handle, name = tempfile.mkstemp(prefix="likewise-")
-    weakref.finalize(owner, _remove, name)
+    handle, path = temporary_file(owner)
     with os.fdopen(handle, "wb") as out:
         size = 0
         for chunk in chunks(file):
             size += len(chunk)
             check_growth(file, size)
             out.write(chunk)
-    return Path(name)
-
-
-def _remove(name: str) -> None:
-    if os.path.exists(name):
-        os.unlink(name)
+    return path
 
 
 def copied(source: Path, target: Path) -> None:

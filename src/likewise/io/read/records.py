@@ -101,8 +101,9 @@ class RecordPart(TablePart):
         """Return the number of bytes before the first row; `data` has at least the first row, or everything."""
         return len(BOM) if data.startswith(BOM) else 0
 
-    def blocks(self, size: int = BLOCK) -> Iterator[RecordBlock]:
-        """Yield the file in blocks of about `size` bytes, or of one row if that is longer."""
+    def blocks(self, size: int | None = None) -> Iterator[RecordBlock]:
+        """Yield the file in blocks of about `size` bytes, by default of a batch, or of one row if that is longer."""
+        size = size or min(BLOCK, max(PIECE, self.options.batch_bytes))
         held: list[bytes] = []
         length, wanted, line = 0, 0, 1
         headed = False

@@ -18,15 +18,15 @@ ENTRY_BYTES = 16
 class BestPartners:
     """The k best partners of each of `rows` sets; ties go to the lower number.
 
-    Heaps that take more than `room` bytes are in a file in a folder.
+    Heaps that take more than `room` bytes are in a file in a folder, if one is given.
     """
 
-    def __init__(self, rows: int, k: int, room: int, folder: Callable[[], Path]) -> None:
+    def __init__(self, rows: int, k: int, room: int = 0, folder: Callable[[], Path] | None = None) -> None:
         self._counts = np.zeros(rows, np.int64)
         self.floors: Scores = np.zeros(rows)
         self._best: Scores
         self._partners: Ints
-        if ENTRY_BYTES * rows * k <= room:
+        if folder is None or ENTRY_BYTES * rows * k <= room:
             self._best, self._partners = np.empty((rows, k)), np.empty((rows, k), np.int64)
         else:
             place = folder()

@@ -132,9 +132,10 @@ class Listing:
         counts = _row_counts(pairs, here, there, symmetric)
         self._check_room(float(counts.sum(dtype=np.float64)))
         for part in _expanded(pairs, counts, here, there, symmetric, self.most):
-            self._add(part)
+            self.add(part)
 
-    def _add(self, pairs: ScoredPairs) -> None:
+    def add(self, pairs: ScoredPairs) -> None:
+        """Add pairs of rows."""
         self._parts.append(pairs)
         self._held += len(pairs[0])
         self._total += len(pairs[0])
