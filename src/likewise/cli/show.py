@@ -345,7 +345,8 @@ def opening_vectors(stats: dict[str, Any]) -> Iterator[str]:
         yield "exact: all vectors were compared" + (f" ({method['why']})" if method["asked"] == "auto" else "")
     elif cells is not None:
         rest = f"; {counts['left_over']:,} compared with all" if counts["left_over"] else ""
-        yield f"{cells['visited']:,} of {cells['count']:,} cells visited; recall {cells['recall']:.4f} on a sample{rest}"
+        visited = f"{cells['visited']:,} of {cells['count']:,} cells visited"
+        yield f"{visited}; recall {cells['recall']:.4f} on a sample{rest}"
     elif tables is not None:
         rest = f"; {counts['left_over']:,} compared with all" if counts.get("left_over") else ""
         compared = count(counts["compared"], "candidate")

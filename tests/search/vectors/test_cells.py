@@ -55,10 +55,12 @@ def test_recall_is_on_target_and_buys_speed(measure, split):
         assert np.isin(keys(exact), keys(found)).mean() >= recall
         assert np.array_equal(found[2], single.space.distances(found[0], found[1]))
         again, over = by_cells(single, plan, rows, split, k, Means(1, 1, ROOM), lambda done: None)
-        assert all(map(np.array_equal, concatenated(again), concatenated(parts[:-1]))) and np.array_equal(over, rest)
+        assert all(map(np.array_equal, concatenated(again), concatenated(parts[:-1])))
+        assert np.array_equal(over, rest)
         costs.append(plan.nanoseconds)
         visited.append(plan.visited)
-    assert costs[0] > costs[1] and visited[0] > visited[1]
+    assert costs[0] > costs[1]
+    assert visited[0] > visited[1]
 
 
 def test_each_row_has_the_nearest_of_the_cells_that_it_visits():
@@ -87,7 +89,8 @@ def test_rows_with_too_few_others_in_their_cells_are_left_over():
     k = int(np.median(size[visits].sum(axis=1)))
     few = rows[size[visits].sum(axis=1) - 1 < k]
     parts, rest = by_cells(single, plan, rows, 0, k, MEANS, lambda done: None)
-    assert 0 < len(few) < len(rows) and np.array_equal(np.sort(rest), few)
+    assert 0 < len(few) < len(rows)
+    assert np.array_equal(np.sort(rest), few)
     assert np.array_equal(np.unique(concatenated(parts)[0]), np.setdiff1d(rows, few))
 
 
@@ -105,7 +108,8 @@ def test_one_answer_whatever_the_threads_and_the_memory(monkeypatch):
     exact = likewise.nearest(table, 5, method="exact").table
     common = set(zip(exact["id_a"].to_pylist(), exact["id_b"].to_pylist(), strict=True))
     found = set(zip(first.table["id_a"].to_pylist(), first.table["id_b"].to_pylist(), strict=True))
-    assert len(found) == len(common) and len(found & common) >= 0.9 * len(common)
+    assert len(found) == len(common)
+    assert len(found & common) >= 0.9 * len(common)
 
 
 def test_cells_are_not_taken_where_they_would_not_help():

@@ -129,10 +129,10 @@ def nearest_centres(operands: Operands, rows: Singles, centres: Singles, count: 
     if not isinstance(operands.space, Angle):
         scores += (centres * centres).sum(axis=1) / 2
     if count == 1:
-        return scores.argmin(axis=1)[:, None]
+        return np.asarray(scores.argmin(axis=1)[:, None])
     if count == len(centres):
-        return scores.argsort(axis=1, kind="stable")
-    return scores.argpartition(count - 1, axis=1)[:, :count]
+        return np.asarray(scores.argsort(axis=1, kind="stable"))
+    return np.asarray(scores.argpartition(count - 1, axis=1)[:, :count])
 
 
 def _centres(operands: Operands, split: int, count: int, seed: int) -> Singles:
