@@ -232,7 +232,7 @@ def main() -> None:
         print(f"{part} ({source}): {len(queries):,} among {among:,} × {queries.shape[1]}, {measure}", flush=True)
         del queries, others
         rows: list[Row] = []
-        ways = [(name, sys.executable, options, []) for name, options in WAYS]
+        ways: list[tuple[str, str, Row, list[str]]] = [(name, sys.executable, options, []) for name, options in WAYS]
         if beside:
             named = [(f"FAISS {index}, recall {recall:g}", index, recall) for index, recall in PEERS]
             ways += [(name, beside, {"index": index, "recall": recall}, ["--peer"]) for name, index, recall in named]
