@@ -6,13 +6,16 @@ import json
 import random
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise import Chars, StopWords, Tokens, Words
+from likewise import Chars, Sets, StopWords, Tokens, Words
 from likewise.cli import cli
+from likewise.jobs.against import Joined
+from likewise.search.items import SetItems
 from likewise.shingle import Shingler
 
 
@@ -183,3 +186,10 @@ def test_empty_documents_are_copies_of_earlier_ones_and_counts_are_of_the_new(tm
     assert (counts["items"], counts["different"], counts["earlier"]) == (4, 2, 4)
     again = likewise.rethreshold(tmp_path / "one", threshold=0.9)
     assert again.stats["counts"]["different"] == 4
+
+
+def test_sizes_of_the_sets_of_several_collections_in_any_order() -> None:
+    parts = [Sets.from_lists([list(range(n)) for n in sizes]) for sizes in ((3, 1), (4, 1, 5), (9,))]
+    whole = Joined([SetItems(part) for part in parts])
+    rows = np.array([5, 0, 3, 2, 4, 1, 0])
+    assert whole.set_bytes(rows).tolist() == [8 * size + 64 for size in (9, 3, 1, 4, 5, 1, 3)]

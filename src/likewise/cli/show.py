@@ -346,11 +346,13 @@ def opening_vectors(stats: dict[str, Any]) -> Iterator[str]:
     counts = stats["counts"]
     copies = counts["items"] - counts["different"]
     yield count(counts["items"], "vector") + (f", {copies:,} of them copies of another" if copies else "")
-    method, tables, heads = stats["method"], stats["details"].get("tables"), stats["details"].get("heads")
+    method, tables, cells = stats["method"], stats["details"].get("tables"), stats["details"].get("cells")
     if method is not None and method["taken"] == "exact":
         yield "exact: all vectors were compared" + (f" ({method['why']})" if method["asked"] == "auto" else "")
-    elif method is not None and method["taken"] == "heads":
-        yield f"heads of {heads['components']} components were compared; recall {heads['recall']:.4f} ({method['why']})"
+    elif cells is not None:
+        rest = f"; {counts['left_over']:,} compared with all" if counts["left_over"] else ""
+        visited = f"{cells['visited']:,} of {cells['count']:,} cells visited"
+        yield f"{visited}; recall {cells['recall']:.4f} on a sample{rest}"
     elif tables is not None:
         rest = f"; {counts['left_over']:,} compared with all" if counts.get("left_over") else ""
         compared = count(counts["compared"], "candidate")

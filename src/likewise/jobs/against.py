@@ -144,9 +144,12 @@ class Joined(Items):
                 yield slice(place.start + low, place.stop + low), sets
 
     def set_bytes(self, rows: Ints) -> Ints:
-        """Ask each part."""
-        parts = [part.set_bytes(inner) for part, inner, _ in self._split(rows)]
-        return np.concatenate([np.zeros(0, np.int64), *parts])
+        """Ask each part; the rows may come in any order."""
+        order = np.argsort(rows, kind="stable")
+        out = np.zeros(len(rows), np.int64)
+        for part, inner, low in self._split(rows[order]):
+            out[order[low : low + len(inner)]] = part.set_bytes(inner)
+        return out
 
     def ignoring(self, common: Hashes) -> Joined:
         """Ask each part."""

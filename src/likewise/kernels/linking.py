@@ -337,6 +337,21 @@ def best_partners(left, right, scores, records):
     return best
 
 
+@inner
+def block_end(keys, start):
+    """Return where the block of equal keys that begins at `start` ends."""
+    stop = start + 1
+    while stop < keys.size and keys[stop] == keys[start]:
+        stop += 1
+    return stop
+
+
+@inner
+def are_compared(a, b, border):
+    """Tell whether two records, a < b, are compared: any two of one table (border 0), or one of each table."""
+    return border == 0 or a < border <= b
+
+
 @kernel
 def count_block_pairs(order, keys, border, limit, counts, width):
     """Count the pairs of every block of equal keys (sorted; key 0 is none) with at most `limit` records.
@@ -348,9 +363,7 @@ def count_block_pairs(order, keys, border, limit, counts, width):
     n = order.size
     start = 0
     while start < n:
-        stop = start + 1
-        while stop < n and keys[stop] == keys[start]:
-            stop += 1
+        stop = block_end(keys, start)
         if keys[start] != U0 and stop - start > 1:
             if stop - start > limit:
                 crowded += stop - start
@@ -359,7 +372,7 @@ def count_block_pairs(order, keys, border, limit, counts, width):
                     for y in range(x + 1, stop):
                         a = min(order[x], order[y])
                         b = max(order[x], order[y])
-                        if border == 0 or (a < border <= b):
+                        if are_compared(a, b, border):
                             counts[a // width] += 1
         start = stop
     return crowded
@@ -375,15 +388,13 @@ def block_pairs(order, keys, border, limit, low, high, records, out):
     n = order.size
     start = 0
     while start < n:
-        stop = start + 1
-        while stop < n and keys[stop] == keys[start]:
-            stop += 1
+        stop = block_end(keys, start)
         if keys[start] != U0 and 1 < stop - start <= limit:
             for x in range(start, stop):
                 for y in range(x + 1, stop):
                     a = min(order[x], order[y])
                     b = max(order[x], order[y])
-                    if low <= a < high and (border == 0 or (a < border <= b)):
+                    if low <= a < high and are_compared(a, b, border):
                         out[count] = np.int64(a) * records + b
                         count += 1
         start = stop

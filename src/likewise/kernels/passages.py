@@ -23,6 +23,9 @@ STEPS, FREE_STEPS = 16, 1 << 14
 """Most steps of comparing two documents run by run: so many per word of both, and so many besides. With more, at least
 one of them repeats itself, and each part of the suspect gets one place in the source. English books stay below."""
 
+RUN_STEPS = 16
+"""Steps that a run counts for: it is sorted three times, and its neighbours are looked at on both sides."""
+
 PORTION = 1 << 24
 """Steps after which `find_passages` returns, to be called again: a few tenths of a second."""
 
@@ -110,6 +113,7 @@ def shared_runs(units, n, nexts, firsts, other, m, least, limit, runs):
                     size += 1
                 work += size
                 if size >= least:
+                    work += RUN_STEPS
                     runs[count, 0] = i
                     runs[count, 1] = j
                     runs[count, 2] = size

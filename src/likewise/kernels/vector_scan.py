@@ -14,7 +14,7 @@ from likewise.kernels import inner, kernel, summing
 from likewise.kernels.bits import ones
 
 STEP = 64
-"""Scores that are compared with the bound at a time, without a branch for each."""
+"""Scores that are compared with the bound at a time."""
 
 
 @inner
@@ -117,32 +117,54 @@ def shrink(i, k, certain, slack, doubt, counts, bounds, crowded, lows, columns, 
     counts[i] = kept
 
 
+@inner
+def any_within(base, near, bound):
+    """Tell whether any of some scores is within the bound, without a branch for each."""
+    found = False
+    for j in range(near.size):
+        found |= base[j] - near[j] <= bound
+    return found
+
+
+@summing
+def product(a, b):
+    """Return the sum of the products of components."""
+    total = a[0] * b[0]
+    for j in range(1, a.size):
+        total += a[j] * b[j]
+    return total
+
+
 @kernel
-def choose(likeness, terms, first, rows, k, certain, slack, doubt, counts, bounds, crowded, lows, columns):
+def choose(likeness, every, base, names, rows, at, k, certain, slack, doubt, counts, bounds, crowded, lows, columns):
     """Enter the columns of a block that may be among the k best of their row; row r is not its own neighbour.
 
-    likeness: a row for each of `rows`, and columns that are numbered from `first`. terms and doubt: of all columns.
+    likeness: a row for each of `at`, which are places of `rows`. base, names: the terms and the numbers of the columns.
+    every: the vectors of all rows and columns if `likeness` is only as large as theirs may be, so that the likeness of
+    what may do is computed; else none.
     """
     room = lows.shape[1]
     values = np.empty(room, lows.dtype)
     places = np.empty(room, columns.dtype)
-    some = terms[first : first + likeness.shape[1]]
-    for i in range(rows.size):
-        own = rows[i] - first
-        spare = slack[rows[i]]
+    promised = every.shape[0] > 0
+    for x in range(at.size):
+        i = at[x]
+        row = rows[i]
+        spare = slack[row]
         bound = bounds[i]
         count = counts[i]
-        for start in range(0, some.size, STEP):
-            near = likeness[i, start : start + STEP]
-            base = some[start : start + STEP]
-            found = False
-            for j in range(near.size):
-                found |= base[j] - near[j] <= bound
-            if not found:
+        for start in range(0, base.size, STEP):
+            near = likeness[x, start : start + STEP]
+            some = base[start : start + STEP]
+            if not any_within(some, near, bound):
                 continue
             for j in range(near.size):
-                low = base[j] - near[j]
-                if low <= bound and start + j != own:
+                low = some[j] - near[j]
+                if low <= bound and names[start + j] != row:
+                    if promised:
+                        low = some[j] - product(every[row], every[names[start + j]])
+                        if low > bound:
+                            continue
                     if count == room:
                         counts[i] = count
                         shrink(i, k, certain, spare, doubt, counts, bounds, crowded, lows, columns, values, places)
@@ -151,7 +173,7 @@ def choose(likeness, terms, first, rows, k, certain, slack, doubt, counts, bound
                         if low > bound:
                             continue
                     lows[i, count] = low
-                    columns[i, count] = first + start + j
+                    columns[i, count] = names[start + j]
                     count += 1
         counts[i] = count
 
@@ -206,69 +228,17 @@ def choose_both(likeness, terms, first, high, k, certain, slack, doubt, counts, 
                         counts[column] += 1
 
 
-@summing
-def product(a, b):
-    """Return the sum of the products of components."""
-    total = a[0] * b[0]
-    for j in range(1, a.size):
-        total += a[j] * b[j]
-    return total
-
-
 @kernel
-def choose_promising(promise, mine, every, terms, first, rows, k, slack, doubt, counts, bounds, crowded, lows, columns):
-    """Like `choose`, but `promise` is only as large as the likeness may be; the likeness of what may do is computed.
-
-    mine: the vectors of `rows`. every: those of all columns. Returns how many were computed.
-    """
-    room = lows.shape[1]
-    values = np.empty(room, lows.dtype)
-    places = np.empty(room, columns.dtype)
-    some = terms[first : first + promise.shape[1]]
-    computed = 0
-    for i in range(rows.size):
-        own = rows[i] - first
-        spare = slack[rows[i]]
-        bound = bounds[i]
-        count = counts[i]
-        for start in range(0, some.size, STEP):
-            near = promise[i, start : start + STEP]
-            base = some[start : start + STEP]
-            found = False
-            for j in range(near.size):
-                found |= base[j] - near[j] <= bound
-            if not found:
-                continue
-            for j in range(near.size):
-                if base[j] - near[j] <= bound and start + j != own:
-                    computed += 1
-                    low = base[j] - product(mine[i], every[first + start + j])
-                    if low > bound:
-                        continue
-                    if count == room:
-                        counts[i] = count
-                        shrink(i, k, False, spare, doubt, counts, bounds, crowded, lows, columns, values, places)
-                        bound = bounds[i]
-                        count = counts[i]
-                        if low > bound:
-                            continue
-                    lows[i, count] = low
-                    columns[i, count] = first + start + j
-                    count += 1
-        counts[i] = count
-    return computed
-
-
-@kernel
-def bound_by(mine, every, terms, rows, k, slack, doubt, counts, columns, bounds):
+def bound_by(every, terms, rows, k, slack, doubt, counts, columns, bounds):
     """Set the bounds of rows by the likeness of some columns of each, among which most of the k best may be."""
     values = np.empty(columns.shape[1], bounds.dtype)
     for i in range(rows.size):
         if counts[i] < k:
             continue
+        mine = every[rows[i]]
         for x in range(counts[i]):
             column = columns[i, x]
-            values[x] = terms[column] - product(mine[i], every[column]) + doubt[column]
+            values[x] = terms[column] - product(mine, every[column]) + doubt[column]
         bounds[i] = kth_smallest(values, counts[i], k) + slack[rows[i]]
 
 
@@ -301,10 +271,7 @@ def list_within(likeness, terms, first, bounds, begins, place, left, right):
         for start in range(begins[i], some.size, STEP):
             near = likeness[i, start : start + STEP]
             base = some[start : start + STEP]
-            found = False
-            for j in range(near.size):
-                found |= base[j] - near[j] <= bound
-            if found:
+            if any_within(base, near, bound):
                 for j in range(near.size):
                     if base[j] - near[j] <= bound:
                         left[count] = i

@@ -105,27 +105,16 @@ def anisotropic(n, d, seed):
 
 
 @pytest.mark.parametrize("measure", ["angle", "l2"])
-def test_heads_miss_nothing_or_what_they_may(measure):
+def test_heads_miss_nothing(measure):
     of = space(anisotropic(4000, 64, 1), measure)
     single, k = Operands(of, np.float32, 1, ROOM), 7
     rows, means = np.arange(len(of)), Means(2, 1 << 28, ROOM)
     exact = against_all(single, rows, 0, k, means, lambda done: None)
     sample = np.isin(exact[0], rows[::16])
-    known = tuple(part[sample] for part in exact)
-    costs = []
-    for recall in (1.0, 0.99, 0.8):
-        plan = head_plan(single, known, rows[::3], recall, 1e12)
-        costs.append(plan.nanoseconds)
-        heads = plan.heads(single, 1, ROOM)
-        found = against_all(single, rows, 0, k, means, lambda done: None, heads)
-        again = against_all(single, rows, 0, k, Means(1, 1, ROOM), lambda done: None, heads)
-        assert answer(found, rows) == answer(again, rows)
-        if recall == 1:
-            assert answer(found, rows) == answer(exact, rows)
-        else:
-            common = np.isin(exact[0] * 10**6 + exact[1], found[0] * 10**6 + found[1]).mean()
-            assert common >= recall
-    assert costs[0] > costs[1] > costs[2]
+    plan = head_plan(single, tuple(part[sample] for part in exact), rows[::3], 1e12)
+    heads = plan.heads(single, 1, ROOM)
+    for one in (means, Means(1, 1, ROOM)):
+        assert answer(against_all(single, rows, 0, k, one, lambda done: None, heads), rows) == answer(exact, rows)
 
 
 def test_tables_that_cost_more_than_all_give_way():

@@ -7,6 +7,7 @@ plan     how many bits, in which groups, in how many tables: the cheapest that k
 operands vectors ready for blocks of scores in single or double precision, with bounds on what rounding does
 heads    the part of a vector that says most, compared before the rest
 scan     the k nearest of some vectors among all, block by block, exact whatever the precision
+cells    the k nearest of some vectors among those in the same part of the space
 tables   bits → pairs that share a bucket of a table, verified
 pairs    all pairs within a distance
 nearest  the k nearest neighbours of every vector

@@ -3,13 +3,10 @@
 A vector x is turned so that its first m components, its head, are those along the m leading eigenvectors of the matrix
 of second moments; what is left of it has length r(x). Then x·y is at most head(x)·head(y) + r(x)·r(y), by the
 inequality of Cauchy and Schwarz: a matrix product of m + 1 components shows which of the many others x can be near to.
-With a `share` below 1, r(x)·r(y) is multiplied by it: a neighbour is found if the angle between the rests of the two
-is not so small that its cosine exceeds the share, and fewer others are looked at.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,15 +35,13 @@ LAG = 1.5
 """How many more are looked at than in the end, because the bounds are not quite narrow enough."""
 WORSE = 1.3
 """Longer heads are not tried once they take this much longer than the best."""
-SHARES = 64
-"""Steps in which shares are tried."""
 
 
 class Heads:
     """The heads of all vectors, with the lengths of their rests as a last component."""
 
-    def __init__(self, operands: Operands, turn: Floats, share: float, threads: int, room: Room) -> None:
-        self.operands, self.share = operands, share
+    def __init__(self, operands: Operands, turn: Floats, threads: int, room: Room) -> None:
+        self.operands = operands
         self.table = np.asarray(empty_table((len(operands.space), turn.shape[1] + 1), np.float32, *room))
 
         self.nothing = np.zeros(len(operands.space), np.float32)
@@ -63,10 +58,9 @@ class Heads:
         """The number of components that are compared."""
         return int(self.table.shape[1])
 
-    def promise(self, rows: Ints, columns: slice) -> Block:
+    def promise(self, rows: Ints, columns: Ints) -> Block:
         """Return for each row and each column how large the product of their vectors may be."""
         mine, others = self.table[rows], self.table[columns]
-        mine[:, -1] *= np.float32(self.share)
         out = self.operands.block(len(mine), len(others))
         np.dot(mine, others.T, out=out)
         return out
@@ -82,11 +76,9 @@ def headed(rows: Floats, turn: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class HeadPlan:
-    """How many components heads have, and the share of the rests; with what that promises."""
+    """The directions of the components of heads, and what comparing by them costs."""
 
     turn: Floats
-    share: float
-    recall: float
     nanoseconds: float
 
     @property
@@ -96,14 +88,13 @@ class HeadPlan:
 
     def heads(self, operands: Operands, threads: int, room: Room) -> Heads:
         """Return the heads of all vectors."""
-        return Heads(operands, self.turn, self.share, threads, room)
+        return Heads(operands, self.turn, threads, room)
 
 
-def head_plan(operands: Operands, known: ScoredPairs, columns: Ints, recall: float, pairs: float) -> HeadPlan | None:
+def head_plan(operands: Operands, known: ScoredPairs, columns: Ints, pairs: float) -> HeadPlan | None:
     """Return the cheapest heads for comparing this many pairs, or None if there are none.
 
-    known: the true neighbours of a sample of rows. columns: a sample of columns. recall: the part of the neighbours to
-    be found; 1 for all of them, whatever the sample shows.
+    known: the true neighbours of a sample of rows. columns: a sample of columns.
     """
     space, d = operands.space, operands.width
     ready = 2 * PRODUCT * MOMENTS * d**2 + TURN * d**3
@@ -121,32 +112,12 @@ def head_plan(operands: Operands, known: ScoredPairs, columns: Ints, recall: flo
         if components + 1 > d * 2 // 3:
             break
         turn = np.ascontiguousarray(directions[:, :components])
-        a, b, c = (headed(one, turn) for one in (mine, theirs, others))
-        share, found = 1.0, 1.0
-        if recall < 1:
-            needed = terms - (a[place, :-1] * b[:, :-1]).sum(axis=1) - farthest[place]
-            share, found = _share(needed / np.maximum(a[place, -1] * b[:, -1], 1e-300), place, recall)
-        promise = a[:, :-1] @ c[:, :-1].T + share * np.outer(a[:, -1], c[:, -1])
+        promise = headed(mine, turn) @ headed(others, turn).T
         passed = float((other_terms - promise <= farthest[:, None]).mean())
         each = 2 * (PRODUCT * (components + 1) + SCORE) + LAG * passed * (REFINE + REFINE_COMPONENT * d)
         cost = ready + 2 * PRODUCT * len(space) * d * components + each * pairs
         if best is None or cost < best.nanoseconds:
-            best = HeadPlan(turn, share, found, cost)
+            best = HeadPlan(turn, cost)
         elif cost > WORSE * best.nanoseconds:
             break
     return best
-
-
-def _share(needed: Floats, place: Ints, recall: float) -> tuple[float, float]:
-    """Return the least share with which a sample of neighbours is found often enough, and how often that is.
-
-    needed: the share with which each is found. The rows are independent, their neighbours are not: two standard
-    errors of the mean of the rows are set aside.
-    """
-    counts = np.bincount(place)
-    for share in np.linspace(0, 1, SHARES, endpoint=False):
-        each = np.bincount(place, weights=needed <= share) / counts
-        mean = float(each.mean())
-        if mean - 2 * max(float(each.std()), 1 / len(each)) / math.sqrt(len(each)) >= recall:
-            return float(share), mean
-    return 1.0, 1.0

@@ -1,13 +1,14 @@
-"""The nearest neighbours of every vector: by hash tables, by heads, or by comparing all.
+"""The nearest neighbours of every vector: by hash tables, in the nearest cells, or by comparing all.
 
-A sample shows how far the k-th neighbour of most vectors is. Tables find the pairs within that distance; a vector with
-fewer than k of them is compared with all others. Heads are compared with all others, and the rest of a vector where
-that leaves a chance. The cheapest of these and of comparing all vectors is taken.
+The neighbours of a sample are found exactly. They show how many cells a vector must visit, and how far the k-th
+neighbour of most vectors is: tables find the pairs within that distance, and a vector with fewer than k of them is
+compared with all others. The cheapest of these and of comparing all vectors is taken; all vectors are compared by their
+heads where that is cheaper, with the same answer.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,11 +18,12 @@ from likewise.base.random import uniform
 from likewise.base.runlog import RunLog
 from likewise.search.expand import nearest_rows
 from likewise.search.scored import ScoredPairs, best_first, concatenated, no_pairs
+from likewise.search.vectors.cells import CellPlan, by_cells, cell_plan
 from likewise.search.vectors.heads import HeadPlan, head_plan
 from likewise.search.vectors.operands import Operands
 from likewise.search.vectors.pairs import (
     ALL_CHEAPER,
-    HEADS_CHEAPER,
+    CELLS_CHEAPER,
     NO_TABLES,
     NOTHING,
     OVERRUN,
@@ -39,16 +41,18 @@ from likewise.search.vectors.scan import Means, against_all
 from likewise.search.vectors.spaces import Space
 from likewise.search.vectors.tables import Overrun, PairLimit, by_tables
 
-ASKED = 256
-"""Vectors whose neighbours are found exactly to learn how far the k-th neighbour is; at most one in sixteen."""
+ASKED = 512
+"""Vectors whose neighbours are found exactly to learn where neighbours are; at most one in sixteen."""
 SHARES = (0.5, 0.8, 0.95, 0.99)
 """Fractions of the vectors whose neighbours the tables may be planned for."""
 PLANNING = 1e9
 """Comparing all vectors in fewer nanoseconds than this is as quick as planning anything else."""
 COLUMNS = 4096
-"""Vectors that show how many others the heads would leave."""
+"""Vectors that show how many others the heads would leave, and how large cells are."""
 GAIN = 0.8
-"""Heads are taken if they are predicted to take at most this part of the time of comparing all."""
+"""Heads and cells are taken if they are predicted to take at most this part of the time of comparing all."""
+MUCH = 8
+"""No other way is planned if cells are predicted to be so many times as fast as comparing all."""
 
 
 def neighbours(space: Space, split: int, across: bool, k: int, aim: VectorAim, log: RunLog) -> ScoredPairs:
@@ -71,13 +75,19 @@ def neighbours(space: Space, split: int, across: bool, k: int, aim: VectorAim, l
 
 @dataclass(frozen=True)
 class Ways:
-    """How neighbours can be found: by tables within a distance, by heads, or by comparing all; the best of each."""
+    """How neighbours can be found: by tables within a distance, in cells, or by comparing all, perhaps by heads."""
 
     total: float
     tables: Plan | None = None
     within: float = 0.0
     cost: float = float("inf")
     heads: HeadPlan | None = None
+    cells: CellPlan | None = None
+
+    @property
+    def rest(self) -> float:
+        """The cost of comparing all."""
+        return self.total if self.heads is None else self.heads.nanoseconds
 
 
 def _of_different(space: Space, split: int, across: bool, k: int, aim: VectorAim, log: RunLog) -> ScoredPairs:
@@ -94,8 +104,10 @@ def _of_different(space: Space, split: int, across: bool, k: int, aim: VectorAim
     why = QUICK if n <= SMALL else ALL_CHEAPER
     if aim.method == "lsh":
         why = NO_TABLES if ways.tables is None else TABLES_DEARER
-    allowed = allowed_tables(aim, ways.total if ways.heads is None else ways.heads.nanoseconds)
-    if ways.tables is not None and ways.cost <= allowed:
+    allowed = allowed_tables(aim, ways.rest)
+    if ways.cells is not None:
+        rows = _by_cells(operands, ways.cells, rows, split, k, means, parts, aim, log)
+    elif ways.tables is not None and ways.cost <= allowed:
         try:
             found, rows = _by_tables(space, ways.tables, ways.within, split, across, k, allowed, aim, log)
             parts.append(found)
@@ -106,16 +118,35 @@ def _of_different(space: Space, split: int, across: bool, k: int, aim: VectorAim
     heads = None
     if len(rows) and ways.heads is not None:
         heads = ways.heads.heads(operands, aim.threads, aim.room)
-        said = {"components": ways.heads.components, "share": ways.heads.share, "recall": round(ways.heads.recall, 6)}
-        log.details["heads"] = said
-        if not parts and ways.heads.share < 1:
-            log.method = taken(aim, "heads", why if aim.method == "lsh" else HEADS_CHEAPER)
+        log.details["heads"] = {"components": ways.heads.components}
     if len(rows):
         with log.stage("compare", len(rows)) as tick:
             parts.append(against_all(operands, rows, split, k, means, tick, heads))
     left, right, distance = concatenated(parts)
     left, right, closeness = best_first(left, right, -distance, k)
     return left, right, -closeness
+
+
+def _by_cells(
+    operands: Operands,
+    chosen: CellPlan,
+    rows: Ints,
+    split: int,
+    k: int,
+    means: Means,
+    parts: list[ScoredPairs],
+    aim: VectorAim,
+    log: RunLog,
+) -> Ints:
+    """Add the neighbours of rows in the cells that they visit to `parts`; return the rows without an answer."""
+    with log.stage("compare", len(rows)) as tick:
+        found, rest = by_cells(operands, chosen, rows, split, k, means, tick)
+    parts += found
+    log.method = taken(aim, "cells", CELLS_CHEAPER)
+    said = {"count": len(chosen.centres), "visited": chosen.visited, "recall": round(chosen.recall, 6)}
+    log.details["cells"] = said
+    log.counts["left_over"] = len(rest)
+    return rest
 
 
 def _by_tables(
@@ -153,7 +184,7 @@ def _cost(space: Space, rows: int, split: int) -> float:
 
 
 def _planned(operands: Operands, rows: Ints, split: int, k: int, aim: VectorAim, means: Means) -> Ways:
-    """Return the cheapest tables and heads, if there are any."""
+    """Return the cheapest ways, if there are any."""
     space = operands.space
     size = max(1, min(ASKED, len(rows) // 16))
     some = np.sort(rows[np.argsort(uniform(aim.seed, 8, 1, len(rows))[0], kind="stable")[:size]])
@@ -161,21 +192,25 @@ def _planned(operands: Operands, rows: Ints, split: int, k: int, aim: VectorAim,
     total = _cost(space, len(rows), split)
     pairs = float(len(rows) * (len(space) - split))
     columns = np.argsort(uniform(aim.seed, 9, 1, len(space) - split)[0], kind="stable")[:COLUMNS] + split
-    heads = head_plan(operands, known, columns, 1.0 if aim.method == "exact" else aim.recall, pairs)
-    if heads is not None and heads.nanoseconds > GAIN * total:
-        heads = None
+    cells = None
+    if aim.method == "auto":
+        cells = cell_plan(operands, known, columns, split, aim.recall, len(rows), GAIN * total, aim.seed)
+        if cells is not None and cells.nanoseconds < max(PLANNING, total / MUCH):
+            return Ways(total, cells=cells)
+    heads = head_plan(operands, known, columns, pairs)
+    ways = Ways(total, heads=heads if heads is not None and heads.nanoseconds <= GAIN * total else None)
     if aim.method == "exact":
-        return Ways(total, heads=heads)
+        return ways
+    if cells is not None and cells.nanoseconds > GAIN * ways.rest:
+        cells = None
     farthest = np.zeros(len(space))
     np.maximum.at(farthest, known[0], known[2])
-    rest = total if heads is None else heads.nanoseconds
-    best, best_within, least = None, 0.0, float("inf")
     for share in SHARES:
         within = float(np.quantile(farthest[some], share, method="higher"))
         spread_out = spread(space, within, split, aim.seed)
         found = plan(space, within, aim.recall, spread_out, aim.seed, forced=True)
-        if found is not None and (cost := found.nanoseconds + (1 - share) * rest) < least:
-            best, best_within, least = found, within, cost
-        if found is None or found.nanoseconds > allowed_tables(aim, rest):
+        if found is not None and (cost := found.nanoseconds + (1 - share) * ways.rest) < ways.cost:
+            ways = replace(ways, tables=found, within=within, cost=cost)
+        if found is None or found.nanoseconds > allowed_tables(aim, ways.rest):
             break  # farther neighbours are dearer still
-    return Ways(total, best, best_within, least, heads)
+    return replace(ways, cells=cells) if cells is not None and cells.nanoseconds < ways.cost else ways

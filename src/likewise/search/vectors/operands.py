@@ -153,7 +153,7 @@ class Operands:
             found: Block = np.nextafter(bound.astype(self.kind), self.kind(np.inf))
         return found
 
-    def likeness(self, rows: NDArray[Any], columns: slice) -> Block:
+    def likeness(self, rows: NDArray[Any], columns: slice | Ints) -> Block:
         """Return x·y, or the negated distance, of each of these rows (of `table`) and each of the columns.
 
         The block is overwritten by the next call of the same thread.

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Ints
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Tick
-from likewise.kernels.vector_scan import bound_by, choose, choose_both, choose_promising, list_within, settle
+from likewise.kernels.vector_scan import bound_by, choose, choose_both, list_within, settle
 from likewise.search.scored import ScoredPairs, best_first, concatenated, no_pairs
 from likewise.search.vectors.heads import Heads
-from likewise.search.vectors.operands import HIGH, WIDE, Operands
+from likewise.search.vectors.operands import HIGH, WIDE, Block, Operands
 from likewise.search.vectors.spaces import Room
 
 EXTRA = 48
@@ -70,15 +70,53 @@ class Best:
         """Return the bytes that one row takes, with those of its results."""
         return (2 * k + EXTRA) * (4 + np.dtype(kind).itemsize) + 16 + 48 * k
 
-    def parts(self, cut: slice) -> tuple[NDArray[Any], ...]:
+    def parts(self, cut: slice = slice(None)) -> tuple[NDArray[Any], ...]:
         """Return the arrays of some of the rows, as kernels take them."""
         return self.counts[cut], self.bounds[cut], self.crowded[cut], self.lows[cut], self.columns[cut]
 
+    def enter(self, at: Ints, columns: Ints) -> None:
+        """Compare the rows at some places with some columns; enter those that may be among the k best."""
+        one = self.operands
+        likeness = one.likeness(one.table[self.rows[at]], columns)
+        self._choose(likeness, one.table[:0], at, columns, one.certain, one.slack, one.doubt)
+
+    def enter_promised(self, heads: Heads, at: Ints, columns: Ints) -> None:
+        """Enter columns by what their heads promise, and no more than are asked for."""
+        promise = heads.promise(self.rows[at], columns)
+        self._choose(promise, self.operands.table[:0], at, columns, True, heads.nothing, heads.nothing)
+
+    def enter_promising(self, heads: Heads, at: Ints, columns: Ints) -> None:
+        """Enter columns by the likeness of those whose heads promise enough."""
+        one = self.operands
+        self._choose(heads.promise(self.rows[at], columns), one.table, at, columns, False, one.slack, one.doubt)
+
+    def _choose(
+        self,
+        likeness: Block,
+        every: NDArray[Any],
+        at: Ints,
+        columns: Ints,
+        certain: bool,
+        slack: NDArray[Any],
+        doubt: NDArray[Any],
+    ) -> None:
+        base = self.operands.terms[columns]
+        choose(likeness, every, base, columns, self.rows, at, self.k, certain, slack, doubt, *self.parts())
+
+    def settle(self, cut: slice) -> None:
+        """Drop what is not among the k best of some rows, all columns having been entered."""
+        one = self.operands
+        settle(self.rows[cut], self.k, one.certain, one.slack, one.doubt, *self.parts(cut))
+
     def settled(self, cut: slice) -> ScoredPairs:
         """Return the k nearest of each of some rows that are not crowded, with their distances."""
+        self.settle(cut)
+        return self.ranked(cut, ~self.crowded[cut])
+
+    def ranked(self, cut: slice, which: NDArray[np.bool_]) -> ScoredPairs:
+        """Return the k nearest of those of some settled rows that are marked, with their distances."""
         operands, rows = self.operands, self.rows[cut]
-        settle(rows, self.k, operands.certain, operands.slack, operands.doubt, *self.parts(cut))
-        kept = np.arange(self.lows.shape[1]) < np.where(self.crowded[cut], 0, self.counts[cut])[:, None]
+        kept = np.arange(self.lows.shape[1]) < np.where(which, self.counts[cut], 0)[:, None]
         left = np.broadcast_to(rows[:, None], kept.shape)[kept]
         right = self.columns[cut][kept].astype(np.int64)
         left, right, closeness = best_first(left, right, -operands.space.distances(left, right), self.k)
@@ -154,15 +192,16 @@ def _in_rounds(best: Best, split: int, threads: int, tick: Tick, heads: Heads | 
     n, width = len(operands.space), operands.width if heads is None else heads.width
     high = max(64, min(HIGH, -(-len(rows) // threads), PORTION // (WIDE * width))) if heads is None else STRIP
     wide = max(1, PORTION // (high * WIDE * width)) * WIDE
-    passes = [partial(_by_whole, best)]
+    passes: list[Callable[[Ints, Ints], None]] = [best.enter]
     if heads is not None:
         first = Best(rows, min(AHEAD * best.k, n - split), operands)
-        passes = [partial(_by_promise, first, heads), partial(_by_rest, best, heads)]
+        passes = [partial(first.enter_promised, heads), partial(best.enter_promising, heads)]
     step = _evenly(tick, len(rows), len(passes) * -(-(n - split) // wide) * -(-len(rows) // high))
 
-    def work(compare: Callable[[slice, slice], None], begin: int, start: int) -> None:
+    def work(compare: Callable[[Ints, Ints], None], begin: int, start: int) -> None:
+        at = np.arange(start, min(start + high, len(rows)))
         for column in range(begin, min(begin + wide, n), WIDE):
-            compare(slice(start, start + high), slice(column, min(column + WIDE, n)))
+            compare(at, np.arange(column, min(column + WIDE, n)))
 
     for number, compare in enumerate(passes):
         if number:
@@ -173,36 +212,12 @@ def _in_rounds(best: Best, split: int, threads: int, tick: Tick, heads: Heads | 
                 step()
 
 
-def _by_whole(best: Best, cut: slice, columns: slice) -> None:
-    """Enter columns by their likeness."""
-    one, rows = best.operands, best.rows[cut]
-    likeness = one.likeness(one.table[rows], columns)
-    choose(likeness, one.terms, columns.start, rows, best.k, one.certain, one.slack, one.doubt, *best.parts(cut))
-
-
-def _by_promise(first: Best, heads: Heads, cut: slice, columns: slice) -> None:
-    """Enter columns by what their heads promise, and no more than are asked for."""
-    one, rows = first.operands, first.rows[cut]
-    promise = heads.promise(rows, columns)
-    choose(promise, one.terms, columns.start, rows, first.k, True, heads.nothing, heads.nothing, *first.parts(cut))
-
-
 def _bounded(first: Best, best: Best, start: int) -> None:
     """Bound what the rows are looking for by the columns that promise most."""
     cut, one = slice(start, start + STRIP), best.operands
-    rows = best.rows[cut]
     bound_by(
-        one.table[rows], one.table, one.terms, rows, best.k, one.slack, one.doubt,
+        one.table, one.terms, best.rows[cut], best.k, one.slack, one.doubt,
         first.counts[cut], first.columns[cut], best.bounds[cut],
-    )  # fmt: skip
-
-
-def _by_rest(best: Best, heads: Heads, cut: slice, columns: slice) -> None:
-    """Enter columns by the likeness of those whose heads promise enough."""
-    one, rows = best.operands, best.rows[cut]
-    choose_promising(
-        heads.promise(rows, columns), one.table[rows], one.table, one.terms, columns.start, rows, best.k, one.slack,
-        one.doubt, *best.parts(cut),
     )  # fmt: skip
 
 
@@ -214,7 +229,7 @@ def _both_ways(best: Best, threads: int, tick: Tick) -> None:
     locks = [threading.Lock() for _ in starts]
     tasks = [(row, row + gap) for gap in range(len(starts)) for row in range(len(starts) - gap)]
     step = _evenly(tick, n, len(tasks))
-    state = best.parts(slice(None))
+    state = best.parts()
 
     def work(task: tuple[int, int]) -> None:
         row, column = task
