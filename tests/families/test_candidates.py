@@ -46,6 +46,10 @@ def test_signatures_and_the_composed_family_agree():
     assert (40, 41) in pairs(found)
 
 
+def test_no_items_and_one():
+    assert pairs(likewise.candidates([], Banding(2, 2))) == pairs(likewise.candidates([[1, 2]], Banding(1, 2))) == []
+
+
 @pytest.mark.parametrize(
     ("signatures", "banding", "error", "says"),
     [
