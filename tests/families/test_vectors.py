@@ -225,7 +225,7 @@ def test_directions_as_given(family):
         given.hashes([[1.0, 2.0]], 3)
     for wrong in ([], [[]], [[1, 2], [3]], [[0, 0]], [1, 2], [[math.nan, 1]], [[math.inf, 1]], "ab", None):
         with pytest.raises(
-            ParameterError, match="'directions' parameter .* a table of finite numbers, one direction per"
+            ParameterError, match=r"'directions' parameter .* a table of finite numbers, one direction per"
         ):
             family.from_directions(wrong)
 
