@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from likewise.base import checks
-from likewise.errors import ParameterError
+from likewise.errors import InputError, ParameterError
 from likewise.families.banding import Banding
 from likewise.families.buckets import folded
-from likewise.families.running import MOST_PAIRS, CollidingPairs, united
+from likewise.families.running import ADVICE, MOST_PAIRS, CollidingPairs, united
 from likewise.families.signatures import check_finished, slots_of
 
 __all__ = ["candidates"]
@@ -43,5 +43,10 @@ def candidates(signatures: Any, banding: Banding, *, most: int = MOST_PAIRS) -> 
         rule = f"a table with one row per item and {banding.slots} columns, for {banding}"
         raise ParameterError.of(OWNER, "signatures", rule, f"an array of shape {table.shape}")
     keys = folded(np.ascontiguousarray(table), banding.r, table.dtype, None).T
-    left, right = np.divmod(united(np.ascontiguousarray(keys), most), max(1, len(table)))
+    try:
+        codes = united(np.ascontiguousarray(keys), most)
+    except InputError as error:
+        advice = "use more rows and fewer bands, or raise `most`; remove identical items first"
+        raise InputError(f"candidates: {str(error).replace(ADVICE, advice)}") from error
+    left, right = np.divmod(codes, max(1, len(table)))
     return CollidingPairs(left, right, len(table))
