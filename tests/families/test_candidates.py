@@ -46,6 +46,10 @@ def test_signatures_and_the_composed_family_agree():
     assert (40, 41) in pairs(found)
 
 
+def test_no_items_and_one():
+    assert pairs(likewise.candidates([], Banding(2, 2))) == pairs(likewise.candidates([[1, 2]], Banding(1, 2))) == []
+
+
 @pytest.mark.parametrize(
     ("signatures", "banding", "error", "says"),
     [
@@ -54,7 +58,12 @@ def test_signatures_and_the_composed_family_agree():
         (np.zeros((3, 4)), Banding(2, 2), ParameterError, "whole numbers"),
         (np.zeros((3, 4), int), (2, 2), ParameterError, r"such as Banding\(b=20, r=5\)"),
         (MinHash().parts([["a"]], 4), Banding(2, 2), IncompatibleError, "finish them first"),
-        (np.zeros((9, 4), int), Banding(2, 2), InputError, "36 pairs collide, more than 10"),
+        (
+            np.zeros((9, 4), int),
+            Banding(2, 2),
+            InputError,
+            r"candidates: .*36 pairs collide, more than 10; use more rows and fewer bands",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(signatures, banding, error, says):

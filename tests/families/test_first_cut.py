@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from likewise import InputError, MinHash, ParameterError, Sets
+from likewise import IncompatibleError, InputError, MinHash, ParameterError, Sets
 from likewise.families import first_cut
 
 SIGMAS = 4.4
@@ -61,3 +61,5 @@ def test_what_cannot_be_counted():
     for wrong in ([1, 2], [[]], [["a"]], [[0.5]]):
         with pytest.raises(ParameterError, match="'signatures' parameter"):
             MinHash.pair_estimates(wrong)
+    with pytest.raises(IncompatibleError, match=r"MinHash\.pair_estimates: these are parts of 20 slots"):
+        MinHash.pair_estimates(MinHash().parts([[1], [1]], 20))

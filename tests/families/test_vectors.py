@@ -217,12 +217,16 @@ def test_directions_as_given(family):
     assert given.directions(2, 3).tolist() == DIRECTIONS[:2]
     assert given == family.from_directions(DIRECTIONS) != family()
     assert hash(given) == hash(family.from_directions(DIRECTIONS))
+    assert repr(given).startswith(f"{family.__name__}.from_directions(<3 of 3 components>")
+    assert eval(repr(family(seed=3))) == family(seed=3)
     with pytest.raises(ParameterError, match="at most 3, the number of directions given"):
         given.hashes(GIVEN_POINTS, 4)
     with pytest.raises(ParameterError, match="2 components, and the directions given have 3"):
         given.hashes([[1.0, 2.0]], 3)
     for wrong in ([], [[]], [[1, 2], [3]], [[0, 0]], [1, 2], [[math.nan, 1]], [[math.inf, 1]], "ab", None):
-        with pytest.raises(ParameterError, match="'directions' parameter"):
+        with pytest.raises(
+            ParameterError, match=r"'directions' parameter .* a table of finite numbers, one direction per"
+        ):
             family.from_directions(wrong)
 
 

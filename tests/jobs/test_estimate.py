@@ -190,6 +190,12 @@ def test_the_command_line(typed, tmp_path):
     assert stats["parameters"]["estimate"] is True
     done = typed("pairs", "a.txt", *words, "pairs.csv", "--method", "exact")
     assert (done.returncode, "estimate" in done.stderr) == (2, True)
+    done = typed("rethreshold", "clean", "--threshold", "0.9")
+    assert "similarities are estimated from 256 slots, standard error 0.019 at 0.9" in done.stdout
+    assert typed("dedup", "a.txt", "--lines", "--method", "exact", "--out", "exact").returncode == 0
+    done = typed("dedup", "a.txt", "--lines", "--estimate", "--against", "exact", "--out", "new")
+    assert done.returncode == 2
+    assert "The --estimate option of dedup has no effect with --against" in done.stderr
 
 
 def test_little_memory_and_a_run_that_is_killed(tmp_path):

@@ -109,6 +109,14 @@ def test_large_counts_and_bags_that_are_none():
         batch.bag_jaccard(Sets.from_lists([["a"]], bag=True), [{"a": 1}])
 
 
+def test_bags_and_strings_of_no_pairs_and_the_bag_that_is_wrong():
+    assert (
+        batch.bag_jaccard([], []).tolist() == batch.hamming([], []).tolist() == batch.hamming([], "ab").tolist() == []
+    )
+    with pytest.raises(ParameterError, match=r"'b\[1\]' parameter of bag_jaccard has -1 as the count of 'x'"):
+        batch.bag_jaccard([{"x": 1}, {"x": 1}], [{"x": 1}, {"x": -1}])
+
+
 WORDS = st.integers(0, 9).flatmap(lambda n: st.tuples(*[st.text("ab\0é中🙂", min_size=n, max_size=n)] * 2))
 
 
@@ -136,6 +144,9 @@ def test_hamming_distances_of_strings(pairs):
         (["ab"], ["ab", "cd"], {}, "1 items cannot be paired with 2"),
         (["ab"], ["ab"], {"packed": True}, "'packed' parameter of hamming has no effect for strings"),
         ("ab", "cd", {}, "x must be a table"),
+        (["ab", None], ["ab", "cd"], {}, "row 1 of x is None, not a string"),
+        ([3, "ab"], ["a", "cd"], {}, "row 0 of x is 3, not a string"),
+        ([], ["ab"], {}, "0 items cannot be paired with 1"),
     ],
 )
 def test_strings_without_a_hamming_distance(x, y, options, says):

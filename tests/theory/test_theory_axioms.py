@@ -56,6 +56,18 @@ def test_one_minus_cosine_is_no_distance_and_the_angle_is():
     assert broken_axioms(measures.angle, doubled, same=lambda x, y: x[0] * y[1] == x[1] * y[0]) == {}
 
 
+def test_points_may_be_rows_of_an_array():
+    rows = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]])
+    assert broken_axioms(measures.lr, rows) == {}
+    found = broken_axioms(lambda x, y: abs(x[0] - y[0]), np.array([[0, 1], [0, 2]]))
+    assert [row.tolist() for row in found["zero only from a point to itself"]] == [[0, 1], [0, 2]]
+
+
+def test_a_distance_that_is_no_number_breaks_an_axiom():
+    found = broken_axioms(lambda x, y: float("nan") if x != y else 0.0, range(3))
+    assert found == {"non-negative": (0, 1)}
+
+
 def test_axioms_of_what():
     for options, name in (
         ({"distance": 5}, "distance"), ({"points": 5}, "points"), ({"points": range(301)}, "points"),
@@ -85,6 +97,8 @@ def test_from_the_same_standard_numbers():
     assert np.allclose(gaussian_vectors(10, [0, 0, 0], np.eye(3), seed=4), plain)
     assert np.allclose(gaussian_vectors(10, [5, 0, 0], 4 * np.eye(3), seed=4), [5, 0, 0] + 2 * plain)
     assert gaussian_vectors(0, [0.0], [[1.0]]).shape == (0, 1)
+    rounded = gaussian_vectors(5, [0, 0], [[1, 0.1 + 0.2], [0.3, 1]])
+    assert np.allclose(rounded, gaussian_vectors(5, [0, 0], [[1, 0.3], [0.3, 1]]))
 
 
 def test_no_distribution():

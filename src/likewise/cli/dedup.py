@@ -63,6 +63,7 @@ def dedup(
     INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs.
     """
     import likewise
+    from likewise.base import checks
     from likewise.io.read import Files
     from likewise.jobs.result import Dedup
 
@@ -71,6 +72,7 @@ def dedup(
     Dedup.check_folder(out, shared.files(given, plain=options["plain"], hidden=options["hidden"]))
     show.announce_compilation()
     if against:
+        checks.unused("dedup", {"estimate": (options["estimate"], False)}, "with 'against', which compares documents")
         options.update(_settings_of(context, list(against)))
     with show.progress(as_json) as observer:
         result = likewise.dedup(given, out=out, against=list(against), progress=observer, **options)

@@ -166,8 +166,8 @@ def _windows(given: tuple[str, ...]) -> dict[str, tuple[float, float]] | None:
         try:
             low, high = map(float, ends.split(":"))
         except ValueError:
-            name = ""
-        if not name:
+            name, low, high = "", 0.0, 0.0
+        if not name or not low <= high:
             raise ParameterError.of("link", "window", "COL=LOW:HIGH, such as created=0:90", word)
         found[name] = (low, high)
     return found or None

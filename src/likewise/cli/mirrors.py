@@ -113,7 +113,8 @@ def summary(stats: dict[str, Any], least: int) -> list[str]:
     lines += [*show.broken(stats), *show.notes(stats)]
     small = counts["hosts"] - counts["hosts_compared"]
     if small and counts["hosts"]:
-        lines.append(f"not compared: {_hosts(small)} with fewer than {least} named pages")
+        how = "compared only with those they are suspected to mirror" if "suspects" in counts else "not compared"
+        lines.append(f"{how}: {_hosts(small)} with fewer than {least} named pages")
     lines.append(
         f"{show.count(counts['host_pairs'], 'pair')} of hosts with similar URLs"
         + (f"; {counts['mirror_pairs']:,} left after comparing {show.count(counts['pages_compared'], 'pair')} of pages"

@@ -43,4 +43,5 @@ def rethreshold(directory: Path, out: Path | None, as_json: bool, **options: Any
     counts = result.stats["counts"]
     documents, pairs = show.count(counts["items"], "document"), show.count(counts["verified"], "pair")
     read = f"{documents}; {pairs} from the run in {directory}"
-    show.report(result.stats, as_json, (read, show.outcome(result.stats)), out or directory)
+    lines = (read, *show.estimates(result.stats), show.outcome(result.stats))
+    show.report(result.stats, as_json, lines, out or directory)

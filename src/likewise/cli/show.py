@@ -240,6 +240,16 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
     return words.counted(number, noun, plural)
 
 
+def estimates(stats: dict[str, Any]) -> Iterator[str]:
+    """Say how good the similarities are, if they are estimates."""
+    if "estimate" in stats["details"]:
+        known, threshold = stats["details"]["estimate"], stats["parameters"]["threshold"]
+        yield (
+            f"similarities are estimated from {count(known['slots'], 'slot')}, standard error "
+            f"{known['standard_error']:.3f} at {threshold:g}; documents were not compared"
+        )
+
+
 def opening(stats: dict[str, Any]) -> Iterator[str]:
     """Say what was read and how it was searched."""
     counts = stats["counts"]
@@ -256,12 +266,7 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
             f"{count(banding['rows'], 'row')} find a pair at {threshold:g} with probability "
             f"{stats['details']['predicted_recall']:.4f}; {count(counts['candidates'], 'candidate pair')} compared"
         )
-    if "estimate" in stats["details"]:
-        known, threshold = stats["details"]["estimate"], stats["parameters"]["threshold"]
-        yield (
-            f"similarities are estimated from {count(known['slots'], 'slot')}, standard error "
-            f"{known['standard_error']:.3f} at {threshold:g}; documents were not compared"
-        )
+    yield from estimates(stats)
     if "filters" in stats["details"]:
         parameters = stats["parameters"]
         measure = parameters.get("measure", "jaccard")

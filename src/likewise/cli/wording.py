@@ -12,7 +12,7 @@ import click
 
 from likewise.errors import LikewiseError, ParameterError
 
-ALIASES = {"other": "others", "source": "inputs"}
+ALIASES = {"other": "others", "source": "inputs", "window": "windows"}
 """Parameters that have another name on the command line."""
 GIVEN = re.compile(r"\b([a-z]\w*)=(?:'([^']*)'|(\w+(?:\.\w+)*))")
 """A parameter and its value, as Python writes it."""

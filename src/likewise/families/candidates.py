@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from likewise.base import checks
-from likewise.errors import IncompatibleError, ParameterError
+from likewise.errors import InputError, ParameterError
 from likewise.families.banding import Banding
 from likewise.families.buckets import folded
-from likewise.families.running import MOST_PAIRS, CollidingPairs, united
-from likewise.families.signatures import maker_of, slots_of
+from likewise.families.running import ADVICE, MOST_PAIRS, CollidingPairs, united
+from likewise.families.signatures import check_finished, slots_of
 
 __all__ = ["candidates"]
 
@@ -35,12 +35,18 @@ def candidates(signatures: Any, banding: Banding, *, most: int = MOST_PAIRS) -> 
     if not isinstance(banding, Banding):
         raise ParameterError.of(OWNER, "banding", "a Banding, such as Banding(b=20, r=5)", banding)
     most = checks.whole(OWNER, "most", most)
-    table, maker = slots_of(OWNER, "signatures", signatures), maker_of(signatures)
-    if maker is not None and maker.kind != "signatures":
-        raise IncompatibleError(f"candidates: these are {maker}; merge and finish them first")
+    if isinstance(signatures, list | tuple) and not signatures:
+        signatures = np.zeros((0, banding.slots), np.int64)
+    table = slots_of(OWNER, "signatures", signatures)
+    check_finished(OWNER, signatures)
     if table.ndim != 2 or table.shape[1] != banding.slots:
         rule = f"a table with one row per item and {banding.slots} columns, for {banding}"
         raise ParameterError.of(OWNER, "signatures", rule, f"an array of shape {table.shape}")
     keys = folded(np.ascontiguousarray(table), banding.r, table.dtype, None).T
-    left, right = np.divmod(united(np.ascontiguousarray(keys), most), max(1, len(table)))
+    try:
+        codes = united(np.ascontiguousarray(keys), most)
+    except InputError as error:
+        advice = "use more rows and fewer bands, or raise `most`; remove identical items first"
+        raise InputError(f"candidates: {str(error).replace(ADVICE, advice)}") from error
+    left, right = np.divmod(codes, max(1, len(table)))
     return CollidingPairs(left, right, len(table))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from likewise.base import checks
 from likewise.errors import InputError, ParameterError
-from likewise.families.signatures import slots_of
+from likewise.families.signatures import check_finished, slots_of
 
 Ints = NDArray[np.int64]
 OWNER = "MinHash.pair_estimates"
@@ -55,6 +55,7 @@ def pair_estimates(signatures: Any, least: float = 0.0, most: int = MOST_ENTRIES
     table = slots_of(OWNER, "signatures", signatures)
     if table.ndim != 2 or not table.shape[1]:
         raise ParameterError.of(OWNER, "signatures", "a table with one row per item and a column per function", table)
+    check_finished(OWNER, signatures)
     checks.number(OWNER, "least", least, 0, 1)
     most = checks.whole(OWNER, "most", most)
     n, functions = table.shape

@@ -25,10 +25,16 @@ class GivenDirections:
     def of(cls, owner: str, directions: Any) -> GivenDirections:
         """Check a table of numbers, one direction per row."""
         rule = "a table of finite numbers, one direction per row, none of them all zeros"
-        table = checks.numbers(owner, "directions", directions)
+        try:
+            table = checks.numbers(owner, "directions", directions)
+        except ParameterError as error:
+            raise ParameterError.of(owner, "directions", rule, directions) from error
         if table.ndim != 2 or not table.size or not np.isfinite(table).all() or not table.any(axis=1).all():
             raise ParameterError.of(owner, "directions", rule, directions)
         return cls(owner, tuple(map(tuple, table.tolist())))
+
+    def __repr__(self) -> str:
+        return f"<{len(self.rows)} of {len(self.rows[0])} components>"
 
     def __call__(self, seed: int, n: int, dimensions: int) -> Floats:
         """Return the first n directions, in the way of the functions that draw random ones."""
@@ -56,6 +62,6 @@ def _sketch(owner: str, name: str, given: Any) -> NDArray[Any]:
         sketch = np.asarray(given)
     except ValueError as error:
         raise ParameterError.of(owner, name, rule, given) from error
-    if sketch.ndim != 1 or not sketch.size or sketch.dtype.kind not in "biuf":
+    if sketch.ndim != 1 or not sketch.size or sketch.dtype.kind not in "biuf" or (sketch != sketch).any():
         raise ParameterError.of(owner, name, rule, given)
     return sketch

@@ -139,6 +139,13 @@ def slots_of(owner: str, name: str, signatures: Any) -> NDArray[Any]:
     return table
 
 
+def check_finished(owner: str, signatures: Any) -> None:
+    """Raise if these are parts, whose slots cannot be compared before they are finished."""
+    maker = maker_of(signatures)
+    if maker is not None and maker.kind != "signatures":
+        raise IncompatibleError(f"{owner}: these are {maker}; merge and finish them first")
+
+
 def agreement_of(owner: str, a: Any, b: Any) -> float:
     """Return the fraction of slots in which two signatures agree."""
     left, right = slots_of(owner, "a", a), slots_of(owner, "b", b)

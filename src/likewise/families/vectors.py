@@ -53,6 +53,10 @@ class Hyperplanes(Family):
         object.__setattr__(made, "given", GivenDirections.of(f"{cls.__name__}.from_directions", directions))
         return made
 
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        return f"{name}(seed={self.seed})" if self.given is None else f"{name}.from_directions({self.given!r})"
+
     def collision(self, d: Any) -> Any:
         """Return 1 − d/180."""
         return 1 - checks.numbers(f"{type(self).__name__}.probability", "d", d, 0, 180) / 180
@@ -104,7 +108,7 @@ class Hyperplanes(Family):
         return table
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SignSketch(Hyperplanes):
     """Hyperplanes whose normals contain only +1 and −1: sums and differences instead of products (MMDS §3.7.3).
 
@@ -183,6 +187,12 @@ class RandomLines(Family):
         object.__setattr__(made, "offsets", tuple(np.broadcast_to(begins / a, len(given.rows)).tolist()))
         return made
 
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        if self.given is None:
+            return f"{name}(a={self.a}, seed={self.seed})"
+        return f"{name}.from_directions({self.given!r}, a={self.a})"
+
     def _begins(self, n: int) -> Floats:
         """Return the offset of each line, in segments: random in [0, 1), or as given."""
         begins: Floats = uniform(self.seed, 5, 1, n)[0] if self.offsets is None else np.array(self.offsets[:n])
@@ -225,7 +235,7 @@ class RandomLines(Family):
         return Moves(np.stack([values - 1, values + 1], axis=2), np.stack([part, 1 - part], axis=2) ** 2)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CauchyLines(RandomLines):
     """`RandomLines` for the Manhattan distance, L1, with Cauchy numbers as directions (Datar et al., 2004).
 

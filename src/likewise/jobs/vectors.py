@@ -12,6 +12,7 @@ import pyarrow as pa
 from likewise.base import checks
 from likewise.base.arrays import Ints, to_arrow
 from likewise.base.runlog import RunLog
+from likewise.errors import ParameterError
 from likewise.io.read import Files
 from likewise.io.read.find import notes_on
 from likewise.jobs.settings import Resources
@@ -73,6 +74,7 @@ def read_vectors(
 ) -> tuple[list[Vectors], Space, int]:
     """Read one collection of vectors or two; also return them as one space, and the row at which the second begins."""
     sources = [source] if other is None else [source, other]
+    _check_images(settings.owner, sources)
     if not any(map(_has_columns, sources)):
         checks.unused(settings.owner, {"vector": (settings.vector, "vector")}, "for arrays, which have no columns")
     room, folder = resources.budget.texts, resources.spill
@@ -81,6 +83,16 @@ def read_vectors(
         log.notes += notes_on(*sources)
         space = space_of(settings.measure, parts, room, folder)
     return parts, space, 0 if other is None else len(parts[0].table)
+
+
+def _check_images(owner: str, sources: list[Any]) -> None:
+    """Raise if two stacks have images of different shapes: their pixels do not correspond, even if equally many."""
+    shapes = [one.shape[1:] for one in sources if isinstance(one, np.ndarray) and one.ndim > 2]
+    if len(shapes) == 2 and shapes[0] != shapes[1]:
+        raise ParameterError(
+            f"{owner}: images of shape {shapes[0]} cannot be compared with images of shape {shapes[1]};"
+            " they have other components"
+        )
 
 
 def _has_columns(source: Any) -> bool:

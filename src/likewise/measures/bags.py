@@ -46,17 +46,17 @@ def bags_of(name: str, bags: Any) -> Any:
     return [list(bag) if isinstance(bag, str) else bag for bag in items]
 
 
-def _mappings(bags: Any) -> list[Mapping[Any, int]]:
+def _mappings(name: str, bags: Any) -> list[Mapping[Any, int]]:
     """Return every bag as a mapping from element to count, checked."""
     if hasattr(bags, "offsets"):
         raise ParameterError("bag_jaccard: Sets cannot be compared with mappings; give both in the same form")
     items = bags.bags if isinstance(bags, CountedBags) else bags
-    return [measures.counted_bag(f"bag {row}", bag) for row, bag in enumerate(items)]
+    return [measures.counted_bag(f"{name}[{row}]", bag) for row, bag in enumerate(items)]
 
 
 def counted_overlap(first: Any, second: Any) -> Overlap:
     """Add up the smaller count of each element that two bags share, and the counts of both."""
-    a, b = _mappings(first), _mappings(second)
+    a, b = _mappings("a", first), _mappings("b", second)
     if len(a) != len(b):
         raise ParameterError(f"bag_jaccard: {len(a)} items cannot be paired with {len(b)}; give equally many")
     names: dict[Any, int] = {}

@@ -338,14 +338,19 @@ def _ready(array: NDArray[Any], kind: Any) -> NDArray[Any]:
 
 
 def _strings(x: Any) -> list[str] | None:
-    """Return a column of strings as a list; None if it is something else."""
+    """Return a column of strings as a list, also an empty one; None if it is something else."""
     kind = getattr(getattr(x, "dtype", None), "kind", None)
     if kind is not None and (kind not in "UOT" or getattr(x, "ndim", 1) != 1):
         return None
     if isinstance(x, str | bytes | Mapping) or not isinstance(x, Iterable):
         return None
     items = items_of("hamming", "x", x)
-    return items if items and all(isinstance(item, str) for item in items) else None
+    wrong = next((row for row, item in enumerate(items) if not isinstance(item, str)), None)
+    if wrong is None and (items or getattr(x, "ndim", 1) == 1):
+        return items
+    if wrong is not None and any(isinstance(item, str) for item in items):
+        raise InputError(f"hamming: row {wrong} of x is {shown(items[wrong])}, not a string")
+    return None
 
 
 def _string_distances(x: list[str], y: Any) -> Ints:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from likewise.base import checks
 from likewise.errors import ParameterError
 
@@ -23,6 +25,7 @@ def broken_axioms(
 
     Nothing broken is no proof, unless these are all points of the space. same: when two points are one and the same, by
     default when they are equal; for directions, when one is a multiple of the other. tolerance: for rounding errors.
+    A distance that is no number (NaN) is not non-negative.
 
     >>> broken_axioms(lambda x, y: abs(x - y), range(10))
     {}
@@ -38,12 +41,12 @@ def broken_axioms(
     for name, value in (("distance", distance), ("same", same)):
         if not callable(value) and (name, value) != ("same", None):
             raise ParameterError.of(owner, name, "a function of two points", value)
-    one = same if same is not None else lambda x, y: bool(x == y)
+    one = same if same is not None else lambda x, y: bool(np.all(x == y))
     far = [[distance(x, y) for y in listed] for x in listed]
     rows = range(len(listed))
     pairs = [(i, j) for i in rows for j in rows]
     found: dict[str, tuple[int, ...] | None] = {
-        AXIOMS[0]: next(((i, j) for i, j in pairs if far[i][j] < -tolerance), None),
+        AXIOMS[0]: next(((i, j) for i, j in pairs if not far[i][j] >= -tolerance), None),
         AXIOMS[1]: next(((i, j) for i, j in pairs if (abs(far[i][j]) <= tolerance) != one(listed[i], listed[j])), None),
         AXIOMS[2]: next(((i, j) for i, j in pairs if abs(far[i][j] - far[j][i]) > tolerance), None),
         AXIOMS[3]: next(

@@ -61,7 +61,7 @@ def gaussian_vectors(count: int, mean: ArrayLike, covariance: ArrayLike, seed: i
     if centre.ndim != 1 or not len(centre) or not np.isfinite(centre).all():
         raise ParameterError.of(owner, "mean", "a row of finite numbers", mean)
     rule = f"a symmetric table of {len(centre)} rows and columns without negative eigenvalues"
-    if spread.shape != (len(centre), len(centre)) or not np.isfinite(spread).all() or (spread != spread.T).any():
+    if spread.shape != (len(centre), len(centre)) or not np.isfinite(spread).all() or not _symmetric(spread):
         raise ParameterError.of(owner, "covariance", rule, covariance)
     values, axes = np.linalg.eigh(spread)
     if values.min() < -1e-9 * max(1.0, float(abs(values).max())):
@@ -69,6 +69,11 @@ def gaussian_vectors(count: int, mean: ArrayLike, covariance: ArrayLike, seed: i
     root = axes * np.sqrt(np.maximum(values, 0)) @ axes.T
     plain = gaussians(count * len(centre), seed).reshape(count, len(centre))
     return np.asarray(centre + plain @ root, np.float64)
+
+
+def _symmetric(table: Floats) -> bool:
+    """Return whether a table is symmetric but for rounding errors."""
+    return bool((abs(table - table.T) <= 1e-9 * abs(table).max()).all())
 
 
 def random_directions(count: int, dimensions: int = 3, seed: int = 1) -> Floats:

@@ -156,6 +156,16 @@ def test_pairs_are_equally_likely():
     assert (abs(counts - 10_000) < 4.4 * (70_000 * 6 / 49) ** 0.5).all()
 
 
+def test_wrong_windows_on_the_command_line(typed, tmp_path):
+    (tmp_path / "a.csv").write_text("name,created\nAnn,2024-01-01\n")
+    for wrong in ("created", "created=90:0", "=0:90", "created=0:x", "created=0:nan"):
+        done = typed("link", "a.csv", "a.csv", "--window", wrong, "--out", "found")
+        assert done.returncode == 2
+        assert "The --window option of link must be COL=LOW:HIGH, such as created=0:90" in done.stderr
+    done = typed("link", "a.csv", "--window", "created=0:90", "--out", "found")
+    assert "The --window option of link has no effect for one table" in done.stderr
+
+
 def test_wrong_windows():
     a, b = people(20, lambda i: 5)
     for wrong in (

@@ -64,6 +64,7 @@ def test_an_earlier_run_is_a_start(tmp_path, typed):
     done = typed("mirrors", "urls.txt", "--suspects", "monday", "--out", "tuesday")
     assert done.returncode == 0, done.stderr
     assert "a.org = b.net" in done.stdout + done.stderr
+    assert "compared only with those they are suspected to mirror" in done.stdout + done.stderr
 
 
 def test_wrong_suspects(tmp_path):

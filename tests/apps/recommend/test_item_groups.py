@@ -102,6 +102,16 @@ def test_saved_and_typed(tmp_path, typed):
     assert not (tmp_path / "plain/groups.parquet").exists()
 
 
+def test_a_missing_group_is_no_group():
+    """Items with NaN for a group, as pandas has it, are groups of their own, like those that are not named."""
+    bought = {"Ann": ["a", "b"], "Bob": ["c", "b"], "Cid": ["d"]}
+    found = [
+        likewise.recommend(bought, groups={"b": "x", **more}, threshold=0.1, only="customers").customers.to_pylist()
+        for more in ({}, {"a": float("nan"), "c": float("nan")}, {"a": None, "c": None})
+    ]
+    assert found[0] == found[1] == found[2] == [{"id_a": "Ann", "id_b": "Bob", "similarity": 1 / 3, "shared": 1}]
+
+
 def test_wrong_groups():
     for wrong in (0, 1.5, "x", {}, []):
         with pytest.raises(ParameterError, match="'groups' parameter of recommend"):
@@ -112,5 +122,7 @@ def test_wrong_groups():
         likewise.recommend(ROWS, groups=0.5, only="recommendations", by="items")
     with pytest.raises(InputError, match="names none of the"):
         likewise.recommend(ROWS, groups={"tea": "drinks"})
+    with pytest.raises(ParameterError, match="the name of one group"):
+        likewise.recommend(ROWS, groups={ROWS[0][1]: ["drinks", "food"]})
     with pytest.raises(ParameterError, match="at most"):
         likewise.recommend(ROWS, view="stars", union="sum", groups=0.7, threshold=0.3)

@@ -66,7 +66,10 @@ def test_how_many_are_read_as_a_whole():
         (["a"], {"positions": 0}, "'positions' parameter of identical must be"),
         (["a"], {"positions": []}, "a number of positions, or a list of them"),
         (["a"], {"positions": [-1]}, "a number of positions, or a list of them"),
-        (["a", None], {}, "nulls"),
+        (["a", None], {}, "identical: texts must not hold nulls"),
+        (None, {}, "'items' parameter of identical must be a list of strings or of sets"),
+        ({"x": "a", "y": "a"}, {}, "'items' parameter of identical must be a list of strings or of sets"),
+        ([1, 1], {}, "identical: texts must be strings"),
         (["a"], {"seed": -1}, "'seed' parameter of identical"),
     ],
 )

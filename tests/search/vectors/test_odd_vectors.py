@@ -149,3 +149,8 @@ def test_what_is_no_stack_of_images():
             likewise.pairs(np.zeros(shape), measure="l2", within=1)
     with pytest.raises(ParameterError, match="components"):
         likewise.pairs(np.zeros((2, 3, 4)), np.zeros((2, 3, 5)), measure="l2", within=1)
+    with pytest.raises(
+        ParameterError, match=r"images of shape \(3, 4\) cannot be compared with images of shape \(4, 3\)"
+    ):
+        likewise.pairs(np.zeros((2, 3, 4)), np.zeros((2, 4, 3)), measure="l2", within=1)
+    assert len(likewise.pairs(np.zeros((0, 3, 4)), measure="l2", within=1)) == 0

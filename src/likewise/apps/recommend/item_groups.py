@@ -64,15 +64,15 @@ class ItemGroups:
         """Put items in the groups that a mapping names; an item that is not in it is a group of its own."""
         items = [str(name) for name in ratings.item_ids.to_pylist()]
         named = {str(item).strip(): group for item, group in groups.items()}
-        known = [named.get(item) for item in items]
+        known = [_group(named.get(item)) for item in items]
         if not any(group is not None for group in known):
             raise InputError(f"'groups' names none of the {len(items):,} items, such as {', '.join(items[:3])}")
         first: dict[str, int] = {}
         of = np.arange(len(items))
         for number, group in enumerate(known):
             if group is not None:
-                of[number] = first.setdefault(str(group), number)
-        return cls(of, [item if group is None else str(group) for item, group in zip(items, known, strict=True)])
+                of[number] = first.setdefault(group, number)
+        return cls(of, [item if group is None else group for item, group in zip(items, known, strict=True)])
 
     def __len__(self) -> int:
         return len(np.unique(self.of))
@@ -126,3 +126,12 @@ def gathered(ratings: Ratings, view: View, groups: Any, join: JoinSettings, log:
     log.counts["item_groups"] = len(made)
     log.details["sets"] += f"; customers by {len(made):,} groups of {len(made.of):,} items"
     return made
+
+
+def _group(group: Any) -> str | None:
+    """Return the name of a group; None and NaN, as tables have them for missing values, are none."""
+    if group is None or group != group:
+        return None
+    if not isinstance(group, str | int | float | np.generic):
+        raise ParameterError.of(OWNER, "groups", "a mapping from each item to the name of one group", group)
+    return str(group)

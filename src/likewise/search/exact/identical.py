@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -83,9 +83,12 @@ def identical(
         if chosen is not None:
             raise ParameterError("The 'positions' parameter of identical has no effect for sets. Leave it out.")
         return _identical_sets(items)
-    if isinstance(items, str):
+    if isinstance(items, str | Mapping) or not isinstance(items, Iterable | pa.Array | pa.ChunkedArray):
         raise ParameterError.of(OWNER, "items", "a list of strings or of sets", items)
-    texts = Texts.of(items)
+    try:
+        texts = Texts.of(items)
+    except ParameterError as error:
+        raise ParameterError(f"identical: {error}") from error
     digests = np.empty((len(texts), 2), np.uint64)
     if chosen is None:
         _digest(texts, np.ones(len(texts), bool), digests, workers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -147,7 +148,8 @@ def _packed(table: NDArray[Any]) -> tuple[NDArray[np.uint64], int]:
 
 def _flattened(array: NDArray[Any]) -> NDArray[Any]:
     """Return a stack of images, (n, height, width) or (n, height, width, channels), as one vector per image."""
-    return array.reshape(len(array), -1) if array.ndim in (3, 4) and array.size else array
+    images = array.ndim in (3, 4) and all(array.shape[1:])
+    return array.reshape(len(array), math.prod(array.shape[1:])) if images else array
 
 
 def _checked(array: NDArray[Any], where: str) -> NDArray[Any]:
