@@ -55,15 +55,19 @@ def test_a_leader_is_listed_by_its_shelf_and_by_each_rare_value(bits, rare):
             maps[m, bit // 64] |= np.uint64(1 << bit % 64)
     n, bases = len(bits), np.array([0, leaders.SHELVES])
     shelf, counted = np.arange(n) % leaders.SHELVES, np.array([0, 0])
-    heads, used = np.full(2 * leaders.SHELVES + rare, -1, np.int32), np.zeros(1, np.int64)
+    heads, used = np.full(2 * leaders.SHELVES + leaders.CLASSES * rare, -1, np.int32), np.zeros(1, np.int64)
     pool, records = np.empty((n * (1 + rare), 2 + leaders.CHUNK), np.int32), np.zeros((n + 3, 4), np.uint64)
-    members = Members(None, None, np.full(n, 9), np.arange(n), maps, None, None, np.arange(n) - 2, shelf)
-    crowds = Crowds(None, np.array([0, rare]), bases, np.array([0, 3]), *[None] * 4, counted, None, None, None)
+    lack = 1.0 + np.arange(n) % 3  # and all share 0.0 more
+    members = Members(None, None, np.full(n, 9), np.arange(n), maps, None, lack, np.arange(n) - 2, shelf)
+    crowds = Crowds(
+        None, np.array([0, rare]), bases, np.array([0, 3]), np.zeros(2), *[None] * 3, counted, None, None, None
+    )
     lists = Leaders(records, np.zeros(n + 3, np.int64), heads, pool, used, None, None, None)
+    own_rare = [sorted(bit for bit in some if bit < rare) for some in bits]
     for m in range(n):
         own = np.zeros(4, np.uint64)
         leaders.write_record(own, m, members)
-        leaders.enlist(own, m, 1, members, crowds, lists)
+        leaders.enlist(own, m, 1, np.array(own_rare[m] + [0]), len(own_rare[m]), members, crowds, lists)
     assert counted.tolist() == [0, n]
     assert records[3:, 0].tolist() == [9 << 32 | m for m in range(n)]
     assert records[3:, 1].tolist() == list(range(n))
@@ -73,8 +77,12 @@ def test_a_leader_is_listed_by_its_shelf_and_by_each_rare_value(bits, rare):
     for s in range(leaders.SHELVES):
         assert entries(bases[1] + s, heads, pool) == (3 + np.flatnonzero(shelf == s)).tolist()[::-1]
     for bit in range(rare):
-        carriers = [3 + m for m, some in enumerate(bits) if bit in some]
-        assert entries(bases[1] + leaders.SHELVES + bit, heads, pool) == carriers[::-1]
+        for k in range(leaders.CLASSES):
+            carriers = [
+                3 + m for m, some in enumerate(own_rare)
+                if bit in some[: len(some) - m % 3] and shelf[m] // (leaders.SHELVES // leaders.CLASSES) == k
+            ]  # fmt: skip
+            assert entries(bases[1] + leaders.SHELVES + leaders.CLASSES * bit + k, heads, pool) == carriers[::-1]
 
 
 @given(banned=st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=12))
@@ -89,27 +97,35 @@ def test_pairs_that_were_refuted(banned):
     seen=st.integers(0, 40), banned=st.sets(st.integers(1, 39), max_size=5),
 )  # fmt: skip
 def test_leaders_that_the_first_set_follows(sets, rare, everyone, threshold, seen, banned):
-    """All leaders are in the chain of each of their rare values and in one more. Against sets of Python."""
+    """All leaders are in one chain, and in those of the rare values they must be found by. Against sets of Python."""
     p, q = threshold
-    heads, used = np.full(leaders.SHELVES + rare, -1, np.int32), np.zeros(1, np.int64)
-    pool = np.empty((80 + rare, 2 + leaders.CHUNK), np.int32)
+    heads, used = np.full(leaders.SHELVES + leaders.CLASSES * rare, -1, np.int32), np.zeros(1, np.int64)
+    pool = np.empty((600 + rare, 2 + leaders.CHUNK), np.int32)
     records, lacks = np.zeros((len(sets), 4), np.uint64), np.zeros(len(sets), np.int64)
     for m, some in enumerate(sets):
         records[m, :2] = len(some) << 32 | len(some), m
         lacks[m] = 2 * p * len(some) - (p + q) * sum(value >= rare for value in some)
         for value in some:
             records[m, 2 + value // 64] |= np.uint64(1 << value % 64)
-        for chain in [0, *(leaders.SHELVES + value for value in some if value < rare)] if m else []:
-            leaders.push(chain, heads, pool, used, m)
+    lack = lacks / (2 * (p + q))
+    lowest, width = lack.min(), max(1e-3, np.ptp(lack) / leaders.CLASSES)
+    own_rare = [np.array([*sorted(value for value in some if value < rare), 0]) for some in sets]
+    for m in range(1, len(sets)):
+        leaders.push(0, heads, pool, used, m)
+        place = min(leaders.CLASSES - 1, int((lack[m] - lowest) / width))
+        for value in own_rare[m][: max(0, leaders.prefix_of(len(own_rare[m]) - 1, lack[m] + lowest))]:
+            leaders.push(leaders.SHELVES + leaders.CLASSES * value + place, heads, pool, used, m)
     refuted = np.array(sorted(banned), np.uint64)  # member 0 and these leaders
-    shared, touched = np.zeros(len(sets), np.uint16), np.empty(len(sets) + 1, np.int32)
+    marked, touched = np.zeros(len(sets), np.uint8), np.empty(len(sets) + 1, np.int32)
     own, need = records[0], lacks[0]
-    tests = own, need
-    n, _ = leaders.count_shared(own, rare, 0, seen, 10**9, heads, pool, shared, touched)
-    n, _ = leaders.sift(*tests, n, everyone, shared, touched, lacks, records, refuted, p, q)
+    count = leaders.rare_values(own, rare, values := np.empty(128, np.int64))
+    assert values[:count].tolist() == own_rare[0][:-1].tolist()
+    more = lack[0] + lowest, width, 0, seen, 10**9
+    n, _ = leaders.sharing(values, count, *more, heads, pool, marked, touched)
+    n, _ = leaders.sift(own, need, n, everyone, marked, touched, lacks, records, refuted, p, q)
     found = touched[:n].tolist()
-    assert not shared.any()
-    n, _ = leaders.scan(*tests, heads[0], seen, everyone, 10**9, pool, lacks, records, refuted, p, q, touched)
+    assert not marked.any()
+    n, _ = leaders.scan(own, need, heads[0], seen, everyone, 10**9, pool, lacks, records, refuted, p, q, touched)
     found += touched[:n].tolist()
     followed = {m for m in range(1, len(sets)) if m not in banned
                 and q * len(sets[0] & sets[m]) >= p * len(sets[0] | sets[m])}  # fmt: skip

@@ -2,7 +2,9 @@
 
 Leaders are numbered crowd by crowd, in the order in which they became leaders, and what a comparison reads lies
 together in a record of each. They are kept in lists, the latest first: a list is a chain of chunks of CHUNK entries.
-Every crowd has a list for each of SHELVES ranges of `rare_lack`, and one for each of its rare heavy values.
+Every crowd has a list for each of SHELVES ranges of `rare_lack`, and CLASSES lists for each of its rare heavy values:
+one for leaders of each wider range. Rows that must share r of these values at least share one of all but the last r - 1
+that either has, in the order of their frequency: a row is entered and looked up under these only.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ CHUNK = 14
 """Entries of a chunk: with its two links it fills a cache line."""
 SHELVES = 32
 """Lists of a crowd by `rare_lack`: a row is compared only with shelves that are low enough."""
+CLASSES = 16
+"""Lists of a rare heavy value: the more a row and the leaders of a list lack, the fewer lists are looked up."""
 FAVOURITES = 16
 """Leaders of a crowd that most rows were found similar to; a row is compared with them first."""
 HEAD = 2
@@ -83,7 +87,7 @@ class Leaders(NamedTuple):
     heads: Any
     pool: Any  # each chunk: the chunk before, the number of entries, the entries
     used: Any
-    shared: Any  # rare heavy values shared with the present row; zero between rows
+    marked: Any  # shares a rare heavy value with the present row; zero between rows
     kind_found: Any  # the leader that one of this kind was found similar to, or -1
     kind_seen: Any  # the number of leaders that one of this kind was found not to be similar to
 
@@ -148,74 +152,85 @@ def push(chain, heads, pool, used, b):
 
 
 @inner
-def enlist(own, m, c, members, crowds, leaders):
-    """Make a member a leader of its crowd."""
+def rare_values(own, rare_bits, values):
+    """Write the rare heavy values of a row, the rarest first; return how many."""
+    n = 0
+    bit = 0
+    while bit < rare_bits:
+        word = own[HEAD + (bit >> 6)] >> (np.uint64(bit) & U63)
+        if word == U0:
+            bit = ((bit >> 6) + 1) << 6
+            continue
+        if word & U1:
+            values[n] = bit
+            n += 1
+        bit += 1
+    return n
+
+
+@inner
+def prefix_of(count, lack):
+    """Return by how many of `count` values rows must be found that share more than lack - 1 of them."""
+    must = np.int64(np.ceil(lack - SLACK))
+    return count - (must - 1) if must > 1 else count
+
+
+@inner
+def enlist(own, m, c, values, count, members, crowds, leaders):
+    """Make a member a leader of its crowd. values: its rare heavy values, `count` of them."""
     b = crowds.first[c] + crowds.counted[c]
     crowds.counted[c] += 1
     leaders.records[b] = own
     leaders.lacks[b] = members.needs[m]
-    push(crowds.bases[c] + members.shelf[m], leaders.heads, leaders.pool, leaders.used, b)
-    bit = 0
-    while bit < crowds.rare_bits[c]:
-        word = own[HEAD + (bit >> 6)] >> (np.uint64(bit) & U63)
-        if word == U0:
-            bit = ((bit >> 6) + 1) << 6
-            continue
-        if word & U1:
-            push(crowds.bases[c] + SHELVES + bit, leaders.heads, leaders.pool, leaders.used, b)
-        bit += 1
+    base = crowds.bases[c]
+    push(base + members.shelf[m], leaders.heads, leaders.pool, leaders.used, b)
+    base += SHELVES + members.shelf[m] * CLASSES // SHELVES
+    for t in range(prefix_of(count, members.rare_lack[m] + crowds.lowest[c])):
+        push(base + values[t] * CLASSES, leaders.heads, leaders.pool, leaders.used, b)
 
 
 @inner
-def count_shared(own, rare_bits, base, seen, room, heads, pool, shared, touched):
-    """Count the rare heavy values that leaders share with a row; return how many do, and the work.
+def sharing(values, count, lack, width, base, seen, room, heads, pool, marked, touched):
+    """Write the leaders that may share enough of the rare heavy values of a row; return how many, and the work.
 
-    base: the first list of the crowd. Leaders with a number less than `seen` may be left out. Ends when the work
-    reaches `room`.
+    lack: what the row shares at least with leaders of the first class; with each class `width` more. base: the first
+    list of the crowd. Leaders with a number less than `seen` may be left out. Ends when the work reaches `room`.
     """
     n = np.int64(0)
     work = 0
-    bit = 0
-    while bit < rare_bits and work < room:
-        word = own[HEAD + (bit >> 6)] >> (np.uint64(bit) & U63)
-        if word == U0:
-            bit = ((bit >> 6) + 1) << 6
-            continue
-        if word & U1:
-            k = heads[base + SHELVES + bit]
-            while k >= 0:
-                for e in range(1 + pool[k, 1], 1, -1):
-                    b = pool[k, e]
-                    count = shared[b]
+    for k in range(CLASSES):
+        prefix = prefix_of(count, lack + k * width)
+        if prefix <= 0 or work >= room:
+            break
+        for t in range(prefix):
+            chunk = heads[base + SHELVES + values[t] * CLASSES + k]
+            while chunk >= 0:
+                for e in range(1 + pool[chunk, 1], 1, -1):
+                    b = pool[chunk, e]
                     touched[n] = b  # overwritten by the next unless it is new
-                    n += np.int64(count == 0)
-                    shared[b] = count + np.uint16(1)
-                work += 1 + pool[k, 1]
-                if pool[k, 2] < seen:
+                    n += np.int64(marked[b] == 0)
+                    marked[b] = 1
+                work += 1 + pool[chunk, 1]
+                if pool[chunk, 2] < seen:
                     break
-                k = pool[k, 0]
-        bit += 1
+                chunk = pool[chunk, 0]
     return n, work
 
 
 @inner
-def sift(own, need, n, everyone, shared, touched, lacks, records, banned, p, q):
+def sift(own, need, n, everyone, marked, touched, lacks, records, banned, p, q):
     """Move the leaders that a row follows, among the n that share a rare heavy value with it and must, to the front.
 
-    Returns how many they are, and the work. Stops looking at the first one unless `everyone` is wanted, but sets the
-    counts of all to zero.
+    Returns how many they are, and the work. Stops looking at the first one unless `everyone` is wanted, but unmarks
+    all.
     """
     found = 0
     work = n
     test = 2 + (own.size - HEAD) // 2
     for t in range(n):
         b = touched[t]
-        common = np.int64(shared[b])
-        shared[b] = 0
-        if found > 0 and not everyone:
-            continue
-        least = need + lacks[b]
-        if least <= 0 or 2 * (p + q) * common < least:
+        marked[b] = 0
+        if need + lacks[b] <= 0 or (found > 0 and not everyone):
             continue
         work += test
         if not similar_records(own, records, b, p, q):
@@ -274,8 +289,9 @@ def walk(first, everyone, rows, members, crowds, leaders, p, q, income, purse, s
     records = leaders.records
     lacks = leaders.lacks
     banned = rows.banned
-    touched = np.empty(leaders.shared.size + 1, np.int32)
+    touched = np.empty(leaders.marked.size + 1, np.int32)
     own = np.empty(records.shape[1], np.uint64)
+    values = np.empty(64 * members.maps.shape[1], np.int64)
     test = 2 + members.maps.shape[1] // 2
     x = first
     while x < rows.order.size:
@@ -302,6 +318,7 @@ def walk(first, everyone, rows, members, crowds, leaders, p, q, income, purse, s
         if full or (everyone and written + crowds.counted[c] > out_left.size):
             break
         write_record(own, m, members)
+        count = rare_values(own, crowds.rare_bits[c], values)
         before = written
         found = -1
         work = 0
@@ -330,10 +347,12 @@ def walk(first, everyone, rows, members, crowds, leaders, p, q, income, purse, s
             seen = crowds.first[c] + since if since > 0 else np.int64(0)
             n = 0
             if found < 0 and work < room:
-                rare = crowds.rare_bits[c]
-                n, more = count_shared(own, rare, base, seen, room - work, heads, pool, leaders.shared, touched)
+                left = room - work
+                lack = members.rare_lack[m] + crowds.lowest[c]
+                width = crowds.width[c] * (SHELVES // CLASSES)
+                n, more = sharing(values, count, lack, width, base, seen, left, heads, pool, leaders.marked, touched)
                 work += more
-                n, more = sift(own, need, n, everyone, leaders.shared, touched, lacks, records, banned, p, q)
+                n, more = sift(own, need, n, everyone, leaders.marked, touched, lacks, records, banned, p, q)
                 work += more
             s = 0
             while True:
@@ -376,7 +395,7 @@ def walk(first, everyone, rows, members, crowds, leaders, p, q, income, purse, s
                 leaders.kind_seen[kind] = crowds.counted[c]
         cost += 1
         if rows.role[i] != PROBE:
-            enlist(own, m, c, members, crowds, leaders)
+            enlist(own, m, c, values, count, members, crowds, leaders)
         x += 1
     facts[0] = written
     return x

@@ -96,7 +96,7 @@ class _WalkState:
         np.maximum.at(highest, profile.crowds, rare_lack)
         width = np.maximum((highest - lowest) / kernels.SHELVES, 1e-3)
         shelf = ((rare_lack - lowest[profile.crowds]) / width[profile.crowds]).astype(np.int64)
-        bases = np.concatenate([[0], np.cumsum(known.rare_bits + kernels.SHELVES)]).astype(np.int64)
+        bases = np.concatenate([[0], np.cumsum(kernels.CLASSES * known.rare_bits + kernels.SHELVES)]).astype(np.int64)
         place = np.full(items, -1)
         place[nodes] = np.arange(n)
         self.rows = kernels.WalkRows(
@@ -140,7 +140,7 @@ class _WalkState:
             heads=np.full(int(bases[-1]), -1, np.int32),
             pool=np.empty((1 << 12, 2 + kernels.CHUNK), np.int32),
             used=np.zeros(1, np.int64),
-            shared=np.zeros(n, np.uint16),
+            marked=np.zeros(n, np.uint8),
             kind_found=np.full(kinds, -1, np.int32),
             kind_seen=np.zeros(kinds, np.int32),
         )
