@@ -77,6 +77,9 @@ MOST_SWEPT = 200_000
 NEAR = 0.05
 """A stated F1 that is no further from the true one counts as right."""
 
+STATS = ("counts", "method", "details", "notes", "seconds")
+"""What is kept of run.json; the rest names folders of this machine."""
+
 OUT = DATA / "out" / "link"
 console = Console(highlight=False, width=160)
 
@@ -88,6 +91,7 @@ class Row:
     collection: str
     tool: str
     size: str = ""
+    threads: int | None = None
     seconds: float | None = None
     peak_mb: float | None = None
     precision: float | None = None
@@ -118,8 +122,8 @@ def measured(collection: Collection, way: str, asked: argparse.Namespace) -> Row
     except Unavailable as reason:
         return say(Row(collection.name, way, collection.size, failed=str(reason)))
     found = pq.read_table(out / "pairs.parquet")
-    swept_numbers = swept_of(collection, told, found, out) if swept else {}
-    return say(scored(collection, way, told, found, swept_numbers))
+    more = {"threads": asked.threads, **(swept_of(collection, told, found, out) if swept else {})}
+    return say(scored(collection, way, told, found, more))
 
 
 def swept_of(collection: Collection, told: Run, found: pa.Table, out: Path) -> dict[str, Any]:
@@ -139,7 +143,7 @@ def swept_of(collection: Collection, told: Run, found: pa.Table, out: Path) -> d
     }
 
 
-def scored(collection: Collection, way: str, told: Run, found: pa.Table, swept: dict[str, Any]) -> Row:
+def scored(collection: Collection, way: str, told: Run, found: pa.Table, more: dict[str, Any]) -> Row:
     """The row of a run. Where the tool leaves the threshold to the user, the best counts."""
     truth = collection.truth()
     best: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -149,8 +153,10 @@ def scored(collection: Collection, way: str, told: Run, found: pa.Table, swept: 
         measures = quality(pairs_of(some, collection.two), truth)
         if measures[2] >= best[2]:
             best, taken = measures, threshold
-    numbers = {"precision": best[0], "recall": best[1], "f1": best[2], "threshold": taken, **swept}
-    cost = {"seconds": told.total, "peak_mb": told.peak_mb, "phases": told.phases, "more": told.more}
+    numbers = {"precision": best[0], "recall": best[1], "f1": best[2], "threshold": taken, **more}
+    said: Any = told.more.get("stats", {})
+    kept = {**told.more, "stats": {key: said[key] for key in STATS if key in said}} if said else told.more
+    cost = {"seconds": told.total, "peak_mb": told.peak_mb, "phases": told.phases, "more": kept}
     seen = way == "likewise" and collection.name in SEEN
     return Row(collection.name, way, collection.size, seen=seen, **numbers, **cost)  # type: ignore[arg-type]
 
@@ -226,7 +232,6 @@ def write(asked: argparse.Namespace, rows: list[Row], skipped: dict[str, str]) -
     summary = {
         "machine": {"cores": os.cpu_count(), "architecture": platform.machine(), "python": platform.python_version()},
         "versions": {"likewise": version("likewise"), "peers": PINS},
-        "parameters": {"people": asked.people, "threads": asked.threads},
         "table": kept + [asdict(row) for row in rows],
         "skipped": skipped,
     }
