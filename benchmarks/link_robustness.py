@@ -341,6 +341,14 @@ def show(rows: list[Outcome]) -> None:
             console.print(f"{row.collection}, {row.change}: {row.failed}")
 
 
+def write(out: Path, rows: list[Outcome], seed: int) -> None:
+    """Write what is known so far, beside what earlier runs found out about other collections and changes."""
+    measured = {(row.collection, row.change) for row in rows}
+    before = json.loads(out.read_text())["table"] if out.exists() else []
+    kept = [row for row in before if (row["collection"], row["change"]) not in measured]
+    out.write_text(json.dumps({"seed": seed, "table": kept + [asdict(row) for row in rows]}, indent=2) + "\n")
+
+
 def main() -> None:
     """Measure all, print the table, write it as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -367,8 +375,8 @@ def main() -> None:
                 plain_f1 = rows[-1].f1 if name == "plain" else plain_f1
                 f1 = rows[-1].failed or f"{rows[-1].f1:.3f}"
                 console.print(f"{collection.name}, {name}: {f1}")
+                write(asked.out, rows, asked.seed)
     show(rows)
-    asked.out.write_text(json.dumps({"seed": asked.seed, "table": [asdict(row) for row in rows]}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -27,10 +27,10 @@ AGAIN = 0.1
 SECOND_GIVEN, SECOND_SURNAME = 0.12, 0.03
 """Fraction of the persons with a further given name, and with a double surname."""
 
-ERRORS = (0.6, 0.3, 0.1)
+ERRORS = (0.9, 0.08, 0.02)
 """Fractions of the second records with one error, two and three."""
 
-EMPTY = {"given1": 0.005, "surname1": 0.005, "birth_year": 0.02, "birth_month": 0.02, "birth_day": 0.02}
+EMPTY = {"given1": 0.005, "surname1": 0.005, "birth_year": 0.01, "birth_month": 0.01, "birth_day": 0.01}
 """Fraction of records in which a field is missing."""
 
 YEARS = 1925, 2010

@@ -43,7 +43,8 @@ def test_generated_tables_have_the_promised_pairs_and_depend_on_the_seed_alone(b
     assert len(pairs) == 2_000 * again
     assert len({record for pair in pairs for record in pair}) == 2 * len(pairs)
     rows = records.drop_columns(["id"]).to_pylist()
-    assert all(rows[a] != rows[b] for a, b in pairs)
+    equal = sum(rows[a] == rows[b] for a, b in pairs)
+    assert equal <= 3, "a difference vanishes only where it is missing in both: in one pair of 200, about"
     assert module.make(2_000, seed=3)[0].equals(records)
     assert not module.make(2_000, seed=4)[0].equals(records)
 
@@ -54,7 +55,7 @@ def test_a_register_has_dates_in_parts_missing_values_and_swapped_names(bench):
     for name, (least, most) in {"birth_year": (1925, 2009), "birth_month": (1, 12), "birth_day": (1, 31)}.items():
         values = [int(row[name]) for row in rows if row[name] is not None]
         assert least <= min(values) <= max(values) <= most
-        assert 0.01 < 1 - len(values) / 5_000 < 0.05
+        assert 0.005 < 1 - len(values) / 5_000 < 0.03
     swapped = [
         (a, b) for a, b in pairs_of(truth)
         if rows[a]["given1"] and rows[a]["given1"] == rows[b]["surname1"] and rows[a]["surname1"] == rows[b]["given1"]
