@@ -1,18 +1,21 @@
 """likewise link without labels and settings: kinds of fields, blocking, weights and threshold are found from the data.
 
 The corpus is a folder with a.parquet and, if two files are linked, b.parquet. The kernels are loaded before the
-measurement starts, by linking three records.
+measurement starts, by linking three records. `--truth` hands over truth.parquet, by which likewise counts how many of
+the true pairs were candidates; it is not used otherwise. `scored.parquet` has all candidates with their scores.
 """
 
 from __future__ import annotations
 
 import pyarrow.parquet as pq
-from common import Phases, arguments
+from common import Phases, parser
 
 
 def main() -> None:
     """Link, write."""
-    asked = arguments()
+    options = parser()
+    options.add_argument("--truth", action="store_true")
+    asked = options.parse_args()
     from likewise import link
 
     few = {"id": [1, 2, 3], "name": ["Ann Lee", "Bo Diaz", "Ann Leigh"], "town": ["York", "Rome", "York"]}
@@ -20,10 +23,14 @@ def main() -> None:
     link(few, few)
     phases = Phases()
     files = [asked.corpus / f"{name}.parquet" for name in ("a", "b")]
+    truth = asked.corpus / "truth.parquet" if asked.truth else None
     with phases("link"):
-        found = link(*(file for file in files if file.exists()), id="id", threads=asked.processes, seed=asked.seed)
-    pq.write_table(found.matches, asked.out / "pairs.parquet")
+        found = link(
+            *(file for file in files if file.exists()), id="id", truth=truth, threads=asked.processes, seed=asked.seed
+        )
     phases.report(stats=found.stats)
+    pq.write_table(found.matches, asked.out / "pairs.parquet")
+    pq.write_table(found.scored, asked.out / "scored.parquet")
 
 
 if __name__ == "__main__":
