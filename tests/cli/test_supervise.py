@@ -20,6 +20,8 @@ import os, signal, sys, time, warnings
 from likewise.base import openfiles
 from likewise.cli.supervise import supervised
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup would have it ignored
+
 def work():
     print(os.getpid(), flush=True)
 {}
