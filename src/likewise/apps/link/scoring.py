@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.apps.link.agreement import FieldAgreement, FieldComparer
+from likewise.apps.link.agreement import MANY, FieldAgreement, FieldComparer
+from likewise.apps.link.anchored import learn_anchored, mostly_short, random_pairs
 from likewise.apps.link.fields import Field, Floats
-from likewise.apps.link.households import households
+from likewise.apps.link.households import Households, households
 from likewise.apps.link.labels import LabelledPairs
-from likewise.apps.link.model import MatchModel, chance, learn, nearest_first, train
+from likewise.apps.link.model import ROUNDS, MatchModel, chance, learn, nearest_first, train
+from likewise.apps.link.plausible import doubts
 from likewise.apps.link.points import FULL, score_pairs
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.synonyms import Nicknames
@@ -31,6 +33,8 @@ LOWEST = -20.0 / POINTS
 
 GOOD = 0.6
 """Fraction of the points of identical records from which on two records are a match, without a threshold."""
+
+SHORT_WHY = "one table, mostly of short fields: what agrees by chance is counted in random pairs of records"
 
 
 @dataclass(frozen=True)
@@ -138,22 +142,66 @@ class ModelScorer:
         with log.stage("learn"):
             start = nearest_first(compared, left, right, n)
             people = households(compared, start)
-            model = learn(compared, start, people.apart, self._seed, (left, right) if self._single else None)
             if self._labels is not None:
+                model = learn(compared, start, people.apart, self._seed, (left, right) if self._single else None)
                 pairs = self._labels.pairs
                 chosen = np.searchsorted(left * n + right, pairs[:, 0] * n + pairs[:, 1])
                 model = train(compared, model, chosen, self._labels.match)
-            value = model.scores(compared)
-            usable = self._enough(value, evidence)
-            if people.own:
-                usable &= ~people.strangers(compared, chance(value))
+                return self._scored(model, compared, evidence, people)
+            if not self._records.border and mostly_short(self._records.fields):
+                return self._anchored(compared, left, right, people, log, SHORT_WHY)
+            model = learn(compared, start, people.apart, self._seed, (left, right) if self._single else None)
+            found = self._scored(model, compared, evidence, people)
+            if self._records.border:
+                return found
+            doubt = doubts(model, np.where(found.usable, found.value, -np.inf), left, right, n, seed=self._seed)
+            return found if doubt is None else self._anchored(compared, left, right, people, log, doubt)
+
+    def _scored(
+        self, model: MatchModel, compared: list[FieldAgreement], evidence: Floats | None, people: Households
+    ) -> ScoredRecords:
+        """Return the scores of a model; without evidence, it is in the prior how much of it is needed."""
+        compared = [one for one in compared if one.name in model.weights]
+        value = model.scores(compared)
+        usable = np.ones(len(value), bool) if evidence is None else self._enough(value, evidence)
+        if people.own:
+            usable &= ~people.strangers(compared, chance(value))
         return ScoredRecords(value, usable, POINTS, model, compared)
+
+    def _anchored(
+        self, compared: list[FieldAgreement], left: Ints, right: Ints, people: Households, log: RunLog, why: str
+    ) -> ScoredRecords:
+        """Return scores with chance agreement counted in random pairs; nothing is learnt of matches if that fails."""
+        assert self._comparer is not None
+        n = self._records.count
+        random, _ = self._comparer.compare(*random_pairs(n, self._records.border, self._seed), strict=len(left) > MANY)
+        pairs = n * (n - 1) / 2
+        log.method = {"asked": "auto", "taken": "fellegi-sunter, random pairs", "why": why}
+        for rounds in (ROUNDS, 0):
+            model = learn_anchored(
+                compared, random, self._records.fields, pairs, people.apart, rounds=rounds, seed=self._seed
+            )
+            found = self._scored(model, compared, None, people)
+            doubt = doubts(model, np.where(found.usable, found.value, -np.inf), left, right, n, seed=self._seed)
+            if doubt is None:
+                break
+            if rounds:
+                log.method = {"asked": "auto", "taken": "fellegi-sunter, nothing learnt of matches", "why": doubt}
+                log.notes.append(
+                    f"what matches look like could not be learnt: {doubt}; usual errors are assumed instead"
+                )
+            else:
+                log.notes.append(
+                    f"matches are doubtful: {doubt}; check them, give labelled pairs, or choose the fields"
+                )
+        return found
 
     def others(self, left: Ints, right: Ints, before: ScoredRecords) -> ScoredRecords:
         """Score further pairs with the model."""
         assert before.model is not None
         assert self._comparer is not None
-        compared, _ = self._comparer.compare(left, right)
+        found, _ = self._comparer.compare(left, right)
+        compared = [one for one in found if one.name in before.model.weights]
         value = before.model.scores(compared)
         return ScoredRecords(value, np.ones(len(left), bool), POINTS, before.model, compared)
 
