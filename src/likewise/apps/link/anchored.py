@@ -43,6 +43,9 @@ DOUBT = 0.5
 FEW = 100
 """Random pairs with both fields that a correlation needs."""
 
+CORRELATED = 50_000
+"""Random pairs from which correlations are estimated; their error is below 0.01."""
+
 LEAST_ROUNDS = 5
 """Rounds in which the number of matches is estimated if nothing else is learnt."""
 
@@ -57,34 +60,49 @@ def random_pairs(records: int, border: int, seed: int) -> tuple[Ints, Ints]:
     return np.minimum(left, right), np.maximum(left, right)
 
 
-def by_chance(one: FieldAgreement, field: Field) -> Floats:
-    """Return the frequency of each level among random pairs; that of identical values follows from their counts."""
-    level = one.level[one.level >= 0]
-    counts = np.bincount(level, minlength=LEVELS).astype(np.float64)
+def by_chance(one: FieldAgreement, field: Field, matches: Floats | None = None) -> Floats:
+    """Return the frequency of each level among random pairs; that of identical values follows from their counts.
+
+    matches: the probability that each random pair is a match, by which it is left out: with many records per entity,
+    most identical values may be those of matches.
+    """
+    known = one.level >= 0
+    level = one.level[known]
+    others = np.ones(len(level)) if matches is None else 1 - matches[known]
+    counts = np.bincount(level, others, LEVELS)
     present = max(2, field.present)
     equal = float((field.counts * (field.counts - 1.0)).sum()) / (present * (present - 1.0))
-    place = counts[: STEPS + 1].sum()
-    counts[EQUAL] = max(equal, 0.5 / present**2) * max(1.0, place)
+    same = level == EQUAL
+    equal *= float(others[same].sum() + 1) / (same.sum() + 1)
+    counts[EQUAL] = max(equal, 0.5 / present**2) * max(1.0, float((level <= STEPS).sum()))
     smooth = counts + 0.5 / LEVELS
     found: Floats = smooth / smooth.sum()
     return found
 
 
-def shares_of(compared: list[FieldAgreement]) -> dict[str, float]:
-    """Return the part of each field's weight that counts: 1 / (the sum of its correlations with all fields)."""
-    columns = [np.where(one.level > STEPS, DOUBT, one.level / STEPS) for one in compared]
-    known = [one.level >= 0 for one in compared]
-    found = {}
-    for place, one in enumerate(compared):
-        total = 1.0
-        for other in range(len(compared)):
-            both = known[place] & known[other]
-            if other != place and both.sum() > FEW:
-                x, y = columns[place][both], columns[other][both]
-                spread = float(x.std() * y.std())
-                total += max(0.0, float(((x - x.mean()) * (y - y.mean())).mean()) / spread) if spread > 0 else 0.0
-        found[one.name] = 1 / total
-    return found
+def shares_of(compared: list[FieldAgreement], matches: Floats | None = None) -> dict[str, float]:
+    """Return the part of each field's weight that counts: 1 / (the sum of its correlations with all fields).
+
+    matches: the probability that each pair is a match, by which it is left out; in matches, all fields agree together.
+    """
+    columns = [np.where(one.level > STEPS, DOUBT, one.level / STEPS)[:CORRELATED] for one in compared]
+    known = [one.level[:CORRELATED] >= 0 for one in compared]
+    others = np.ones(len(columns[0])) if matches is None else 1 - matches[:CORRELATED]
+    sums = np.ones(len(compared))
+    for one in range(len(compared)):
+        for other in range(one):
+            both = known[one] & known[other]
+            if both.sum() > FEW:
+                found = _correlation(columns[one][both], columns[other][both], others[both])
+                sums[[one, other]] += max(0.0, found)
+    return {one.name: float(1 / total) for one, total in zip(compared, sums, strict=True)}
+
+
+def _correlation(x: Floats, y: Floats, weights: Floats) -> float:
+    weights = weights / max(float(weights.sum()), 1e-12)
+    x, y = x - float(weights @ x), y - float(weights @ y)
+    spread = float(np.sqrt((weights @ x**2) * (weights @ y**2)))
+    return float(weights @ (x * y)) / spread if spread > 0 else 0.0
 
 
 def at_first(chances: Floats) -> Floats:
@@ -144,26 +162,26 @@ def learn_anchored(
         compared, never = [one.part(chosen) for one in compared], never[chosen]
     scale = size / max(1, len(never))
     random = [one for one in random if one.name != ALL_TEXT]
-    chances = {one.name: by_chance(one, field) for one, field in zip(random, fields, strict=True)}
-    begin = {name: at_first(known) for name, known in chances.items()}
-    weights = {name: _logs(begin[name], chances[name]) for name in begin}
-    typical = {name: -float(np.log(known[EQUAL])) for name, known in chances.items()}
-    shares = shares_of(random)
-    model = MatchModel(weights, typical, float(np.log(np.sqrt(size) / pairs)), 0, shares)
-    expected = np.where(never, 0.0, chance(model.scores(compared)))
-    done, moved = 0, 1.0
+    model, expected, drawn = None, np.zeros(len(never)), np.zeros(len(random[0].level))
+    part, done, moved = float(np.sqrt(size)) / pairs, 0, 1.0
     while moved >= STABLE and done < max(rounds, LEAST_ROUNDS):
-        done += 1
-        part = min(0.5, max(1.0, scale * float(expected.sum())) / pairs)
-        if rounds:
-            weights = {}
-            for one in compared:
+        weights, typical = {}, {}
+        shares = shares_of(random, drawn)
+        for one, some, field in zip(compared, random, fields, strict=True):
+            chances = by_chance(some, field, drawn)
+            usual = at_first(chances)
+            if rounds and done:
                 known = one.level >= 0
-                seen = np.bincount(one.level[known], expected[known], LEVELS) + TRUSTED * begin[one.name]
-                usual = USUAL * begin[one.name] + (1 - USUAL) * _limited(seen)
-                weights[one.name] = _logs(usual, chances[one.name])
+                seen = np.bincount(one.level[known], expected[known], LEVELS) + TRUSTED * usual
+                usual = USUAL * usual + (1 - USUAL) * _limited(seen)
+            weights[one.name] = _logs(usual, chances)
+            typical[one.name] = -float(np.log(chances[EQUAL]))
         model = MatchModel(weights, typical, float(np.log(part / (1 - part))), done, shares)
         after = np.where(never, 0.0, chance(model.scores(compared)))
+        drawn = chance(model.scores(random))
         moved = float(np.abs(after - expected).max(initial=0.0))
         expected = after
+        part = min(0.5, max(1.0, scale * float(expected.sum())) / pairs)
+        done += 1
+    assert model is not None
     return model

@@ -12,7 +12,7 @@ from likewise.apps.link import synonyms
 from likewise.apps.link.blocking import block, completeness
 from likewise.apps.link.decision import Decision, decide_alike, decide_pairs
 from likewise.apps.link.entities import cluster
-from likewise.apps.link.fields import wanted
+from likewise.apps.link.fields import Floats, wanted
 from likewise.apps.link.further_copies import FurtherCopies
 from likewise.apps.link.labels import labelled_pairs, quality
 from likewise.apps.link.likeness import LikenessScorer, fits
@@ -33,6 +33,7 @@ from likewise.apps.link.synonyms import Synonyms, chosen_synonyms
 from likewise.apps.link.validation import BINS, Validation
 from likewise.apps.link.window import Window, check_windows, labelled_within, within
 from likewise.base import checks
+from likewise.base.arrays import Ints
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import InputError, ParameterError
 from likewise.jobs.settings import Resources
@@ -163,7 +164,11 @@ def link(
         else:
             cut = scorer.usual if cut is None else cut
             value = np.where(scored.usable, scored.value, np.minimum(scored.value, cut - 1))
-            groups = cluster(records.count, left, right, value, cut)
+
+            def compared(one: Ints, other: Ints) -> Floats:
+                return scorer.others(one, other, scored).value
+
+            groups = cluster(records.count, left, right, value, cut, compared)
             chosen = np.flatnonzero(groups[left] == groups[right])
             decision = Decision(chosen, cut, None, "clusters by average linkage")
             matched = pairs_within(candidates, scored, scorer, groups)

@@ -40,8 +40,10 @@ def doubts(
 def open_triads(left: Ints, right: Ints, accepted: np.ndarray, records: int, seed: int = 1) -> float:
     """Return the number of paths of two accepted pairs whose ends were compared and rejected, per accepted pair.
 
-    >>> left, right = np.array([0, 1, 0]), np.array([1, 2, 2])
-    >>> open_triads(left, right, np.array([True, True, False]), 3), open_triads(left, right, np.ones(3, bool), 3)
+    Pairs are sorted.
+
+    >>> left, right = np.array([0, 0, 1]), np.array([1, 2, 2])
+    >>> open_triads(left, right, np.array([True, False, True]), 3), open_triads(left, right, np.ones(3, bool), 3)
     (0.5, 0.0)
     """
     a, b = left[accepted], right[accepted]

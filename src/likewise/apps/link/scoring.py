@@ -34,6 +34,14 @@ LOWEST = -20.0 / POINTS
 GOOD = 0.6
 """Fraction of the points of identical records from which on two records are a match, without a threshold."""
 
+TAKEN = {
+    "candidates": "fellegi-sunter",
+    "random pairs": "fellegi-sunter, random pairs",
+    "usual": "fellegi-sunter, nothing learnt of matches",
+}
+"""Names of the ways to learn, in the order in which they are tried unless the fields are short."""
+
+DOUBTFUL = "matches are doubtful: {}; check them, give labelled pairs, or choose the fields"
 SHORT_WHY = "one table, mostly of short fields: what agrees by chance is counted in random pairs of records"
 
 
@@ -148,14 +156,43 @@ class ModelScorer:
                 chosen = np.searchsorted(left * n + right, pairs[:, 0] * n + pairs[:, 1])
                 model = train(compared, model, chosen, self._labels.match)
                 return self._scored(model, compared, evidence, people)
-            if not self._records.border and mostly_short(self._records.fields):
-                return self._anchored(compared, left, right, people, log, SHORT_WHY)
-            model = learn(compared, start, people.apart, self._seed, (left, right) if self._single else None)
-            found = self._scored(model, compared, evidence, people)
-            if self._records.border:
-                return found
-            doubt = doubts(model, np.where(found.usable, found.value, -np.inf), left, right, n, seed=self._seed)
-            return found if doubt is None else self._anchored(compared, left, right, people, log, doubt)
+            short = not self._records.border and mostly_short(self._records.fields)
+            ways = ("random pairs", "candidates", "usual") if short else ("candidates", "random pairs", "usual")
+            random: list[FieldAgreement] = []
+            why = SHORT_WHY if short else "no weights are given"
+            for way in ways:
+                if way == "candidates":
+                    model = learn(compared, start, people.apart, self._seed, (left, right) if self._single else None)
+                    found = self._scored(model, compared, evidence, people)
+                else:
+                    random = random or self._random(len(left))
+                    model = self._anchored(compared, random, people, ROUNDS if way == "random pairs" else 0)
+                    found = self._scored(model, compared, None, people)
+                log.method = {"asked": "auto", "taken": TAKEN[way], "why": why}
+                if self._records.border:
+                    return found
+                doubt = doubts(model, np.where(found.usable, found.value, -np.inf), left, right, n, seed=self._seed)
+                if doubt is None:
+                    return found
+                why = f"what was learnt from {way} cannot be believed: {doubt}"
+                log.notes.append(DOUBTFUL.format(doubt) if way == "usual" else why)
+        return found
+
+    def _random(self, candidates: int) -> list[FieldAgreement]:
+        """Return random pairs, compared like the candidates."""
+        assert self._comparer is not None
+        left, right = random_pairs(self._records.count, self._records.border, self._seed)
+        return self._comparer.compare(left, right, strict=candidates > MANY)[0]
+
+    def _anchored(
+        self, compared: list[FieldAgreement], random: list[FieldAgreement], people: Households, rounds: int
+    ) -> MatchModel:
+        """Return the model with chance agreement counted in random pairs."""
+        n = self._records.count
+        pairs = n * (n - 1) / 2
+        return learn_anchored(
+            compared, random, self._records.fields, pairs, people.apart, rounds=rounds, seed=self._seed
+        )
 
     def _scored(
         self, model: MatchModel, compared: list[FieldAgreement], evidence: Floats | None, people: Households
@@ -167,34 +204,6 @@ class ModelScorer:
         if people.own:
             usable &= ~people.strangers(compared, chance(value))
         return ScoredRecords(value, usable, POINTS, model, compared)
-
-    def _anchored(
-        self, compared: list[FieldAgreement], left: Ints, right: Ints, people: Households, log: RunLog, why: str
-    ) -> ScoredRecords:
-        """Return scores with chance agreement counted in random pairs; nothing is learnt of matches if that fails."""
-        assert self._comparer is not None
-        n = self._records.count
-        random, _ = self._comparer.compare(*random_pairs(n, self._records.border, self._seed), strict=len(left) > MANY)
-        pairs = n * (n - 1) / 2
-        log.method = {"asked": "auto", "taken": "fellegi-sunter, random pairs", "why": why}
-        for rounds in (ROUNDS, 0):
-            model = learn_anchored(
-                compared, random, self._records.fields, pairs, people.apart, rounds=rounds, seed=self._seed
-            )
-            found = self._scored(model, compared, None, people)
-            doubt = doubts(model, np.where(found.usable, found.value, -np.inf), left, right, n, seed=self._seed)
-            if doubt is None:
-                break
-            if rounds:
-                log.method = {"asked": "auto", "taken": "fellegi-sunter, nothing learnt of matches", "why": doubt}
-                log.notes.append(
-                    f"what matches look like could not be learnt: {doubt}; usual errors are assumed instead"
-                )
-            else:
-                log.notes.append(
-                    f"matches are doubtful: {doubt}; check them, give labelled pairs, or choose the fields"
-                )
-        return found
 
     def others(self, left: Ints, right: Ints, before: ScoredRecords) -> ScoredRecords:
         """Score further pairs with the model."""
