@@ -77,6 +77,12 @@ def test_persons_with_name_parts_and_split_dates_are_found() -> None:
         assert points["agree"] > 0 > points["disagree"]
 
 
+def test_large_tables_in_which_values_in_the_wrong_field_are_searched_for_less(monkeypatch) -> None:
+    table, truth = persons(1800, 150, 3)
+    monkeypatch.setattr("likewise.apps.link.agreement.MANY", 1000)
+    assert link(table, truth=truth, threads=1).stats["details"]["truth"]["f1"] >= 0.93
+
+
 def test_a_column_of_random_or_unique_values_does_no_harm() -> None:
     table, truth = persons(1200, 100, 4)
     dice = random.Random(4)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.apps.link.agreement import MANY, FieldAgreement, FieldComparer
+from likewise.apps.link.agreement import FieldAgreement, FieldComparer
 from likewise.apps.link.anchored import learn_anchored, mostly_short, random_pairs
 from likewise.apps.link.fields import Field, Floats
 from likewise.apps.link.households import Households, households
@@ -165,7 +165,7 @@ class ModelScorer:
                     model = learn(compared, start, people.apart, self._seed, (left, right) if self._single else None)
                     found = self._scored(model, compared, evidence, people)
                 else:
-                    random = random or self._random(len(left))
+                    random = random or self._random()
                     model = self._anchored(compared, random, people, ROUNDS if way == "random pairs" else 0)
                     found = self._scored(model, compared, None, people)
                 log.method = {"asked": "auto", "taken": TAKEN[way], "why": why}
@@ -178,11 +178,11 @@ class ModelScorer:
                 log.notes.append(DOUBTFUL.format(doubt) if way == "usual" else why)
         return found
 
-    def _random(self, candidates: int) -> list[FieldAgreement]:
-        """Return random pairs, compared like the candidates."""
+    def _random(self) -> list[FieldAgreement]:
+        """Return random pairs; values in the wrong field are searched for in all of them, as chance puts them there."""
         assert self._comparer is not None
         left, right = random_pairs(self._records.count, self._records.border, self._seed)
-        return self._comparer.compare(left, right, strict=candidates > MANY)[0]
+        return self._comparer.compare(left, right, strict=False)[0]
 
     def _anchored(
         self, compared: list[FieldAgreement], random: list[FieldAgreement], people: Households, rounds: int
