@@ -42,7 +42,7 @@ TAKEN = {
 """Names of the ways to learn, in the order in which they are tried unless the fields are short."""
 
 DOUBTFUL = "matches are doubtful: {}; check them, give labelled pairs, or choose the fields"
-SHORT_WHY = "one table, mostly of short fields: what agrees by chance is counted in random pairs of records"
+SHORT_WHY = "one table of short fields, no households told apart: chance agreement is counted in random pairs"
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class ModelScorer:
                 chosen = np.searchsorted(left * n + right, pairs[:, 0] * n + pairs[:, 1])
                 model = train(compared, model, chosen, self._labels.match)
                 return self._scored(model, compared, evidence, people)
-            short = not self._records.border and mostly_short(self._records.fields)
+            short = not self._records.border and not people.own and mostly_short(self._records.fields)
             ways = ("random pairs", "candidates", "usual") if short else ("candidates", "random pairs", "usual")
             random: list[FieldAgreement] = []
             why = SHORT_WHY if short else "no weights are given"
