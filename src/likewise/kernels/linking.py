@@ -215,6 +215,27 @@ def cosines(offsets, terms_, weights, left, right):
     return out
 
 
+@kernel
+def contained(offsets, terms_, weights, rows, others):
+    """Return the sum of squared weights of the terms of each row that the other row has, too."""
+    out = np.zeros(rows.size, np.float64)
+    for p in range(rows.size):
+        a = offsets[rows[p]]
+        b = offsets[others[p]]
+        end_a = offsets[rows[p] + 1]
+        end_b = offsets[others[p] + 1]
+        while a < end_a and b < end_b:
+            if terms_[a] == terms_[b]:
+                out[p] += weights[a] * weights[a]
+                a += 1
+                b += 1
+            elif terms_[a] < terms_[b]:
+                a += 1
+            else:
+                b += 1
+    return out
+
+
 @inner
 def found_part(value, other, codes, offsets, tokens, rarity):
     """Return how much of a value's tokens, by rarity, occur in any field of another record, and how much there is."""

@@ -31,3 +31,19 @@ def test_no_pairs_no_clusters():
 
 def test_the_fullest_record_is_kept():
     assert keepers(np.array([0, 0, 0, 3]), np.array([1, 4, 4, 2])).tolist() == [1, 1, 1, 3]
+
+
+def test_pairs_that_were_no_candidates_are_compared_before_clusters_are_formed() -> None:
+    """A chain of one entity: neighbours are candidates, all others would match if they were compared."""
+    left = np.arange(7)
+    asked = []
+
+    def score(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        asked.extend(zip(one.tolist(), other.tolist(), strict=True))
+        return np.full(len(one), 4.0)
+
+    assert cluster(8, left, left + 1, np.full(7, 5.0), score=score).tolist() == [0] * 8
+    assert sorted(asked) == [(i, j) for i in range(8) for j in range(i + 2, 8)]
+    assert len(set(cluster(8, left, left + 1, np.full(7, 5.0)).tolist())) > 1
+    apart = cluster(8, left, left + 1, np.full(7, 5.0), score=lambda one, other: np.full(len(one), -5.0))
+    assert len(set(apart.tolist())) > 1

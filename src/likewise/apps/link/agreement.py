@@ -100,10 +100,15 @@ class FieldComparer:
         done = all_at_once(tasks, threads)
         self._fields = [one for one in done if one is not None]
 
-    def compare(self, left: Ints, right: Ints, tick: Tick = lambda done: None) -> tuple[list[FieldAgreement], Floats]:
-        """Return the agreement of every field and of all text, and the most evidence that the fields could give."""
+    def compare(
+        self, left: Ints, right: Ints, tick: Tick = lambda done: None, strict: bool | None = None
+    ) -> tuple[list[FieldAgreement], Floats]:
+        """Return the agreement of every field and of all text, and the most evidence that the fields could give.
+
+        `strict` limits the search for values in the wrong field; without it, it is limited for more than MANY pairs.
+        """
         batches = [(left[at : at + BATCH], right[at : at + BATCH]) for at in range(0, len(left), BATCH)]
-        strict = len(left) > MANY
+        strict = len(left) > MANY if strict is None else strict
         found: list[FieldAgreement] = []
         evidence = np.zeros(len(left))
         start = 0

@@ -33,6 +33,10 @@ TIED = 0.1
 RIVALS = 0.1
 """A table has duplicates if more than this fraction of the matched records have two equally good partners in it."""
 
+_EVERY = "every pair above the threshold"
+_BOTH = f"both tables have duplicates: {_EVERY}"
+_DUPLICATES = "the {} table has duplicates: one partner for each of its records"
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -198,6 +202,37 @@ def _one_each(left: Ints, right: Ints, scores: Floats, records: int, sides: tupl
     return _Ranked(chosen, with_lead(scores[chosen], second), second, third)
 
 
+def decide_alike(
+    left: Ints, right: Ints, scores: Floats, records: int, threshold: float | None = None, one_to_one: bool = False
+) -> Decision:
+    """Return the matches between two tables whose scores are a likeness, of which no value means even odds.
+
+    As `decide_pairs`, but if both tables have duplicates, a record has all partners that are as good as its best. No F1
+    is expected: a likeness does not say how probable a match is.
+    """
+    if not len(left):
+        return Decision(np.zeros(0, np.int64), threshold or 0.0, None, "no candidates")
+    ranked = _one_to_one(left, right, scores, records)
+    clean, rule = (True, True), "one to one"
+    if not one_to_one:
+        best = scores[ranked.chosen]
+        clean = clean_sides(left, right, scores, ranked.chosen, best >= np.quantile(best, HIGH), records)
+    if clean in ((True, False), (False, True)):
+        rule = _DUPLICATES.format("first" if clean[1] else "second")
+        ranked = _one_each(left, right, scores, records, (clean[1], clean[0]))
+    chosen = ranked.chosen
+    if threshold is None:
+        chosen = chosen[ranked.first >= best_cut(ranked.matches(), ranked.first)[0]]
+        threshold = float(scores[chosen].min()) if len(chosen) else 0.0
+    chosen = chosen[scores[chosen] >= threshold]
+    if clean == (False, False):
+        rule = "both tables have duplicates: all partners as good as the best"
+        best = np.full(records, np.inf)
+        best[left[chosen]] = best[right[chosen]] = scores[chosen]
+        chosen = np.flatnonzero(scores >= np.maximum(np.minimum(best[left], best[right]) - TIED, threshold))
+    return Decision(chosen, threshold, None, rule, (clean[1], clean[0]))
+
+
 def decide_pairs(
     left: Ints,
     right: Ints,
@@ -220,7 +255,7 @@ def decide_pairs(
     a, b, value = left[places], right[places], scores[places]
     if one_to_one is False:
         cut = 0.0 if threshold is None else threshold
-        return Decision(places[value >= cut], cut, None, "every pair above the threshold")
+        return Decision(places[value >= cut], cut, None, _EVERY)
     ranked = _one_to_one(a, b, value, records)
     rule, clean = "one to one", (True, True)
     if one_to_one is None:
@@ -228,9 +263,9 @@ def decide_pairs(
         clean = clean_sides(a, b, value, ranked.chosen, best >= np.quantile(best, HIGH), records)
     if clean == (False, False):
         cut = 0.0 if threshold is None else threshold
-        return Decision(places[value >= cut], cut, None, "both tables have duplicates: every pair above the threshold")
+        return Decision(places[value >= cut], cut, None, _BOTH)
     if clean != (True, True):
-        rule = f"the {'first' if clean[1] else 'second'} table has duplicates: one partner for each of its records"
+        rule = _DUPLICATES.format("first" if clean[1] else "second")
         ranked = _one_each(a, b, value, records, (clean[1], clean[0]))
     single = clean[1], clean[0]
     chosen = ranked.chosen

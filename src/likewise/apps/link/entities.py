@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likewise.apps.link.fields import Floats
 from likewise.base.arrays import Ints
@@ -22,12 +24,22 @@ LARGE = 1_000
 to clusters around the record with most matches."""
 
 
-def cluster(records: int, left: Ints, right: Ints, scores: Floats, threshold: float = 0.0) -> Ints:
+MOST_ABSENT = 1_000_000
+"""Pairs that were no candidates and are compared to form clusters, over all clusters, the smallest ones first."""
+
+Score = Callable[[Ints, Ints], Floats]
+"""Compares pairs of records, the lower number first, and returns their scores."""
+
+
+def cluster(
+    records: int, left: Ints, right: Ints, scores: Floats, threshold: float = 0.0, score: Score | None = None
+) -> Ints:
     """Return the cluster of every record, as the number of its first record: average linkage of the scores.
 
     Two clusters are merged, best first, while the pairs between them score above the threshold on average, so that one
-    false match does not join two entities. Pairs that were not compared count as `ABSENT`. Where matches connect more
-    than LARGE records, each cluster is a record and its direct matches.
+    false match does not join two entities. Pairs that were not compared are now, by `score`, as frequent values do not
+    make candidates; without it, or beyond MOST_ABSENT of them, they count as `ABSENT`. Where matches connect more than
+    LARGE records, each cluster is a record and its direct matches.
 
     >>> cluster(4, np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([5.0, 1.0, -4.0])).tolist()
     [0, 0, 2, 3]
@@ -39,16 +51,39 @@ def cluster(records: int, left: Ints, right: Ints, scores: Floats, threshold: fl
     held = np.bincount(labels[left[joined]], minlength=records)
     doubtful = (sizes > 2) & (held < sizes * (sizes - 1) // 2)
     inside = np.flatnonzero((labels[left] == labels[right]) & doubtful[labels[left]])
-    inside = inside[np.argsort(labels[left[inside]], kind="stable")]
-    home = labels[left[inside]]
+    left, right, value = left[inside], right[inside], value[inside]
+    if score is not None:
+        more = _absent(labels, doubtful, left, right)
+        left, right = np.concatenate([left, more // records]), np.concatenate([right, more % records])
+        value = np.append(value, np.clip(score(more // records, more % records) - threshold, -CLIP, CLIP))
+    order = np.argsort(labels[left], kind="stable")
+    home = labels[left[order]]
     borders = np.flatnonzero(np.append(True, home[1:] != home[:-1])) if len(home) else np.zeros(0, np.int64)
     for start, stop in zip(borders, np.append(borders, len(home))[1:], strict=True):
-        part = inside[start:stop]
+        part = order[start:stop]
         nodes, ends = np.unique(np.concatenate([left[part], right[part]]), return_inverse=True)
         half = len(part)
         link = _average_linkage if len(nodes) <= LARGE else _by_centres
         labels[nodes] = nodes[link(len(nodes), ends[:half], ends[half:], value[part])]
     return labels
+
+
+def _absent(labels: Ints, doubtful: NDArray[np.bool_], left: Ints, right: Ints) -> Ints:
+    """Return the pairs of doubtful components that are not among the given ones, as left · records + right."""
+    records = len(labels)
+    sizes = np.bincount(labels, minlength=records)
+    lacking = sizes * (sizes - 1) // 2 - np.bincount(labels[left], minlength=records)
+    chosen = np.flatnonzero(doubtful & (lacking > 0) & (sizes <= LARGE))
+    chosen = chosen[np.lexsort((chosen, sizes[chosen]))]
+    chosen = chosen[np.cumsum(lacking[chosen]) <= MOST_ABSENT]
+    members = np.argsort(labels, kind="stable")
+    starts = np.cumsum(sizes) - sizes
+    every = [np.zeros(0, np.int64)]
+    for home in chosen.tolist():
+        nodes = members[starts[home] : starts[home] + sizes[home]]
+        one, other = np.triu_indices(len(nodes), 1)
+        every.append(nodes[one] * records + nodes[other])
+    return np.setdiff1d(np.concatenate(every), left * records + right)
 
 
 def _by_centres(n: int, left: Ints, right: Ints, value: Floats) -> Ints:

@@ -10,11 +10,12 @@ import numpy as np
 
 from likewise.apps.link import synonyms
 from likewise.apps.link.blocking import block, completeness
-from likewise.apps.link.decision import Decision, decide_pairs
+from likewise.apps.link.decision import Decision, decide_alike, decide_pairs
 from likewise.apps.link.entities import cluster
-from likewise.apps.link.fields import wanted
+from likewise.apps.link.fields import Floats, wanted
 from likewise.apps.link.further_copies import FurtherCopies
 from likewise.apps.link.labels import labelled_pairs, quality
+from likewise.apps.link.likeness import LikenessScorer, fits
 from likewise.apps.link.matched import chosen_pairs, pairs_within
 from likewise.apps.link.parameters import check_fields, check_parameters, named
 from likewise.apps.link.records import records_of
@@ -32,6 +33,7 @@ from likewise.apps.link.synonyms import Synonyms, chosen_synonyms
 from likewise.apps.link.validation import BINS, Validation
 from likewise.apps.link.window import Window, check_windows, labelled_within, within
 from likewise.base import checks
+from likewise.base.arrays import Ints
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import InputError, ParameterError
 from likewise.io.read.find import notes_on
@@ -129,9 +131,12 @@ def link(
     log.notes += [*records.notes, *(note for one in windows for note in one.note()), *candidates.notes]
 
     few = weights is None and labels is None and len(candidates) < FEW
-    explain_method(log, weights, labels, len(candidates) if few else None)
+    alike = weights is None and labels is None and one_to_one is not False and not few and fits(records, rows)
+    explain_method(log, weights, labels, len(candidates) if few else None, alike)
     scorer: Scorer
-    if weights is None and not few:
+    if alike and rows is not None:
+        scorer = LikenessScorer(records, rows)
+    elif weights is None and not few:
         if words is not None and all(one.long for one in records.fields if one.kind in synonyms.KINDS):
             log.notes.append("nicknames have no effect: fields of several words are compared by the terms they share")
         scorer = ModelScorer(records, rows, labels, seed, one_to_one, words, threads, resources.budget)
@@ -149,7 +154,10 @@ def link(
     with log.stage("decide"):
         cut = None if threshold is None else threshold / scored.unit
         groups = None
-        if records.border:
+        if alike:
+            decision = decide_alike(left, right, scored.value, records.count, cut, one_to_one is True)
+            matched = chosen_pairs(candidates, scored, decision.chosen)
+        elif records.border:
             cut = scorer.usual if few and cut is None else cut
             decision = decide_pairs(
                 left, right, scored.value, scored.usable, records.count, cut, one_to_one, scorer.lowest
@@ -158,7 +166,11 @@ def link(
         else:
             cut = scorer.usual if cut is None else cut
             value = np.where(scored.usable, scored.value, np.minimum(scored.value, cut - 1))
-            groups = cluster(records.count, left, right, value, cut)
+
+            def compared(one: Ints, other: Ints) -> Floats:
+                return scorer.others(one, other, scored).value
+
+            groups = cluster(records.count, left, right, value, cut, compared)
             chosen = np.flatnonzero(groups[left] == groups[right])
             decision = Decision(chosen, cut, None, "clusters by average linkage")
             matched = pairs_within(candidates, scored, scorer, groups)

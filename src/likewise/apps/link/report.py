@@ -20,8 +20,13 @@ from likewise.base.runlog import RunLog
 from likewise.base.words import counted
 
 
-def explain_method(log: RunLog, weights: Any, labels: LabelledPairs | None, few: int | None) -> None:
-    """Note which method scores the pairs, and why; `few` is the number of candidates if they are too few."""
+def explain_method(
+    log: RunLog, weights: Any, labels: LabelledPairs | None, few: int | None, alike: bool = False
+) -> None:
+    """Note which method scores the pairs, and why; `few` is the number of candidates if they are too few.
+
+    `alike` if they are scored by their likeness.
+    """
     if weights is not None:
         log.method = {"asked": "points", "taken": "points", "why": "weights are given"}
     elif labels is not None:
@@ -33,6 +38,9 @@ def explain_method(log: RunLog, weights: Any, labels: LabelledPairs | None, few:
         why = f"{counted(few, 'candidate')} {verb} too few to learn from: every field has 100 points"
         log.method = {"asked": "auto", "taken": "points", "why": why}
         log.notes.append(why)
+    elif alike:
+        why = "one text field: nothing else tells matches from other pairs, so there is nothing to learn from"
+        log.method = {"asked": "auto", "taken": "likeness", "why": why}
     else:
         log.method = {"asked": "auto", "taken": "fellegi-sunter", "why": "no weights are given"}
 

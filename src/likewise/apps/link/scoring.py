@@ -11,10 +11,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.apps.link.agreement import FieldAgreement, FieldComparer
+from likewise.apps.link.anchored import learn_anchored, mostly_short, random_pairs
 from likewise.apps.link.fields import Field, Floats
-from likewise.apps.link.households import households
+from likewise.apps.link.households import Households, households
 from likewise.apps.link.labels import LabelledPairs
-from likewise.apps.link.model import MatchModel, chance, learn, nearest_first, train
+from likewise.apps.link.model import ROUNDS, MatchModel, chance, learn, nearest_first, train
+from likewise.apps.link.plausible import doubts
 from likewise.apps.link.points import FULL, score_pairs
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.synonyms import Nicknames
@@ -31,6 +33,16 @@ LOWEST = -20.0 / POINTS
 
 GOOD = 0.6
 """Fraction of the points of identical records from which on two records are a match, without a threshold."""
+
+TAKEN = {
+    "candidates": "fellegi-sunter",
+    "random pairs": "fellegi-sunter, random pairs",
+    "usual": "fellegi-sunter, nothing learnt of matches",
+}
+"""Names of the ways to learn, in the order in which they are tried unless the fields are short."""
+
+DOUBTFUL = "matches are doubtful: {}; check them, give labelled pairs, or choose the fields"
+SHORT_WHY = "one table of short fields, no households told apart: chance agreement is counted in random pairs"
 
 
 @dataclass(frozen=True)
@@ -138,22 +150,67 @@ class ModelScorer:
         with log.stage("learn"):
             start = nearest_first(compared, left, right, n)
             people = households(compared, start)
-            model = learn(compared, start, people.apart, self._seed, (left, right) if self._single else None)
             if self._labels is not None:
+                model = learn(compared, start, people.apart, self._seed, (left, right) if self._single else None)
                 pairs = self._labels.pairs
                 chosen = np.searchsorted(left * n + right, pairs[:, 0] * n + pairs[:, 1])
                 model = train(compared, model, chosen, self._labels.match)
-            value = model.scores(compared)
-            usable = self._enough(value, evidence)
-            if people.own:
-                usable &= ~people.strangers(compared, chance(value))
+                return self._scored(model, compared, evidence, people)
+            short = not self._records.border and not people.own and mostly_short(self._records.fields)
+            ways = ("random pairs", "candidates", "usual") if short else ("candidates", "random pairs", "usual")
+            random: list[FieldAgreement] = []
+            why = SHORT_WHY if short else "no weights are given"
+            for way in ways:
+                if way == "candidates":
+                    model = learn(compared, start, people.apart, self._seed, (left, right) if self._single else None)
+                    found = self._scored(model, compared, evidence, people)
+                else:
+                    random = random or self._random()
+                    model = self._anchored(compared, random, people, ROUNDS if way == "random pairs" else 0)
+                    found = self._scored(model, compared, None, people)
+                log.method = {"asked": "auto", "taken": TAKEN[way], "why": why}
+                if self._records.border:
+                    return found
+                doubt = doubts(model, np.where(found.usable, found.value, -np.inf), left, right, n, seed=self._seed)
+                if doubt is None:
+                    return found
+                why = f"what was learnt from {way} cannot be believed: {doubt}"
+                log.notes.append(DOUBTFUL.format(doubt) if way == "usual" else why)
+        return found
+
+    def _random(self) -> list[FieldAgreement]:
+        """Return random pairs; values in the wrong field are searched for in all of them, as chance puts them there."""
+        assert self._comparer is not None
+        left, right = random_pairs(self._records.count, self._records.border, self._seed)
+        return self._comparer.compare(left, right, strict=False)[0]
+
+    def _anchored(
+        self, compared: list[FieldAgreement], random: list[FieldAgreement], people: Households, rounds: int
+    ) -> MatchModel:
+        """Return the model with chance agreement counted in random pairs."""
+        n = self._records.count
+        pairs = n * (n - 1) / 2
+        return learn_anchored(
+            compared, random, self._records.fields, pairs, people.apart, rounds=rounds, seed=self._seed
+        )
+
+    def _scored(
+        self, model: MatchModel, compared: list[FieldAgreement], evidence: Floats | None, people: Households
+    ) -> ScoredRecords:
+        """Return the scores of a model; without evidence, it is in the prior how much of it is needed."""
+        compared = [one for one in compared if one.name in model.weights]
+        value = model.scores(compared)
+        usable = np.ones(len(value), bool) if evidence is None else self._enough(value, evidence)
+        if people.own:
+            usable &= ~people.strangers(compared, chance(value))
         return ScoredRecords(value, usable, POINTS, model, compared)
 
     def others(self, left: Ints, right: Ints, before: ScoredRecords) -> ScoredRecords:
         """Score further pairs with the model."""
         assert before.model is not None
         assert self._comparer is not None
-        compared, _ = self._comparer.compare(left, right)
+        found, _ = self._comparer.compare(left, right)
+        compared = [one for one in found if one.name in before.model.weights]
         value = before.model.scores(compared)
         return ScoredRecords(value, np.ones(len(left), bool), POINTS, before.model, compared)
 

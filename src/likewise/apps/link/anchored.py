@@ -1,0 +1,187 @@
+"""The Fellegi–Sunter model with non-matches known: what agrees by chance is counted in random pairs of records.
+
+Candidates are selected for what they share, so that a model whose non-matches are learnt from them may explain the
+selection instead of the matches. Here the levels of non-matches are those of random pairs, nearly all of which are no
+matches; the prior is over all pairs of records; and only the levels of matches are learnt (EM). Fields that agree
+together among random pairs (dependent fields) share their weight.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.apps.link.agreement import ALL_TEXT, EQUAL, LEVELS, STEPS, FieldAgreement
+from likewise.apps.link.fields import Field, Floats
+from likewise.apps.link.model import LOWEST_ABSENT, ROUNDS, SAMPLE, STABLE, MatchModel, chance, rising
+from likewise.base.arrays import Ints
+
+RANDOM = 200_000
+"""Random pairs in which chance agreement is counted: a level of one in ten thousand is seen twenty times."""
+
+EQUAL_AT_FIRST, ALIKE_AT_FIRST = 0.85, 0.1
+"""Part of the values of matches taken to be identical, and similar, before anything is learnt."""
+
+TRUSTED = 20.0
+"""Matches that the values before learning count for, beside those learnt from: a level that no match has is not
+impossible."""
+
+USUAL = 0.5
+"""Part of what matches look like that is not learnt but taken as before: a class of pairs that agree in one field and
+in no other, such as namesakes, is not learnt as matches however many they are."""
+
+ELSEWHERE = 0.5
+"""Part of the weight of a value found in another field that counts: if two fields are swapped, both find theirs in the
+other, which is one event."""
+
+MOST_ELSEWHERE = 0.2
+"""The values of a field that matches have in another field, at most: columns hold what they are named after."""
+
+DOUBT = 0.5
+"""The similarity taken for a value found in another field."""
+
+FEW = 100
+"""Random pairs with both fields that a correlation needs."""
+
+CORRELATED = 50_000
+"""Random pairs from which correlations are estimated; their error is below 0.01."""
+
+LEAST_ROUNDS = 5
+"""Rounds in which the number of matches is estimated if nothing else is learnt."""
+
+
+def random_pairs(records: int, border: int, seed: int) -> tuple[Ints, Ints]:
+    """Return random pairs of different records, one of each table if there are two."""
+    dice = np.random.default_rng(seed)
+    if border:
+        return dice.integers(0, border, RANDOM), dice.integers(border, records, RANDOM)
+    left = dice.integers(0, records, RANDOM)
+    right = (left + dice.integers(1, records, RANDOM)) % records
+    return np.minimum(left, right), np.maximum(left, right)
+
+
+def by_chance(one: FieldAgreement, field: Field, matches: Floats | None = None) -> Floats:
+    """Return the frequency of each level among random pairs; that of identical values follows from their counts.
+
+    matches: the probability that each random pair is a match, by which it is left out: with many records per entity,
+    most identical values may be those of matches.
+    """
+    known = one.level >= 0
+    level = one.level[known]
+    others = np.ones(len(level)) if matches is None else 1 - matches[known]
+    counts = np.bincount(level, others, LEVELS)
+    present = max(2, field.present)
+    equal = float((field.counts * (field.counts - 1.0)).sum()) / (present * (present - 1.0))
+    same = level == EQUAL
+    equal *= float(others[same].sum() + 1) / (same.sum() + 1)
+    counts[EQUAL] = max(equal, 0.5 / present**2) * max(1.0, float((level <= STEPS).sum()))
+    smooth = counts + 0.5 / LEVELS
+    found: Floats = smooth / smooth.sum()
+    return found
+
+
+def shares_of(compared: list[FieldAgreement], matches: Floats | None = None) -> dict[str, float]:
+    """Return the part of each field's weight that counts: 1 / (the sum of its correlations with all fields).
+
+    matches: the probability that each pair is a match, by which it is left out; in matches, all fields agree together.
+    """
+    columns = [np.where(one.level > STEPS, DOUBT, one.level / STEPS)[:CORRELATED] for one in compared]
+    known = [one.level[:CORRELATED] >= 0 for one in compared]
+    others = np.ones(len(columns[0])) if matches is None else 1 - matches[:CORRELATED]
+    sums = np.ones(len(compared))
+    for one in range(len(compared)):
+        for other in range(one):
+            both = known[one] & known[other]
+            if both.sum() > FEW:
+                found = _correlation(columns[one][both], columns[other][both], others[both])
+                sums[[one, other]] += max(0.0, found)
+    return {one.name: float(1 / total) for one, total in zip(compared, sums, strict=True)}
+
+
+def _correlation(x: Floats, y: Floats, weights: Floats) -> float:
+    weights = weights / max(float(weights.sum()), 1e-12)
+    x, y = x - float(weights @ x), y - float(weights @ y)
+    spread = float(np.sqrt((weights @ x**2) * (weights @ y**2)))
+    return float(weights @ (x * y)) / spread if spread > 0 else 0.0
+
+
+def at_first(chances: Floats) -> Floats:
+    """Return the levels of matches before anything is learnt: most values identical, some similar, few neither."""
+    found = chances.copy()
+    found[: STEPS + 1] = 0.05 * chances[: STEPS + 1]
+    alike = np.arange(LEVELS) >= STEPS // 2
+    alike[STEPS:] = False
+    found[alike] += ALIKE_AT_FIRST * np.arange(1, alike.sum() + 1) / np.arange(1, alike.sum() + 1).sum()
+    found[EQUAL] += EQUAL_AT_FIRST
+    found /= found.sum()
+    return found
+
+
+def _logs(matches: Floats, chances: Floats) -> Floats:
+    logs: Floats = np.log(matches / chances)
+    logs[: STEPS + 1] = rising(logs[: STEPS + 1], (matches + chances)[: STEPS + 1])
+    logs[STEPS + 1 :] = np.maximum(rising(logs[STEPS + 1 :], (matches + chances)[STEPS + 1 :]), LOWEST_ABSENT)
+    logs[STEPS + 1 :] *= np.where(logs[STEPS + 1 :] > 0, ELSEWHERE, 1.0)
+    return logs
+
+
+def _limited(seen: Floats) -> Floats:
+    """Return the frequencies of levels among matches, of which at most MOST_ELSEWHERE are found in another field."""
+    found: Floats = seen / seen.sum()
+    away = float(found[STEPS + 2 :].sum())
+    if away > MOST_ELSEWHERE:
+        found[STEPS + 2 :] *= MOST_ELSEWHERE / away
+        found[: STEPS + 2] *= (1 - MOST_ELSEWHERE) / (1 - away)
+    return found
+
+
+def mostly_short(fields: list[Field]) -> bool:
+    """Return whether most values are short, compared by edits, rather than texts compared by the terms they share."""
+    short = sum(one.present for one in fields if not one.long)
+    return 2 * short >= sum(one.present for one in fields)
+
+
+def learn_anchored(
+    compared: list[FieldAgreement],
+    random: list[FieldAgreement],
+    fields: list[Field],
+    pairs: float,
+    never: NDArray[np.bool_],
+    rounds: int = ROUNDS,
+    seed: int = 1,
+) -> MatchModel:
+    """Return the model learnt from candidates (`compared`), given random pairs and the number of all pairs.
+
+    Pairs in `never` are no matches. Without rounds, nothing is learnt of what matches look like, but how many there
+    are. Of more than `SAMPLE` candidates, a random sample is used.
+    """
+    size = len(never)
+    compared = [one for one in compared if one.name != ALL_TEXT]
+    if size > SAMPLE:
+        chosen = np.sort(np.random.default_rng(seed).choice(size, SAMPLE, replace=False))
+        compared, never = [one.part(chosen) for one in compared], never[chosen]
+    scale = size / max(1, len(never))
+    random = [one for one in random if one.name != ALL_TEXT]
+    model, expected, drawn = None, np.zeros(len(never)), np.zeros(len(random[0].level))
+    part, done, moved = float(np.sqrt(size)) / pairs, 0, 1.0
+    while moved >= STABLE and done < max(rounds, LEAST_ROUNDS):
+        weights, typical = {}, {}
+        shares = shares_of(random, drawn)
+        for one, some, field in zip(compared, random, fields, strict=True):
+            chances = by_chance(some, field, drawn)
+            usual = at_first(chances)
+            if rounds and done:
+                known = one.level >= 0
+                seen = np.bincount(one.level[known], expected[known], LEVELS) + TRUSTED * usual
+                usual = USUAL * usual + (1 - USUAL) * _limited(seen)
+            weights[one.name] = _logs(usual, chances)
+            typical[one.name] = -float(np.log(chances[EQUAL]))
+        model = MatchModel(weights, typical, float(np.log(part / (1 - part))), done, shares)
+        after = np.where(never, 0.0, chance(model.scores(compared)))
+        drawn = chance(model.scores(random))
+        moved = float(np.abs(after - expected).max(initial=0.0))
+        expected = after
+        part = min(0.5, max(1.0, scale * float(expected.sum())) / pairs)
+        done += 1
+    assert model is not None
+    return model
