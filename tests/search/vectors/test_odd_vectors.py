@@ -3,10 +3,12 @@
 import naive_vectors as naive
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather as feather
 import pytest
 
 import likewise
 from likewise import InputError, ParameterError
+from likewise.errors import FormatError
 
 
 def found(*tables, **options):
@@ -154,3 +156,12 @@ def test_what_is_no_stack_of_images():
     ):
         likewise.pairs(np.zeros((2, 3, 4)), np.zeros((2, 4, 3)), measure="l2", within=1)
     assert len(likewise.pairs(np.zeros((0, 3, 4)), measure="l2", within=1)) == 0
+
+
+def test_a_damaged_name_of_a_column(tmp_path):
+    table = pa.table({"vector": [[1.0, 2.0], [3.0, 4.0]], "nameless": [1, 2]})
+    feather.write_feather(table, tmp_path / "a.arrow", compression="uncompressed")
+    data = (tmp_path / "a.arrow").read_bytes()
+    (tmp_path / "a.arrow").write_bytes(data.replace(b"nameless", b"\xffameless"))
+    with pytest.raises(FormatError, match=r"a\.arrow: cannot be read as arrow"):
+        likewise.nearest(str(tmp_path / "a.arrow"), k=1)

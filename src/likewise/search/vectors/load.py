@@ -70,7 +70,7 @@ def vectors(source: Any, column: str, id: str | None, room: int, spill: Path | N
         return Vectors(_listed(source), None, _object(type(source).__name__, len(source)))
     table = table_of(source, owner, "source", column=column, index=True, or_else=OR_ELSE)
     where = kind_of(source)
-    part = _VectorSource(where, table.schema, table.num_rows, lambda: iter(table.to_batches(BATCH)))
+    part = _VectorSource(where, table.schema.names, table.num_rows, lambda: iter(table.to_batches(BATCH)))
     return _gathered([part], _object(where, table.num_rows), column, id, room, spill)
 
 
@@ -189,10 +189,10 @@ def _no_columns(id: str | None, what: str) -> None:
 
 @dataclass(frozen=True)
 class _VectorSource:
-    """One file or table: its name, schema, number of rows, and a function that yields its batches."""
+    """One file or table: its name, the names of its columns, its rows, and a function that yields its batches."""
 
     name: str
-    schema: Any
+    columns: list[str]
     rows: int
     batches: Any
 
@@ -230,7 +230,7 @@ def _opened(one: InputFile, column: str, id: str | None) -> _VectorSource:
             check_footer(file.metadata, one.name)
             read = partial(file.iter_batches, BATCH, columns=wanted)
             return _VectorSource(
-                one.name, file.schema_arrow, file.metadata.num_rows, partial(_sound, one, read, wanted)
+                one.name, file.schema_arrow.names, file.metadata.num_rows, partial(_sound, one, read, wanted)
             )
         table = None
         if one.format == "arrow":
@@ -242,7 +242,7 @@ def _opened(one: InputFile, column: str, id: str | None) -> _VectorSource:
             table = _json_lines(one, wanted)
         if table is not None:
             read = partial(table.to_batches, BATCH)
-            return _VectorSource(one.name, table.schema, table.num_rows, partial(_sound, one, read, wanted))
+            return _VectorSource(one.name, table.schema.names, table.num_rows, partial(_sound, one, read, wanted))
     raise FormatError(f"{one.name}: vectors are read from .npy, Parquet, Arrow and JSON lines files")
 
 
@@ -290,9 +290,9 @@ def _gathered(
     total, start = sum(part.rows for part in parts), 0
     for part in parts:
         for name in (column, id):
-            if name is not None and name not in part.schema.names:
-                raise ColumnError.of(part.name, name, part.schema.names)
-        check_once(part.name, part.schema.names, [column] if id is None else [column, id])
+            if name is not None and name not in part.columns:
+                raise ColumnError.of(part.name, name, part.columns)
+        check_once(part.name, part.columns, [column] if id is None else [column, id])
         try:
             first = 0
             for batch in part.batches():
