@@ -98,13 +98,23 @@ def test_chance_agreement_is_that_of_all_pairs() -> None:
     values = [dice.choice("aab") * 3 + dice.choice("xyz") * 4 for _ in range(60)]
     field = make_field("name", pa.chunked_array([values]))
     left, right = random_pairs(60, 0, 1)
-    assert len(left) == RANDOM
-    assert (left < right).all()
+    assert list(zip(left.tolist(), right.tolist(), strict=True)) == list(combinations(range(60), 2))
     agreement = FieldComparer([field]).compare(left, right, strict=True)[0][0]
     every = [x == y for x, y in combinations(values, 2)]
     found = by_chance(agreement, field)
     assert abs(found.sum() - 1) < 1e-9
     assert abs(found[EQUAL] - np.mean(every)) < 0.01
+
+
+def test_random_pairs_are_all_if_they_are_few() -> None:
+    left, right = random_pairs(7, 3, 1)
+    assert list(zip(left.tolist(), right.tolist(), strict=True)) == [(a, b) for a in range(3) for b in range(3, 7)]
+    for border in (0, 400):
+        left, right = random_pairs(2000, border, 1)
+        assert len(left) == RANDOM
+        assert (left < right).all()
+        assert right.max() < 2000
+        assert not border or (left.max() < border <= right.min())
 
 
 def test_a_field_and_its_copy_share_their_weight() -> None:

@@ -51,7 +51,13 @@ LEAST_ROUNDS = 5
 
 
 def random_pairs(records: int, border: int, seed: int) -> tuple[Ints, Ints]:
-    """Return random pairs of different records, one of each table if there are two."""
+    """Return random pairs of different records, one of each table if there are two; all pairs if they are few."""
+    if border and border * (records - border) <= RANDOM:
+        left, right = np.divmod(np.arange(border * (records - border)), records - border)
+        return left, right + border
+    if not border and records * (records - 1) // 2 <= RANDOM:
+        left, right = np.triu_indices(records, 1)
+        return left.astype(np.int64), right.astype(np.int64)
     dice = np.random.default_rng(seed)
     if border:
         return dice.integers(0, border, RANDOM), dice.integers(border, records, RANDOM)
