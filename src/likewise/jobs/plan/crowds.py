@@ -21,10 +21,11 @@ FEW = 8
 
 @dataclass(frozen=True)
 class CrowdTrial:
-    """share: of the different documents, those in crowds. For each of these: seconds of one core, pairs listed, and
-    the share that is kept."""
+    """share: of the different documents, those in crowds; members: their number in the sample. For each of these:
+    seconds of one core, pairs listed, and the share that is kept."""
 
     share: float = 0.0
+    members: int = 0
     seconds: float = 0.0
     pairs: float = 0.0
     kept: float = 1.0
@@ -42,7 +43,7 @@ class CrowdTrial:
         members = np.sort(np.concatenate(crowds))
         kept = keepers(np.arange(len(rows)), left, right) < 0
         n = len(members)
-        return cls(n / len(rows), seconds / n, (len(left) - len(known[0])) / n, float(kept[members].mean()))
+        return cls(n / len(rows), n, seconds / n, (len(left) - len(known[0])) / n, float(kept[members].mean()))
 
 
 def _gathered(items: Items, rows: Ints, crowds: list[Ints], known: ScoredPairs, search: Search) -> ScoredPairs:

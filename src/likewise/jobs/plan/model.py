@@ -32,6 +32,7 @@ SORTING = 16.0  # memory per document while a thread sorts a band
 SET = 1.25  # memory per byte of the sets of documents while they are compared
 STRINGS = 52.0  # memory per symbol of a prefix: in its string, and in the index of an exact join
 MEMBER = 300.0  # memory per document in a crowd: its bitmap, size and kind, and its place in lists
+CROWD_GROWS = 0.15  # power of their number with which comparing a document of a crowd becomes dearer: more leaders
 COUNTING = 0.55  # share of the predicted cost of an exact join that is spent on counting symbols, in the stage "sets"
 PARSING = 5.0  # memory per byte of lines or records that is parsed
 WRITING = 5.0  # memory per byte of a row group that is written
@@ -247,7 +248,8 @@ class _Model:
             return {}
         each = mean * BYTES_A_BYTE[self.sample.shingler.name] + 64
         making = documents * mean * self.trial.shingle
-        work = max(0.0, documents * self.trial.crowds.seconds - making)
+        growth = max(1.0, documents / self.trial.crowds.members) ** CROWD_GROWS
+        work = max(0.0, documents * self.trial.crowds.seconds * growth - making)
         times = 1 if documents * each <= self.search.budget.sets else 5
         return {"crowds": self.unpacked * times + _Cost(shared=times * making, alone=work)}
 
