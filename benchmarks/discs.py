@@ -13,7 +13,6 @@ nothing.
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from people import ENDINGS, ROOTS, listed, mistyped, pairs_within
+from people import ENDINGS, ROOTS, asked_for, listed, mistyped, pairs_within
 
 FIELDS = ("artist", "title", "category", "genre", "year", "tracks", "discid", "revision", "source", "extra")
 AGAIN = 0.03
@@ -217,12 +216,7 @@ def once_more(disc: Disc, dice: random.Random) -> Disc:
 
 def main() -> None:
     """Print some pairs, and how many there are."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=17)
-    asked = parser.parse_args()
-    records, truth = make(asked.records, asked.seed)
-    print(f"{records.num_rows:,} records, {truth.num_rows:,} pairs; some pairs:")
+    records, truth = asked_for(__doc__, make)
     rows = records.to_pylist()
     for pair in truth.slice(0, 5).to_pylist():
         for side in ("id_a", "id_b"):

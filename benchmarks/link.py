@@ -11,7 +11,7 @@ persons with name parts and split dates, and music CDs.
 
 Quality: precision, recall and F1 of the pairs found, against the truth; the F1 that the best threshold would reach,
 with the rule of the run and with any (link_scores.py); the fraction of the true pairs that were candidates; and the F1
-that the run states. "seen" marks collections that somebody looked at when constants were chosen (record_sets.SEEN).
+that the run states. "seen" marks collections that somebody looked at when constants were chosen (record_sets.was_seen).
 likewise gets no labels and no settings. splink and recordlinkage, configured as in their own examples (see peers/), run
 on FEBRL 4 and on people: from Parquet files to pairs in memory, each in a fresh process with an environment of its own,
 with its peak memory. splink gives probabilities and leaves the threshold to the user: of the usual ones the one with
@@ -40,7 +40,7 @@ from rich.table import Table
 
 from corpus import DATA
 from link_scores import best_threshold, quality, scored_pairs
-from record_sets import MADE, SEEN, Collection, febrl, from_csv, made, made_people, pairs_of
+from record_sets import MADE, Collection, febrl, from_csv, made, made_people, pairs_of, was_seen
 from runs import HERE, REQUIREMENTS, Run, Unavailable, run
 
 PINS = {
@@ -153,12 +153,12 @@ def scored(collection: Collection, way: str, told: Run, found: pa.Table, more: d
         measures = quality(pairs_of(some, collection.two), truth)
         if measures[2] >= best[2]:
             best, taken = measures, threshold
-    numbers = {"precision": best[0], "recall": best[1], "f1": best[2], "threshold": taken, **more}
+    numbers: dict[str, Any] = {"precision": best[0], "recall": best[1], "f1": best[2], "threshold": taken, **more}
     said: Any = told.more.get("stats", {})
     kept = {**told.more, "stats": {key: said[key] for key in STATS if key in said}} if said else told.more
-    cost = {"seconds": told.total, "peak_mb": told.peak_mb, "phases": told.phases, "more": kept}
-    seen = way == "likewise" and collection.name in SEEN
-    return Row(collection.name, way, collection.size, seen=seen, **numbers, **cost)  # type: ignore[arg-type]
+    cost: dict[str, Any] = {"seconds": told.total, "peak_mb": told.peak_mb, "phases": told.phases, "more": kept}
+    seen = way == "likewise" and was_seen(collection.name)
+    return Row(collection.name, way, collection.size, seen=seen, **numbers, **cost)
 
 
 def say(row: Row) -> Row:

@@ -34,6 +34,17 @@ import pyarrow.parquet as pq
 from corpus import DATA
 
 
+def asked_for(about: str | None, make: Callable[[int, int], tuple[pa.Table, pa.Table]]) -> tuple[pa.Table, pa.Table]:
+    """Make as many records as the command line asks for, and say how many pairs are the same."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=17)
+    asked = parser.parse_args()
+    records, truth = make(asked.records, asked.seed)
+    print(f"{records.num_rows:,} records, {truth.num_rows:,} pairs; some pairs:")
+    return records, truth
+
+
 def listed(words: str) -> list[str]:
     """The words of a text."""
     return words.split()

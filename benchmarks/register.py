@@ -11,14 +11,13 @@ name dropped, added or put first, a value missing. All records miss some values.
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 
-from people import common, listed, mistyped, pairs_within
+from people import asked_for, common, listed, mistyped, pairs_within
 
 FIELDS = ("given1", "given2", "surname1", "surname2", "birth_year", "birth_month", "birth_day")
 AGAIN = 0.1
@@ -172,12 +171,7 @@ CHANGES: tuple[tuple[Callable[[Record, random.Random], None], float], ...] = (
 
 def main() -> None:
     """Print the first records, and how many there are."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=17)
-    asked = parser.parse_args()
-    records, truth = make(asked.records, asked.seed)
-    print(f"{records.num_rows:,} records, {truth.num_rows:,} pairs; some pairs:")
+    records, truth = asked_for(__doc__, make)
     rows = records.to_pylist()
     for pair in truth.slice(0, 12).to_pylist():
         print(

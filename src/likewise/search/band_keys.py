@@ -23,18 +23,6 @@ class Keys(ABC):
         self.bands = bands
 
     @abstractmethod
-    def room(self, place: slice) -> Matrix:
-        """Return an array for the keys of these items, one row per item."""
-
-    @abstractmethod
-    def put(self, place: slice, block: Matrix) -> None:
-        """Store what was written to the array of `room`."""
-
-    @abstractmethod
-    def put_column(self, place: slice, band: int, column: Matrix) -> None:
-        """Write the keys of these items in one band."""
-
-    @abstractmethod
     def column(self, band: int) -> Matrix:
         """Return the keys of one band."""
 
@@ -54,7 +42,23 @@ class Keys(ABC):
                 write_array(out, self.column(band))
 
 
-class HeldKeys(Keys):
+class WrittenKeys(Keys):
+    """Keys that are written, some items at a time."""
+
+    @abstractmethod
+    def room(self, place: slice) -> Matrix:
+        """Return an array for the keys of these items, one row per item."""
+
+    @abstractmethod
+    def put(self, place: slice, block: Matrix) -> None:
+        """Store what was written to the array of `room`."""
+
+    @abstractmethod
+    def put_column(self, place: slice, band: int, column: Matrix) -> None:
+        """Write the keys of these items in one band."""
+
+
+class HeldKeys(WrittenKeys):
     """Keys in memory."""
 
     def __init__(self, matrix: Matrix) -> None:
@@ -86,7 +90,7 @@ class HeldKeys(Keys):
         return self if len(rows) == self.items else HeldKeys(self._matrix[rows])
 
 
-class StoredKeys(Keys):
+class StoredKeys(WrittenKeys):
     """Keys in a file: band after band, four bytes per item."""
 
     def __init__(self, path: Path, items: int, bands: int, rows: Ints | None = None) -> None:
@@ -148,10 +152,10 @@ class StoredKeys(Keys):
         return StoredKeys(self._path, self._length, self.bands, rows if self._rows is None else self._rows[rows])
 
 
-class ShiftedKeys(Keys):
+class ShiftedKeys(WrittenKeys):
     """The keys of a part of a collection, from item `start` of the whole."""
 
-    def __init__(self, whole: Keys, start: int, items: int) -> None:
+    def __init__(self, whole: WrittenKeys, start: int, items: int) -> None:
         super().__init__(items, whole.bands)
         self._whole = whole
         self._start = start

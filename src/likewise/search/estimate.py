@@ -95,18 +95,6 @@ class _BandedKeys(Keys):
         self._slots = slots
         self._rows = banding.r
 
-    def room(self, place: slice) -> Matrix:
-        """These keys are only read."""
-        raise NotImplementedError
-
-    def put(self, place: slice, block: Matrix) -> None:
-        """These keys are only read."""
-        raise NotImplementedError
-
-    def put_column(self, place: slice, band: int, column: Matrix) -> None:
-        """These keys are only read."""
-        raise NotImplementedError
-
     def column(self, band: int) -> Matrix:
         """Hash the slots of one band."""
         keys = np.full(self.items, START)

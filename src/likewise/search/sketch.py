@@ -13,7 +13,7 @@ from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
 from likewise.kernels import sketch
 from likewise.kernels.documents import key_documents
-from likewise.search.band_keys import Keys, ShiftedKeys
+from likewise.search.band_keys import ShiftedKeys, WrittenKeys
 from likewise.search.recall.sample import NO_HITS, NO_SAMPLE, Probe
 from likewise.shingle import Shingler
 
@@ -30,7 +30,7 @@ class SketchPlan:
 
     minhash: MinHash
     banding: Banding
-    out: Keys
+    out: WrittenKeys
     threads: int = 1
     tick: Tick = lambda done: None
     probe: Probe | None = None
