@@ -129,11 +129,11 @@ def allowed_pair(m, b, banned):
 
 
 @inner
-def is_led_by(own, records, b, banned, p, q):
-    """Return whether a row follows a leader."""
-    if not similar_records(own, records, b, p, q):
+def similar_leader(own, m, b, leaders, banned, p, q):
+    """Return whether a member follows a leader."""
+    if not similar_records(own, leaders.records, b, p, q):
         return False
-    return banned.size == 0 or allowed_pair(np.int64(own[1]), np.int64(records[b, 1]), banned)
+    return allowed_pair(m, member_of(leaders.records, b), banned)
 
 
 @inner
@@ -233,9 +233,12 @@ def sift(own, need, n, everyone, marked, touched, lacks, records, banned, p, q):
         if need + lacks[b] <= 0 or (found > 0 and not everyone):
             continue
         work += test
-        if is_led_by(own, records, b, banned, p, q):
-            touched[found] = b
-            found += 1
+        if not similar_records(own, records, b, p, q):
+            continue
+        if banned.size and not allowed_pair(np.int64(own[1]), np.int64(records[b, 1]), banned):
+            continue
+        touched[found] = b
+        found += 1
     return found, work
 
 
@@ -255,11 +258,14 @@ def scan(own, need, k, seen, everyone, room, pool, lacks, records, banned, p, q,
             if need + lacks[b] > 0:
                 continue
             work += test
-            if is_led_by(own, records, b, banned, p, q):
-                found[n] = b
-                n += 1
-                if not everyone:
-                    return n, work
+            if not similar_records(own, records, b, p, q):
+                continue
+            if banned.size and not allowed_pair(np.int64(own[1]), np.int64(records[b, 1]), banned):
+                continue
+            found[n] = b
+            n += 1
+            if not everyone:
+                return n, work
         if pool[k, 2] < seen:
             break
         k = pool[k, 0]
@@ -332,7 +338,7 @@ def walk(first, everyone, rows, members, crowds, leaders, p, q, income, purse, s
                         if b < 0:
                             break
                         work += test
-                        if is_led_by(own, records, b, banned, p, q):
+                        if similar_leader(own, m, b, leaders, banned, p, q):
                             found = b
                             crowds.hits[c, f] += 1
                             break
