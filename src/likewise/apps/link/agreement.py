@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.apps.link.coincidence import evidence
 from likewise.apps.link.fields import Field, Floats, rarity
 from likewise.apps.link.similarity import Similarity, similarity_of
 from likewise.apps.link.synonyms import Nicknames
@@ -61,11 +62,12 @@ class FieldAgreement:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """What the comparison of one field needs: the similarity of values and the rarity of each."""
+    """What the comparison of one field needs: the similarity of values, the rarity of each, and what it can prove."""
 
     field: Field
     similarity: Similarity
     rarity: Floats
+    evidence: Floats
 
 
 class FieldComparer:
@@ -82,6 +84,7 @@ class FieldComparer:
         threads: int = 1,
         nicknames: Nicknames = None,
         budget: Budget = UNLIMITED,
+        border: int = 0,
     ) -> None:
         self._codes = all_codes(fields)
         self._words: HashedTerms = joined([hashed(one.folded, False) for one in fields])
@@ -94,7 +97,7 @@ class FieldComparer:
             self._numbers, self._rare = tokens(self._words, counts, len(self._codes))
 
         def prepare(field: Field) -> _Prepared:
-            return _Prepared(field, similarity_of(field, nicknames, room), rarity(field))
+            return _Prepared(field, similarity_of(field, nicknames, room), rarity(field), evidence(field, border))
 
         tasks: list[Callable[[], _Prepared | None]] = [number, *(partial(prepare, field) for field in fields)]
         done = all_at_once(tasks, threads)
@@ -110,7 +113,7 @@ class FieldComparer:
         batches = [(left[at : at + BATCH], right[at : at + BATCH]) for at in range(0, len(left), BATCH)]
         strict = len(left) > MANY if strict is None else strict
         found: list[FieldAgreement] = []
-        evidence = np.zeros(len(left))
+        proof = np.zeros(len(left))
         start = 0
         for part, some in in_order(
             lambda pairs: self._batch(*pairs, strict), batches or [(left, right)], self._threads
@@ -119,13 +122,13 @@ class FieldComparer:
             span = slice(start, start + len(some))
             for whole, one in zip(found, part, strict=True):
                 whole.similarity[span], whole.level[span], whole.rarity[span] = one.similarity, one.level, one.rarity
-            evidence[span] = some
+            proof[span] = some
             start += len(some)
             tick(len(some))
-        return found, evidence
+        return found, proof
 
     def _batch(self, left: Ints, right: Ints, strict: bool) -> tuple[list[FieldAgreement], Floats]:
-        evidence = np.zeros(len(left))
+        proof = np.zeros(len(left))
         codes = (one.field.codes for one in self._fields)
         sides = [(column[left].astype(np.int64), column[right].astype(np.int64)) for column in codes]
         likely = np.ones(len(left), bool)
@@ -158,14 +161,14 @@ class FieldComparer:
                 level[doubtful[taken]] = (STEPS + 1 + np.minimum(part[taken] * PARTS, PARTS - 1)).astype(np.int8)
             worth = np.where(equal, one.rarity[a], np.nan).astype(np.float32)
             found.append(FieldAgreement(one.field.name, one.field.kind, similarity.astype(np.float32), level, worth))
-            evidence += np.where(missing, 0.0, np.minimum(one.rarity[a], one.rarity[b]))
+            proof += np.where(missing, 0.0, np.minimum(one.evidence[a], one.evidence[b]))
         if self._rows is not None:
             rows = self._rows
             similarity = np.minimum(kernels.cosines(rows.offsets, rows.terms, rows.weights, left, right), 1.0)
             level = np.minimum(similarity * STEPS, STEPS - 1).astype(np.int8)
             nothing = np.full(len(left), np.nan, np.float32)
             found.append(FieldAgreement(ALL_TEXT, ALL_TEXT, similarity.astype(np.float32), level, nothing))
-        return found, evidence
+        return found, proof
 
 
 def _room_for(one: FieldAgreement, pairs: int) -> FieldAgreement:

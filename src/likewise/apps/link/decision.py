@@ -27,6 +27,13 @@ TURNS = 300
 STABLE = 1e-5
 """The estimation ends when no probability changes by this much."""
 
+HALVINGS = 40
+"""Steps of the search for the log-odds with which a given fraction of the records have a match."""
+
+CLOSE = 2.0
+"""A match is close if it leads by at most this much (natural logarithm): odds of seven to one. As many matches are
+taken to trail by that much, behind a rival that is not a match."""
+
 TIED = 0.1
 """Two partners of a record are equally good if their scores differ by at most this much."""
 
@@ -102,7 +109,9 @@ def with_lead(first: Floats, second: Floats) -> Floats:
     return 2 * first - np.minimum(first, second)
 
 
-def split(first: Floats, second: Floats, third: Floats, seed: int = 1) -> tuple[Floats, float]:
+def split(
+    first: Floats, second: Floats, third: Floats, seed: int = 1, most: float | None = None
+) -> tuple[Floats, float]:
     """Return the probability that each record's best pair is a match, and the fraction of the records that have one.
 
     `first` are the best scores with their lead, `second` and `third` the next best scores. The score of a record's best
@@ -110,7 +119,8 @@ def split(first: Floats, second: Floats, third: Floats, seed: int = 1) -> tuple[
     lead of the second over the third, as the gaps between the highest of many scores shrink like 1, 1/2, 1/3, ...
     Which records have a match is estimated in turn with the score distributions of matches and non-matches, whose
     ratio increases with the score. The fraction that have one follows from the scores below the median of non-matches,
-    where matches are rare, and from those above their 0.9 quantile, where non-matches are.
+    where matches are rare, and from those above their 0.9 quantile, where non-matches are. If that is more than `most`,
+    it is `most`.
     """
     second = np.minimum(first, second)
     third = np.minimum(second, third)
@@ -123,18 +133,33 @@ def split(first: Floats, second: Floats, third: Floats, seed: int = 1) -> tuple[
     one, two, none = (np.searchsorted(edges, scores) for scores in (first, second, alone))
     both = np.bincount(one, minlength=size) + np.bincount(two, minlength=size)
     matches = np.where(first > np.quantile(alone, HIGH), 0.99, 0.01)
-    share = 0.5
+    share, known = 0.5, False
     for _ in range(TURNS):
         true = np.bincount(one, matches, size) + 0.5 / size
         false = np.bincount(two, matches, size) + np.bincount(none, 1 - matches, size) + 0.5 / size
-        share = _share(one, np.cumsum(false) / false.sum(), float(matches.mean()))
         ratio = rising(np.log(true / true.sum() * false.sum() / false), both + 1e-9)
-        after = chance(ratio[one] + np.log(share / (1 - share)))
+        if known:
+            after = chance(ratio[one] + _prior(ratio[one], share))
+        else:
+            share = _share(one, np.cumsum(false) / false.sum(), float(matches.mean()))
+            after = chance(ratio[one] + np.log(share / (1 - share)))
         moved = float(np.abs(after - matches).max())
         matches = after
         if moved < STABLE:
-            break
+            if known or most is None or share <= most:
+                break
+            share, known = float(np.clip(most, 1 / (2 * len(first)), 1)), True
+            matches = np.where(first > np.quantile(first, 1 - share), 0.99, 0.01)
     return matches, share
+
+
+def _prior(ratio: Floats, share: float) -> float:
+    """Return the log-odds to add so that this fraction of the records have a match."""
+    low, high = -50.0 - float(ratio.max()), 50.0 - float(ratio.min())
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if float(chance(ratio + middle).mean()) > share else (middle, high)
+    return (low + high) / 2
 
 
 def _share(places: Ints, below: Floats, mean: float) -> float:
@@ -145,11 +170,11 @@ def _share(places: Ints, below: Floats, mean: float) -> float:
     return float(np.clip(max((low_half + mean) / 2, above), 1e-6, 1 - 1e-6))
 
 
-def best_cut(probabilities: Floats, scores: Floats) -> tuple[float, float]:
-    """Return the threshold that maximises the expected F1, and that F1."""
+def best_cut(probabilities: Floats, scores: Floats, missed: float = 0.0) -> tuple[float, float]:
+    """Return the threshold that maximises the expected F1, and that F1; `missed` matches are not among the pairs."""
     order = np.lexsort((-scores, -probabilities))
     right = np.cumsum(probabilities[order])
-    f1 = 2 * right / (np.arange(1, len(order) + 1) + probabilities.sum())
+    f1 = 2 * right / (np.arange(1, len(order) + 1) + probabilities.sum() + missed)
     last = int(np.argmax(f1))
     return float(scores[order[: last + 1]].min()), float(f1[last])
 
@@ -175,9 +200,10 @@ class _Ranked:
     second: Floats
     third: Floats
 
-    def matches(self) -> Floats:
-        """Return the probabilities that the pairs in first place are matches."""
-        return split(self.first, self.second, self.third)[0]
+    def matches(self, expected: float | None = None) -> Floats:
+        """Return the probabilities that the pairs in first place are matches, of which at most `expected` are."""
+        most = None if expected is None else expected / max(1, len(self.chosen))
+        return split(self.first, self.second, self.third, most=most)[0]
 
 
 def _one_to_one(left: Ints, right: Ints, scores: Floats, records: int) -> _Ranked:
@@ -242,12 +268,14 @@ def decide_pairs(
     threshold: float | None = None,
     one_to_one: bool | None = None,
     lowest: float = -np.inf,
+    expected: float | None = None,
 ) -> Decision:
     """Return the matches between two tables.
 
     One to one, unless `one_to_one` is False or the scores show that a table has duplicates, whose records may then
     share a partner. Without a threshold, pairs are accepted by their score and their lead over rivals so that the
-    expected F1 is maximal, but none below `lowest`; the threshold is then the lowest score accepted.
+    expected F1 is maximal, but none below `lowest`; the threshold is then the lowest score accepted. `expected` is the
+    number of records of the smaller table that have a match, if it was estimated.
     """
     places = np.flatnonzero(usable)
     if not len(places):
@@ -260,7 +288,8 @@ def decide_pairs(
     rule, clean = "one to one", (True, True)
     if one_to_one is None:
         best = value[ranked.chosen]
-        clean = clean_sides(a, b, value, ranked.chosen, best >= np.quantile(best, HIGH), records)
+        high = HIGH if expected is None else float(np.clip(1 - expected / len(best), HIGH, 1))
+        clean = clean_sides(a, b, value, ranked.chosen, best >= np.quantile(best, high), records)
     if clean == (False, False):
         cut = 0.0 if threshold is None else threshold
         return Decision(places[value >= cut], cut, None, _BOTH)
@@ -271,6 +300,11 @@ def decide_pairs(
     chosen = ranked.chosen
     if threshold is not None:
         return Decision(places[chosen[value[chosen] >= threshold]], threshold, None, rule, single)
-    cut, expected = best_cut(ranked.matches(), ranked.first)
+    probable = ranked.matches(expected if clean == (True, True) else None)
+    missed = 0.0
+    if expected is not None:
+        rivals, _ = second_best(a, b, value, chosen, records, single)
+        missed = float(probable[value[chosen] - rivals <= CLOSE].sum())
+    cut, f1 = best_cut(probable, ranked.first, missed)
     taken = chosen[(ranked.first >= cut) & (value[chosen] >= lowest)]
-    return Decision(places[taken], float(value[taken].min()) if len(taken) else 0.0, expected, rule, single)
+    return Decision(places[taken], float(value[taken].min()) if len(taken) else 0.0, f1, rule, single)

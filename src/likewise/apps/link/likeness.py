@@ -7,25 +7,16 @@ best partner of a record is ahead of the next.
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
-from numpy.typing import NDArray
 
-from likewise.apps.link.fields import Field, Floats
+from likewise.apps.link.fields import Floats
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.scoring import ScoredRecords
 from likewise.apps.link.terms import WeightedTerms
+from likewise.apps.link.text_likeness import first_smaller, likeness
 from likewise.base.arrays import Ints
 from likewise.base.runlog import RunLog
 from likewise.kernels import linking as kernels
-
-CONTAINED = 0.25
-"""Weight of the part of the record of the smaller table that the other contains, beside the cosine: names get longer by
-additions that the other table does not have."""
-
-NUMBERS = 0.3
-"""Deducted if each value has a number that the other lacks: seasons, editions and models differ in little else."""
 
 RIVAL = 1.0
 """Part of the distance to the best partner of the record of the larger table that is deducted from a pair: that record
@@ -35,7 +26,6 @@ UNIT = 10.0
 """Points per unit of the scores, of which identical values have UNIT: scores are 0 to 100 points."""
 
 KINDS = ("text", "tokens", "name", "address")
-DIGITS = re.compile(r"\d+")
 
 
 def fits(records: RecordTable, rows: WeightedTerms | None) -> bool:
@@ -57,7 +47,7 @@ class LikenessScorer:
         with log.stage("compare_fields", len(left)):
             alike = self._alike(left, right)
             best = kernels.best_partners(left, right, alike, self._records.count)
-            other = right if _first_smaller(self._records) else left
+            other = right if first_smaller(self._records) else left
             alike -= RIVAL * (best[other] - alike)
         return self._scored(alike)
 
@@ -71,32 +61,4 @@ class LikenessScorer:
         return ScoredRecords(value, np.ones(len(value), bool), UNIT, kept=kept)
 
     def _alike(self, left: Ints, right: Ints) -> Floats:
-        rows = self._rows
-        asked, other = (left, right) if _first_smaller(self._records) else (right, left)
-        found = np.minimum(kernels.cosines(rows.offsets, rows.terms, rows.weights, left, right), 1.0)
-        part = np.minimum(kernels.contained(rows.offsets, rows.terms, rows.weights, asked, other), 1.0)
-        field = self._records.fields[0]
-        found = (found + CONTAINED * part) / (1 + CONTAINED)
-        found -= NUMBERS / (1 + CONTAINED) * conflicting_numbers(field, left, right)
-        whole: Floats = found
-        return whole
-
-
-def _first_smaller(records: RecordTable) -> bool:
-    return records.border <= records.count - records.border
-
-
-def conflicting_numbers(field: Field, left: Ints, right: Ints) -> NDArray[np.bool_]:
-    """Return for which pairs of records each value has a number that the other lacks."""
-    sets: dict[frozenset[str], int] = {frozenset(): 0}
-    numbers = np.zeros(len(field.texts) + 1, np.int64)
-    place = 0
-    for batch in field.batches():
-        for value in batch:
-            numbers[place] = sets.setdefault(frozenset(DIGITS.findall(value)), len(sets))
-            place += 1
-    every = list(sets)
-    pairs = numbers[field.codes[left]] * len(every) + numbers[field.codes[right]]
-    kinds, places = np.unique(pairs, return_inverse=True)
-    sides = ((every[pair // len(every)], every[pair % len(every)]) for pair in kinds.tolist())
-    return np.array([bool(x - y) and bool(y - x) for x, y in sides], bool)[places]
+        return likeness(self._records, self._records.fields, self._rows, left, right)

@@ -160,7 +160,7 @@ def link(
         elif records.border:
             cut = scorer.usual if few and cut is None else cut
             decision = decide_pairs(
-                left, right, scored.value, scored.usable, records.count, cut, one_to_one, scorer.lowest
+                left, right, scored.value, scored.usable, records.count, cut, one_to_one, scorer.lowest, scored.matches
             )
             matched = chosen_pairs(candidates, scored, decision.chosen)
         else:

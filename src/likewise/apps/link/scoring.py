@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from likewise.apps.link.agreement import FieldAgreement, FieldComparer
 from likewise.apps.link.anchored import learn_anchored, mostly_short, random_pairs
+from likewise.apps.link.emphasis import Emphasis, Partners, emphasised
 from likewise.apps.link.fields import Field, Floats
 from likewise.apps.link.households import Households, households
 from likewise.apps.link.labels import LabelledPairs
 from likewise.apps.link.model import ROUNDS, MatchModel, chance, learn, nearest_first, train
+from likewise.apps.link.neighbours import neighbours
 from likewise.apps.link.plausible import doubts
 from likewise.apps.link.points import FULL, score_pairs
 from likewise.apps.link.records import RecordTable
@@ -30,6 +32,9 @@ POINTS = 10 / np.log(10)
 
 LOWEST = -20.0 / POINTS
 """Least log-odds of a match, however far ahead of its rivals: odds of one to a hundred."""
+
+PART = 0.25
+"""Part of an emphasised likeness by which the least score of a match is lower: its points are no log-odds."""
 
 GOOD = 0.6
 """Fraction of the points of identical records from which on two records are a match, without a threshold."""
@@ -50,7 +55,8 @@ class ScoredRecords:
     """Scores of pairs, in log-odds with a model and in points without, and which pairs can be matches (`usable`).
 
     `unit` is the number of points per unit of the scores. The points of each field are in `kept` or follow from the
-    agreement of the fields and the model.
+    agreement of the fields and the model; `added` are those of an emphasised text, by name. `matches` is the number of
+    matches that can be expected, if it was estimated.
     """
 
     value: Floats
@@ -59,12 +65,17 @@ class ScoredRecords:
     model: MatchModel | None = None
     compared: list[FieldAgreement] = field(default_factory=list)
     kept: dict[str, Floats] = field(default_factory=dict)
+    added: dict[str, Floats] = field(default_factory=dict)
+    matches: float | None = None
 
     def points(self, chosen: Ints) -> dict[str, Floats]:
         """Return the points of each field for some of the pairs."""
         if self.model is None:
             return {name: points[chosen] for name, points in self.kept.items()}
-        return {one.name: self.model.of(one.part(chosen)) * POINTS for one in self.compared}
+        found = {one.name: self.model.of(one.part(chosen)) * POINTS for one in self.compared}
+        for name, more in self.added.items():
+            found[name] = found[name] + more[chosen] * POINTS
+        return found
 
 
 class Scorer(Protocol):
@@ -136,6 +147,7 @@ class ModelScorer:
         self._single = bool(records.border) and one_to_one is not False
         self._nicknames, self._threads = nicknames, threads
         self._comparer: FieldComparer | None = None
+        self._emphasis: Emphasis | None = None
         self.usual = 0.0
         self.lowest = LOWEST
 
@@ -144,7 +156,12 @@ class ModelScorer:
         n = self._records.count
         with log.stage("compare_fields", len(left)) as tick:
             self._comparer = FieldComparer(
-                self._records.fields, self._rows, self._threads, self._nicknames, self._budget
+                self._records.fields,
+                self._rows,
+                self._threads,
+                self._nicknames,
+                self._budget,
+                self._records.border,
             )
             compared, evidence = self._comparer.compare(left, right, tick)
         with log.stage("learn"):
@@ -170,13 +187,33 @@ class ModelScorer:
                     found = self._scored(model, compared, None, people)
                 log.method = {"asked": "auto", "taken": TAKEN[way], "why": why}
                 if self._records.border:
-                    return found
+                    return self._emphasised(found, left, right, log)
                 doubt = doubts(model, np.where(found.usable, found.value, -np.inf), left, right, n, seed=self._seed)
                 if doubt is None:
                     return found
                 why = f"what was learnt from {way} cannot be believed: {doubt}"
                 log.notes.append(DOUBTFUL.format(doubt) if way == "usual" else why)
         return found
+
+    def _emphasised(self, found: ScoredRecords, left: Ints, right: Ints, log: RunLog) -> ScoredRecords:
+        """Return the scores with a text emphasised, if one deserves it, and the number of matches to be expected."""
+        records = self._records
+        if self._rows is None or not self._single or found.model is None or not found.usable.any():
+            return found
+        assert self._comparer is not None
+        inside = neighbours(records, self._seed, self._threads)
+        compared = self._comparer.compare(inside.left, inside.right)[0]
+        scores = found.model.scores([one for one in compared if one.name in found.model.weights])
+        kept = inside.clean(scores)
+        partners = Partners(records, left[found.usable], right[found.usable], inside.part(kept))
+        self._emphasis, matches = emphasised(partners, found.value[found.usable], scores[kept])
+        if self._emphasis is None:
+            return replace(found, matches=matches)
+        self.lowest = LOWEST - PART * self._emphasis.weight
+        more = self._emphasis.scores(records, left, right)
+        log.details["emphasised"] = {"field": self._emphasis.name, "weight": self._emphasis.weight}
+        log.notes.append(f"{self._emphasis.name} counts more than its part in the model: more matches are found so")
+        return replace(found, value=found.value + more, added={self._emphasis.name: more}, matches=matches)
 
     def _random(self) -> list[FieldAgreement]:
         """Return random pairs; values in the wrong field are searched for in all of them, as chance puts them there."""
@@ -211,8 +248,11 @@ class ModelScorer:
         assert self._comparer is not None
         found, _ = self._comparer.compare(left, right)
         compared = [one for one in found if one.name in before.model.weights]
-        value = before.model.scores(compared)
-        return ScoredRecords(value, np.ones(len(left), bool), POINTS, before.model, compared)
+        value, added = before.model.scores(compared), {}
+        if self._emphasis is not None:
+            added = {self._emphasis.name: self._emphasis.scores(self._records, left, right)}
+            value += added[self._emphasis.name]
+        return ScoredRecords(value, np.ones(len(left), bool), POINTS, before.model, compared, added=added)
 
     def _enough(self, value: Floats, evidence: Floats) -> NDArray[np.bool_]:
         """Return which pairs have enough evidence: full agreement would be rarer than a match is among all pairs."""
