@@ -10,8 +10,8 @@ import pyarrow as pa
 from likewise import link
 from likewise.apps.link.decision import decide_alike
 from likewise.apps.link.fields import make_field
-from likewise.apps.link.likeness import conflicting_numbers
 from likewise.apps.link.terms import hashed, weighted
+from likewise.apps.link.text_likeness import conflicting_numbers
 from likewise.kernels import linking as kernels
 
 TOWNS = [

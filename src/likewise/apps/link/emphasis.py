@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from likewise.apps.link.agreement import ALL_TEXT
+from likewise.apps.link.coincidence import PLACES
 from likewise.apps.link.fields import Field, Floats
 from likewise.apps.link.model import chance
-from likewise.apps.link.mutual import BestPartners, ChancePartners, ExpectedMatches, expected_matches
+from likewise.apps.link.mutual import ChancePartners, ExpectedMatches, MutualBest, expected_matches
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.terms import WeightedTerms, all_codes, joined, of_records, weighted
 from likewise.apps.link.text_likeness import first_smaller, likeness
@@ -62,7 +63,7 @@ class Partners:
         """Return the number of matches expected, and for each record 1 if its best partner is mutual, 0 if not."""
         records = self.records
         side, other = (self.left, self.right) if first_smaller(records) else (self.right, self.left)
-        found = BestPartners.of(side, other, scores, records.count)
+        found = MutualBest.of(side, other, scores, records.count)
         flags = np.full(records.count, -1)
         flags[side[found.pairs]] = found.mutual
         others = int(np.count_nonzero(np.bincount(other, minlength=records.count)))
@@ -88,8 +89,8 @@ def emphasised(partners: Partners, scores: Floats, inside: Floats) -> tuple[Emph
 
 
 def _texts(records: RecordTable) -> list[tuple[str, list[Field]]]:
-    """Return the texts that can be emphasised: fields of several words, and all text."""
-    texts = [(one.name, [one]) for one in records.fields if one.long]
+    """Return the texts that can be emphasised: fields of several words but those of places, and all text."""
+    texts = [(one.name, [one]) for one in records.fields if one.long and one.kind not in PLACES]
     return [*texts, (ALL_TEXT, records.fields)] if len(records.fields) > 1 else texts
 
 

@@ -49,17 +49,17 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class BestPartners:
+class MutualBest:
     """The best pair of each record of one side, strongest first, and whether it is the best of its partner, too."""
 
     pairs: Ints
     mutual: Flags
 
     @classmethod
-    def of(cls, side: Ints, other: Ints, scores: Floats, records: int) -> BestPartners:
+    def of(cls, side: Ints, other: Ints, scores: Floats, records: int) -> MutualBest:
         """Return the best pairs of the records of `side`; a pair is strong by its score and by its lead.
 
-        >>> found = BestPartners.of(np.array([0, 0, 1]), np.array([2, 3, 2]), np.array([5.0, 1.0, 4.0]), 4)
+        >>> found = MutualBest.of(np.array([0, 0, 1]), np.array([2, 3, 2]), np.array([5.0, 1.0, 4.0]), 4)
         >>> found.pairs.tolist(), found.mutual.tolist()  # the best of 1 is 2, whose best is 0
         ([0, 2], [True, False])
         """
@@ -126,7 +126,7 @@ class ChancePartners:
             across = np.flatnonzero(part[left] != part[right])
             left, right = left[across], right[across]
             side, other = np.where(part[left], left, right), np.where(part[left], right, left)
-            found = BestPartners.of(side, other, scores[places][across], self.records)
+            found = MutualBest.of(side, other, scores[places][across], self.records)
             rank = np.arange(len(found.pairs)) * PARTS // max(1, len(found.pairs))
             missed += np.bincount(rank, ~found.mutual, PARTS)
             count += np.bincount(rank, minlength=PARTS)
