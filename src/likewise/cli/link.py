@@ -187,7 +187,10 @@ def _report(stats: dict[str, Any]) -> Iterator[str]:
         width = max(map(len, details["points"]))
         for name, points in details["points"].items():
             yield f"  {name:<{width}}  {points['disagree']:+6.1f}  {points['agree']:+6.1f}"
-    expected = f"; expected F1 {details['expected_f1']:.3f}" if "expected_f1" in details else ""
+    expected = ""
+    if "expected_f1" in details:
+        low, high = details["expected_f1_range"]
+        expected = f"; expected F1 {details['expected_f1']:.3f} ({low:.3f} to {high:.3f})"
     yield f"{details['rule']}; threshold {details['threshold']:.4g}{expected}"
     matches = show.count(counts["matches"], "match", "matches")
     clusters = f" in {show.count(counts['clusters'], 'cluster')}" if "clusters" in counts else ""

@@ -34,6 +34,10 @@ CLOSE = 2.0
 """A match is close if it leads by at most this much (natural logarithm): odds of seven to one. As many matches are
 taken to trail by that much, behind a rival that is not a match."""
 
+AMBIGUOUS = 0.1
+"""No F1 is stated if more than this part of the matches are close: how many are wrong, and how many are behind a rival,
+is a guess then."""
+
 TIED = 0.1
 """Two partners of a record are equally good if their scores differ by at most this much."""
 
@@ -307,4 +311,6 @@ def decide_pairs(
         missed = float(probable[value[chosen] - rivals <= CLOSE].sum())
     cut, f1 = best_cut(probable, ranked.first, missed)
     taken = chosen[(ranked.first >= cut) & (value[chosen] >= lowest)]
-    return Decision(places[taken], float(value[taken].min()) if len(taken) else 0.0, f1, rule, single)
+    known = expected is not None and missed <= AMBIGUOUS * float(probable.sum())
+    least = float(value[taken].min()) if len(taken) else 0.0
+    return Decision(places[taken], least, f1 if known else None, rule, single)

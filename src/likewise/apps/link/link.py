@@ -160,7 +160,15 @@ def link(
         elif records.border:
             cut = scorer.usual if few and cut is None else cut
             decision = decide_pairs(
-                left, right, scored.value, scored.usable, records.count, cut, one_to_one, scorer.lowest, scored.matches
+                left,
+                right,
+                scored.value,
+                scored.usable,
+                records.count,
+                cut,
+                one_to_one,
+                scorer.lowest,
+                None if scored.matches is None else scored.matches.matches,
             )
             matched = chosen_pairs(candidates, scored, decision.chosen)
         else:

@@ -147,6 +147,15 @@ class ExpectedMatches:
     rate: float
     count: int
 
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the number of matches by chance."""
+        rate = max(self.rate, 1e-3)
+        share = rate * (1 - rate)
+        return float(
+            np.sqrt(self.apart * (1 - rate) / rate**2 + (self.apart / rate**2) ** 2 * share / max(1, self.count))
+        )
+
     def error(self, moved: int) -> float:
         """Return the standard deviation by chance of a difference between two such estimates of the same tables.
 

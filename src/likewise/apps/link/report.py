@@ -12,12 +12,22 @@ from likewise.apps.link.decision import Decision
 from likewise.apps.link.labels import LabelledPairs
 from likewise.apps.link.matched import MatchedPairs
 from likewise.apps.link.model import weights_of
+from likewise.apps.link.mutual import ExpectedMatches
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.scoring import POINTS, ScoredRecords
 from likewise.apps.link.validation import Validation
 from likewise.base.arrays import Ints
 from likewise.base.runlog import RunLog
 from likewise.base.words import counted
+
+MOST_MISSING = 0.1
+"""No F1 is stated if more than this part of the values are missing."""
+
+ERROR = 0.02
+"""Standard deviation of the stated F1 from the true one beside chance, over the collections of benchmarks/link.py."""
+
+WIDTH = 1.645
+"""Standard deviations to either side of the F1: nine of ten are within."""
 
 
 def explain_method(
@@ -77,8 +87,22 @@ def detail(
         }
         log.details["prior"] = round(float(scored.model.prior * POINTS), 2)
         log.details["em_rounds"] = scored.model.rounds
-    if decision.expected_f1 is not None:
+    if decision.expected_f1 is not None and scored.matches is not None and _complete(records):
         log.details["expected_f1"] = round(decision.expected_f1, 4)
+        log.details["expected_f1_range"] = f1_range(decision.expected_f1, scored.matches)
+
+
+def _complete(records: RecordTable) -> bool:
+    """Return whether few values are missing: a match whose values are missing is not seen, and not missed either."""
+    present = sum(one.present for one in records.fields)
+    return present >= (1 - MOST_MISSING) * records.count * len(records.fields)
+
+
+def f1_range(expected: float, matches: ExpectedMatches) -> list[float]:
+    """Return the lowest and the highest F1 in nine of ten cases."""
+    part = matches.deviation / max(1.0, matches.matches)
+    reach = WIDTH * float(np.hypot(part / 2, ERROR))
+    return [round(max(0.0, expected - reach), 4), round(min(1.0, expected + reach), 4)]
 
 
 def describe_validation(log: RunLog, column: str, validation: Validation, plotted: bool) -> None:

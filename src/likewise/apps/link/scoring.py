@@ -17,6 +17,7 @@ from likewise.apps.link.fields import Field, Floats
 from likewise.apps.link.households import Households, households
 from likewise.apps.link.labels import LabelledPairs
 from likewise.apps.link.model import ROUNDS, MatchModel, chance, learn, nearest_first, train
+from likewise.apps.link.mutual import ExpectedMatches
 from likewise.apps.link.neighbours import neighbours
 from likewise.apps.link.plausible import doubts
 from likewise.apps.link.points import FULL, score_pairs
@@ -55,8 +56,8 @@ class ScoredRecords:
     """Scores of pairs, in log-odds with a model and in points without, and which pairs can be matches (`usable`).
 
     `unit` is the number of points per unit of the scores. The points of each field are in `kept` or follow from the
-    agreement of the fields and the model; `added` are those of an emphasised text, by name. `matches` is the number of
-    matches that can be expected, if it was estimated.
+    agreement of the fields and the model; `added` are those of an emphasised text, by name. `matches` are those
+    that can be expected, if their number was estimated.
     """
 
     value: Floats
@@ -66,7 +67,7 @@ class ScoredRecords:
     compared: list[FieldAgreement] = field(default_factory=list)
     kept: dict[str, Floats] = field(default_factory=dict)
     added: dict[str, Floats] = field(default_factory=dict)
-    matches: float | None = None
+    matches: ExpectedMatches | None = None
 
     def points(self, chosen: Ints) -> dict[str, Floats]:
         """Return the points of each field for some of the pairs."""
