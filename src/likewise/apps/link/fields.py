@@ -44,6 +44,9 @@ LONG = 1.3
 VALUES_AT_ONCE = 1 << 16
 """Values that are Python strings at a time."""
 
+BEGINNING = 100
+"""Letters of a value from which its kind is guessed: longer values are texts."""
+
 YEARS = 1600, 2199
 """The years of real dates; other eight-digit numbers are codes."""
 
@@ -153,6 +156,12 @@ def _real_date(value: str) -> bool:
     return YEARS[0] <= int(digits[:4]) <= YEARS[1] and 1 <= month <= 12 and day <= 31
 
 
+def _digits_and_letters(value: str) -> tuple[int, int]:
+    """Return how many digits and letters a value has; of a long one, which is no phone number, only its beginning."""
+    value = value[:BEGINNING]
+    return sum(map(str.isdigit, value)), sum(map(str.isalpha, value))
+
+
 def guess(name: str, values: Sequence[str]) -> str:
     """Return the kind of folded values: date, phone, number (quantities), name (few words, letters), address or text.
 
@@ -169,8 +178,7 @@ def guess(name: str, values: Sequence[str]) -> str:
     most = MOST * len(sample)
     if sum(map(_real_date, sample)) >= most:
         return "date"
-    digits = [sum(c.isdigit() for c in value) for value in sample]
-    letters = [sum(c.isalpha() for c in value) for value in sample]
+    digits, letters = zip(*map(_digits_and_letters, sample), strict=True)
     phone = [7 <= d <= 15 and a <= 3 for d, a in zip(digits, letters, strict=True)]
     marked = sum(bool(re.search(r"\d[ ()/.-]+\d", value)) for value in sample) >= most
     if sum(phone) >= most and (marked or PHONE_NAME.search(name)) and "." not in sample[0]:

@@ -174,7 +174,7 @@ def expected_matches(mutual: Sequence[bool] | Flags, rates: Floats, others: int,
 
     >>> half = [True] * 50 + [True, False] * 10 + [False] * 30
     >>> round(expected_matches(half, np.linspace(0, 1, 10), 100).matches)
-    49
+    54
     """
     flags = np.asarray(mutual, bool)
     total, ranks = len(flags), np.arange(1, len(flags) + 1)
