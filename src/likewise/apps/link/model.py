@@ -198,7 +198,7 @@ def train(
         if np.abs(step).max() < 1e-8:
             break
     shares = {
-        one.name: float(share) * (DAMPING_ALL if one.name == ALL_TEXT else DAMPING)
+        one.name: float(share) * start.shares.get(one.name, DAMPING_ALL if one.name == ALL_TEXT else DAMPING)
         for one, share in zip(picked, beta[:-1], strict=True)
     }
     return MatchModel(start.weights, start.rarity, float(beta[-1]), start.rounds, shares)

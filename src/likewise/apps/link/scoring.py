@@ -14,8 +14,7 @@ from likewise.apps.link.agreement import FieldAgreement, FieldComparer
 from likewise.apps.link.anchored import learn_anchored, mostly_short, random_pairs
 from likewise.apps.link.fields import Field, Floats
 from likewise.apps.link.households import Households, households
-from likewise.apps.link.labels import LabelledPairs
-from likewise.apps.link.model import ROUNDS, MatchModel, chance, learn, nearest_first, train
+from likewise.apps.link.model import ROUNDS, MatchModel, chance, learn, nearest_first
 from likewise.apps.link.plausible import doubts
 from likewise.apps.link.points import FULL, score_pairs
 from likewise.apps.link.records import RecordTable
@@ -124,7 +123,6 @@ class ModelScorer:
         self,
         records: RecordTable,
         rows: WeightedTerms | None,
-        labels: LabelledPairs | None = None,
         seed: int = 1,
         one_to_one: bool | None = None,
         nicknames: Nicknames = None,
@@ -132,7 +130,7 @@ class ModelScorer:
         budget: Budget = UNLIMITED,
     ) -> None:
         self._budget = budget
-        self._records, self._rows, self._labels, self._seed = records, rows, labels, seed
+        self._records, self._rows, self._seed = records, rows, seed
         self._single = bool(records.border) and one_to_one is not False
         self._nicknames, self._threads = nicknames, threads
         self._comparer: FieldComparer | None = None
@@ -140,7 +138,7 @@ class ModelScorer:
         self.lowest = LOWEST
 
     def first(self, left: Ints, right: Ints, log: RunLog) -> ScoredRecords:
-        """Learn from the candidates, and score them. Labelled pairs must be among them."""
+        """Learn from the candidates, and score them."""
         n = self._records.count
         with log.stage("compare_fields", len(left)) as tick:
             self._comparer = FieldComparer(
@@ -150,12 +148,6 @@ class ModelScorer:
         with log.stage("learn"):
             start = nearest_first(compared, left, right, n)
             people = households(compared, start)
-            if self._labels is not None:
-                model = learn(compared, start, people.apart, self._seed, (left, right) if self._single else None)
-                pairs = self._labels.pairs
-                chosen = np.searchsorted(left * n + right, pairs[:, 0] * n + pairs[:, 1])
-                model = train(compared, model, chosen, self._labels.match)
-                return self._scored(model, compared, evidence, people)
             short = not self._records.border and not people.own and mostly_short(self._records.fields)
             ways = ("random pairs", "candidates", "usual") if short else ("candidates", "random pairs", "usual")
             random: list[FieldAgreement] = []
