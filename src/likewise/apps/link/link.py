@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-
 from likewise.apps.link import asking, synonyms
 from likewise.apps.link.blocking import block, completeness
+from likewise.apps.link.explained import LinkageTrace
 from likewise.apps.link.fields import wanted
 from likewise.apps.link.further_copies import FurtherCopies
 from likewise.apps.link.labels import labelled_pairs, quality
@@ -30,6 +30,7 @@ from likewise.apps.link.scoring import ModelScorer, PointScorer, Scorer
 from likewise.apps.link.synonyms import Synonyms, chosen_synonyms
 from likewise.apps.link.taught import Lesson, Teacher
 from likewise.apps.link.validation import BINS, Validation
+from likewise.apps.link.weights import weights_table
 from likewise.apps.link.window import Window, check_windows, labelled_within, within
 from likewise.base import checks
 from likewise.base.runlog import Progress, RunLog, run_json
@@ -183,6 +184,7 @@ def link(
             decision, groups = lesson.decision, lesson.groups
         else:
             decision, groups = rules.decide(scored, None if threshold is None else threshold / scored.unit, known)
+        compact = groups
         if groups is None:
             matched = chosen_pairs(candidates, scored, decision.chosen)
         else:
@@ -204,7 +206,9 @@ def link(
         describe_validation(log, validate, validation, can_plot())
     stats = run_json("link", parameters, [whole], log)
     examples = near_threshold(*pairs[:2], scored, decision)
-    return Links(matches, clusters, validation, stats, whole, pairs, examples, windows)
+    weighed = weights_table(scored, decision.chosen, seed)
+    trace = LinkageTrace.of(whole, further, rules, scored, decision, compact, matched.pairs, known, windows)
+    return Links(matches, clusters, validation, stats, whole, pairs, examples, windows, weighed, trace)
 
 
 def _where_true(validation: Validation, true: float, column: str) -> float:

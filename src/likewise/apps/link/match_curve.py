@@ -1,6 +1,6 @@
 """How probable a match is at each score, from a few labelled pairs: a Bayesian logistic curve, and what to ask next.
 
-Pairs are ranked by score. The probability of a match falls from `top` to 0 around some place of the ranking; which
+Pairs are ranked by score. The probability of a match falls from `top` to about 0 around a place of the ranking; which
 place, how steeply and from which top is not known. A grid of such curves is weighted by how well each explains the
 labels. From the weighted curves follow the number of pairs to take (the highest mean F1), precision, recall and F1 with
 their intervals, and the pair whose answer tells most: the one after which the best attainable F1 is expected to be
@@ -31,11 +31,18 @@ STEEPNESS = (0.7, 1.5, 3.0, 6.0, 12.0)
 TOPS = {1.0: 0.5, 0.95: 0.3, 0.8: 0.2}
 """Probabilities of a match at the highest scores, each with its prior: some pairs look alike and are no matches."""
 
+SCATTERED = {0.0: 0.5, 0.1: 0.3, 0.5: 0.2}
+"""Matches scattered over all ranks, as a part of those found without labels, each with its prior: a single match far
+down is no sign that everything above it matches."""
+
+MOST_SCATTERED = 0.1
+"""Scattered matches are at most this part of the pairs."""
+
 NEAR, SURE = 0.2, 0.6
-"""Before any label, with probability SURE the number of matches is that found without labels, up to a factor of e^NEAR."""
+"""Before any label, with probability SURE the number of matches is that found without labels up to a factor of e^NEAR,
+and otherwise up to a factor of e^FAR."""
 
 FAR = 1.5
-"""Otherwise, it is that number up to a factor of e^FAR."""
 
 LOOKED = 16
 """Ranges for which it is computed what an answer would be worth: those whose answer is the most uncertain."""
@@ -87,13 +94,15 @@ class MatchCurve:
         around = scores[: max(20, 2 * found)]
         spread = float(np.median(np.abs(around - np.median(around)))) or float(np.ptp(scores)) / 4 or 1.0
         places = np.append(means, means[0] + 2 * spread)[:: max(1, len(means) // PLACES)]
-        grid = np.meshgrid(places, np.array(STEEPNESS) / spread, np.array(list(TOPS)), indexing="ij")
-        place, steep, top = (axis.ravel() for axis in grid)
-        self._chances: Floats = top[:, None] * chance(steep[:, None] * (means - place[:, None]))
+        axes = places, np.array(STEEPNESS) / spread, np.array(list(TOPS)), np.array(list(SCATTERED))
+        place, steep, top, rest = (axis.ravel() for axis in np.meshgrid(*axes, indexing="ij"))
+        floor = np.minimum(MOST_SCATTERED, rest * found / n)[:, None]
+        self._chances: Floats = floor + (top[:, None] - floor) * chance(steep[:, None] * (means - place[:, None]))
         factor = np.log((np.searchsorted(-scores, -place) + 1) / (found + 1))
         near, far = (np.exp(-0.5 * (factor / width) ** 2) / width for width in (NEAR, FAR))
         prior = SURE * near + (1 - SURE) * far
-        self._logs: Floats = np.log(prior * np.array([TOPS[one] for one in top.tolist()]))
+        prior *= np.array([TOPS[one] * SCATTERED[part] for one, part in zip(top.tolist(), rest.tolist(), strict=True)])
+        self._logs: Floats = np.log(prior)
         self._right = np.concatenate([np.zeros((len(top), 1)), np.cumsum(self._chances * self._sizes, axis=1)], axis=1)
         self._taken = np.append(0, self._stops)
         self._f1: Floats = 2 * self._right / (self._taken + self._right[:, -1:])

@@ -59,9 +59,7 @@ class MatchRules:
         if self.alike:
             found = decide_alike(left, right, scored.value, n, cut, self.one_to_one is True)
         else:
-            found = decide_pairs(
-                left, right, scored.value, scored.usable, n, cut, self.one_to_one, self.scorer.lowest
-            )
+            found = decide_pairs(left, right, scored.value, scored.usable, n, cut, self.one_to_one, self.scorer.lowest)
         return self.corrected(found, known), None
 
     def corrected(self, found: Decision, known: KnownPairs) -> Decision:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.apps.link.agreement import FieldAgreement, FieldComparer
+from likewise.apps.link.agreement import MANY, FieldAgreement, FieldComparer
 from likewise.apps.link.anchored import learn_anchored, mostly_short, random_pairs
 from likewise.apps.link.fields import Field, Floats
 from likewise.apps.link.households import Households, households
@@ -134,12 +134,14 @@ class ModelScorer:
         self._single = bool(records.border) and one_to_one is not False
         self._nicknames, self._threads = nicknames, threads
         self._comparer: FieldComparer | None = None
+        self._strict = False
         self.usual = 0.0
         self.lowest = LOWEST
 
     def first(self, left: Ints, right: Ints, log: RunLog) -> ScoredRecords:
         """Learn from the candidates, and score them."""
         n = self._records.count
+        self._strict = len(left) > MANY
         with log.stage("compare_fields", len(left)) as tick:
             self._comparer = FieldComparer(
                 self._records.fields, self._rows, self._threads, self._nicknames, self._budget
@@ -205,6 +207,11 @@ class ModelScorer:
         compared = [one for one in found if one.name in before.model.weights]
         value = before.model.scores(compared)
         return ScoredRecords(value, np.ones(len(left), bool), POINTS, before.model, compared)
+
+    def agreement(self, left: Ints, right: Ints) -> list[FieldAgreement]:
+        """Return how the fields of pairs agree, compared in the same way as those of the candidates."""
+        assert self._comparer is not None
+        return self._comparer.compare(left, right, strict=self._strict)[0]
 
     def _enough(self, value: Floats, evidence: Floats) -> NDArray[np.bool_]:
         """Return which pairs have enough evidence: full agreement would be rarer than a match is among all pairs."""
