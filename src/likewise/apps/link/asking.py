@@ -169,7 +169,9 @@ class Asker:
         lesson = self._teacher.taught(known)
         begun, asked = len(places), set(places)
         first = [] if begun >= len(FIRST) else list(FIRST)
-        order, curve = (lesson.order, lesson.curve) if lesson.curve is not None else self._teacher.curve()
+        order, curve = lesson.order, lesson.curve
+        if curve is None:
+            return
         free = ~np.isin(order, places)
         while len(places) < enough and len(asked) < begun + 2 * most:
             place = self._stratum(first, free) if first else None

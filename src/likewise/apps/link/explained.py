@@ -70,17 +70,14 @@ class PairReason:
     def lines(self) -> list[str]:
         """Return the text around the table of fields: the verdict first, then the reasons."""
         verdict = "a match" if self.match else "no match"
-        how = ", ".join(self.found_by) if self.found_by else "no way of blocking"
-        found = (
-            f"candidates: yes, by {how}"
-            if self.candidate
-            else "candidates: no; they were compared for this explanation"
-        )
+        found = "no candidates: they are compared for this explanation only"
+        if self.candidate:
+            found = f"candidates: {', '.join(self.found_by)}"
         return [
             f"{self.id_a} and {self.id_b}: {verdict}",
             *(f"  {reason}" for reason in self.reasons),
             found,
-            self.rule,
+            f"rule: {self.rule}",
         ]
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
@@ -274,7 +271,11 @@ class LinkageTrace:
             if _block(one, two, left) <= LIMIT and not {one.name, two.name} & set(rare)
         ]  # fmt: skip
         ways = [f"identical {name}" for name in (*rare, *pairs)]
-        text = "bands of MinHash over all text" if "bands" in self.rules.candidates.ways else "nearest by all text"
+        text = (
+            "bands of MinHash over all text"
+            if "bands" in self.rules.candidates.ways
+            else "nearest neighbours by all text"
+        )
         return ways or [text]
 
     def _reasons(

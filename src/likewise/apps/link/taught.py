@@ -7,7 +7,7 @@ not, remains unless labels contradict it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,8 +37,8 @@ LEAST_RANKED = 20_000
 class Lesson:
     """What was learnt from labels: scores and matches, and the quality of the matches before and after.
 
-    `order` are the ranked candidates, best first, and `curve` the probability of a match along them; None if labels
-    are all of one kind, from which no threshold follows.
+    `order` are the ranked candidates, best first, and `curve` the probability of a match along them, None if there are
+    no candidates. The quality is None if the labels are all of one kind.
     """
 
     scored: ScoredRecords
@@ -70,40 +70,44 @@ class Teacher:
         asked = labels.pairs[:, 0] * n + labels.pairs[:, 1]
         return KnownPairs(np.searchsorted(candidates.left * n + candidates.right, asked), labels.match)
 
-    def curve(self) -> tuple[Ints, MatchCurve]:
-        """Return the ranking without labels, and its curve."""
-        order, scores = self._first
-        return order, MatchCurve(scores, len(self.before.chosen))
-
     def taught(self, known: KnownPairs) -> Lesson:
-        """Learn from these labels; nothing but their own answers follows from labels that are all of one kind."""
-        if not known.both or not len(self._first[0]):
-            decision, groups = self._rules.decide(self._scored, self._threshold, known)
-            return Lesson(self._scored, decision, groups, self._first[0], None, None, None)
-        scored = self._trained(known)
+        """Learn from labels: no weights if they are all of one kind, no threshold if those that are ranked are."""
+        scored = self._trained(known) if known.both else self._scored
         single = self._single(known)
-        order, scores = self._ranked(scored, single)
-        taken = len(self.before.chosen)
-        curve = _learnt(order, scores, taken, known, len(scored.value))
-        first, first_scores = self._first
-        before = _learnt(first, first_scores, taken, known, len(scored.value)).quality(taken)
-        if self._threshold is not None:
+        order, scores = self._ranked(scored, single) if known.both else self._first
+        found = len(self.before.chosen)
+        if not len(order):
             decision, groups = self._rules.decide(scored, self._threshold, known)
-            return Lesson(scored, decision, groups, order, curve, before, curve.quality(len(decision.chosen)))
-        taken = curve.best()
-        groups = None
-        if self._rules.records.border:
-            chosen = np.sort(order[:taken])
-            lowest = float(scored.value[chosen].min()) if len(chosen) else float(scored.value.max())
-            rule = self.before.rule if single == self.before.single else _rule(single)
-            decision = self._rules.corrected(Decision(chosen, lowest, None, rule, single), known)
+            return Lesson(scored, decision, groups, order, None, None, None)
+        curve, both = _learnt(order, scores, found, known, len(scored.value))
+        if self._threshold is not None or not both:
+            decision, groups = self._rules.decide(scored, self._threshold, known)
+            taken = len(decision.chosen)
         else:
+            taken = curve.best()
+            decision, groups = self._first_ones(scored, order, scores, taken, known, single)
+        if not both:
+            return Lesson(scored, decision, groups, order, curve, None, None)
+        before = _learnt(*self._first, found, known, len(scored.value))[0].quality(found)
+        return Lesson(scored, decision, groups, order, curve, before, curve.quality(taken))
+
+    def _first_ones(
+        self,
+        scored: ScoredRecords,
+        order: Ints,
+        scores: Floats,
+        taken: int,
+        known: KnownPairs,
+        single: tuple[bool, bool],
+    ) -> tuple[Decision, Ints | None]:
+        """Return the decision that takes so many pairs of a ranking; within one table, the threshold that does."""
+        if not self._rules.records.border:
             ends = scores[max(0, taken - 1)], scores[min(taken, len(scores) - 1)]
-            cut = float(np.mean(ends)) if taken else float(scores[0]) + 1.0
-            decision, groups = self._rules.decide(scored, cut, known)
-        after = curve.quality(taken)
-        decision = replace(decision, expected_f1=after.f1[0])
-        return Lesson(scored, decision, groups, order, curve, before, after)
+            return self._rules.decide(scored, float(np.mean(ends)) if taken else float(scores[0]) + 1.0, known)
+        chosen = np.sort(order[:taken])
+        lowest = float(scored.value[chosen].min()) if len(chosen) else float(scored.value.max())
+        rule = self.before.rule if single == self.before.single else _rule(single)
+        return self._rules.corrected(Decision(chosen, lowest, None, rule, single), known), None
 
     def matches(self, lesson: Lesson | None) -> Ints:
         """Return the candidates that are matches, after a lesson or before any."""
@@ -142,14 +146,17 @@ class Teacher:
         return places, scores
 
 
-def _learnt(order: Ints, scores: Floats, found: int, known: KnownPairs, candidates: int) -> MatchCurve:
-    """Return the curve of a ranking after labels; labelled pairs that are not ranked say nothing about it."""
+def _learnt(order: Ints, scores: Floats, found: int, known: KnownPairs, candidates: int) -> tuple[MatchCurve, bool]:
+    """Return the curve of a ranking after labels, and whether matches and others are among the labels that are ranked.
+
+    Labelled pairs that are not ranked, such as those with a better rival, say nothing about the curve.
+    """
     curve = MatchCurve(scores, found)
     rank = np.full(candidates, -1, np.int64)
     rank[order] = np.arange(len(order))
-    there = rank[known.places] >= 0
-    curve.learn(rank[known.places[there]], known.match[there])
-    return curve
+    ranked = KnownPairs(known.places[rank[known.places] >= 0], known.match[rank[known.places] >= 0])
+    curve.learn(rank[ranked.places], ranked.match)
+    return curve, ranked.both
 
 
 def _rule(single: tuple[bool, bool]) -> str:

@@ -93,7 +93,8 @@ def plotted_weights(table: pa.Table | None, path: str | Path | None = None) -> A
     figure = Figure(figsize=(3.6 * columns + 0.8, 2.3 * lines + 0.9), dpi=120, layout="constrained")
     axes = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).ravel()
     rows = table.to_pylist()
-    at = np.concatenate([np.arange(STEPS) + 0.5, [STEPS + 1.5], np.arange(PARTS) + STEPS + 4])
+    at = np.concatenate([np.arange(STEPS) + 0.5, [STEPS + 1.5], np.arange(PARTS) + STEPS + 6])
+    ticks = [0, STEPS / 2, STEPS + 1.5, STEPS + 6 + (PARTS - 1) / 2]
     for name, plot in zip(names, axes, strict=False):
         mine = [row for row in rows if row["field"] == name]
         points = np.array([row["points"] for row in mine])
@@ -105,9 +106,7 @@ def plotted_weights(table: pa.Table | None, path: str | Path | None = None) -> A
         plot.grid(axis="y", color="#e6e6e6", linewidth=0.8)
         plot.set_axisbelow(True)
         plot.spines[["top", "right"]].set_visible(False)
-        plot.set_xticks(
-            [0, STEPS / 2, STEPS + 1.5, STEPS + 4 + (PARTS - 1) / 2], ["0", "0.5", "identical", "elsewhere"]
-        )
+        plot.set_xticks(ticks, ["0", "0.5", "equal", "elsewhere"])
         plot.tick_params(labelsize=8, labelbottom=True)
     for plot in axes[len(names) :]:
         plot.set_visible(False)
