@@ -173,9 +173,9 @@ class LinkageTrace:
             candidate=place is not None,
             found_by=[] if place is None else self._ways(left, right),
             fields=self._fields(one, other, left, right, scored),
-            prior=None if model is None else round(model.prior * unit, 4),
-            score=round(value * unit, 4),
-            threshold=round(float(self.decision.threshold) * unit, 4),
+            prior=None if model is None else round(float(model.prior * unit), 4),
+            score=round(float(value * unit), 4),
+            threshold=round(float(self.decision.threshold * unit), 4),
             rule=self.decision.rule,
             reasons=reasons,
             rivals=rivals,
@@ -258,7 +258,7 @@ class LinkageTrace:
             return bool(self.groups[left] == self.groups[right])
         key = one * self.whole.count + other
         at = int(np.searchsorted(self.matches, key))
-        return at < len(self.matches) and self.matches[at] == key
+        return at < len(self.matches) and bool(self.matches[at] == key)
 
     def _ways(self, left: int, right: int) -> list[str]:
         """Return how the pair became a candidate; if no identical field explains it, by all text."""

@@ -25,6 +25,10 @@ PULL = 10.0
 """Strength with which the share of a field is drawn towards 1: that of ten or so labels for which the field decides. Of
 1 and 10, the one that serves best with 30 labels on average (chosen by looking: benchmarks/link_labels.py)."""
 
+FEW = 0.1
+"""Part of the labelled matches that may be below the threshold where labels show that records have several partners,
+but not how low their scores go."""
+
 BEYOND = 20
 """Within one table, pairs that are ranked: this many times the matches found without labels, as nearly all others are
 no matches, and many."""
@@ -74,7 +78,8 @@ class Teacher:
         """Learn from labels: no weights if they are all of one kind, no threshold if those that are ranked are."""
         scored = self._trained(known) if known.both else self._scored
         single = self._single(known)
-        order, scores = self._ranked(scored, single) if known.both else self._first
+        same = single == self.before.single and not known.both
+        order, scores = self._first if same else self._ranked(scored, single)
         found = len(self.before.chosen)
         if not len(order):
             decision, groups = self._rules.decide(scored, self._threshold, known)
@@ -82,6 +87,11 @@ class Teacher:
         curve, both = _learnt(order, scores, found, known, len(scored.value))
         if self._threshold is not None or not both:
             decision, groups = self._rules.decide(scored, self._threshold, known)
+            if single != self.before.single:
+                usual = float(np.quantile(scored.value[known.places[known.match]], FEW))
+                lowest = min(decision.threshold, usual) if self._threshold is None else self._threshold
+                some = order[scored.value[order] >= lowest]
+                decision, groups = self._first_ones(scored, some, scores, len(some), known, single)
             taken = len(decision.chosen)
         else:
             taken = curve.best()
