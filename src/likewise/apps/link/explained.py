@@ -283,7 +283,7 @@ class LinkageTrace:
     ) -> tuple[list[str], list[tuple[Any, float]]]:
         unit, cut = self.scored.unit, float(self.decision.threshold)
         compared = (
-            f"the score {value * unit:.1f} is {'below' if value < cut else 'not below'} the threshold {cut * unit:.1f}"
+            f"the score {value * unit:.1f} is {'below' if value < cut else 'at or above'} the threshold {cut * unit:.1f}"
         )
         if place is not None and place in self.known.places:
             label = bool(self.known.match[self.known.places == place][0])
@@ -360,7 +360,7 @@ def _agreement(found: FieldAgreement | None, field: Field, left: int, right: int
         return f"identical; {field.counts[a]:,} of {field.present:,} have it", 1.0
     missing = "missing" if a < 0 and b < 0 else "missing in one"
     if found is None:
-        return (missing, None) if min(a, b) < 0 else ("compared by edits", None)
+        return (missing, None) if min(a, b) < 0 else (f"compared as {field.kind}", None)
     level, alike = int(found.level[0]), float(found.similarity[0])
     if level > EQUAL:
         return f"{level_name(level).replace('elsewhere', 'found in other fields:')}", None if np.isnan(alike) else alike
