@@ -282,9 +282,8 @@ class LinkageTrace:
         self, one: int, other: int, left: int, right: int, place: int | None, value: float, match: bool
     ) -> tuple[list[str], list[tuple[Any, float]]]:
         unit, cut = self.scored.unit, float(self.decision.threshold)
-        compared = (
-            f"the score {value * unit:.1f} is {'below' if value < cut else 'at or above'} the threshold {cut * unit:.1f}"
-        )
+        where = "below" if value < cut else "at or above"
+        compared = f"the score {value * unit:.1f} is {where} the threshold {cut * unit:.1f}"
         if place is not None and place in self.known.places:
             label = bool(self.known.match[self.known.places == place][0])
             return [f"labelled as {'a match' if label else 'no match'}"], []
