@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.apps.link.agreement import ALL_TEXT, EQUAL, STEPS, FieldAgreement
+from likewise.apps.link.agreement import ALL_TEXT, EQUAL, PARTS, STEPS, FieldAgreement
 from likewise.apps.link.decision import Decision
 from likewise.apps.link.entities import CLIP
 from likewise.apps.link.equal_keys import LIMIT
@@ -16,10 +16,12 @@ from likewise.apps.link.further_copies import FurtherCopies
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.rules import KnownPairs, MatchRules
 from likewise.apps.link.scoring import ModelScorer, ScoredRecords
-from likewise.apps.link.weights import level_name
 from likewise.apps.link.window import Window
 from likewise.base.arrays import Ints
 from likewise.errors import InputError, shown
+
+MOST_WAYS = 3
+"""Pairs of identical fields that are named as the way to a candidate, at most."""
 
 MOST_BETWEEN = 10_000
 """Pairs between two clusters that are compared for an explanation, at most."""
@@ -266,16 +268,14 @@ class LinkageTrace:
         same = [one for one in fields if one.codes[left] >= 0 and one.codes[left] == one.codes[right]]
         rare = [one.name for one in same if _block(one, one, left) <= LIMIT]
         pairs = [
-            f"{one.name} and {two.name} together"
-            for place, one in enumerate(same) for two in same[:place]
-            if _block(one, two, left) <= LIMIT and not {one.name, two.name} & set(rare)
-        ]  # fmt: skip
-        ways = [f"identical {name}" for name in (*rare, *pairs)]
-        text = (
-            "bands of MinHash over all text"
-            if "bands" in self.rules.candidates.ways
-            else "nearest neighbours by all text"
-        )
+            f"{two.name} and {one.name} together"
+            for place, one in enumerate(same)
+            for two in same[:place]
+            if _block(one, two, left) <= LIMIT
+        ]
+        ways = [f"identical {name}" for name in rare or pairs[:MOST_WAYS]]
+        bands = "bands" in self.rules.candidates.ways
+        text = "bands of MinHash over all text" if bands else "nearest neighbours by all text"
         return ways or [text]
 
     def _reasons(
@@ -362,7 +362,10 @@ def _agreement(found: FieldAgreement | None, field: Field, left: int, right: int
         return (missing, None) if min(a, b) < 0 else (f"compared as {field.kind}", None)
     level, alike = int(found.level[0]), float(found.similarity[0])
     if level > EQUAL:
-        return f"{level_name(level).replace('elsewhere', 'found in other fields:')}", None if np.isnan(alike) else alike
+        low = (level - EQUAL - 1) / PARTS
+        known = None if np.isnan(alike) else alike
+        where = f"{low:.1f} to {low + 1 / PARTS:.1f} found elsewhere" if low else "not found elsewhere"
+        return f"{missing if known is None else 'different'}, {where}", known
     if level < 0:
         return missing, None
     return f"similarity {alike:.2f} (level {level} of {STEPS})", alike
