@@ -16,7 +16,7 @@ from likewise.apps.link.further_copies import FurtherCopies
 from likewise.apps.link.labels import LabelledPairs, labelled_pairs
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.rules import KnownPairs
-from likewise.apps.link.taught import Lesson, Teacher
+from likewise.apps.link.taught import Teacher
 from likewise.base.arrays import Ints
 from likewise.errors import InputError, OutputError, ParameterError
 
@@ -166,13 +166,13 @@ class Asker:
     def _questions(self, places: list[int], match: list[bool], enough: int, most: int) -> Iterator[tuple[int, float]]:
         """Yield candidates and their scores; the lists grow by the answers meanwhile."""
         known = KnownPairs(np.array(places, np.int64), np.array(match, bool))
-        lesson = self._teacher.taught(known)
-        begun, asked = len(places), set(places)
-        first = [] if begun >= len(FIRST) else list(FIRST)
-        order, curve = lesson.order, lesson.curve
+        ranking = self._teacher.ranked(known)
+        curve = ranking.curve
         if curve is None:
             return
-        free = ~np.isin(order, places)
+        begun, asked = len(places), set(places)
+        first = [] if begun >= len(FIRST) else list(FIRST)
+        free = ~np.isin(ranking.order, places)
         while len(places) < enough and len(asked) < begun + 2 * most:
             place = self._stratum(first, free) if first else None
             if place is None:
@@ -181,20 +181,18 @@ class Asker:
                     return
                 place = int(self._dice.choice(some))
             free[place] = False
-            asked.add(int(order[place]))
+            chosen = int(ranking.order[place])
+            asked.add(chosen)
             before = len(places)
-            yield int(order[place]), float(self._scored(lesson)[order[place]])
+            yield chosen, float(ranking.scored.value[chosen] * ranking.scored.unit)
             if len(places) == before:
                 continue
             curve.learn(np.array([place]), np.array([match[-1]]))
             if (len(places) - begun) % EVERY == 0 and not first:
-                lesson = self._teacher.taught(KnownPairs(np.array(places, np.int64), np.array(match, bool)))
-                if lesson.curve is not None:
-                    order, curve = lesson.order, lesson.curve
-                    free = ~np.isin(order, list(asked))
-
-    def _scored(self, lesson: Lesson) -> Any:
-        return lesson.scored.value * lesson.scored.unit
+                ranking = self._teacher.ranked(KnownPairs(np.array(places, np.int64), np.array(match, bool)))
+                assert ranking.curve is not None
+                curve = ranking.curve
+                free = ~np.isin(ranking.order, list(asked))
 
     def _stratum(self, first: list[float], free: Any) -> int | None:
         """Return a pair of the next stratum of the start, None if it has none that is free."""

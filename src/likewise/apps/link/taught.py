@@ -38,18 +38,30 @@ LEAST_RANKED = 20_000
 
 
 @dataclass(frozen=True)
+class Ranking:
+    """The candidates that can be matches, best first (`order`), by `scores`, and the probability of a match along them.
+
+    `curve` is None if there are no candidates. `both`: matches and others are among the labels that are ranked.
+    """
+
+    scored: ScoredRecords
+    single: tuple[bool, bool]
+    order: Ints
+    scores: Floats
+    curve: MatchCurve | None
+    both: bool
+
+
+@dataclass(frozen=True)
 class Lesson:
     """What was learnt from labels: scores and matches, and the quality of the matches before and after.
 
-    `order` are the ranked candidates, best first, and `curve` the probability of a match along them, None if there are
-    no candidates. The quality is None if the labels are all of one kind.
+    The quality is None if the labels are all of one kind.
     """
 
     scored: ScoredRecords
     decision: Decision
     groups: Ints | None
-    order: Ints
-    curve: MatchCurve | None
     before: LinkQuality | None
     after: LinkQuality | None
 
@@ -74,17 +86,25 @@ class Teacher:
         asked = labels.pairs[:, 0] * n + labels.pairs[:, 1]
         return KnownPairs(np.searchsorted(candidates.left * n + candidates.right, asked), labels.match)
 
-    def taught(self, known: KnownPairs) -> Lesson:
-        """Learn from labels: no weights if they are all of one kind, no threshold if those that are ranked are."""
+    def ranked(self, known: KnownPairs) -> Ranking:
+        """Learn weights from labels, and rank the candidates; no weights if labels are all of one kind."""
         scored = self._trained(known) if known.both else self._scored
         single = self._single(known)
         same = single == self.before.single and not known.both
         order, scores = self._first if same else self._ranked(scored, single)
-        found = len(self.before.chosen)
         if not len(order):
+            return Ranking(scored, single, order, scores, None, False)
+        curve, both = _learnt(order, scores, len(self.before.chosen), known, len(scored.value))
+        return Ranking(scored, single, order, scores, curve, both)
+
+    def taught(self, known: KnownPairs) -> Lesson:
+        """Learn from labels, and decide; no threshold follows if those that are ranked are all of one kind."""
+        ranking = self.ranked(known)
+        scored, single, order, scores = ranking.scored, ranking.single, ranking.order, ranking.scores
+        curve, both, found = ranking.curve, ranking.both, len(self.before.chosen)
+        if curve is None:
             decision, groups = self._rules.decide(scored, self._threshold, known)
-            return Lesson(scored, decision, groups, order, None, None, None)
-        curve, both = _learnt(order, scores, found, known, len(scored.value))
+            return Lesson(scored, decision, groups, None, None)
         if self._threshold is not None or not both:
             decision, groups = self._rules.decide(scored, self._threshold, known)
             if single != self.before.single:
@@ -97,9 +117,9 @@ class Teacher:
             taken = curve.best()
             decision, groups = self._first_ones(scored, order, scores, taken, known, single)
         if not both:
-            return Lesson(scored, decision, groups, order, curve, None, None)
+            return Lesson(scored, decision, groups, None, None)
         before = _learnt(*self._first, found, known, len(scored.value))[0].quality(found)
-        return Lesson(scored, decision, groups, order, curve, before, curve.quality(taken))
+        return Lesson(scored, decision, groups, before, curve.quality(taken))
 
     def _first_ones(
         self,
