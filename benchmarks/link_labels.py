@@ -105,6 +105,15 @@ def show(rows: list[dict[str, Any]], answers: list[int]) -> None:
         )
 
 
+def write(out: Path, rows: list[dict[str, Any]]) -> None:
+    """Write what is known so far, beside the rows of other collections from earlier runs."""
+    measured = {(row["collection"], row["seed"]) for row in rows}
+    before = json.loads(out.read_text())["table"] if out.exists() else []
+    kept = [row for row in before if (row["collection"], row["seed"]) not in measured]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps({"table": kept + rows}, indent=2) + "\n")
+
+
 def main() -> None:
     """Measure all, print the table, write it as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -123,8 +132,7 @@ def main() -> None:
             rows.append(measured(collection, answers, seed))
             after = ", ".join(f"{most}: {told['f1']:.3f}" for most, told in rows[-1]["answers"].items())
             console.print(f"{collection.name}: without {rows[-1]['without']:.3f}; {after}")
-    asked.out.parent.mkdir(parents=True, exist_ok=True)
-    asked.out.write_text(json.dumps({"table": rows}, indent=2) + "\n")
+            write(asked.out, rows)
     show(rows, answers)
 
 
