@@ -7,7 +7,8 @@ The collections are those of link.py: CSV files, and generated persons (register
 knows the truth. For each collection: the F1 without labels, after so many answers, and the F1 that the best threshold
 would reach without labels, with the rule of the run (link_scores.py). F1 is over all pairs, those that were asked about
 included, as that is what a user gets; "unasked" leaves them out, of the matches and of the truth. "stated" is the F1
-that the run estimates from the labels, with its interval; it does not count matches that were no candidates.
+that the run estimates from the labels, with its interval; it does not count matches that were no candidates or that
+have a better rival, and is too high where there are many.
 
 Constants of the method (match_curve.py, taught.py) were chosen by looking at these collections.
 """
