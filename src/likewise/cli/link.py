@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import click
 
 from likewise.cli import options as shared
 from likewise.cli import show
+from likewise.cli.questions import Terminal
 
 KINDS = ("text", "tokens", "name", "address", "phone", "date", "number", "exact")
 EXAMPLES = 3
@@ -28,6 +31,8 @@ Examples:
   likewise link a.csv b.csv --field name:name --field phone:phone --weight name=2 --weight phone=1 --out linked/
   likewise link a.csv b.csv --truth matches.csv --out linked/         measure precision and recall
   likewise link a.csv b.csv --training labelled.csv --out linked/     learn from labelled pairs
+  likewise link a.csv b.csv --label labels.csv --out linked/          learn from your answers to 30 questions
+  likewise link a.csv b.csv --explain c17 s402                        why are these two a match, or not?
   likewise link a.csv b.csv --field name --field address --validate created --out linked/
   likewise link a.csv b.csv --validate created --true 0.95 --out linked/    the threshold from validation
   likewise link a.csv b.csv --window created=0:90 --validate created --out linked/    registered within 90 days
@@ -37,11 +42,17 @@ DIR will contain:
   matches.parquet      id_a, id_b, score, and the points of every field
   clusters.parquet     for one table: id, cluster, size, keeper
   validation.parquet   with --validate: the fraction of true matches by score; validation.png: its plot
+  weights.parquet      points of every field by agreement, as learnt; weights.png: their plot
   run.json             parameters, counts, what was learnt, seconds"""
 )
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="[B]", required=False)
-@shared.out
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Folder for the result. Required, but with --explain.",
+)
 @shared.id_of_records
 @click.option(
     "--field",
@@ -79,6 +90,22 @@ DIR will contain:
     help="Labelled pairs (id_a, id_b, match) to learn from; pairs (id_a, id_b) alone all match.",
 )
 @click.option(
+    "--label",
+    metavar="FILE",
+    help="Ask at the terminal about the pairs whose answers tell most, learn from the answers, and show what they "
+    "gained. Each is saved in this CSV file (id_a, id_b, match); those it has are not asked again.",
+)
+@click.option(
+    "--questions", type=int, metavar="N", help="With --label: answers that are wanted at most.  [default: 30]"
+)
+@click.option(
+    "--explain",
+    nargs=2,
+    multiple=True,
+    metavar="ID_A ID_B",
+    help="Show why two records are a match or not: points field by field, and what decided. Repeatable.",
+)
+@click.option(
     "--window",
     "windows",
     multiple=True,
@@ -103,7 +130,8 @@ DIR will contain:
 def link(
     a: str,
     b: str | None,
-    out: Path,
+    out: Path | None,
+    explain: tuple[tuple[str, str], ...],
     fields: tuple[str, ...],
     weights: tuple[str, ...],
     windows: tuple[str, ...],
@@ -117,19 +145,48 @@ def link(
     column called id, or else row numbers.
     """
     from likewise.apps.link import link as link_records
-    from likewise.apps.link.result import PLOT, Links
+    from likewise.apps.link.result import Links
+    from likewise.base.checks import unused
     from likewise.io.publish import check_output
 
-    read = [a, b, options["truth"], options["training"], *nicknames]
-    check_output(out, "link", [*Links.files, PLOT], [path for path in read if path is not None])
+    if out is None and not explain:
+        raise click.UsageError("Missing option '--out'.")
+    read = [a, b, options["truth"], options["training"], options["label"], *nicknames]
+    if out is not None:
+        check_output(out, "link", [*Links.files, *Links.plots], [path for path in read if path is not None])
     options |= {"fields": list(fields) or None, "weights": _weights(weights), "nicknames": list(nicknames) or None}
     options["window"] = _windows(windows)
+    terminal = None if options["label"] is None else _terminal()
+    if terminal is None:
+        unused("link", {"questions": (options["questions"], None)}, "without 'label'")
     show.announce_compilation()
     with show.progress(as_json) as observer:
+        if terminal is not None:
+            options["ask"] = terminal.beside(observer)
         found = link_records(a, b, progress=observer, **options)
-        found.save(out)
-    lines = itertools.chain(_report(found.stats), _examples(found), _fractions(found))
-    show.report(found.stats, as_json, lines, out)
+        reasons = [found.explain(*pair) for pair in explain]
+        if out is not None:
+            found.save(out)
+    if reasons and as_json:
+        click.echo(json.dumps([one.to_dict() for one in reasons], indent=2, default=str))
+        return
+    if out is not None:
+        lines = itertools.chain(_report(found.stats), _examples(found), _fractions(found))
+        show.report(found.stats, as_json, lines, out)
+    for one in reasons:
+        for line in str(one).split("\n"):
+            show.say(line)
+
+
+def _terminal() -> Terminal:
+    """Return the terminal to ask at; raise if there is none."""
+    from likewise.errors import ParameterError
+
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise ParameterError(
+            "--label asks at the terminal, and there is none; to learn from labelled pairs in a file, use --training"
+        )
+    return Terminal(sys.stdin.readline)
 
 
 def _weights(given: tuple[str, ...]) -> dict[str, float] | None:
@@ -195,6 +252,8 @@ def _report(stats: dict[str, Any]) -> Iterator[str]:
     matches = show.count(counts["matches"], "match", "matches")
     clusters = f" in {show.count(counts['clusters'], 'cluster')}" if "clusters" in counts else ""
     yield f"{matches}{clusters}"
+    if "labels" in details:
+        yield from _gained(details["labels"])
     if "truth" in details:
         truth = details["truth"]
         yield (
@@ -202,6 +261,20 @@ def _report(stats: dict[str, Any]) -> Iterator[str]:
             f"F1 {truth['f1']:.4f}; {truth['completeness']:.4f} of the true pairs were candidates"
         )
     yield from show.notes(stats)
+
+
+def _gained(labels: dict[str, Any]) -> Iterator[str]:
+    """Say what labels changed."""
+    yield f"{show.count(labels['pairs'], 'labelled pair')}, of which {labels['matching']:,} match"
+    for when in ("before", "after"):
+        if when in labels:
+            told = labels[when]
+            parts = (
+                f"{title} {told[name]:.3f} ({told[f'{name}_low']:.3f} to {told[f'{name}_high']:.3f})"
+                for name, title in (("precision", "precision"), ("recall", "recall"), ("f1", "F1"))
+            )
+            yield f"  {when + ' labels:':<15} {', '.join(parts)}, as estimated from the labels"
+    yield f"  {show.count(labels['added'], 'match', 'matches')} added, {labels['removed']:,} removed"
 
 
 def _examples(found: Any) -> Iterator[str]:

@@ -58,6 +58,7 @@ STAGES = {
     "block": "blocking",
     "compare_fields": "comparing fields",
     "learn": "learning weights",
+    "label": "learning from labels",
     "decide": "deciding",
     "validate": "validating",
     "mirror": "comparing mirrored prints",

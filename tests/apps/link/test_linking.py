@@ -107,7 +107,8 @@ def test_one_dirty_table(tmp_path):
     assert linked.matches.num_rows == sum(len(m) * (len(m) - 1) // 2 for m in sizes.values())
     out = tmp_path / "out"
     assert linked.save(out) == out
-    assert sorted(path.name for path in out.iterdir()) == ["clusters.parquet", "matches.parquet", "run.json"]
+    names = ["clusters.parquet", "matches.parquet", "run.json", "weights.parquet", "weights.png"]
+    assert sorted(path.name for path in out.iterdir()) == names
     assert pq.read_table(out / "matches.parquet").equals(linked.matches)
     assert pq.read_table(out / "clusters.parquet").equals(linked.clusters)
     assert json.loads((out / "run.json").read_text())["counts"]["matches"] == linked.matches.num_rows
@@ -321,13 +322,15 @@ def test_validation_is_saved_with_the_rest(tmp_path, tables, monkeypatch):
 
     a, b, _ = tables
     found = link(a, b, validate="phone")
-    names = ["matches.parquet", "run.json", "validation.parquet"]
-    assert sorted(path.name for path in found.save(tmp_path / "out").iterdir()) == sorted([*names, "validation.png"])
+    names = ["matches.parquet", "run.json", "validation.parquet", "weights.parquet"]
+    plots = ["validation.png", "weights.png"]
+    assert sorted(path.name for path in found.save(tmp_path / "out").iterdir()) == sorted([*names, *plots])
     about = json.loads((tmp_path / "out" / "run.json").read_text())["details"]["validation"]
     assert about["column"] == "phone"
     assert about["mean_of_true_matches"] < about["mean_of_random_pairs"]
     link(a, b).save(tmp_path / "out")
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["matches.parquet", "run.json"]
+    left = ["matches.parquet", "run.json", "weights.parquet", "weights.png"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == left
     monkeypatch.setattr(result, "can_plot", lambda: False)
     assert sorted(path.name for path in found.save(tmp_path / "out").iterdir()) == names
 

@@ -314,3 +314,20 @@ def decide_pairs(
     known = expected is not None and missed <= AMBIGUOUS * float(probable.sum())
     least = float(value[taken].min()) if len(taken) else 0.0
     return Decision(places[taken], least, f1 if known else None, rule, single)
+
+
+def ranked_pairs(
+    left: Ints, right: Ints, scores: Floats, usable: NDArray[np.bool_], records: int, single: tuple[bool, bool]
+) -> tuple[Ints, Floats]:
+    """Return the pairs that can be matches by a rule (`Decision.single`), best first, and what they are ranked by.
+
+    Where a record has at most one match, that is the score with its lead over rivals.
+    """
+    places = np.flatnonzero(usable)
+    ranked = scores[places]
+    if any(single) and len(places):
+        a, b = left[places], right[places]
+        best = _one_to_one(a, b, ranked, records) if all(single) else _one_each(a, b, ranked, records, single)
+        places, ranked = places[best.chosen], best.first
+    order = np.argsort(-ranked, kind="stable")
+    return places[order], ranked[order]

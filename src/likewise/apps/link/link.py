@@ -6,20 +6,17 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from likewise.apps.link import synonyms
+from likewise.apps.link import asking, synonyms
 from likewise.apps.link.blocking import block, completeness
-from likewise.apps.link.decision import Decision, decide_alike, decide_pairs
-from likewise.apps.link.entities import cluster
-from likewise.apps.link.fields import Floats, wanted
+from likewise.apps.link.explained import LinkageTrace
+from likewise.apps.link.fields import wanted
 from likewise.apps.link.further_copies import FurtherCopies
 from likewise.apps.link.labels import labelled_pairs, quality
 from likewise.apps.link.likeness import LikenessScorer, fits
 from likewise.apps.link.matched import chosen_pairs, pairs_within
-from likewise.apps.link.parameters import check_fields, check_parameters, named
+from likewise.apps.link.parameters import check_asking, check_fields, check_parameters, named
 from likewise.apps.link.records import records_of
-from likewise.apps.link.report import count, describe_validation, detail, explain_method
+from likewise.apps.link.report import count, describe_labels, describe_validation, detail, explain_method
 from likewise.apps.link.result import (
     Links,
     can_plot,
@@ -28,12 +25,14 @@ from likewise.apps.link.result import (
     near_threshold,
     validated,
 )
+from likewise.apps.link.rules import NOTHING_KNOWN, MatchRules
 from likewise.apps.link.scoring import ModelScorer, PointScorer, Scorer
 from likewise.apps.link.synonyms import Synonyms, chosen_synonyms
+from likewise.apps.link.taught import Lesson, Teacher
 from likewise.apps.link.validation import BINS, Validation
+from likewise.apps.link.weights import weights_table
 from likewise.apps.link.window import Window, check_windows, labelled_within, within
 from likewise.base import checks
-from likewise.base.arrays import Ints
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import InputError, ParameterError
 from likewise.io.read.find import notes_on
@@ -57,6 +56,9 @@ def link(
     true: float | None = None,
     truth: Any = None,
     training: Any = None,
+    ask: asking.Ask | None = None,
+    label: str | os.PathLike[str] | None = None,
+    questions: int | None = None,
     nicknames: str | os.PathLike[str] | Sequence[Any] | Mapping[str, Synonyms] | Synonyms | None = None,
     threads: int | None = None,
     memory: str | int | None = None,
@@ -81,7 +83,13 @@ def link(
     score (`Links.validation`, MMDS §3.8.3).
     true: with `validate`, the threshold is the score from which on at least this fraction are true matches.
     truth: all pairs that match (id_a, id_b), to measure precision and recall: a list, or a table with these columns.
-    training: labelled pairs (id_a, id_b, match) to learn from; pairs of ids alone all match.
+    training: labelled pairs (id_a, id_b, match) to learn from; pairs of ids alone all match. They decide how much each
+    field counts and the threshold, and no match contradicts them.
+    ask: a function that is asked about the pairs whose answers tell most (`Question`). It returns True, False, or None
+    to skip, and raises StopIteration to end. What its answers gained is in stats["details"]["labels"].
+    label: with `ask`, a CSV file (id_a, id_b, match) to which every answer is added at once. Answers that it has
+    already are learnt from, and not asked again.
+    questions: with `ask`, how many answers are wanted at most, 30 by default.
     nicknames: files of synonyms, used beside the built-in English ones; or `Synonyms`, for all kinds of fields or by
     kind, used instead of them.
     threads, memory, seed: neither the number of threads nor the memory to use, such as "2GiB", changes the result.
@@ -94,6 +102,7 @@ def link(
     [(0, 1), (1, 0)]
     """
     check_parameters(b, id, threshold, one_to_one, validate, true, weights, training)
+    questions = check_asking(ask, label, questions, weights)
     asked, spans = wanted(fields), check_windows(window, b)
     resources, seed = Resources.of("link", threads, memory), checks.seed("link", seed)
     threads = resources.threads
@@ -105,16 +114,20 @@ def link(
         windows = [Window.of(records, column, bounds) for column, bounds in spans.items()]
         log.notes += notes_on(a, b)
         weights = check_fields(records, words, weights)
-        known = None if truth is None else labelled_pairs(truth, records, "truth")
+        correct = None if truth is None else labelled_pairs(truth, records, "truth")
         labels = None if training is None else labelled_pairs(training, records, "training")
         if labels is not None and not len(labels.pairs):
             raise ParameterError.of("link", "training", "one or more pairs of different records", training)
+        file = None if label is None else asking.LabelFile(label)
+        if file is not None:
+            labels = asking.merged(file.pairs(records), labels, records.count)
 
     parameters = {
         "id": id, "fields": asked, "weights": weights, "threshold": None if threshold is None else float(threshold),
         "one_to_one": one_to_one, "window": {name: list(ends) for name, ends in spans.items()} or None,
         "validate": validate, "true": None if true is None else float(true),
-        "truth": named(truth), "training": named(training), "nicknames": named(nicknames), "seed": seed,
+        "truth": named(truth), "training": named(training), "label": named(label),
+        "questions": None if ask is None else questions, "nicknames": named(nicknames), "seed": seed,
         "threads": threads, "memory": resources.budget.total,
     }  # fmt: skip
 
@@ -130,19 +143,34 @@ def link(
     left, right = candidates.left, candidates.right
     log.notes += [*records.notes, *(note for one in windows for note in one.note()), *candidates.notes]
 
-    few = weights is None and labels is None and len(candidates) < FEW
-    alike = weights is None and labels is None and one_to_one is not False and not few and fits(records, rows)
-    explain_method(log, weights, labels, len(candidates) if few else None, alike)
+    few = weights is None and len(candidates) < FEW
+    alike = weights is None and one_to_one is not False and not few and fits(records, rows)
+    explain_method(log, weights, len(candidates) if few else None, alike)
     scorer: Scorer
     if alike and rows is not None:
         scorer = LikenessScorer(records, rows)
     elif weights is None and not few:
         if words is not None and all(one.long for one in records.fields if one.kind in synonyms.KINDS):
             log.notes.append("nicknames have no effect: fields of several words are compared by the terms they share")
-        scorer = ModelScorer(records, rows, labels, seed, one_to_one, words, threads, resources.budget)
+        scorer = ModelScorer(records, rows, seed, one_to_one, words, threads, resources.budget)
     else:
         scorer = PointScorer(records.fields, weights or {}, words)
     scored = scorer.first(left, right, log)
+    usual = scorer.usual if few or not records.border else None
+    rules = MatchRules(records, candidates, scorer, alike, usual, one_to_one)
+    lesson: Lesson | None = None
+    known = NOTHING_KNOWN
+    if labels is not None or ask is not None:
+        with log.stage("label"):
+            teacher = Teacher(rules, scored, None if threshold is None else threshold / scored.unit, one_to_one)
+            known = NOTHING_KNOWN if labels is None else teacher.places(labels)
+            given = len(known.places)
+            if ask is not None:
+                asker = asking.Asker(teacher, whole, further, seed)
+                known = asker.answered((left, right), known, ask, questions, file)
+            lesson = teacher.taught(known)
+            scored = lesson.scored
+            describe_labels(log, teacher, lesson, known, len(known.places) - given, ask is not None)
     pairs = (further.kept[left], further.kept[right], scored.value * scored.unit)
 
     validation = None
@@ -152,35 +180,14 @@ def link(
             threshold = threshold if true is None else _where_true(validation, true, validate)
 
     with log.stage("decide"):
-        cut = None if threshold is None else threshold / scored.unit
-        groups = None
-        if alike:
-            decision = decide_alike(left, right, scored.value, records.count, cut, one_to_one is True)
-            matched = chosen_pairs(candidates, scored, decision.chosen)
-        elif records.border:
-            cut = scorer.usual if few and cut is None else cut
-            decision = decide_pairs(
-                left,
-                right,
-                scored.value,
-                scored.usable,
-                records.count,
-                cut,
-                one_to_one,
-                scorer.lowest,
-                None if scored.matches is None else scored.matches.matches,
-            )
+        if lesson is not None and true is None:
+            decision, groups = lesson.decision, lesson.groups
+        else:
+            decision, groups = rules.decide(scored, None if threshold is None else threshold / scored.unit, known)
+        compact = groups
+        if groups is None:
             matched = chosen_pairs(candidates, scored, decision.chosen)
         else:
-            cut = scorer.usual if cut is None else cut
-            value = np.where(scored.usable, scored.value, np.minimum(scored.value, cut - 1))
-
-            def compared(one: Ints, other: Ints) -> Floats:
-                return scorer.others(one, other, scored).value
-
-            groups = cluster(records.count, left, right, value, cut, compared)
-            chosen = np.flatnonzero(groups[left] == groups[right])
-            decision = Decision(chosen, cut, None, "clusters by average linkage")
             matched = pairs_within(candidates, scored, scorer, groups)
             groups = further.clusters(groups)
         matched = further.matches(matched, *decision.single)
@@ -192,14 +199,16 @@ def link(
     detail(log, whole, candidates, scored, decision)
     if len(further.rest):
         log.details["abridged"] = {"groups": further.groups, "items": len(further.rest)}
-    if known is not None:
-        found = completeness(candidates, further.mapped(known).matches, records.count)
-        log.details["truth"] = quality(matched.pairs, known, whole.count, found)
+    if correct is not None:
+        found = completeness(candidates, further.mapped(correct).matches, records.count)
+        log.details["truth"] = quality(matched.pairs, correct, whole.count, found)
     if validate is not None and validation is not None:
         describe_validation(log, validate, validation, can_plot())
     stats = run_json("link", parameters, [whole], log)
     examples = near_threshold(*pairs[:2], scored, decision)
-    return Links(matches, clusters, validation, stats, whole, pairs, examples, windows)
+    weighed = weights_table(scored, decision.chosen, seed)
+    trace = LinkageTrace.of(whole, further, rules, scored, decision, compact, matched.pairs, known, windows)
+    return Links(matches, clusters, validation, stats, whole, pairs, examples, windows, weighed, trace)
 
 
 def _where_true(validation: Validation, true: float, column: str) -> float:

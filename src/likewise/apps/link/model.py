@@ -39,6 +39,9 @@ DAMPING_ALL = 0.5
 FREQUENCY = 0.5
 """Part of the rarity of identical values that counts: a rare surname says more, but misspellings are rare, too."""
 
+ODD = 0.05
+"""Part of the labels that are taken to be beyond explanation, such as matches of records that are damaged."""
+
 LOWEST_ABSENT = -1.0
 """The least weight of a value that is missing on one side and not found elsewhere: absence is weak evidence."""
 
@@ -57,9 +60,13 @@ class MatchModel:
     rounds: int
     shares: dict[str, float] = field(default_factory=dict)
 
+    def share(self, name: str) -> float:
+        """Return the part of a field's weight that counts."""
+        return self.shares.get(name, DAMPING_ALL if name == ALL_TEXT else DAMPING)
+
     def of(self, compared: FieldAgreement) -> Floats:
         """Return the weight of one field for each pair."""
-        share = self.shares.get(compared.name, DAMPING_ALL if compared.name == ALL_TEXT else DAMPING)
+        share = self.share(compared.name)
         worth = np.append(self.weights[compared.name], 0.0) * share
         found: Floats = worth[compared.level]
         equal = np.flatnonzero(compared.level == EQUAL)
@@ -177,30 +184,36 @@ def learn(
 
 
 def train(
-    compared: list[FieldAgreement], start: MatchModel, chosen: Ints, labels: NDArray[np.bool_], penalty: float = 1.0
+    compared: list[FieldAgreement],
+    start: MatchModel,
+    chosen: Ints,
+    labels: NDArray[np.bool_],
+    penalty: float = 1.0,
+    added: Floats | None = None,
 ) -> MatchModel:
     """Return the model with the share of each field that fits labelled pairs best, by logistic regression.
 
-    The weights of levels are those of `start`; shares are drawn towards 1 by the `penalty`.
+    The weights of levels are those of `start`; shares are drawn towards 1 by the `penalty`. A label that contradicts
+    everything else counts little (`ODD`). `added` is what the scores of the labelled pairs have beside the model.
     """
+    more = np.zeros(len(chosen)) if added is None else added
     picked = [one.part(chosen) for one in compared]
     columns = np.stack([start.of(one) for one in picked] + [np.ones(len(chosen))], axis=1)
     pull = np.array([1.0] * len(picked) + [0.0])
     beta = np.append(np.ones(len(picked)), start.prior)
     strength = np.array([penalty] * len(picked) + [1e-6])
     for _ in range(100):
-        expected = chance(columns @ beta)
-        slope = columns.T @ (labels - expected) - strength * (beta - np.append(pull[:-1], beta[-1]))
-        curve = (columns * (expected * (1 - expected))[:, None]).T @ columns + np.diag(strength + 1e-9)
+        expected = chance(columns @ beta + more)
+        seen = ODD / 2 + (1 - ODD) * expected
+        counts = (1 - ODD) * expected * (1 - expected) / (seen * (1 - seen))
+        slope = columns.T @ (counts * (labels - seen)) - strength * (beta - np.append(pull[:-1], beta[-1]))
+        curve = (columns * (counts * expected * (1 - expected))[:, None]).T @ columns + np.diag(strength + 1e-9)
         step = np.linalg.solve(curve, slope)
         beta = beta + np.clip(step, -2, 2)
         beta[:-1] = np.maximum(beta[:-1], 0.0)
         if np.abs(step).max() < 1e-8:
             break
-    shares = {
-        one.name: float(share) * (DAMPING_ALL if one.name == ALL_TEXT else DAMPING)
-        for one, share in zip(picked, beta[:-1], strict=True)
-    }
+    shares = {one.name: float(share) * start.share(one.name) for one, share in zip(picked, beta[:-1], strict=True)}
     return MatchModel(start.weights, start.rarity, float(beta[-1]), start.rounds, shares)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from likewise.apps.link import synonyms
+from likewise.apps.link.asking import QUESTIONS
 from likewise.apps.link.points import check_weights
 from likewise.apps.link.records import RecordTable
 from likewise.base import checks
@@ -37,6 +38,19 @@ def check_parameters(
         if all(value is not None for value in values):
             one, other = names
             raise ParameterError(f"The '{one}' and '{other}' parameters of link exclude each other. Give one of them.")
+
+
+def check_asking(ask: Any, label: Any, questions: Any, weights: Any) -> int:
+    """Return the number of questions; raise if a parameter of asking is wrong or has no effect."""
+    if ask is None:
+        given = {"label": (label, None), "questions": (questions, None)}
+        checks.unused("link", given, "without 'ask', a function that answers")
+        return QUESTIONS
+    if not callable(ask):
+        raise ParameterError.of("link", "ask", "a function that answers a question", ask)
+    if weights is not None:
+        raise ParameterError("The 'weights' and 'ask' parameters of link exclude each other. Give one of them.")
+    return QUESTIONS if questions is None else checks.whole("link", "questions", questions, 1)
 
 
 def check_fields(records: RecordTable, words: Any, weights: Mapping[str, float] | None) -> dict[str, float] | None:

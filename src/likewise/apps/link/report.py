@@ -9,12 +9,13 @@ import numpy as np
 from likewise.apps.link.agreement import ALL_TEXT
 from likewise.apps.link.blocking import RecordPairs
 from likewise.apps.link.decision import Decision
-from likewise.apps.link.labels import LabelledPairs
 from likewise.apps.link.matched import MatchedPairs
 from likewise.apps.link.model import weights_of
 from likewise.apps.link.mutual import ExpectedMatches
 from likewise.apps.link.records import RecordTable
+from likewise.apps.link.rules import KnownPairs
 from likewise.apps.link.scoring import POINTS, ScoredRecords
+from likewise.apps.link.taught import Lesson, Teacher
 from likewise.apps.link.validation import Validation
 from likewise.base.arrays import Ints
 from likewise.base.runlog import RunLog
@@ -30,19 +31,13 @@ WIDTH = 1.645
 """Standard deviations to either side of the F1: nine of ten are within."""
 
 
-def explain_method(
-    log: RunLog, weights: Any, labels: LabelledPairs | None, few: int | None, alike: bool = False
-) -> None:
+def explain_method(log: RunLog, weights: Any, few: int | None, alike: bool = False) -> None:
     """Note which method scores the pairs, and why; `few` is the number of candidates if they are too few.
 
     `alike` if they are scored by their likeness.
     """
     if weights is not None:
         log.method = {"asked": "points", "taken": "points", "why": "weights are given"}
-    elif labels is not None:
-        given = len(labels.pairs)
-        why = f"{counted(given, 'labelled pair')} {'is' if given == 1 else 'are'} given"
-        log.method = {"asked": "fellegi-sunter", "taken": "fellegi-sunter", "why": why}
     elif few is not None:
         verb = "is" if few == 1 else "are"
         why = f"{counted(few, 'candidate')} {verb} too few to learn from: every field has 100 points"
@@ -115,3 +110,26 @@ def describe_validation(log: RunLog, column: str, validation: Validation, plotte
     }
     if not plotted:
         log.notes.append("validation.png is left out: plots need Matplotlib (pip install 'likewise[plot]')")
+
+
+def describe_labels(
+    log: RunLog, teacher: Teacher, lesson: Lesson, known: KnownPairs, answered: int, asked: bool
+) -> None:
+    """Note how many labels there are, and the quality and the number of matches before and after."""
+    before, after = teacher.matches(None), teacher.matches(lesson)
+    labels: dict[str, Any] = {"pairs": len(known.places), "matching": int(known.match.sum())}
+    if asked:
+        labels["answered"] = answered
+    if lesson.before is not None and lesson.after is not None:
+        labels |= {"before": lesson.before.as_dict(), "after": lesson.after.as_dict()}
+    labels |= {"added": len(np.setdiff1d(after, before)), "removed": len(np.setdiff1d(before, after))}
+    log.details["labels"] = labels
+    given = len(known.places)
+    if log.method is not None and given:
+        log.method["why"] += f"; {counted(given, 'labelled pair')} {'is' if given == 1 else 'are'} given"
+    if given and not known.both:
+        kind = "match" if known.match.all() else "do not match"
+        log.notes.append(
+            f"all labelled pairs {kind}: neither weights nor a threshold follow from them; label some that "
+            f"{'do not' if known.match.all() else 'do'}"
+        )

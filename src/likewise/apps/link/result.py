@@ -16,11 +16,13 @@ import pyarrow as pa
 from likewise.apps.link.decision import Decision
 from likewise.apps.link.differences import differences
 from likewise.apps.link.entities import keepers
+from likewise.apps.link.explained import LinkageTrace, PairReason
 from likewise.apps.link.fields import Floats
 from likewise.apps.link.matched import MatchedPairs
 from likewise.apps.link.records import NOT_COMPARED, RecordTable
 from likewise.apps.link.scoring import ScoredRecords
 from likewise.apps.link.validation import BINS, MOST_RANDOM, EstimatedMean, Validation, validate
+from likewise.apps.link.weights import plotted_weights
 from likewise.apps.link.window import Window, random_in
 from likewise.base.arrays import Ints, to_arrow
 from likewise.base.words import counted
@@ -32,6 +34,7 @@ NEAR = 20
 """Pairs kept on each side of the threshold, for `Links.examples`."""
 
 PLOT = "validation.png"
+WEIGHTS_PLOT = "weights.png"
 
 
 @dataclass(frozen=True)
@@ -52,13 +55,18 @@ class Links(Result):
     clusters: for one table, the records with duplicates: id, cluster (the id of its first record), size, keeper (the id
     of the record with the most values). None for two tables.
     validation: with `validate`, the fraction of true matches by score; otherwise None.
+    weights: what was learnt: field, level, agreement (in words), points, and the part of the matches and of the other
+    candidates with this agreement. None if nothing was learnt.
     """
 
     files: ClassVar[dict[str, str]] = {
         "matches.parquet": "matches",
         "clusters.parquet": "clusters",
         "validation.parquet": "validation",
+        "weights.parquet": "weights",
     }
+    plots: ClassVar[tuple[str, ...]] = (PLOT, WEIGHTS_PLOT)
+    """Plots that `save` writes, where Matplotlib is installed."""
 
     def __init__(
         self,
@@ -70,8 +78,12 @@ class Links(Result):
         pairs: tuple[Ints, Ints, Floats],
         near: list[tuple[float, bool, int, int]],
         windows: Sequence[Window] = (),
+        weights: pa.Table | None = None,
+        trace: LinkageTrace | None = None,
     ) -> None:
         self.matches = matches
+        self.weights = weights
+        self._trace = trace
         self.clusters = clusters
         self.validation = None if validation is None else validation.table
         self.stats = stats
@@ -102,14 +114,28 @@ class Links(Result):
         rows = [*above[::-1], *below]
         return [Example(s, match, self._records.row(i), self._records.row(j)) for s, match, i, j in rows]
 
-    def save(self, directory: str | os.PathLike[str]) -> Path:
-        """Write the tables as Parquet, validation.png and run.json to a folder, all or nothing, and return the folder.
+    def explain(self, id_a: Any, id_b: Any) -> PairReason:
+        """Return why two records are a match or not: points field by field, and what decided.
 
-        A table that is None is not written. The plot needs Matplotlib, and is left out without it.
+        `print` shows it as a table; its attributes have everything, and `to_dict` gives plain data.
+        """
+        assert self._trace is not None
+        return self._trace.explain(id_a, id_b)
+
+    def plot_weights(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Return a Matplotlib figure of the weights, a plot for each field, and write it to `path` if one is given."""
+        return plotted_weights(self.weights, None if path is None else Path(path))
+
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Write the tables as Parquet, plots and run.json to a folder, all or nothing, and return the folder.
+
+        A table that is None is not written. Plots need Matplotlib, and are left out without it.
         """
         folder = Path(directory)
         contents: dict[str, Any] = {file: getattr(self, name) for file, name in self.files.items()}
-        contents[PLOT] = None
+        contents |= dict.fromkeys(self.plots)
+        if self.weights is not None and can_plot():
+            contents[WEIGHTS_PLOT] = self.plot_weights
         if self._validation is not None and can_plot():
             column = self.stats["parameters"]["validate"]
             contents[PLOT] = partial(self._validation.plot, measure=f"apart in {column}")

@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.apps.link.agreement import FieldAgreement, FieldComparer
+from likewise.apps.link.agreement import MANY, FieldAgreement, FieldComparer
 from likewise.apps.link.anchored import learn_anchored, mostly_short, random_pairs
 from likewise.apps.link.emphasis import Emphasis, Partners, emphasised
 from likewise.apps.link.fields import Field, Floats
 from likewise.apps.link.households import Households, households
-from likewise.apps.link.labels import LabelledPairs
-from likewise.apps.link.model import ROUNDS, MatchModel, chance, learn, nearest_first, train
+from likewise.apps.link.model import ROUNDS, MatchModel, chance, learn, nearest_first
 from likewise.apps.link.mutual import ExpectedMatches
 from likewise.apps.link.neighbours import neighbours
 from likewise.apps.link.plausible import doubts
@@ -136,7 +135,6 @@ class ModelScorer:
         self,
         records: RecordTable,
         rows: WeightedTerms | None,
-        labels: LabelledPairs | None = None,
         seed: int = 1,
         one_to_one: bool | None = None,
         nicknames: Nicknames = None,
@@ -144,17 +142,19 @@ class ModelScorer:
         budget: Budget = UNLIMITED,
     ) -> None:
         self._budget = budget
-        self._records, self._rows, self._labels, self._seed = records, rows, labels, seed
+        self._records, self._rows, self._seed = records, rows, seed
         self._single = bool(records.border) and one_to_one is not False
         self._nicknames, self._threads = nicknames, threads
         self._comparer: FieldComparer | None = None
         self._emphasis: Emphasis | None = None
+        self._strict = False
         self.usual = 0.0
         self.lowest = LOWEST
 
     def first(self, left: Ints, right: Ints, log: RunLog) -> ScoredRecords:
-        """Learn from the candidates, and score them. Labelled pairs must be among them."""
+        """Learn from the candidates, and score them."""
         n = self._records.count
+        self._strict = len(left) > MANY
         with log.stage("compare_fields", len(left)) as tick:
             self._comparer = FieldComparer(
                 self._records.fields,
@@ -168,12 +168,6 @@ class ModelScorer:
         with log.stage("learn"):
             start = nearest_first(compared, left, right, n)
             people = households(compared, start)
-            if self._labels is not None:
-                model = learn(compared, start, people.apart, self._seed, (left, right) if self._single else None)
-                pairs = self._labels.pairs
-                chosen = np.searchsorted(left * n + right, pairs[:, 0] * n + pairs[:, 1])
-                model = train(compared, model, chosen, self._labels.match)
-                return self._scored(model, compared, evidence, people)
             short = not self._records.border and not people.own and mostly_short(self._records.fields)
             ways = ("random pairs", "candidates", "usual") if short else ("candidates", "random pairs", "usual")
             random: list[FieldAgreement] = []
@@ -249,11 +243,21 @@ class ModelScorer:
         assert self._comparer is not None
         found, _ = self._comparer.compare(left, right)
         compared = [one for one in found if one.name in before.model.weights]
-        value, added = before.model.scores(compared), {}
+        return self.with_model(before.model, compared, left, right)
+
+    def with_model(self, model: MatchModel, compared: list[FieldAgreement], left: Ints, right: Ints) -> ScoredRecords:
+        """Score pairs whose fields were compared, with what an emphasised text adds."""
+        value = model.scores(compared)
+        added: dict[str, Floats] = {}
         if self._emphasis is not None:
             added = {self._emphasis.name: self._emphasis.scores(self._records, left, right)}
             value += added[self._emphasis.name]
-        return ScoredRecords(value, np.ones(len(left), bool), POINTS, before.model, compared, added=added)
+        return ScoredRecords(value, np.ones(len(left), bool), POINTS, model, compared, added=added)
+
+    def agreement(self, left: Ints, right: Ints) -> list[FieldAgreement]:
+        """Return how the fields of pairs agree, compared in the same way as those of the candidates."""
+        assert self._comparer is not None
+        return self._comparer.compare(left, right, strict=self._strict)[0]
 
     def _enough(self, value: Floats, evidence: Floats) -> NDArray[np.bool_]:
         """Return which pairs have enough evidence: full agreement would be rarer than a match is among all pairs."""
