@@ -10,6 +10,7 @@ import numpy as np
 
 from likewise.apps.link import synonyms
 from likewise.apps.link.blocking import block, completeness
+from likewise.apps.link.columns import check_columns
 from likewise.apps.link.decision import Decision, decide_alike, decide_pairs
 from likewise.apps.link.entities import cluster
 from likewise.apps.link.fields import Floats, wanted
@@ -49,6 +50,7 @@ def link(
     *,
     id: str | None = None,
     fields: Mapping[str, str | None] | Sequence[str] | None = None,
+    columns: Mapping[str, str | None] | None = None,
     weights: Mapping[str, float] | None = None,
     threshold: float | None = None,
     one_to_one: bool | None = None,
@@ -68,6 +70,9 @@ def link(
     a, b: paths of CSV, TSV, Parquet, JSON-lines or Arrow files, or tables of pyarrow, pandas or polars.
     id: the column of ids. Without it, a first column called id (or ..._id) with unique values, or else row numbers.
     fields: the columns to compare, with or without a kind ("phone:phone"). Without it, all that both tables have.
+    columns: for two tables: columns of b by the columns of a that hold the same under another name: {"cast": "actors"}.
+    Several are one if joined by +, as in {"name": "first+last"}; None is no column. Without it, columns with other names
+    are compared if they share enough words (notes say which).
     weights: by field. The score is then in points: 100 per field, less a penalty for edits, times the weight of the
     field, 1 by default (MMDS §3.8.2). Without weights, the weight of agreement is learnt from the data (Fellegi–Sunter
     model, by EM): a score of 0 is even odds, and ten points more make the odds ten times as high.
@@ -94,14 +99,14 @@ def link(
     [(0, 1), (1, 0)]
     """
     check_parameters(b, id, threshold, one_to_one, validate, true, weights, training)
-    asked, spans = wanted(fields), check_windows(window, b)
+    asked, spans, mapped = wanted(fields), check_windows(window, b), check_columns(columns, b)
     resources, seed = Resources.of("link", threads, memory), checks.seed("link", seed)
     threads = resources.threads
     log = RunLog.of(progress)
 
     with log.stage("read"):
         words = chosen_synonyms("link", nicknames)
-        records = records_of(a, b, id, asked, threads, validate, spans)
+        records = records_of(a, b, id, asked, threads, validate, spans, mapped)
         windows = [Window.of(records, column, bounds) for column, bounds in spans.items()]
         log.notes += notes_on(a, b)
         weights = check_fields(records, words, weights)
@@ -111,7 +116,8 @@ def link(
             raise ParameterError.of("link", "training", "one or more pairs of different records", training)
 
     parameters = {
-        "id": id, "fields": asked, "weights": weights, "threshold": None if threshold is None else float(threshold),
+        "id": id, "fields": asked, "columns": mapped or None, "weights": weights,
+        "threshold": None if threshold is None else float(threshold),
         "one_to_one": one_to_one, "window": {name: list(ends) for name, ends in spans.items()} or None,
         "validate": validate, "true": None if true is None else float(true),
         "truth": named(truth), "training": named(training), "nicknames": named(nicknames), "seed": seed,
