@@ -144,9 +144,13 @@ def sorted_unique(keys: Ints) -> Ints:
 
 def _searched(field: Field, size: int, fields: int, most: int) -> bool:
     """Return whether neighbours are searched by this field alone: a text of many different values, one of several."""
-    text = field.kind in ("text", "tokens") and field.long
     fast = len(field.codes) * LEAST_VISITS <= SLOWEST * VISITS
-    return fields > 1 and text and size <= most and fast and len(field.texts) >= DIFFERENT * field.present
+    return fields > 1 and size <= most and fast and is_rich(field)
+
+
+def is_rich(field: Field) -> bool:
+    """Return whether a field is a text of several words with many different values, such as a title."""
+    return field.kind in ("text", "tokens") and field.long and len(field.texts) >= DIFFERENT * field.present
 
 
 def _by_each(texts: list[Field], records: int, border: int, threads: int) -> Ints:

@@ -30,6 +30,7 @@ from likewise.apps.link.result import (
     validated,
 )
 from likewise.apps.link.scoring import ModelScorer, PointScorer, Scorer
+from likewise.apps.link.several_texts import TELLING, TextsScorer
 from likewise.apps.link.synonyms import Synonyms, chosen_synonyms
 from likewise.apps.link.validation import BINS, Validation
 from likewise.apps.link.window import Window, check_windows, labelled_within, within
@@ -140,7 +141,13 @@ def link(
     alike = weights is None and labels is None and one_to_one is not False and not few and fits(records, rows)
     explain_method(log, weights, labels, len(candidates) if few else None, alike)
     scorer: Scorer
-    if alike and rows is not None:
+    texts = None
+    if weights is None and labels is None and one_to_one is not False and not few and not alike and rows is not None:
+        texts = TextsScorer.of(records, left, right, seed)
+    if texts is not None:
+        scorer, alike = texts, True
+        log.method = {"asked": "auto", "taken": "likeness", "why": TELLING.format(texts.main)}
+    elif alike and rows is not None:
         scorer = LikenessScorer(records, rows)
     elif weights is None and not few:
         if words is not None and all(one.long for one in records.fields if one.kind in synonyms.KINDS):
