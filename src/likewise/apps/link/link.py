@@ -107,7 +107,7 @@ def link(
 
     with log.stage("read"):
         words = chosen_synonyms("link", nicknames)
-        records = records_of(a, b, id, asked, threads, validate, spans, mapped)
+        records = records_of(a, b, id, asked, threads, validate, spans, mapped, weights is not None)
         windows = [Window.of(records, column, bounds) for column, bounds in spans.items()]
         log.notes += notes_on(a, b)
         weights = check_fields(records, words, weights)

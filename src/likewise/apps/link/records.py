@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from likewise.apps.link.columns import ComparedColumns, given_columns, paired_columns
 from likewise.apps.link.fields import Field, as_strings, make_field
+from likewise.apps.link.telling import untelling
 from likewise.base.arrays import Ints, to_arrow
 from likewise.base.parallel import all_at_once
 from likewise.errors import ColumnError, InputError, ParameterError
@@ -89,11 +90,13 @@ def records_of(
     validate: str | None = None,
     apart: Collection[str] = (),
     columns: Mapping[str, str | None] | None = None,
+    all_fields: bool = False,
 ) -> RecordTable:
     """Read the tables, find the ids, and make the fields; constant and empty fields are left out with a note.
 
     `validate` is a column that is not compared, and `apart` has columns that are compared only if `fields` names them.
-    `columns` are the columns of b by those of a, where their names differ.
+    `columns` are the columns of b by those of a, where their names differ. Fields that tell nothing are left out as well,
+    unless `fields` names them or `all_fields` is set.
     """
     sources = {"a": a} if b is None else {"a": a, "b": b}
     read = [read_table(source, parameter) for parameter, source in sources.items()]
@@ -129,6 +132,9 @@ def records_of(
             notes.append(f"{one.name}: all values are {what}; left out")
         else:
             made.append(one)
+    untold = {} if fields is not None or all_fields or len(made) < 2 else untelling(made, border)
+    notes.extend(f"{name}: {why}" for name, why in untold.items())
+    made[:] = [one for one in made if one.name not in untold]
     if not made:
         raise InputError(f"{wheres[0]}: no column distinguishes records; all of them are constant or missing")
     return records
