@@ -9,7 +9,7 @@ given name and surname, a date of year, month and day.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,9 @@ STRONG_IF_FEW = 0.6
 
 FEW = 100
 """Different words that are few."""
+
+LEAST = 20
+"""Values of a column, at least, from which its content is judged."""
 
 WEAK = 0.15
 """Columns that share this part of their words are suggested."""
@@ -137,7 +140,9 @@ def _within(texts: pa.ChunkedArray, low: int, high: int) -> bool:
     if not len(there) or len(digits) < MOST * len(there):
         return False
     numbers = digits.cast(pa.int64())
-    return bool(pc.sum(pc.and_(pc.greater_equal(numbers, low), pc.less_equal(numbers, high))).as_py() >= MOST * len(there))
+    return bool(
+        pc.sum(pc.and_(pc.greater_equal(numbers, low), pc.less_equal(numbers, high))).as_py() >= MOST * len(there)
+    )
 
 
 def plain_name(column: str) -> str:
@@ -193,12 +198,12 @@ def given_columns(
                     raise ParameterError.of("link", "columns", f"without a column twice ('{one}')", dict(given))
                 before.add(one)
         if sides[1]:
-            found.append(ComparedColumns(name, *sides))
+            found.append(ComparedColumns(name, sides[0], sides[1]))
     return found
 
 
 def paired_columns(
-    tables: Sequence[pa.Table], known: list[ComparedColumns], apart: Collection[str | None], alone: Collection[str]
+    tables: Sequence[pa.Table], known: list[ComparedColumns], apart: Set[str | None], alone: Collection[str]
 ) -> tuple[list[str], list[str]]:
     """Return the fields to compare in two tables, and notes; those found by name or content are added to `known`.
 
@@ -212,12 +217,13 @@ def paired_columns(
     given = [pair.name for pair in known if not apart & {pair.name, *pair.a, *pair.b}]
     same = [name for name in left[0] if name in left[1]]
     left = [[name for name in side if name not in same] for side in left]
+    notes = []
     for name in list(left[0]):
         other = [one for one in left[1] if plain_name(one) == plain_name(name)]
         if len(other) == 1:
             known.append(ComparedColumns(name, (name,), (other[0],)))
+            notes.append(f"compared '{name}' of a with '{other[0]}' of b: their names are the same but for punctuation")
             left = [[one for one in left[0] if one != name], [one for one in left[1] if one != other[0]]]
-    notes = []
     if left[0] and left[1]:
         sides = [{name: table.column(name) for name in some} for table, some in zip(tables, left, strict=True)]
         for pair in alike_columns(*sides):
@@ -225,7 +231,9 @@ def paired_columns(
             if pair.strong:
                 known.append(pair)
                 left = [[one for one in side if one not in (*pair.a, *pair.b)] for side in left]
-                notes.append(f"compared {names}; --map {pair.name}= leaves them out, --map {pair.name}=COLUMN changes it")
+                notes.append(
+                    f"compared {names}; --map {pair.name}= leaves them out, --map {pair.name}=COLUMN changes it"
+                )
             else:
                 notes.append(f"not compared {names}; --map {pair.name}={pair.other} compares them")
     over = sorted({*left[0], *left[1]})
@@ -243,7 +251,7 @@ class _Side:
     def __init__(self, columns: Mapping[str, pa.ChunkedArray]) -> None:
         self._columns = columns
         made = (make_field(name, column) for name, column in columns.items())
-        fields = [field for field in made if len(field.texts)]
+        fields = [field for field in made if field.present >= LEAST]
         self.names = [field.name for field in fields]
         self.free = self.names
         self.dates = [field.name for field in fields if field.kind == "date"]
@@ -320,4 +328,3 @@ def _whole(pair: ComparedColumns, sides: tuple[_Side, _Side]) -> ComparedColumns
                 side.take([name])
                 pair = ComparedColumns("+".join(some[0]), tuple(some[0]), tuple(some[1]), shared)
     return pair
-

@@ -10,6 +10,7 @@ import numpy as np
 
 from likewise.apps.link import synonyms
 from likewise.apps.link.blocking import block, completeness
+from likewise.apps.link.captured import estimated_completeness
 from likewise.apps.link.columns import check_columns
 from likewise.apps.link.decision import Decision, decide_alike, decide_pairs
 from likewise.apps.link.entities import cluster
@@ -195,6 +196,9 @@ def link(
         clusters = None if groups is None else clusters_table(whole, groups)
     count(log, whole, candidates, matched, groups)
     detail(log, whole, candidates, scored, decision)
+    captured = estimated_completeness(whole.fields, matched.pairs, seed)
+    if captured is not None:
+        log.details["completeness"] = captured
     if len(further.rest):
         log.details["abridged"] = {"groups": further.groups, "items": len(further.rest)}
     if known is not None:

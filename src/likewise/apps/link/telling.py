@@ -1,13 +1,13 @@
 """Fields that tell nothing: row numbers, hashes, random values, columns that are nearly empty.
 
-Records that share a rare value, or a rare combination of two, are the same more often than others. If a field agrees no
-more in such pairs, chosen by the other fields, than in the same records paired at random, it does not tell which
-records are the same, and comparing it only does harm.
+Records that share more in the other fields than chance explains are the same. If a field agrees no more in such pairs
+than in the same records paired at random, it does not tell which records are the same, and comparing it only does harm.
+Where there are too few such pairs, as in a table of hardly any duplicates, nothing can be said, and the field stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -15,16 +15,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from likewise.apps.link.fields import Field, Floats
+from likewise.apps.link.fields import Field, Floats, among, rarity
 from likewise.apps.link.similarity import similarity_of
 from likewise.apps.link.terms import hashed
 from likewise.base.arrays import Ints
+from likewise.kernels import linking as kernels
 
 RARE = 4
 """Records that share a rare value or word, at most."""
 
-PAIRS = 4_000
-"""Pairs in which the agreement of a field is measured, at most: its error is below 0.01."""
+PAIRS = 20_000
+"""Pairs of records with a rare value in common that are looked at; the agreement of a field is measured in those that
+share enough."""
 
 LEAST = 30
 """Pairs with both values from which the agreement of a field is judged."""
@@ -46,7 +48,7 @@ DENSE = 1.1
 KEYS = 100_000
 """Records by whose rare values pairs are found, about; of more records, a part of the values is used."""
 
-UNTOLD = "agrees no more often in records with the same rare values than by chance; left out"
+UNTOLD = "agrees no more often in records that share all else than by chance; left out"
 NEARLY_EMPTY = "hardly any record has a value; left out"
 MIX = np.uint64(0x9E3779B97F4A7C15)
 Keys = np.ndarray[tuple[int], np.dtype[np.uint64]]
@@ -61,18 +63,23 @@ def untelling(fields: Sequence[Field], border: int, seed: int = 1) -> dict[str, 
     """
     found: dict[str, str] = {}
     kept = list(fields)
-    links = {one.name: _links([one], border) for one in fields}
-    judged = [one for one in fields if not one.long]
-    numbered = {one.name: is_numbered(one, border) for one in judged}
-    judged.sort(key=lambda one: (not numbered[one.name], len(links[one.name][0])))
-    for field in judged:
+    short = [one for one in fields if not one.long]
+    numbered = {one.name: is_numbered(one, border) for one in short}
+    links = {(one.name,): _links([one], border) for one in fields}
+    if short:
+        links |= {(one.name, two.name): _links([one, two], border) for one, two in combinations(short, 2)}
+    worth = {one.name: _worth(one) for one in fields}
+    records = len(fields[0].codes)
+    needed = float(np.log(border * (records - border) if border else records * (records - 1) / 2))
+    for field in sorted(short, key=lambda one: (not numbered[one.name], len(links[one.name,][0]))):
         others = [one for one in kept if one is not field]
         if not others:
             break
-        pairs = [links[one.name] for one in others]
-        pairs += [_links(both, border) for both in combinations([one for one in others if not one.long], 2)]
-        alike = _more_alike(replace(field, kind="exact") if numbered[field.name] else field, *_some(pairs, seed), seed)
-        why = _why_not(field, others, border, alike)
+        names = {one.name for one in others}
+        left, right = _some([pairs for keys, pairs in links.items() if names.issuperset(keys)], seed)
+        sure = np.sum([worth[one.name](left, right) for one in others], axis=0) >= needed
+        judged = replace(field, kind="exact") if numbered[field.name] else field
+        why = _why_not(field, others, border, _more_alike(judged, left[sure], right[sure], seed))
         if why is not None:
             found[field.name] = why
             kept = others
@@ -151,6 +158,39 @@ def _some(pairs: Sequence[Pairs], seed: int) -> Pairs:
     return left[chosen], right[chosen]
 
 
+def _worth(field: Field) -> Callable[[Ints, Ints], Floats]:
+    """Return the function that gives the logarithm of how improbable it is that pairs share by chance what they do.
+
+    Of texts, that is the sum over the words that they share.
+    """
+    rare = np.append(rarity(field), 0.0)
+
+    def equal(left: Ints, right: Ints) -> Floats:
+        a, b = field.codes[left], field.codes[right]
+        found: Floats = np.where((a >= 0) & (a == b), rare[a], 0.0)
+        return found
+
+    if not field.long:
+        return equal
+    words = hashed(field.folded, False)
+    terms, counts = np.empty_like(words.terms), np.empty(len(words.terms), np.int64)
+    offsets = np.zeros(len(words.offsets), np.int64)
+    size = kernels.bag(words.offsets, words.terms, terms, counts, offsets)
+    terms = terms[:size]
+    different, places = np.unique(terms, return_inverse=True)
+    frequency = np.bincount(places, np.repeat(field.counts, np.diff(offsets)), len(different))
+    weights = np.sqrt(np.log(np.maximum(1.0, field.present / np.maximum(1, frequency))))[places]
+
+    def shared(left: Ints, right: Ints) -> Floats:
+        a, b = field.codes[left].astype(np.int64), field.codes[right].astype(np.int64)
+        known = (a >= 0) & (b >= 0)
+        found = np.zeros(len(a))
+        found[known] = kernels.cosines(offsets, terms, weights, a[known], b[known])
+        return found
+
+    return shared
+
+
 def _more_alike(field: Field, left: Ints, right: Ints, seed: int) -> Floats:
     """Return how much more alike the values of pairs are than those of the same records paired at random."""
     a, b = field.codes[left].astype(np.int64), field.codes[right].astype(np.int64)
@@ -159,13 +199,7 @@ def _more_alike(field: Field, left: Ints, right: Ints, seed: int) -> Floats:
     if len(a) < LEAST:
         return np.zeros(0)
     other = np.random.default_rng(seed).permutation(b)
-    used, places = np.unique(np.concatenate([a, b, other]), return_inverse=True)
-    taken = pa.array(used)
-    few = replace(
-        field, codes=places.astype(np.int32), texts=field.texts.take(taken), folded=field.folded.take(taken),
-        counts=field.counts[used],
-    )  # fmt: skip
+    few, (a, b, other) = among(field, a, b, other)
     alike = similarity_of(few)
-    a, b, other = np.split(places.astype(np.int64), 3)
     found: Floats = np.where(a == b, 1.0, alike(a, b)) - np.where(a == other, 1.0, alike(a, other))
     return found
