@@ -34,6 +34,9 @@ ALIKE = 0.2
 NEAREST = 10
 """Nearest neighbours of every record that are always candidates."""
 
+NEAREST_ALONE = 30
+"""The same if there is only one field: no other finds what it misses, and nothing is learnt from the candidates."""
+
 NEAREST_BY_TEXT = 5
 """Nearest neighbours of every record by one of several texts that are candidates."""
 
@@ -115,7 +118,8 @@ def block(
     texts = [one for one, size in zip(fields, sizes, strict=True) if _searched(one, size, len(fields), most)]
     if whole <= most:
         rows = weighted(of_records(all_codes(fields), joined([one.grams for one in fields])))
-        kinds["all_text"] = _nearest(rows, records, border, threads, tick)
+        least = NEAREST if len(fields) > 1 else NEAREST_ALONE
+        kinds["all_text"] = _nearest(rows, records, border, threads, tick, least)
         parts = [sorted_unique(part) for part in identical.parts(_room(budget), tick)]
         kinds["identical_fields"] = _concatenated(parts)
     else:

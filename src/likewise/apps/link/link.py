@@ -73,7 +73,7 @@ def link(
     id: the column of ids. Without it, a first column called id (or ..._id) with unique values, or else row numbers.
     fields: the columns to compare, with or without a kind ("phone:phone"). Without it, all that both tables have.
     columns: for two tables: columns of b by the columns of a that hold the same under another name: {"cast": "actors"}.
-    Several are one if joined by +, as in {"name": "first+last"}; None is no column. Without it, columns with other names
+    Several are one if joined by +, as in {"name": "first+last"}; None is no column. Other columns with different names
     are compared if they share enough words (notes say which).
     weights: by field. The score is then in points: 100 per field, less a penalty for edits, times the weight of the
     field, 1 by default (MMDS §3.8.2). Without weights, the weight of agreement is learnt from the data (Fellegi–Sunter

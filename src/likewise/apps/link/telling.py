@@ -35,6 +35,9 @@ SIGNIFICANT = 3.0
 """Standard errors by which a field must agree more often than by chance: one field of a thousand that tells nothing
 does."""
 
+SMALL = 100
+"""Records from which on fields are judged."""
+
 EMPTY = 0.1
 """Part of the records of a table with a value below which a field that cannot be judged is left out."""
 
@@ -62,14 +65,15 @@ def untelling(fields: Sequence[Field], border: int, seed: int = 1) -> dict[str, 
     agree, then those that connect the fewest records.
     """
     found: dict[str, str] = {}
+    records = len(fields[0].codes)
+    if records < SMALL:
+        return found
     kept = list(fields)
     short = [one for one in fields if not one.long]
     numbered = {one.name: is_numbered(one, border) for one in short}
-    links = {(one.name,): _links([one], border) for one in fields}
-    if short:
-        links |= {(one.name, two.name): _links([one, two], border) for one, two in combinations(short, 2)}
+    links: dict[tuple[str, ...], Pairs] = {(one.name,): _links([one], border) for one in fields}
+    links |= {(one.name, two.name): _links([one, two], border) for one, two in combinations(short, 2)}
     worth = {one.name: _worth(one) for one in fields}
-    records = len(fields[0].codes)
     needed = float(np.log(border * (records - border) if border else records * (records - 1) / 2))
     for field in sorted(short, key=lambda one: (not numbered[one.name], len(links[one.name,][0]))):
         others = [one for one in kept if one is not field]
