@@ -29,6 +29,7 @@ Examples:
   likewise link customers.csv subscribers.csv --id email --out linked/
   likewise link people.parquet --out linked/                          duplicates within one table
   likewise link a.csv b.csv --field name:name --field phone:phone --weight name=2 --weight phone=1 --out linked/
+  likewise link a.csv b.csv --map cast=actors --out linked/           columns with different names
   likewise link a.csv b.csv --truth matches.csv --out linked/         measure precision and recall
   likewise link a.csv b.csv --training labelled.csv --out linked/     learn from labelled pairs
   likewise link a.csv b.csv --label labels.csv --out linked/          learn from your answers to 30 questions
@@ -61,6 +62,15 @@ DIR will contain:
     metavar="NAME[:KIND]",
     help=f"Compare this column, as {', '.join(KINDS[:-1])} or {KINDS[-1]}. Repeatable.  [default: all columns that "
     "both tables have; kinds are guessed]",
+)
+@click.option(
+    "--map",
+    "columns",
+    multiple=True,
+    metavar="A=B",
+    help="With B: column A of the first table holds the same as column B of the second; several are joined by +, as in "
+    "name=first+last; nothing after = means that it has no counterpart. Repeatable.  [default: columns of the same "
+    "name, and those that share many words]",
 )
 @click.option(
     "--weight",
@@ -133,6 +143,7 @@ def link(
     out: Path | None,
     explain: tuple[tuple[str, str], ...],
     fields: tuple[str, ...],
+    columns: tuple[str, ...],
     weights: tuple[str, ...],
     windows: tuple[str, ...],
     nicknames: tuple[str, ...],
@@ -155,7 +166,7 @@ def link(
     if out is not None:
         check_output(out, "link", [*Links.files, *Links.plots], [path for path in read if path is not None])
     options |= {"fields": list(fields) or None, "weights": _weights(weights), "nicknames": list(nicknames) or None}
-    options["window"] = _windows(windows)
+    options |= {"window": _windows(windows), "columns": _columns(columns)}
     terminal = None if options["label"] is None else _terminal()
     if terminal is None:
         unused("link", {"questions": (options["questions"], None)}, "without 'label'")
@@ -209,6 +220,23 @@ def _weights(given: tuple[str, ...]) -> dict[str, float] | None:
     return found or None
 
 
+def _columns(given: tuple[str, ...]) -> dict[str, str | None] | None:
+    """Parse the columns that hold the same.
+
+    >>> _columns(("cast=actors", "name=first+last", "note="))
+    {'cast': 'actors', 'name': 'first+last', 'note': None}
+    """
+    from likewise.errors import ParameterError
+
+    found: dict[str, str | None] = {}
+    for word in given:
+        name, equals, other = word.partition("=")
+        if not equals or not name:
+            raise ParameterError.of("link", "map", "A=B, such as cast=actors", word)
+        found[name] = other or None
+    return found or None
+
+
 def _windows(given: tuple[str, ...]) -> dict[str, tuple[float, float]] | None:
     """Parse the windows.
 
@@ -254,6 +282,12 @@ def _report(stats: dict[str, Any]) -> Iterator[str]:
     yield f"{matches}{clusters}"
     if "labels" in details:
         yield from _gained(details["labels"])
+    if "completeness" in details:
+        part = details["completeness"]
+        yield (
+            f"about {part['estimate']:.3f} of all matches were candidates ({part['low']:.3f} to {part['high']:.3f}, if "
+            f"{' and '.join(part['fields'])} err independently)"
+        )
     if "truth" in details:
         truth = details["truth"]
         yield (

@@ -59,6 +59,23 @@ def test_two_tables(run: Run, tmp_path: Path) -> None:
     assert again.returncode == 0, again.stderr
 
 
+def test_columns_with_other_names(run: Run, tmp_path: Path) -> None:
+    text = (tmp_path / "b.csv").read_text()
+    (tmp_path / "b.csv").write_text(text.replace("id,name,address,phone", "id,person,place,contact", 1))
+    options = ("--truth", "truth.csv", "--out", "linked")
+    found = run("link", "a.csv", "b.csv", *options)
+    assert found.returncode == 0, found.stderr
+    for column, other in (("name", "person"), ("address", "place"), ("phone", "contact")):
+        assert f"compared '{column}' of a with '{other}' of b: they share" in found.stdout
+    assert "of all matches were candidates" in found.stdout
+    said = run("link", "a.csv", "b.csv", "--map", "name=person", "--map", "address=place", "--map", "phone=", *options)
+    assert said.returncode == 0, said.stderr
+    assert "name (name), address (address), created (date)" in said.stdout
+    stats = json.loads((tmp_path / "linked" / "run.json").read_text())
+    assert stats["parameters"]["columns"] == {"name": "person", "address": "place", "phone": None}
+    assert stats["details"]["columns"] == {"name": {"b": "person"}, "address": {"b": "place"}}
+
+
 def test_one_table(run: Run, tmp_path: Path) -> None:
     rows = (tmp_path / "a.csv").read_text().splitlines() + (tmp_path / "b.csv").read_text().splitlines()[1:]
     (tmp_path / "all.csv").write_text("\n".join(rows) + "\n")
@@ -136,6 +153,20 @@ def test_nicknames_of_a_file(run: Run, tmp_path: Path) -> None:
     [
         (1, "a.csv missing.csv --out linked", "missing.csv"),
         (1, "a.csv b.csv --out linked --field colour", "no column 'colour'"),
+        (
+            1,
+            "a.csv b.csv --out linked --map colour=name",
+            "a.csv: there is no column 'colour'; the columns are: id, name",
+        ),
+        (
+            1,
+            "a.csv b.csv --out linked --map name=colour",
+            "b.csv: there is no column 'colour'; the columns are: id, name",
+        ),
+        (1, "a.csv b.csv --out linked --map name=name+colour", "b.csv: there is no column 'colour'"),
+        (2, "a.csv b.csv --out linked --map name", "A=B, such as cast=actors"),
+        (2, "a.csv --out linked --map name=name", "The --map option of link has no effect for one table."),
+        (2, "a.csv b.csv --out linked --map name=name --map phone=name", "without a column twice"),
         (1, "a.csv b.csv --out linked --validate height", "no column 'height'"),
         (1, "a.csv b.csv --out linked --nicknames truth.txt", "truth.txt: there is no such file"),
         (1, "a.csv b.csv --out a.csv", "a.csv: this is a file"),

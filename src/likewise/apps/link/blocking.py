@@ -4,6 +4,8 @@ The candidates are the union of
 - records with an identical field, found by sorting. A block of more than LIMIT records is not paired; its records are
   sorted again by that field combined with each other field.
 - the nearest neighbours by all text: the NEAREST best of every record, and further ones with similarity ENOUGH.
+- the nearest neighbours by each text of many different values alone, NEAREST_BY_TEXT of every record: a long text, such
+  as a description, would outweigh a short one, such as a title, in all text.
 - in tables too large for nearest neighbours, records that share bands of MinHash over the words and trigrams of all
   fields. A pair must then share two bands; or one band and an identical field; or two fields whose agreement by chance
   is improbable.
@@ -32,6 +34,15 @@ ALIKE = 0.2
 NEAREST = 10
 """Nearest neighbours of every record that are always candidates."""
 
+NEAREST_ALONE = 30
+"""The same if there is only one field: no other finds what it misses, and nothing is learnt from the candidates."""
+
+NEAREST_BY_TEXT = 5
+"""Nearest neighbours of every record by one of several texts that are candidates."""
+
+DIFFERENT = 0.5
+"""Different values per record with a value, at least, in a text by which neighbours are searched."""
+
 ENOUGH = 0.2
 """Further neighbours are candidates from this cosine similarity on, for records with many duplicates."""
 
@@ -46,6 +57,10 @@ VISITS = 100_000_000
 
 LEAST_VISITS = 3_000
 """Postings read for each record in any case."""
+
+SLOWEST = 3
+"""Neighbours by one text are searched if LEAST_VISITS for each record are at most this many times VISITS: of 100,000
+records."""
 
 TERMS = 6_000_000
 """Tables with more terms in all their fields are blocked by bands of MinHash, not by nearest neighbours."""
@@ -94,21 +109,24 @@ def block(
     are blocked by bands. `tick` is called twice for every record.
     """
     records = len(fields[0].codes)
-    sizes = [np.append(term_counts(field.folded), 0) for field in fields]
-    whole = sum(int(size[field.codes].sum()) for field, size in zip(fields, sizes, strict=True))
-    del sizes
+    sizes = [int(np.append(term_counts(field.folded), 0)[field.codes].sum()) for field in fields]
+    whole = sum(sizes)
     kinds: dict[str, Ints] = {}
     notes: list[str] = []
     rows: WeightedTerms | None = None
     identical = identical_fields(fields, border, threads, notes)
+    texts = [one for one, size in zip(fields, sizes, strict=True) if _searched(one, size, len(fields), most)]
     if whole <= most:
         rows = weighted(of_records(all_codes(fields), joined([one.grams for one in fields])))
-        kinds["all_text"] = _nearest(rows, records, border, threads, tick)
+        least = NEAREST if len(fields) > 1 else NEAREST_ALONE
+        kinds["all_text"] = _nearest(rows, records, border, threads, tick, least)
         parts = [sorted_unique(part) for part in identical.parts(_room(budget), tick)]
         kinds["identical_fields"] = _concatenated(parts)
     else:
         kinds = _many(fields, identical, border, seed, threads, budget, tick)
         notes.append(f"{whole:,} terms: candidates by bands of MinHash instead of nearest neighbours by all text")
+    if texts:
+        kinds["each_text"] = _by_each(texts, records, border, threads)
     ways = {way: len(keys) for way, keys in kinds.items()}
     merged = sorted_unique(_concatenated([kinds.pop(way) for way in ways]))
     return RecordPairs(merged // records, merged % records, ways, notes), rows
@@ -128,9 +146,40 @@ def sorted_unique(keys: Ints) -> Ints:
     return keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
 
 
-def _nearest(rows: WeightedTerms, records: int, border: int, threads: int, tick: Tick) -> Ints:
-    """Return the pairs of each record and its nearest neighbours by all text, in the other table if there are two."""
-    cap = max(NEAREST, min(MOST, PAIRS // max(1, records)))
+def _searched(field: Field, size: int, fields: int, most: int) -> bool:
+    """Return whether neighbours are searched by this field alone: a text of many different values, one of several."""
+    fast = len(field.codes) * LEAST_VISITS <= SLOWEST * VISITS
+    return fields > 1 and size <= most and fast and is_rich(field)
+
+
+def is_rich(field: Field) -> bool:
+    """Return whether a field is a text of several words with many different values, such as a title."""
+    return field.kind in ("text", "tokens") and field.long and len(field.texts) >= DIFFERENT * field.present
+
+
+def _by_each(texts: list[Field], records: int, border: int, threads: int) -> Ints:
+    """Return the pairs of each record and its nearest neighbours by each of these fields alone."""
+    found = []
+    for field in texts:
+        rows = weighted(of_records(all_codes([field]), field.grams))
+        found.append(_nearest(rows, records, border, threads, lambda done: None, NEAREST_BY_TEXT, NEAREST_BY_TEXT))
+    return sorted_unique(_concatenated(found))
+
+
+def _nearest(
+    rows: WeightedTerms,
+    records: int,
+    border: int,
+    threads: int,
+    tick: Tick,
+    least: int = NEAREST,
+    cap: int | None = None,
+) -> Ints:
+    """Return the pairs of each record and its nearest neighbours by these terms, in the other table if there are two.
+
+    `least` are the neighbours of every record, `cap` those of records with many that are alike.
+    """
+    cap = max(least, min(MOST, PAIRS // max(1, records))) if cap is None else cap
     visits = max(LEAST_VISITS, VISITS // records)
     sides = [(0, records, 0, records)] if not border else [(0, border, border, records), (border, records, 0, border)]
     found: list[Ints] = []
@@ -148,7 +197,7 @@ def _nearest(rows: WeightedTerms, records: int, border: int, threads: int, tick:
             shift: int = first,
         ) -> Ints:
             left, right = kernels.nearest(
-                some, rows.offsets, rows.terms, rows.weights, *posted, size, shift, NEAREST, cap, ENOUGH, visits
+                some, rows.offsets, rows.terms, rows.weights, *posted, size, shift, least, cap, ENOUGH, visits
             )
             keys: Ints = np.minimum(left, right) * records + np.maximum(left, right)
             return keys

@@ -233,7 +233,13 @@ def _one_each(left: Ints, right: Ints, scores: Floats, records: int, sides: tupl
 
 
 def decide_alike(
-    left: Ints, right: Ints, scores: Floats, records: int, threshold: float | None = None, one_to_one: bool = False
+    left: Ints,
+    right: Ints,
+    scores: Floats,
+    records: int,
+    threshold: float | None = None,
+    one_to_one: bool = False,
+    expected: float | None = None,
 ) -> Decision:
     """Return the matches between two tables whose scores are a likeness, of which no value means even odds.
 
@@ -252,7 +258,8 @@ def decide_alike(
         ranked = _one_each(left, right, scores, records, (clean[1], clean[0]))
     chosen = ranked.chosen
     if threshold is None:
-        chosen = chosen[ranked.first >= best_cut(ranked.matches(), ranked.first)[0]]
+        probable = ranked.matches(expected if clean == (True, True) else None)
+        chosen = chosen[ranked.first >= best_cut(probable, ranked.first)[0]]
         threshold = float(scores[chosen].min()) if len(chosen) else 0.0
     chosen = chosen[scores[chosen] >= threshold]
     if clean == (False, False):

@@ -70,11 +70,11 @@ class Partners:
         return expected_matches(found.mutual, self.inside.rates(inside), others, self.inside.count), flags
 
 
-def emphasised(partners: Partners, scores: Floats, inside: Floats) -> tuple[Emphasis | None, ExpectedMatches]:
-    """Return the text to emphasise, None if none helps, and the matches that can be expected then."""
+def emphasised(partners: Partners, scores: Floats, inside: Floats) -> tuple[Emphasis | None, ExpectedMatches, Ints]:
+    """Return the text to emphasise, None if none helps, the matches that can be expected then, and who is mutual."""
     records, left, right = partners.records, partners.left, partners.right
     before, flags = partners.matches(scores, inside)
-    chosen, best = None, before
+    chosen, best, mutual = None, before, flags
     for name, fields in _texts(records):
         rows = weighted(of_records(all_codes(fields), joined([one.grams for one in fields])))
         here = likeness(records, fields, rows, left, right)
@@ -84,8 +84,8 @@ def emphasised(partners: Partners, scores: Floats, inside: Floats) -> tuple[Emph
             moved = int(np.count_nonzero(flags != changed))
             if found.matches > max(best.matches, before.matches + SURE * before.error(max(moved, FEW))):
                 less = _prior(_best(scores + weight * here, left, right, records), found.matches)
-                chosen, best = Emphasis(name, fields, rows, weight, less), found
-    return chosen, best
+                chosen, best, mutual = Emphasis(name, fields, rows, weight, less), found, changed
+    return chosen, best, mutual
 
 
 def _texts(records: RecordTable) -> list[tuple[str, list[Field]]]:

@@ -6,7 +6,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -278,6 +278,15 @@ def check_kind(kind: str | None) -> None:
     """Raise if there is no such kind of field; None is a kind to be guessed."""
     if kind is not None and kind not in KINDS:
         raise ParameterError.of("link", "fields", f"of kinds {', '.join(KINDS)}", kind)
+
+
+def among(field: Field, *codes: Ints) -> tuple[Field, list[Ints]]:
+    """Return a field with only these of its values, and their codes in it: a small part of it is quick to prepare."""
+    used, places = np.unique(np.concatenate(codes), return_inverse=True)
+    taken = pa.array(used)
+    texts, folded = field.texts.take(taken), field.folded.take(taken)
+    few = replace(field, codes=places.astype(np.int32), texts=texts, folded=folded, counts=field.counts[used])
+    return few, np.split(places.astype(np.int64), np.cumsum([len(some) for some in codes])[:-1])
 
 
 def rarity(field: Field) -> Floats:

@@ -6,17 +6,19 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from likewise.apps.link import asking, synonyms
+from likewise.apps.link import asking
 from likewise.apps.link.blocking import block, completeness
+from likewise.apps.link.captured import estimated_completeness
+from likewise.apps.link.choosing import ScorerChoice
+from likewise.apps.link.columns import check_columns
 from likewise.apps.link.explained import LinkageTrace
 from likewise.apps.link.fields import wanted
 from likewise.apps.link.further_copies import FurtherCopies
 from likewise.apps.link.labels import labelled_pairs, quality
-from likewise.apps.link.likeness import LikenessScorer, fits
 from likewise.apps.link.matched import chosen_pairs, pairs_within
 from likewise.apps.link.parameters import check_asking, check_fields, check_parameters, named
 from likewise.apps.link.records import records_of
-from likewise.apps.link.report import count, describe_labels, describe_validation, detail, explain_method
+from likewise.apps.link.report import count, describe_labels, describe_validation, detail
 from likewise.apps.link.result import (
     Links,
     can_plot,
@@ -26,7 +28,6 @@ from likewise.apps.link.result import (
     validated,
 )
 from likewise.apps.link.rules import NOTHING_KNOWN, MatchRules
-from likewise.apps.link.scoring import ModelScorer, PointScorer, Scorer
 from likewise.apps.link.synonyms import Synonyms, chosen_synonyms
 from likewise.apps.link.taught import Lesson, Teacher
 from likewise.apps.link.validation import BINS, Validation
@@ -38,9 +39,6 @@ from likewise.errors import InputError, ParameterError
 from likewise.io.read.find import notes_on
 from likewise.jobs.settings import Resources
 
-FEW = 15
-"""Nothing is learnt from fewer candidates than this; they are scored in points."""
-
 
 def link(
     a: Any,
@@ -48,6 +46,7 @@ def link(
     *,
     id: str | None = None,
     fields: Mapping[str, str | None] | Sequence[str] | None = None,
+    columns: Mapping[str, str | None] | None = None,
     weights: Mapping[str, float] | None = None,
     threshold: float | None = None,
     one_to_one: bool | None = None,
@@ -70,6 +69,9 @@ def link(
     a, b: paths of CSV, TSV, Parquet, JSON-lines or Arrow files, or tables of pyarrow, pandas or polars.
     id: the column of ids. Without it, a first column called id (or ..._id) with unique values, or else row numbers.
     fields: the columns to compare, with or without a kind ("phone:phone"). Without it, all that both tables have.
+    columns: for two tables: columns of b by the columns of a that hold the same under another name: {"cast": "actors"}.
+    Several are one if joined by +, as in {"name": "first+last"}; None is no column. Other columns with different names
+    are compared if they share enough words (notes say which).
     weights: by field. The score is then in points: 100 per field, less a penalty for edits, times the weight of the
     field, 1 by default (MMDS §3.8.2). Without weights, the weight of agreement is learnt from the data (Fellegi–Sunter
     model, by EM): a score of 0 is even odds, and ten points more make the odds ten times as high.
@@ -103,14 +105,14 @@ def link(
     """
     check_parameters(b, id, threshold, one_to_one, validate, true, weights, training)
     questions = check_asking(ask, label, questions, weights)
-    asked, spans = wanted(fields), check_windows(window, b)
+    asked, spans, mapped = wanted(fields), check_windows(window, b), check_columns(columns, b)
     resources, seed = Resources.of("link", threads, memory), checks.seed("link", seed)
     threads = resources.threads
     log = RunLog.of(progress)
 
     with log.stage("read"):
         words = chosen_synonyms("link", nicknames)
-        records = records_of(a, b, id, asked, threads, validate, spans)
+        records = records_of(a, b, id, asked, threads, validate, spans, mapped, weights is not None)
         windows = [Window.of(records, column, bounds) for column, bounds in spans.items()]
         log.notes += notes_on(a, b)
         weights = check_fields(records, words, weights)
@@ -123,7 +125,8 @@ def link(
             labels = asking.merged(file.pairs(records), labels, records.count)
 
     parameters = {
-        "id": id, "fields": asked, "weights": weights, "threshold": None if threshold is None else float(threshold),
+        "id": id, "fields": asked, "columns": mapped or None, "weights": weights,
+        "threshold": None if threshold is None else float(threshold),
         "one_to_one": one_to_one, "window": {name: list(ends) for name, ends in spans.items()} or None,
         "validate": validate, "true": None if true is None else float(true),
         "truth": named(truth), "training": named(training), "label": named(label),
@@ -143,21 +146,9 @@ def link(
     left, right = candidates.left, candidates.right
     log.notes += [*records.notes, *(note for one in windows for note in one.note()), *candidates.notes]
 
-    few = weights is None and len(candidates) < FEW
-    alike = weights is None and one_to_one is not False and not few and fits(records, rows)
-    explain_method(log, weights, len(candidates) if few else None, alike)
-    scorer: Scorer
-    if alike and rows is not None:
-        scorer = LikenessScorer(records, rows)
-    elif weights is None and not few:
-        if words is not None and all(one.long for one in records.fields if one.kind in synonyms.KINDS):
-            log.notes.append("nicknames have no effect: fields of several words are compared by the terms they share")
-        scorer = ModelScorer(records, rows, seed, one_to_one, words, threads, resources.budget)
-    else:
-        scorer = PointScorer(records.fields, weights or {}, words)
-    scored = scorer.first(left, right, log)
-    usual = scorer.usual if few or not records.border else None
-    rules = MatchRules(records, candidates, scorer, alike, usual, one_to_one)
+    choice = ScorerChoice(records, rows, weights, one_to_one, words, resources, seed)
+    scored = choice.first(left, right, log, labels is not None or ask is not None)
+    rules = MatchRules(records, candidates, choice.scorer, choice.alike, choice.usual, one_to_one)
     lesson: Lesson | None = None
     known = NOTHING_KNOWN
     if labels is not None or ask is not None:
@@ -188,7 +179,7 @@ def link(
         if groups is None:
             matched = chosen_pairs(candidates, scored, decision.chosen)
         else:
-            matched = pairs_within(candidates, scored, scorer, groups)
+            matched = pairs_within(candidates, scored, choice.scorer, groups)
             groups = further.clusters(groups)
         matched = further.matches(matched, *decision.single)
 
@@ -197,6 +188,9 @@ def link(
         clusters = None if groups is None else clusters_table(whole, groups)
     count(log, whole, candidates, matched, groups)
     detail(log, whole, candidates, scored, decision)
+    captured = estimated_completeness(whole.fields, matched.pairs, seed)
+    if captured is not None:
+        log.details["completeness"] = captured
     if len(further.rest):
         log.details["abridged"] = {"groups": further.groups, "items": len(further.rest)}
     if correct is not None:

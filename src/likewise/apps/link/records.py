@@ -12,7 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from likewise.apps.link.columns import ComparedColumns, given_columns, paired_columns
 from likewise.apps.link.fields import Field, as_strings, make_field
+from likewise.apps.link.telling import untelling
 from likewise.base.arrays import Ints, to_arrow
 from likewise.base.parallel import all_at_once
 from likewise.errors import ColumnError, InputError, ParameterError
@@ -36,6 +38,7 @@ class RecordTable:
     fields: list[Field]
     notes: list[str]
     inputs: list[dict[str, Any]] = field(default_factory=list)
+    columns: list[ComparedColumns] = field(default_factory=list)
 
     @property
     def aside(self) -> list[Any]:
@@ -55,8 +58,17 @@ class RecordTable:
     def values(self, column: str, rows: Ints) -> list[Any]:
         """Return a column of records, all of the first table or all of the second, as it was read."""
         second = int(bool(self.border) and len(rows) > 0 and rows[0] >= self.border)
-        taken = self.tables[second].column(column).take(pa.array(rows - self.border * second))
+        taken = self.columns_of(column)[second].take(pa.array(rows - self.border * second))
         return list(taken.to_pylist())
+
+    def columns_of(self, column: str) -> list[pa.ChunkedArray]:
+        """Return a column of each table, in the second under the name that it has there; raise if there is none."""
+        found = next((one for one in self.columns if one.name == column), ComparedColumns(column, (column,), (column,)))
+        for table, where, names in zip(self.tables, self.wheres, (found.a, found.b), strict=False):
+            for name in names:
+                if name not in table.column_names:
+                    raise ColumnError.of(where, name, table.column_names)
+        return [found.of(table, place > 0) for place, table in enumerate(self.tables)]
 
     def row(self, record: int) -> dict[str, Any]:
         """Return a record as it was read."""
@@ -66,9 +78,7 @@ class RecordTable:
 
     def check_column(self, column: str) -> None:
         """Raise if a table does not have the column."""
-        for table, where in zip(self.tables, self.wheres, strict=True):
-            if column not in table.column_names:
-                raise ColumnError.of(where, column, table.column_names)
+        self.columns_of(column)
 
 
 def records_of(
@@ -79,10 +89,14 @@ def records_of(
     threads: int = 1,
     validate: str | None = None,
     apart: Collection[str] = (),
+    columns: Mapping[str, str | None] | None = None,
+    all_fields: bool = False,
 ) -> RecordTable:
     """Read the tables, find the ids, and make the fields; constant and empty fields are left out with a note.
 
     `validate` is a column that is not compared, and `apart` has columns that are compared only if `fields` names them.
+    `columns` are the columns of b by those of a, where names differ. Fields that tell nothing are left out as well,
+    unless `fields` names them or `all_fields` is set.
     """
     sources = {"a": a} if b is None else {"a": a, "b": b}
     read = [read_table(source, parameter) for parameter, source in sources.items()]
@@ -96,10 +110,11 @@ def records_of(
     records = RecordTable(
         tables, wheres, border, count, name, ids, made, notes, [entry for *_, inputs in read for entry in inputs]
     )
-    chosen = _chosen(records, fields, validate, apart)
+    records.columns.extend(given_columns(tables, wheres, columns or {}))
+    chosen = _chosen(records, fields, validate, apart, {name for name, other in (columns or {}).items() if not other})
 
     def make(column: str) -> Field:
-        parts = [_plain(table.column(column)) for table in tables]
+        parts = [_plain(part) for part in records.columns_of(column)]
         if len(parts) > 1 and parts[0].type != parts[1].type:
             parts = [as_strings(part) for part in parts]
         chunks = [chunk for part in parts for chunk in part.chunks]
@@ -117,6 +132,9 @@ def records_of(
             notes.append(f"{one.name}: all values are {what}; left out")
         else:
             made.append(one)
+    untold = {} if fields is not None or all_fields or len(made) < 2 else untelling(made, border)
+    notes.extend(f"{name}: {why}" for name, why in untold.items())
+    made[:] = [one for one in made if one.name not in untold]
     if not made:
         raise InputError(f"{wheres[0]}: no column distinguishes records; all of them are constant or missing")
     return records
@@ -182,9 +200,17 @@ def _ids(table: pa.Table, name: str | None, where: str) -> pa.ChunkedArray:
 
 
 def _chosen(
-    records: RecordTable, fields: Mapping[str, str | None] | None, validate: str | None, others: Collection[str]
+    records: RecordTable,
+    fields: Mapping[str, str | None] | None,
+    validate: str | None,
+    others: Collection[str],
+    alone: Collection[str],
 ) -> dict[str, str | None]:
-    """Return the columns to compare and their kinds: those given, or all that both tables have."""
+    """Return the fields to compare and their kinds: those given, or all columns that both tables have.
+
+    `alone` are the columns that have no counterpart, as the user says. Columns whose names differ in punctuation or
+    whose content is the same are added to `records.columns`.
+    """
     if validate is not None:
         records.check_column(validate)
         if validate in (fields or {}):
@@ -194,12 +220,15 @@ def _chosen(
             records.check_column(name)
         return dict(fields)
     tables, apart = records.tables, {records.id, validate, *others}
-    shared = [column for column in tables[0].column_names if all(column in t.column_names for t in tables)]
-    shared = [column for column in shared if column not in apart]
+    if len(tables) == 1:
+        shared = [column for column in tables[0].column_names if column not in apart]
+    else:
+        shared, notes = paired_columns(tables, records.columns, apart, alone)
+        records.notes.extend(notes)
     if not shared:
         columns = "; ".join(f"{w}: {', '.join(t.column_names)}" for w, t in zip(records.wheres, tables, strict=True))
-        raise ColumnError(f"there is no column to compare ({columns}); rename columns so that both tables have them")
-    alone = sorted({column for table in tables for column in table.column_names} - set(shared) - apart)
-    if alone:
-        records.notes.append(f"only one table has {', '.join(alone)}; left out")
+        hint = "".join(f"; {note}" for note in records.notes)
+        raise ColumnError(
+            f"there is no column to compare ({columns}); say which hold the same with --map (columns=){hint}"
+        )
     return dict.fromkeys(shared)

@@ -70,10 +70,16 @@ def detail(
     log.details |= {
         "id": records.id,
         "fields": {one.name: one.kind for one in records.fields},
+        "columns": {
+            one.name: {"b": one.other} | ({} if one.shared is None else {"shared": round(one.shared, 4)})
+            for one in records.columns
+        },
         "candidates_by": candidates.ways,
         "rule": decision.rule,
         "threshold": round(float(decision.threshold * scored.unit), 4),
     }
+    if not records.columns:
+        del log.details["columns"]
     if scored.model is not None:
         weights = weights_of(scored.model, scored.compared)
         log.details["points"] = {

@@ -56,10 +56,10 @@ class MatchRules:
         if not self.records.border:
             assert cut is not None
             return self._clusters(scored, cut, known)
+        expected = None if scored.matches is None else scored.matches.matches
         if self.alike:
-            found = decide_alike(left, right, scored.value, n, cut, self.one_to_one is True)
+            found = decide_alike(left, right, scored.value, n, cut, self.one_to_one is True, expected)
         else:
-            expected = None if scored.matches is None else scored.matches.matches
             lowest = self.scorer.lowest
             found = decide_pairs(left, right, scored.value, scored.usable, n, cut, self.one_to_one, lowest, expected)
         return self.corrected(found, known), None

@@ -16,7 +16,7 @@ from likewise.apps.link.emphasis import Emphasis, Partners, emphasised
 from likewise.apps.link.fields import Field, Floats
 from likewise.apps.link.households import Households, households
 from likewise.apps.link.model import ROUNDS, MatchModel, chance, learn, nearest_first
-from likewise.apps.link.mutual import ExpectedMatches
+from likewise.apps.link.mutual import ChancePartners, ExpectedMatches
 from likewise.apps.link.neighbours import neighbours
 from likewise.apps.link.plausible import doubts
 from likewise.apps.link.points import FULL, score_pairs
@@ -129,7 +129,11 @@ class PointScorer:
 
 
 class ModelScorer:
-    """Scores learnt from the data: the log-odds that pairs match (Fellegi and Sunter, by EM)."""
+    """Scores learnt from the data: the log-odds that pairs match (Fellegi and Sunter, by EM).
+
+    If the number of matches was estimated: `inside` are the pairs inside the tables by which, `mutual` says of each
+    record whether its best partner is mutual, and `note` which text is emphasised.
+    """
 
     def __init__(
         self,
@@ -147,6 +151,9 @@ class ModelScorer:
         self._nicknames, self._threads = nicknames, threads
         self._comparer: FieldComparer | None = None
         self._emphasis: Emphasis | None = None
+        self.inside: ChancePartners | None = None
+        self.mutual: Ints | None = None
+        self.note: str | None = None
         self._strict = False
         self.usual = 0.0
         self.lowest = LOWEST
@@ -201,13 +208,15 @@ class ModelScorer:
         scores = found.model.scores([one for one in compared if one.name in found.model.weights])
         kept = inside.clean(scores)
         partners = Partners(records, left[found.usable], right[found.usable], inside.part(kept))
-        self._emphasis, matches = emphasised(partners, found.value[found.usable], scores[kept])
+        self._emphasis, matches, self.mutual = emphasised(partners, found.value[found.usable], scores[kept])
+        self.inside = partners.inside
         if self._emphasis is None:
             return replace(found, matches=matches)
         self.lowest = LOWEST - PART * self._emphasis.weight
         more = self._emphasis.scores(records, left, right)
         log.details["emphasised"] = {"field": self._emphasis.name, "weight": self._emphasis.weight}
-        log.notes.append(f"{self._emphasis.name} counts more than its part in the model: more matches are found so")
+        self.note = f"{self._emphasis.name} counts more than its part in the model: more matches are found so"
+        log.notes.append(self.note)
         return replace(found, value=found.value + more, added={self._emphasis.name: more}, matches=matches)
 
     def _random(self) -> list[FieldAgreement]:

@@ -66,8 +66,7 @@ class Window:
     @classmethod
     def of(cls, records: RecordTable, column: str, bounds: Ends) -> Window:
         """Read the column; one that is neither of dates nor of numbers is an error."""
-        records.check_column(column)
-        values = numbers_in([value for table in records.tables for value in table.column(column).to_pylist()])
+        values = numbers_in([value for part in records.columns_of(column) for value in part.to_pylist()])
         if values is None:
             raise InputError(f"{column}: a window needs dates or numbers, and most values of this column are neither")
         return cls(column, *bounds, values, records.border)

@@ -1,0 +1,209 @@
+"""Fields that tell nothing: row numbers, hashes, random values, columns that are nearly empty.
+
+Records that share more in the other fields than chance explains are the same. If a field agrees no more in such pairs
+than in the same records paired at random, it does not tell which records are the same, and comparing it only does harm.
+Where there are too few such pairs, as in a table of hardly any duplicates, nothing can be said, and the field stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from likewise.apps.link.fields import Field, Floats, among, rarity
+from likewise.apps.link.similarity import similarity_of
+from likewise.apps.link.terms import hashed
+from likewise.base.arrays import Ints
+from likewise.kernels import linking as kernels
+
+RARE = 4
+"""Records that share a rare value or word, at most."""
+
+PAIRS = 20_000
+"""Pairs of records with a rare value in common that are looked at; the agreement of a field is measured in those that
+share enough."""
+
+LEAST = 30
+"""Pairs with both values from which the agreement of a field is judged."""
+
+SIGNIFICANT = 3.0
+"""Standard errors by which a field must agree more often than by chance: one field of a thousand that tells nothing
+does."""
+
+SMALL = 100
+"""Records from which on fields are judged."""
+
+EMPTY = 0.1
+"""Part of the records of a table with a value below which a field that cannot be judged is left out."""
+
+FURTHER = 0.5
+"""Part of the values of a field that are values of another if it has further ones of the same, such as second names;
+it is then not left out."""
+
+DENSE = 1.1
+"""Whole numbers that are all different are row numbers if their range is at most this many times their number."""
+
+KEYS = 100_000
+"""Records by whose rare values pairs are found, about; of more records, a part of the values is used."""
+
+UNTOLD = "agrees no more often in records that share all else than by chance; left out"
+NEARLY_EMPTY = "hardly any record has a value; left out"
+MIX = np.uint64(0x9E3779B97F4A7C15)
+Keys = np.ndarray[tuple[int], np.dtype[np.uint64]]
+Pairs = tuple[Ints, Ints]
+
+
+def untelling(fields: Sequence[Field], border: int, seed: int = 1) -> dict[str, str]:
+    """Return the fields that are better left out, with the reason; one field always remains.
+
+    Texts of several words are not judged. The least telling are judged first: row numbers, whose values must be equal
+    to agree, then those that connect the fewest records.
+    """
+    found: dict[str, str] = {}
+    records = len(fields[0].codes)
+    if records < SMALL:
+        return found
+    kept = list(fields)
+    short = [one for one in fields if not one.long]
+    numbered = {one.name: is_numbered(one, border) for one in short}
+    links: dict[tuple[str, ...], Pairs] = {(one.name,): _links([one], border) for one in fields}
+    links |= {(one.name, two.name): _links([one, two], border) for one, two in combinations(short, 2)}
+    worth = {one.name: _worth(one) for one in fields}
+    needed = float(np.log(border * (records - border) if border else records * (records - 1) / 2))
+    for field in sorted(short, key=lambda one: (not numbered[one.name], len(links[one.name,][0]))):
+        others = [one for one in kept if one is not field]
+        if not others:
+            break
+        names = {one.name for one in others}
+        left, right = _some([pairs for keys, pairs in links.items() if names.issuperset(keys)], seed)
+        sure = np.sum([worth[one.name](left, right) for one in others], axis=0) >= needed
+        judged = replace(field, kind="exact") if numbered[field.name] else field
+        why = _why_not(field, others, border, _more_alike(judged, left[sure], right[sure], seed))
+        if why is not None:
+            found[field.name] = why
+            kept = others
+    return found
+
+
+def _why_not(field: Field, others: Sequence[Field], border: int, alike: Floats) -> str | None:
+    """Return why a field is left out, or None; `alike` is how much more alike its values are than by chance."""
+    if len(alike) >= LEAST:
+        error = float(alike.std()) / np.sqrt(len(alike))
+        return UNTOLD if float(alike.mean()) <= SIGNIFICANT * error else None
+    there = field.codes >= 0
+    parts = (there[:border], there[border:]) if border else (there,)
+    if min(float(part.mean()) for part in parts) >= EMPTY:
+        return None
+    further = (pc.mean(pc.is_in(field.texts, one.texts)).as_py() >= FURTHER for one in others)
+    return None if any(further) else NEARLY_EMPTY
+
+
+def is_numbered(field: Field, border: int) -> bool:
+    """Return whether the values of each table are whole numbers, all different, nearly without gaps."""
+    for part in (field.codes[:border], field.codes[border:]) if border else (field.codes,):
+        codes = part[part >= 0]
+        used = field.texts.take(pa.array(np.unique(codes)))
+        if len(used) < len(codes) or not len(used) or not pc.all(pc.match_substring_regex(used, r"^\d{1,15}$")).as_py():
+            return False
+        ends = pc.min_max(used.cast(pa.int64())).as_py()
+        if ends["max"] - ends["min"] + 1 > DENSE * len(used):
+            return False
+    return True
+
+
+def _links(fields: Sequence[Field], border: int) -> Pairs:
+    """Return a pair of records for each rare value, rare word of a text, or rare combination of two fields."""
+    records = len(fields[0].codes)
+    owners = np.arange(records)
+    if len(fields) == 1 and fields[0].long:
+        words = hashed(fields[0].folded, False)
+        counts = np.append(np.diff(words.offsets), 0)[fields[0].codes]
+        starts = np.append(words.offsets[:-1], 0)[fields[0].codes]
+        owners = np.repeat(owners, counts)
+        within = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+        keys = words.terms[np.repeat(starts, counts) + within]
+    else:
+        known = np.logical_and.reduce([one.codes >= 0 for one in fields])
+        owners = owners[known]
+        keys = np.zeros(len(owners), np.uint64)
+        for one in fields:
+            keys = (keys ^ one.codes[known].astype(np.uint64)) * MIX
+            keys ^= keys >> np.uint64(29)
+    part = max(1, records // KEYS)
+    if part > 1:
+        some = (keys * MIX) >> np.uint64(40)
+        chosen = some % np.uint64(part) == 0
+        keys, owners = keys[chosen], owners[chosen]
+    return _first_and_last(keys, owners, border)
+
+
+def _first_and_last(keys: Keys, owners: Ints, border: int) -> Pairs:
+    """Return the first and the last record of each group of two to RARE with the same key, of different tables."""
+    if not len(keys):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    order = np.argsort(keys, kind="stable")
+    begins = np.flatnonzero(np.append(True, keys[order][1:] != keys[order][:-1]))
+    sizes = np.diff(np.append(begins, len(keys)))
+    begins, sizes = begins[(sizes > 1) & (sizes <= RARE)], sizes[(sizes > 1) & (sizes <= RARE)]
+    left, right = owners[order[begins]], owners[order[begins + sizes - 1]]
+    apart = (left < border) & (right >= border) if border else left < right
+    return left[apart], right[apart]
+
+
+def _some(pairs: Sequence[Pairs], seed: int) -> Pairs:
+    """Return up to PAIRS of these pairs."""
+    left, right = (np.concatenate([np.zeros(0, np.int64), *side]) for side in zip(*pairs, strict=True))
+    chosen = np.random.default_rng(seed).permutation(len(left))[:PAIRS]
+    return left[chosen], right[chosen]
+
+
+def _worth(field: Field) -> Callable[[Ints, Ints], Floats]:
+    """Return the function that gives the logarithm of how improbable it is that pairs share by chance what they do.
+
+    Of texts, that is the sum over the words that they share.
+    """
+    rare = np.append(rarity(field), 0.0)
+
+    def equal(left: Ints, right: Ints) -> Floats:
+        a, b = field.codes[left], field.codes[right]
+        found: Floats = np.where((a >= 0) & (a == b), rare[a], 0.0)
+        return found
+
+    if not field.long:
+        return equal
+    words = hashed(field.folded, False)
+    terms, counts = np.empty_like(words.terms), np.empty(len(words.terms), np.int64)
+    offsets = np.zeros(len(words.offsets), np.int64)
+    size = kernels.bag(words.offsets, words.terms, terms, counts, offsets)
+    terms = terms[:size]
+    different, places = np.unique(terms, return_inverse=True)
+    frequency = np.bincount(places, np.repeat(field.counts, np.diff(offsets)), len(different))
+    weights = np.sqrt(np.log(np.maximum(1.0, field.present / np.maximum(1, frequency))))[places]
+
+    def shared(left: Ints, right: Ints) -> Floats:
+        a, b = field.codes[left].astype(np.int64), field.codes[right].astype(np.int64)
+        known = (a >= 0) & (b >= 0)
+        found = np.zeros(len(a))
+        found[known] = kernels.cosines(offsets, terms, weights, a[known], b[known])
+        return found
+
+    return shared
+
+
+def _more_alike(field: Field, left: Ints, right: Ints, seed: int) -> Floats:
+    """Return how much more alike the values of pairs are than those of the same records paired at random."""
+    a, b = field.codes[left].astype(np.int64), field.codes[right].astype(np.int64)
+    known = (a >= 0) & (b >= 0)
+    a, b = a[known], b[known]
+    if len(a) < LEAST:
+        return np.zeros(0)
+    other = np.random.default_rng(seed).permutation(b)
+    few, (a, b, other) = among(field, a, b, other)
+    alike = similarity_of(few)
+    found: Floats = np.where(a == b, 1.0, alike(a, b)) - np.where(a == other, 1.0, alike(a, other))
+    return found

@@ -1,0 +1,103 @@
+"""Columns that tell nothing do no harm."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from made_people import two_tables
+
+from likewise import link
+from likewise.apps.link.fields import make_field
+from likewise.apps.link.telling import is_numbered, untelling
+
+
+def tables(count=250):
+    a, b, _ = two_tables(count)
+    return [{name: [row[name] for row in rows] for name in rows[0]} for rows in (a, b)]
+
+
+def joined(count=250):
+    first, second = tables(count)
+    return {name: first[name] + second[name] for name in first}
+
+
+def words(size, chance):
+    return [f"w{value}" for value in chance.integers(0, size, 5000)]
+
+
+ADDED = {
+    "constant": lambda n, chance: ["imported"] * n,
+    "hash": lambda n, chance: [f"{value:015x}" for value in chance.integers(0, 1 << 60, n)],
+    "row number": lambda n, chance: [str(i) for i in range(n)],
+    "random": lambda n, chance: words(20, chance)[:n],
+    "nearly empty": lambda n, chance: [w if chance.random() < 0.04 else None for w in words(1000, chance)[:n]],
+}
+
+
+def matches(found):
+    return set(zip(found.matches["id_a"].to_pylist(), found.matches["id_b"].to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("added", ADDED)
+@pytest.mark.parametrize("two", [True, False])
+def test_a_useless_column_changes_nothing(added, two):
+    chance = np.random.default_rng(5)
+    sides = tables() if two else [joined()]
+    plain = link(*sides, threads=1)
+    more = [{**side, "added": ADDED[added](len(next(iter(side.values()))), chance)} for side in sides]
+    found = link(*more, threads=1)
+    assert "added" not in found.stats["details"]["fields"]
+    assert any(note.startswith("added: ") for note in found.stats["notes"])
+    assert matches(found) == matches(plain)
+
+
+@pytest.mark.parametrize("added", ["hash", "random", "nearly empty"])
+def test_one_text_and_a_useless_column_is_one_text(added):
+    chance = np.random.default_rng(2)
+    names = [" ".join(f"{x}" for x in words(3000, chance)[:3]) for _ in range(300)]
+    a, b = {"name": names}, {"name": [f"{name} ltd" for name in names]}
+    plain = link(a, b, threads=1)
+    found = link({**a, "added": ADDED[added](300, chance)}, {**b, "added": ADDED[added](300, chance)}, threads=1)
+    assert found.stats["method"]["taken"] == plain.stats["method"]["taken"] == "likeness"
+    assert matches(found) == matches(plain)
+
+
+def test_all_columns_that_tell_are_kept():
+    fields = [make_field(name, pa.chunked_array([pa.array(values)])) for name, values in joined().items()]
+    assert untelling(fields, 0) == untelling(fields, 250) == {}
+
+
+def test_a_number_that_both_tables_share_is_kept():
+    first, second = tables()
+    partner = {place: row for row, place in two_tables(250)[2]}
+    others = iter(set(range(250)) - set(partner.values()))
+    first["customer"] = list(range(250))
+    second["customer"] = [partner[place] if place in partner else next(others) for place in range(250)]
+    fields = [
+        make_field(name, pa.chunked_array([pa.array([*map(str, first[name]), *map(str, second[name])])]))
+        for name in first
+    ]
+    assert is_numbered(fields[-1], 250)
+    found = link(first, second, threads=1)
+    assert "customer" in found.stats["details"]["fields"]
+
+
+def test_a_field_that_is_asked_for_is_compared():
+    first, second = tables(80)
+    chance = np.random.default_rng(1)
+    first["code"], second["code"] = ADDED["hash"](80, chance), ADDED["hash"](80, chance)
+    found = link(first, second, fields=[*tables(80)[0], "code"], threads=1)
+    assert "code" in found.stats["details"]["fields"]
+    weighed = link(first, second, weights={"code": 0.1}, threads=1)
+    assert "code" in weighed.stats["details"]["fields"]
+
+
+def test_row_numbers():
+    def field(values):
+        return make_field("x", pa.chunked_array([pa.array([None if v is None else str(v) for v in values])]))
+
+    assert is_numbered(field(range(100, 200)), 0)
+    assert is_numbered(field([*range(50), *range(70)]), 50)
+    assert not is_numbered(field([*range(50), *range(0, 1400, 20)]), 50)
+    assert not is_numbered(field([1, 1, 2, 3]), 0)
+    assert not is_numbered(field(["a", "b"]), 0)
+    assert not is_numbered(field([None, None]), 0)
