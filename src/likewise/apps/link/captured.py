@@ -58,7 +58,7 @@ def chapman(first: int, second: int, both: int) -> tuple[float, float, float]:
     """Return the number of all from the numbers in two captures and in both, between the ends of its interval.
 
     >>> [round(number) for number in chapman(80, 60, 48)]
-    [95, 100, 105]
+    [92, 100, 108]
     """
     found = (first + 1) * (second + 1) / (both + 1) - 1
     spread = (first + 1) * (second + 1) * (first - both) * (second - both) / ((both + 1) ** 2 * (both + 2))

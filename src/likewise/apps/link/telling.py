@@ -61,8 +61,8 @@ Pairs = tuple[Ints, Ints]
 def untelling(fields: Sequence[Field], border: int, seed: int = 1) -> dict[str, str]:
     """Return the fields that are better left out, with the reason; one field always remains.
 
-    Texts of several words are not judged. The least telling are judged first: row numbers, whose values must be equal to
-    agree, then those that connect the fewest records.
+    Texts of several words are not judged. The least telling are judged first: row numbers, whose values must be equal
+    to agree, then those that connect the fewest records.
     """
     found: dict[str, str] = {}
     records = len(fields[0].codes)
@@ -117,7 +117,7 @@ def is_numbered(field: Field, border: int) -> bool:
 
 
 def _links(fields: Sequence[Field], border: int) -> Pairs:
-    """Return a pair of records for each rare value, rare word of a text, or rare combination of values of two fields."""
+    """Return a pair of records for each rare value, rare word of a text, or rare combination of two values."""
     records = len(fields[0].codes)
     owners = np.arange(records)
     if len(fields) == 1 and fields[0].long:
