@@ -18,8 +18,8 @@ from likewise.base.arrays import Ints
 
 AGREE = 0.5
 """Similarity from which on two values agree, so that the pair would be found by this field. Of 0.5 and 0.8, and of this
-estimate and Chao's bound over all fields, it is the choice whichever of nine data sets is left out; the error of the one
-left out is 0.011 on average and 0.059 (films) at most."""
+estimate and Chao's bound over all fields, it is the choice whichever of nine data sets is left out; the error of the
+one left out is 0.011 on average and 0.059 (films) at most."""
 
 LEAST = 30
 """Matches from which the number of all is estimated, and matches that must agree in both fields."""
