@@ -10,8 +10,9 @@ people.py, once with all changes of real life and once with typing errors only; 
 persons with name parts and split dates, and music CDs.
 
 Quality: precision, recall and F1 of the pairs found, against the truth; the F1 that the best threshold would reach,
-with the rule of the run and with any (link_scores.py); the fraction of the true pairs that were candidates; and the F1
-that the run states. "seen" marks collections that somebody looked at when constants were chosen (record_sets.was_seen).
+with the rule of the run and with any (link_scores.py); the fraction of the true pairs that were candidates, true and as
+the run estimates it; and the F1 that the run states. "seen" marks collections that somebody looked at when constants
+were chosen (record_sets.was_seen).
 likewise gets no labels and no settings. splink and recordlinkage, configured as in their own examples (see peers/), run
 on FEBRL 4 and on people: from Parquet files to pairs in memory, each in a fresh process with an environment of its own,
 with its peak memory. splink gives probabilities and leaves the threshold to the user: of the usual ones the one with
@@ -99,6 +100,7 @@ class Row:
     f1: float | None = None
     threshold: float | None = None
     completeness: float | None = None
+    estimated_completeness: float | None = None
     best_f1: float | None = None
     best_threshold: float | None = None
     any_f1: float | None = None
@@ -134,6 +136,7 @@ def swept_of(collection: Collection, told: Run, found: pa.Table, out: Path) -> d
     best, any_best = best_threshold(candidates, details["rule"])
     return {
         "completeness": details["truth"]["completeness"],
+        "estimated_completeness": details.get("completeness", {}).get("estimate"),
         "best_f1": best.f1,
         "best_threshold": best.threshold,
         "any_f1": any_best.f1,
@@ -172,13 +175,25 @@ def say(row: Row) -> Row:
 
 def show_quality(rows: list[Row]) -> None:
     """Print how good likewise is on each collection, and how true what it states is."""
-    names = ("collection", "records", "precision", "recall", "F1", "best", "any rule", "candidates", "stated")
+    names = (
+        "collection",
+        "records",
+        "precision",
+        "recall",
+        "F1",
+        "best",
+        "any rule",
+        "candidates",
+        "estimated",
+        "stated",
+    )
     table = Table(*names, "s", "MB", "seen", "rule")
-    for column in table.columns[1:11]:
+    for column in table.columns[1:12]:
         column.justify = "right"
     ours = [row for row in rows if row.tool == "likewise" and not row.failed]
     for row in ours:
-        numbers = (row.precision, row.recall, row.f1, row.best_f1, row.any_f1, row.completeness, row.stated_f1)
+        part = row.completeness, row.estimated_completeness
+        numbers = (row.precision, row.recall, row.f1, row.best_f1, row.any_f1, *part, row.stated_f1)
         cells = ["" if value is None else f"{value:.3f}" for value in numbers]
         cost = f"{row.seconds:.1f}", f"{row.peak_mb:,.0f}"
         table.add_row(row.collection, row.size, *cells, *cost, "seen" if row.seen else "", (row.rule or "")[:30])
@@ -190,6 +205,11 @@ def show_quality(rows: list[Row]) -> None:
         console.print(f"{len(joins)} tasks of name joining, means: {', '.join(texts)}")
     stated = [(row.stated_f1, row.f1) for row in ours if row.stated_f1 is not None and row.f1 is not None]
     near = sum(abs(said - true) <= NEAR for said, true in stated)
+    parts = [(row.estimated_completeness, row.completeness) for row in ours]
+    errors = [abs(said - true) for said, true in parts if said is not None and true is not None]
+    if errors:
+        about = f"{mean(errors):.3f} on average and {max(errors):.3f} at most, in {len(errors)} collections"
+        console.print(f"The estimated completeness of candidates differs from the true one by {about}.")
     console.print(
         f"The stated F1 is within {NEAR} of the true one in {near} of {len(stated)} collections that have one."
     )

@@ -5,9 +5,10 @@ import pyarrow as pa
 import pytest
 from made_people import two_tables
 
-from likewise.apps.link.blocking import RecordPairs, block, completeness
+from likewise.apps.link.blocking import NEAREST_BY_TEXT, RecordPairs, block, completeness
 from likewise.apps.link.equal_keys import LIMIT
 from likewise.apps.link.fields import make_field
+from likewise.apps.link.terms import term_counts
 
 
 def blocked(tables, large=False):
@@ -76,3 +77,40 @@ def test_nothing_but_missing_values_meets_nobody():
     rows = [{"x": "", "y": None}, {"x": "", "y": None}, {"x": "a", "y": "b"}, {"x": "c", "y": "d"}]
     found, _ = blocked([rows])
     assert (0, 1) not in pairs_of(found)
+
+
+def products(count, seed=1):
+    """Return two tables of titles, one word of which is changed, with long descriptions that have nothing in common."""
+    chance = np.random.default_rng(seed)
+    words = [f"word{i}" for i in range(3 * count)]
+
+    def some(number):
+        return [words[i] for i in chance.integers(0, len(words), number)]
+
+    titles = [some(5) for _ in range(count)]
+    first = [{"title": " ".join(title), "description": " ".join(some(60))} for title in titles]
+    second = [{"title": " ".join([*title[:4], *some(1)]), "description": " ".join(some(60))} for title in titles]
+    return first, second
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_long_text_does_not_hide_a_short_one(large):
+    first, second = products(300)
+    rows = [*first, *second]
+    fields = [make_field(name, pa.chunked_array([pa.array([row[name] for row in rows])])) for name in rows[0]]
+    whole = sum(int(term_counts(field.folded)[field.codes].sum()) for field in fields)
+    found, _ = block(fields, 300, most=whole - 1 if large else whole)
+    assert ("bands" in found.ways) == large
+    truth = np.stack([np.arange(300), np.arange(300) + 300], axis=1)
+    assert completeness(found, truth, 600) == 1.0
+    assert found.ways["each_text"] <= 2 * 2 * 600 * NEAREST_BY_TEXT
+
+
+def test_one_text_with_too_many_terms_is_searched_as_well():
+    first, second = products(200)
+    rows = [*first, *second]
+    field = make_field("title", pa.chunked_array([pa.array([row["title"] for row in rows])]))
+    whole = int(term_counts(field.folded)[field.codes].sum())
+    found, terms = block([field], 200, most=whole - 1)
+    assert terms is None
+    assert completeness(found, np.stack([np.arange(200), np.arange(200) + 200], axis=1), 400) == 1.0

