@@ -4,11 +4,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from likewise.apps.link import link
+from likewise.apps.link.blocking import block
 from likewise.apps.link.coincidence import evidence, expected
 from likewise.apps.link.decision import split
 from likewise.apps.link.fields import make_field
 from likewise.apps.link.mutual import ChancePartners, MutualBest, expected_matches
+from likewise.apps.link.records import records_of
+from likewise.apps.link.scoring import POINTS, ModelScorer
+from likewise.base.runlog import RunLog
 
 DIMENSIONS = 8
 
@@ -124,10 +127,17 @@ def test_a_title_that_a_description_drowns_is_emphasised():
     b = {"title": [" ".join([*one[:3], *words(1)]) for one in titles]}
     for table in (a, b):
         table["description"] = [" ".join(words(25)) for _ in titles]
-    found = link(a, b, truth=[(i, i) for i in range(500)])
-    details = found.stats["details"]
-    assert details["emphasised"]["field"] == "title"
-    assert details["truth"]["f1"] > 0.95
-    points = [name for name in found.matches.column_names if name.startswith("points_")]
-    total = sum(found.matches[name].to_numpy() for name in points) + details["prior"]
-    assert np.allclose(total, found.matches["score"].to_numpy(), atol=0.005 * (len(points) + 2))
+    records = records_of(a, b, None, None, 1, None, {})
+    candidates, rows = block(records.fields, records.border)
+    left, right = candidates.left, candidates.right
+    log = RunLog.of(None)
+    scorer = ModelScorer(records, rows)
+    found = scorer.first(left, right, log)
+    assert log.details["emphasised"]["field"] == "title"
+    assert found.matches.matches == pytest.approx(500, abs=3 * np.sqrt(500 * 0.05))
+    best = MutualBest.of(left, right, found.value, 1000)
+    assert np.mean(left[best.pairs] == right[best.pairs] - 500) > 0.95
+    points = found.points(np.arange(len(left)))
+    assert np.allclose(sum(points.values()) + found.model.prior * POINTS, found.value * POINTS)
+    again = scorer.others(left[:50], right[:50], found)
+    assert np.allclose(again.value, found.value[:50])

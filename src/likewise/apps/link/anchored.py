@@ -26,7 +26,7 @@ TRUSTED = 20.0
 """Matches that the values before learning count for, beside those learnt from: a level that no match has is not
 impossible."""
 
-USUAL = 0.5
+USUAL = 0.25
 """Part of what matches look like that is not learnt but taken as before: a class of pairs that agree in one field and
 in no other, such as namesakes, is not learnt as matches however many they are."""
 

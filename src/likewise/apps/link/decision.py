@@ -34,6 +34,10 @@ CLOSE = 2.0
 """A match is close if it leads by at most this much (natural logarithm): odds of seven to one. As many matches are
 taken to trail by that much, behind a rival that is not a match."""
 
+MOSTLY = 0.5
+"""If this part of the records is expected to have a match, the least log-odds of one are twice as low: scores that are
+far behind are then the model's fault more probably than the pair's."""
+
 AMBIGUOUS = 0.1
 """No F1 is stated if more than this part of the matches are close: how many are wrong, and how many are behind a rival,
 is a guess then."""
@@ -317,6 +321,8 @@ def decide_pairs(
         rivals, _ = second_best(a, b, value, chosen, records, single)
         missed = float(probable[value[chosen] - rivals <= CLOSE].sum())
     cut, f1 = best_cut(probable, ranked.first, missed)
+    if expected is not None and expected >= MOSTLY * len(chosen):
+        lowest *= 2
     taken = chosen[(ranked.first >= cut) & (value[chosen] >= lowest)]
     known = expected is not None and missed <= AMBIGUOUS * float(probable.sum())
     least = float(value[taken].min()) if len(taken) else 0.0

@@ -81,6 +81,8 @@ def confirm(
     first = np.full(len(needed), -1, np.int64)
     first[order[::-1]] = np.arange(len(order))[::-1]  # the first text of a page that occurs twice
     left, right = first[place[left]], first[place[right]]
+    there = (left >= 0) & (right >= 0)  # a damaged file may have lost a text since it was counted
+    number, left, right = number[there], left[there], right[there]
     full = (sets.sizes[left] > 0) | (sets.sizes[right] > 0)  # two pages without words are no evidence
     number, left, right = number[full], left[full], right[full]
     order = np.argsort(left, kind="stable")
