@@ -1,0 +1,108 @@
+"""The folder of a run on any file system that Hadoop knows: what a step has written, and small JSON files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from likewise.errors import OutputError
+from likewise.spark.metrics import StepMetrics
+
+DONE = "_SUCCESS"
+WORK = ".likewise"
+IDENTITY = "identity.json"
+
+
+class HadoopFolder:
+    """A folder by its URI or path; relative paths are those of the default file system."""
+
+    def __init__(self, session: Any, path: str) -> None:
+        self.session = session
+        self.path = path.rstrip("/") or "/"
+        self._jvm = session._jvm
+        self._place = self._jvm.org.apache.hadoop.fs.Path(self.path)
+        self._files = self._place.getFileSystem(session._jsc.sc().hadoopConfiguration())
+
+    def __truediv__(self, name: str) -> HadoopFolder:
+        return HadoopFolder(self.session, f"{self.path}/{name}")
+
+    def exists(self) -> bool:
+        """Tell whether there is a file or folder of this name."""
+        return bool(self._files.exists(self._place))
+
+    def names(self) -> list[str]:
+        """Return what the folder holds."""
+        if not self.exists():
+            return []
+        return sorted(str(one.getPath().getName()) for one in self._files.listStatus(self._place))
+
+    def remove(self) -> None:
+        """Remove the file or folder, if there is one."""
+        self._files.delete(self._place, True)
+
+    def move(self, target: HadoopFolder) -> None:
+        """Rename the file or folder; what is at the target is removed first."""
+        target.remove()
+        if not self._files.rename(self._place, target._place):
+            raise OutputError(f"{target.path}: {self.path} cannot be moved there")
+
+    def make(self) -> None:
+        """Make the folder."""
+        self._files.mkdirs(self._place)
+
+    def read(self) -> str | None:
+        """Return the text of a file; None if there is none."""
+        if not self.exists():
+            return None
+        stream = self._files.open(self._place)
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def write(self, text: str) -> None:
+        """Write a file, so that it is there as a whole or not at all."""
+        part = HadoopFolder(self.session, f"{self.path}.part")
+        stream = part._files.create(part._place, True)
+        try:
+            stream.write(text.encode())
+        finally:
+            stream.close()
+        part.move(self)
+
+
+class Checkpoints:
+    """The steps that a run has finished, each a Parquet dataset; those of an interrupted run with the same identity are
+    taken over."""
+
+    def __init__(self, folder: HadoopFolder, identity: Mapping[str, Any] | None, fresh: bool) -> None:
+        self.folder = folder
+        self.session = folder.session
+        self.resumed: list[str] = []
+        self.metrics: dict[str, Any] = {}
+        wanted = None if identity is None else json.dumps(identity, sort_keys=True, default=str)
+        known = (folder / IDENTITY).read()
+        if fresh or wanted is None or known != wanted:
+            folder.remove()
+        folder.make()
+        if wanted is not None:
+            (folder / IDENTITY).write(wanted)
+
+    def frame(self, step: str, make: Callable[[], Any]) -> Any:
+        """Return the result of a step: that of an interrupted run, or what `make` returns, written to the folder."""
+        place = self.folder / step
+        notes = self.folder / f"{step}.json"
+        if (place / DONE).exists() and (known := notes.read()) is not None:
+            self.resumed.append(step)
+            self.metrics[step] = json.loads(known)
+        else:
+            with StepMetrics(self.session, step) as measured:
+                make().write.mode("overwrite").option("compression", "zstd").parquet(place.path)
+            self.metrics[step] = measured.to_dict()
+            notes.write(json.dumps(self.metrics[step]))
+        return self.session.read.parquet(place.path)
+
+    def finish(self) -> None:
+        """Remove all steps."""
+        self.folder.remove()
