@@ -17,7 +17,9 @@ SPARK = "likewise.spark"
 
 def is_spark_frame(source: object) -> bool:
     """Tell whether an object is a Spark DataFrame, without importing PySpark."""
-    return any(kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame" for kind in type(source).__mro__)
+    return any(
+        kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame" for kind in type(source).__mro__
+    )
 
 
 def cluster_engine(
@@ -33,5 +35,5 @@ def cluster_engine(
     if engine == "local":
         checks.unused(owner, {"master": (master, None)}, "without engine='spark'")
         return None
-    found: Callable[[dict[str, Any]], Any] = getattr(importlib.import_module(SPARK), owner)
+    found: Callable[[dict[str, Any]], Any] = getattr(importlib.import_module(f"{SPARK}.{owner}"), owner)
     return found

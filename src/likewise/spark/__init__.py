@@ -2,11 +2,11 @@
 
 Kernels run over Arrow batches (`mapInArrow`), one thread a task. Each step leaves its result in the folder of the run:
 
-1. read      The input, all columns, with the place of each row in its partition. Rows are numbered from the sizes of the
-             partitions, as the local engine numbers them; no row moves.
+1. read      The input, all columns, with the place of each row in its partition. Rows are numbered from the sizes of
+             the partitions, as the local engine numbers them; no row moves.
 2. copies    A 128-bit digest of each document is shuffled, once per task and digest. Driver: rows that are copies.
 3. (driver)  The same sample, tuning and choice of a method as local; its documents are the only ones that travel here.
-4. sketch    Text to band keys in one map, copies left out; the index of the certificate's sample is shown each document.
+4. sketch    Text to band keys in one map, copies left out; the certificate's sample is shown each document.
 5. groups    The fingerprint of each set is shuffled. Driver: documents with equal sets.
 6. buckets   The sizes of the first band's buckets, from which follows which are heavy; and the buckets of so many
              documents that a task could not hold them.
@@ -19,10 +19,3 @@ Kernels run over Arrow batches (`mapInArrow`), one thread a task. Each step leav
 
 The driver holds what is proportional to duplicates and pairs, never to the corpus. docs/spark.md has the numbers.
 """
-
-from __future__ import annotations
-
-from likewise.spark.dedup import dedup
-from likewise.spark.pairs import pairs
-
-__all__ = ["dedup", "pairs"]

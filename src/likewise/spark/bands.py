@@ -59,19 +59,19 @@ def candidates(
     """Pair the documents that share a bucket. `most` returns, for a number of documents, the affordable pairs."""
     session = corpus.session
     parts = partitions(session, len(corpus) * bands)
-    targets = addresses(session, parts)
+    targets = addresses(parts)
     keys = sketches.select("rows", "units", "keys")
     low, high = (corpus.split, corpus.split) if corpus.sides else (0, 1 << 62)
     plan = Bucketing(skipped, bands, targets, np.zeros(0, np.uint64), 0, low, high)
 
     def count() -> Any:
         few = partitions(session, len(corpus))
-        known = corpus.broadcast(Bucketing(skipped, bands, addresses(session, few), plan.giants, 0, low, high))
-        least = max(2, len(corpus) * bands // (SHARE * parts * max(1, keys.rdd.getNumPartitions())))
+        known = corpus.broadcast(Bucketing(skipped, bands, addresses(few), plan.giants, 0, low, high))
+        least = max(2, len(corpus) * bands // (SHARE * parts * max(1, len(corpus.numbering.stretches))))
         sent = keys.mapInArrow(partial(_counted, known=known, least=least), SCHEMA)
         return shuffled(sent, few).mapInArrow(_summed, SCHEMA)
 
-    counted = collected(checkpoints.frame("buckets", count))
+    counted = collected(checkpoints.table("buckets", count))
     items = int(counted.get(ITEMS, nothing())[0].sum())
     if items < 2:
         return BandCandidates(steps.NOTHING, steps.NOTHING, [], items)
@@ -86,7 +86,7 @@ def candidates(
         sent = keys.mapInArrow(partial(_bucketed, known=known), SCHEMA)
         return shuffled(sent, parts).mapInArrow(partial(_paired, known=known), SCHEMA)
 
-    found = collected(checkpoints.frame("candidates", pair))
+    found = collected(checkpoints.table("candidates", pair))
     left, right = found.get(PAIR, nothing())
     crowds = _crowds(found, len(giants))
     return BandCandidates(*distinct_pairs(left, right.view(np.int64)), crowds, items)
@@ -200,7 +200,11 @@ def _crowds(found: dict[int, tuple[Ints, Hashes]], giants: int) -> list[Ints]:
     if not len(rows):
         return []
     a = [np.searchsorted(rows, crowd), np.searchsorted(rows, member), bridges[0] + len(rows)]
-    b = [np.searchsorted(rows, label.view(np.int64)), giant.view(np.int64) + len(rows), bridges[1].view(np.int64) + len(rows)]
+    b = [
+        np.searchsorted(rows, label.view(np.int64)),
+        giant.view(np.int64) + len(rows),
+        bridges[1].view(np.int64) + len(rows),
+    ]
     labels = components(len(rows) + giants, np.concatenate(a), np.concatenate(b))[: len(rows)]
     order = np.argsort(labels, kind="stable")
     cuts = np.flatnonzero(np.diff(labels[order])) + 1

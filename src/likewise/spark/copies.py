@@ -69,12 +69,10 @@ def find_copies(corpus: Corpus, checkpoints: Checkpoints) -> Repeated:
 
     def make() -> Any:
         parts = partitions(corpus.session, len(corpus))
-        sender = partial(
-            _digested, numbering=corpus.shared_numbering, split=corpus.split, targets=addresses(corpus.session, parts)
-        )
+        sender = partial(_digested, numbering=corpus.shared_numbering, split=corpus.split, targets=addresses(parts))
         return shuffled(corpus.texts.mapInArrow(sender, SCHEMA), parts).mapInArrow(_linked, SCHEMA)
 
-    rows, first = collected(checkpoints.frame("copies", make)).get(LINK, nothing())
+    rows, first = collected(checkpoints.table("copies", make)).get(LINK, nothing())
     return Repeated.of(rows, first.view(np.int64))
 
 
@@ -124,10 +122,10 @@ def find_groups(corpus: Corpus, sketches: Any, checkpoints: Checkpoints) -> tupl
 
     def make() -> Any:
         parts = partitions(corpus.session, len(corpus))
-        sender = partial(_units, split=corpus.split, targets=addresses(corpus.session, parts))
+        sender = partial(_units, split=corpus.split, targets=addresses(parts))
         return shuffled(sketches.select("rows", "units").mapInArrow(sender, SCHEMA), parts).mapInArrow(_linked, SCHEMA)
 
-    found = collected(checkpoints.frame("groups", make))
+    found = collected(checkpoints.table("groups", make))
     rows, first = found.get(LINK, nothing())
     empty = found.get(EMPTY, nothing())[0]
     sides = [empty[empty < corpus.split], empty[empty >= corpus.split]]

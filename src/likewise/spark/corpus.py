@@ -1,4 +1,4 @@
-"""The documents of a run on the cluster: one collection or two, their rows numbered, and those that the driver asks for."""
+"""The documents of a run on the cluster: one collection or two, numbered, and those that the driver asks for."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ class Corpus:
         from pyspark.sql import functions as F
 
         frames = [
-            part.frame.select((F.col(PART) + number * OTHER).cast("int").alias(PART), PLACE, SIZE, F.col(part.text).alias(TEXT))
+            part.frame.select(
+                (F.col(PART) + number * OTHER).cast("int").alias(PART), PLACE, SIZE, F.col(part.text).alias(TEXT)
+            )
             for number, part in enumerate(self.parts)
         ]
         return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
@@ -147,6 +149,7 @@ class SampledItems(Items):
         self._corpus = corpus
         self._shingler = shingler
         self._common = common
+        self._sizes = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
     def __len__(self) -> int:
         return len(self._corpus)
@@ -176,8 +179,9 @@ class SampledItems(Items):
     def set_bytes(self, rows: Ints) -> Ints:
         """Return an estimate of the memory of these sets; rows may come in any order."""
         different, place = np.unique(rows, return_inverse=True)
-        sizes = np.asarray(self._corpus.fetch(different, [SIZE]).column(SIZE), np.int64)
-        return sizes[place] * BYTES_A_BYTE[self._shingler.name] + 64
+        if not np.array_equal(self._sizes[0], different):
+            self._sizes = different, np.asarray(self._corpus.fetch(different, [SIZE]).column(SIZE), np.int64)
+        return self._sizes[1][place] * BYTES_A_BYTE[self._shingler.name] + 64
 
     def ignoring(self, common: Hashes) -> SampledItems:
         """Return the same documents without these shingles."""

@@ -19,7 +19,7 @@ from likewise.shingle import Shingler
 from likewise.spark.corpus import Corpus, among, numbered
 from likewise.spark.metrics import StepMetrics
 from likewise.spark.result import SparkDedup, check_free, publish_frames
-from likewise.spark.run import ClusterRun, begun, ranks_of
+from likewise.spark.run import ClusterRun, RankOrder, begun
 from likewise.spark.search import ClusterSearch
 from likewise.spark.source import PART, PLACE
 from likewise.spark.universe import Universe
@@ -36,11 +36,12 @@ def dedup(given: dict[str, Any]) -> SparkDedup:
         corpus = run.corpus()
         shingler = run.shingler(corpus)
         settings, resources, log = run.settings, run.resources, run.log
+        ranks = RankOrder(corpus, policy)
         search = ClusterSearch(
             corpus,
             settings.search(resources.threads, resources.budget),
             shingler,
-            partial(ranks_of, corpus, policy),
+            ranks,
             run.checkpoints,
             run.scratch,
             log,
@@ -48,9 +49,8 @@ def dedup(given: dict[str, Any]) -> SparkDedup:
         universe, matches = search.find()
         log.counts["different"] = len(corpus) - len(universe.rows) + count_different(matches)
         with log.stage("cluster"):
-            ranks = ranks_of(corpus, policy, universe.rows)
             pairs = matches.left, matches.right, matches.similarity
-            removal = removals(matches.groups, *pairs, ranks, matches.copies, matches.empty)
+            removal = removals(matches.groups, *pairs, ranks(universe.rows), matches.copies, matches.empty)
         answer = Answer(run, corpus, universe, matches, removal, policy, shingler)
         return answer.write()
 
@@ -136,7 +136,12 @@ class Answer:
         column, frame = self.run.options.id, self.corpus.parts[0].frame
         kind = LongType() if column is None else frame.schema[column].dataType
         schema = StructType(
-            [StructField("id", kind), StructField("cluster", kind), StructField("size", LongType()), StructField("keeper", kind)]
+            [
+                StructField("id", kind),
+                StructField("cluster", kind),
+                StructField("size", LongType()),
+                StructField("keeper", kind),
+            ]
         )
         known = self.corpus.broadcast(self.universe.rows)
         alone = frame.select(PART, PLACE, *([] if column is None else [column])).mapInArrow(
@@ -175,7 +180,12 @@ class Answer:
     def write(self) -> SparkDedup:
         """Write the tables and run.json, and remove the steps."""
         run = self.run
-        frames = {"kept": self.kept, "removed.parquet": self.removed, "pairs.parquet": self.pairs, "clusters.parquet": self.clusters}
+        frames = {
+            "kept": self.kept,
+            "removed.parquet": self.removed,
+            "pairs.parquet": self.pairs,
+            "clusters.parquet": self.clusters,
+        }
         found: dict[str, Any] = {}
         measured = StepMetrics(run.session, "write")
 
@@ -211,5 +221,3 @@ def _kept(batches: Iterator[Any], numbering: Any, removed: Any) -> Iterator[Any]
     for batch in batches:
         rows, rest = numbered(batch, numbering.value)
         yield rest.filter(pa.array(~among(rows, removed.value)))
-
-

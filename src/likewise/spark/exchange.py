@@ -21,23 +21,39 @@ HELD = 1 << 22
 """Entries that a task holds before it sends them: 64 megabytes."""
 PER_TASK = 1 << 22
 """Entries that one task of a shuffle receives, about."""
+LEAST = 1 << 14
+"""Entries that are worth a task of their own."""
 TRIES = 64
 """Numbers per partition among which one is looked for that Spark assigns to it; all have one but for odds of e**-64."""
 
 
 def partitions(session: Any, entries: int) -> int:
-    """Return into how many parts to shuffle so many entries: three for each core, or more if they are many."""
-    return int(min(1 << 20, max(3 * session.sparkContext.defaultParallelism, -(-entries // PER_TASK), 1)))
+    """Return into how many parts to shuffle so many entries: three for each core, fewer of few and more of many."""
+    usual = min(3 * session.sparkContext.defaultParallelism, 1 + entries // LEAST)
+    return int(min(1 << 20, max(usual, -(-entries // PER_TASK))))
 
 
-def addresses(session: Any, parts: int) -> NDArray[np.int32]:
+def addresses(parts: int) -> NDArray[np.int32]:
     """Return for each of so many partitions a number that Spark's hash partitioning sends there, and nowhere else."""
-    found = session.range(TRIES * parts).selectExpr("cast(id as int) as id", f"pmod(hash(cast(id as int)), {parts}) as part")
-    table = found.toArrow()
-    ids, places = np.asarray(table.column("id")), np.asarray(table.column("part"))
+    numbers = np.arange(TRIES * parts, dtype=np.uint32)
+    places = spark_hash(numbers).astype(np.int64) % parts
     wanted, first = np.unique(places, return_index=True)
     assert len(wanted) == parts
-    return ids[first].astype(np.int32)
+    return numbers[first].astype(np.int32)
+
+
+def spark_hash(numbers: NDArray[np.uint32]) -> NDArray[np.int32]:
+    """Return Spark's hash of 32-bit integers: MurmurHash3 with the seed 42."""
+
+    def turned(x: NDArray[np.uint32], by: int) -> NDArray[np.uint32]:
+        return (x << np.uint32(by)) | (x >> np.uint32(32 - by))
+
+    k = turned(numbers * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+    h = turned(k ^ np.uint32(42), 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    h ^= np.uint32(4)
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        h = (h ^ (h >> np.uint32(shift))) * np.uint32(factor)
+    return (h ^ (h >> np.uint32(16))).view(np.int32)
 
 
 def shuffled(frame: Any, parts: int) -> Any:
@@ -109,6 +125,6 @@ class Outbox:
             yield from parcel(int(self._targets[parts[start]]), self._kind, rows[start:stop], words[start:stop].ravel())
 
 
-def collected(frame: Any) -> dict[int, tuple[Ints, Hashes]]:
-    """Bring parcels to the driver."""
-    return opened(frame.select(KIND, ROWS, WORDS).toArrow().to_batches())
+def collected(table: pa.Table) -> dict[int, tuple[Ints, Hashes]]:
+    """Open the parcels of a step that came to the driver."""
+    return opened(table.to_batches())

@@ -50,7 +50,7 @@ def _run_kernels() -> None:
     steps.full_digests(texts)
     probe = Probe(make_sample(texts.sets(rows[:2], 1), 0.8))
     for kind in ("fast", "classic"):
-        units, keys, _, _ = steps.sketched(texts, rows, MinHash(1, kind), Banding(2, 2), probe)
+        units, _, _, _ = steps.sketched(texts, rows, MinHash(1, kind), Banding(2, 2), probe)
     steps.first_rows(rows, units)
     words = np.repeat(np.arange(2, dtype=np.uint64), len(rows))
     steps.bucket_pairs(words, np.tile(rows, 2), 3, 0, 1 << 62)

@@ -6,7 +6,7 @@ import html
 import os
 import tempfile
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -60,7 +60,7 @@ class SparkDedup(Result):
         path = os.fspath(directory)
         target = HadoopFolder(self._folder.session, path if "://" in path else f"file://{os.path.abspath(path)}")
         check_free(target)
-        publish_frames(target, {name: lambda name=name: self._table(name) for name in self.files}, lambda: self.stats)
+        publish_frames(target, {name: partial(self._table, name) for name in self.files}, lambda: self.stats)
         return Path(directory)
 
     def _summary(self) -> str:

@@ -13,18 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.base.runlog import RunLog
-from likewise.errors import ColumnError, InputError, ParameterError
+from likewise.errors import InputError, ParameterError
 from likewise.io.read import ReadOptions
 from likewise.jobs.inputs import reading
 from likewise.jobs.settings import Resources, Settings
 from likewise.search.cluster import Keep
-from likewise.shingle import Shingler, Words, parse_shingler
 from likewise.search.load import BYTES_A_WORD
+from likewise.shingle import Shingler, Words, parse_shingler
 from likewise.spark.corpus import Corpus
-from likewise.spark.session import arrow_batches, quiet, session_of
+from likewise.spark.session import arrow_batches, session_of
 from likewise.spark.source import SIZE, TEXT, Deposit, SparkInput, deposit, open_input
 from likewise.spark.store import WORK, Checkpoints, HadoopFolder
 
@@ -54,8 +53,10 @@ class ClusterRun:
     def corpus(self) -> Corpus:
         """Write the input to the folder of the run, and number its rows."""
         with self.log.stage("read"):
+            words = self.settings.shingler
+            short = BYTES_A_WORD * words.k if isinstance(words, Words) else 0
             parts = tuple(
-                deposit(self.session, given, self.options, self.checkpoints, "read-other" if number else "read")
+                deposit(given, self.options, self.checkpoints, "read-other" if number else "read", short)
                 for number, given in enumerate(self.inputs)
             )
         corpus = Corpus(self.session, parts)
@@ -73,28 +74,39 @@ class ClusterRun:
             shingler = parse_shingler(given, np.array([lengths or 0.0]))
         else:
             shingler = parse_shingler(given)
-        if isinstance(shingler, Words) and len(corpus):
-            for part in corpus.parts:
-                median = part.frame.selectExpr(f"percentile({SIZE}, 0.5)").first()[0]
-                if median is not None and median < BYTES_A_WORD * shingler.k:
-                    self.log.notes.append(
-                        f"half of the documents are shorter than about {shingler.k} words, which makes a single shingle; "
-                        "shingle='chars' suits short texts better"
-                    )
+        if isinstance(shingler, Words) and any(2 * part.short > part.numbering.rows for part in corpus.parts):
+            self.log.notes.append(
+                f"half of the documents are shorter than about {shingler.k} words, which makes a single shingle; "
+                "shingle='chars' suits short texts better"
+            )
         return shingler
 
 
-def ranks_of(corpus: Corpus, policy: Keep, rows: Ints) -> Ints:
-    """Return the order in which these rows are preferred, 0 for the most preferred."""
-    from pyspark.sql import functions as F
+class RankOrder:
+    """The order in which rows are preferred by a policy."""
 
-    lengths, scores = np.zeros(len(rows), np.int64), None
-    if policy.rule in ("longest", "shortest"):
-        frame = corpus.texts.withColumn(LENGTH, F.char_length(TEXT).cast("bigint"))
-        lengths = np.asarray(corpus.fetch(rows, [LENGTH], frame).column(LENGTH), np.int64)
-    elif policy.column is not None and len(rows):
-        scores = corpus.column(rows, policy.column)
-    return policy.ranks(lengths, scores)
+    def __init__(self, corpus: Corpus, policy: Keep) -> None:
+        self._corpus = corpus
+        self._policy = policy
+        self._known: tuple[Ints, Ints] | None = None
+
+    def __call__(self, rows: Ints) -> Ints:
+        """Return the place of each of these rows, which ascend, among them: 0 for the most preferred."""
+        if self._known is None or not np.array_equal(self._known[0], rows):
+            self._known = rows, self._ranks(rows)
+        return self._known[1]
+
+    def _ranks(self, rows: Ints) -> Ints:
+        from pyspark.sql import functions as F
+
+        corpus, policy = self._corpus, self._policy
+        lengths, scores = np.zeros(len(rows), np.int64), None
+        if policy.rule in ("longest", "shortest"):
+            frame = corpus.texts.withColumn(LENGTH, F.char_length(TEXT).cast("bigint"))
+            lengths = np.asarray(corpus.fetch(rows, [LENGTH], frame).column(LENGTH), np.int64)
+        elif policy.column is not None and len(rows):
+            scores = corpus.column(rows, policy.column)
+        return policy.ranks(lengths, scores)
 
 
 def _check_ids(part: Deposit, column: str) -> None:
@@ -108,8 +120,8 @@ def _check_ids(part: Deposit, column: str) -> None:
     if wrong[0]["id"] is None:
         raise InputError(f"{part.kind}: the id of column '{column}' is null; leave such rows out of the input")
     raise InputError(
-        f"{part.kind}: id {wrong[0]['id']!r} of column '{column}' is in {wrong[0]['count']:,} rows; ids must be unique: "
-        "choose another column, or leave the id out to use row numbers"
+        f"{part.kind}: id {wrong[0]['id']!r} of column '{column}' is in {wrong[0]['count']:,} rows; ids must be "
+        "unique: choose another column, or leave the id out to use row numbers"
     )
 
 
@@ -143,7 +155,7 @@ def begun(owner: str, given: dict[str, Any], policy: Keep | None = None) -> Iter
                 names = ("source", "other", "out", "progress", "threads", "memory", "spill", "fresh", "master")
                 shown = {name: str(value) for name, value in given.items() if name not in names}
                 identity = {"parameters": shown, "inputs": known}
-            checkpoints = Checkpoints(folder / WORK / "spark", identity, bool(given.get("fresh")))
+            checkpoints = Checkpoints(folder / WORK / "spark", identity, bool(given.get("fresh")), lasting)
             log = RunLog.of(given["progress"])
             yield ClusterRun(session, settings, resources, options, folder, scratch, checkpoints, inputs, log)
     finally:
@@ -162,5 +174,3 @@ def _folder(owner: str, session: Any, out: str | Path | None, scratch: Path) -> 
     if "://" not in path and default.startswith("file:"):
         path = f"file://{os.path.abspath(path)}"
     return HadoopFolder(session, path), True
-
-

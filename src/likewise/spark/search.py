@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -67,7 +66,9 @@ class ClusterSearch:
         recipe = Recipe(self.shingler, None, self.settings.minhash, banding, probe)
         return self._hashed(copied, first, recipe, rows)
 
-    def _hashed(self, copied: Repeated, first: FirstRows, recipe: Recipe, drawn: Ints) -> tuple[Universe, VerifiedPairs]:
+    def _hashed(
+        self, copied: Repeated, first: FirstRows, recipe: Recipe, drawn: Ints
+    ) -> tuple[Universe, VerifiedPairs]:
         """Search by locality-sensitive hashing."""
         log, corpus, settings, kept = self.log, self.corpus, self.settings, self.checkpoints
         with log.stage("sketch"):
@@ -159,7 +160,9 @@ class ClusterSearch:
         everyone = np.arange(len(rows))
         sides = None if corpus.sides is None else replace(corpus.sides, split=int(np.searchsorted(rows, corpus.split)))
         crowded = settings.method == "exact" and crowded_search(settings, items, everyone)
-        prepared = PreparedSearch(items, everyone, everyone, np.zeros(0, np.uint64), NO_ROWS, None, no_probe(settings), crowded)
+        prepared = PreparedSearch(
+            items, everyone, everyone, np.zeros(0, np.uint64), NO_ROWS, None, no_probe(settings), crowded
+        )
         matches = by_join.find(settings, prepared, log, Workspace.temporary(self.folder), sides, ranks, 0.0)
         groups = matches.groups
         repeats = np.flatnonzero(groups.first[groups.of] != everyone)
@@ -169,4 +172,3 @@ class ClusterSearch:
         left, right = leaders[matches.left], leaders[matches.right]
         universe = Universe.of(copied, grouped, empty, left, right)
         return universe, universe.matches(universe.group(left), universe.group(right), matches.similarity)
-

@@ -59,7 +59,9 @@ def session_of(owner: str, source: Any, master: str | None) -> Any:
             session = builder.getOrCreate()
     except Exception as error:
         first = str(error).strip().splitlines()[0]
-        raise InputError(f"Spark does not start: {first}; it needs Java 17 or later (JAVA_HOME, or java on the PATH)") from error
+        raise InputError(
+            f"Spark does not start: {first}; it needs Java 17 or later (JAVA_HOME, or java on the PATH)"
+        ) from error
     session.sparkContext.setLogLevel("ERROR")
     return session
 

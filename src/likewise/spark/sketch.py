@@ -74,7 +74,9 @@ def neighbours(sketches: Any) -> tuple[Ints, Ints]:
     """Return (set of the sample, row) of every true neighbour of the sample, sorted."""
     table = sketches.select("sample", "found").where("octet_length(sample) > 0").toArrow()
     parts = [
-        np.concatenate([np.zeros(0, np.int64), *(np.frombuffer(value.as_buffer(), np.int64) for value in table.column(name))])
+        np.concatenate(
+            [np.zeros(0, np.int64), *(np.frombuffer(value.as_buffer(), np.int64) for value in table.column(name))]
+        )
         for name in ("sample", "found")
     ]
     order = np.lexsort((parts[1], parts[0]))

@@ -61,7 +61,7 @@ def open_input(session: Any, source: Any, options: ReadOptions) -> SparkInput:
     for name in options.columns:
         if name not in names:
             raise ColumnError.of(found.kind, name, names)
-    taken = next((name for name in names if name.startswith(PREFIX)), None)
+    taken = next((name for name in names if name.startswith(PREFIX) and name not in (FILE, BLOCK)), None)
     if taken is not None:
         raise ColumnError(f"{found.kind}: the column '{taken}' has a name that likewise uses itself; rename it")
     return found
@@ -70,11 +70,10 @@ def open_input(session: Any, source: Any, options: ReadOptions) -> SparkInput:
 def _files(source: Any) -> Files | None:
     if isinstance(source, str) and "://" in source:
         return Files([source])
-    known = files_of(source)
-    if known is None and isinstance(source, list | tuple) and source and all(isinstance(one, str) for one in source):
-        if all("://" in one for one in source) or looks_like_files(source):
-            return Files(source)
-    return known
+    strings = isinstance(source, list | tuple) and bool(source) and all(isinstance(one, str) for one in source)
+    if strings and (all("://" in one for one in source) or looks_like_files(source)):
+        return Files(source)
+    return files_of(source)
 
 
 def _read_files(session: Any, files: Files, options: ReadOptions) -> SparkInput:
@@ -148,8 +147,7 @@ class Deposit:
     kind: str
     files: tuple[str, ...]
     text: str
-    id: str | None
-    score: str | None
+    short: int
 
     @property
     def aside(self) -> list[Aside]:
@@ -163,8 +161,11 @@ class Deposit:
         return [{"path": path} for path in self.files]
 
 
-def deposit(session: Any, given: SparkInput, options: ReadOptions, checkpoints: Checkpoints, step: str) -> Deposit:
-    """Write the input to the folder of the run, unless it is there; number its rows; raise if one is broken."""
+def deposit(given: SparkInput, options: ReadOptions, checkpoints: Checkpoints, step: str, short: int) -> Deposit:
+    """Write the input to the folder of the run, unless it is there; number its rows; raise if one is broken.
+
+    Documents of fewer than `short` bytes are counted.
+    """
     from pyspark.sql import functions as F
     from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
@@ -179,14 +180,20 @@ def deposit(session: Any, given: SparkInput, options: ReadOptions, checkpoints: 
     by = [PART, *([FILE, BLOCK] if given.files else [])]
     sizes = (
         frame.groupBy(*by)
-        .agg(F.min(PLACE).alias("first"), F.count("*").alias("rows"), F.sum(SIZE).alias("bytes"), F.count(TROUBLE).alias("broken"))
+        .agg(
+            F.min(PLACE).alias("first"),
+            F.count("*").alias("rows"),
+            F.sum(SIZE).alias("bytes"),
+            F.count(TROUBLE).alias("broken"),
+            F.count_if(F.col(SIZE) < short).alias("short"),
+        )
         .toArrow()
         .to_pydict()
     )
     numbering, names = _numbered(sizes, given.files)
     columns = tuple(name for name in schema.names if not name.startswith(PREFIX))
     known = Deposit(
-        frame, numbering, columns, given.kind, given.files, options.text if plain else TEXT, options.id, options.score
+        frame, numbering, columns, given.kind, given.files, options.text if plain else TEXT, sum(sizes["short"])
     )
     if sum(sizes["broken"]):
         _raise_first(known, names)
@@ -205,7 +212,13 @@ def _placed(batches: Iterator[Any], options: ReadOptions, plain: bool) -> Iterat
         reasons = [trouble[row].reason if row in trouble else None for row in range(rows)] if trouble else [None] * rows
         sizes = pa.compute.binary_length(texts).fill_null(0).cast(pa.int64())
         places = to_arrow(np.arange(place, place + rows))
-        columns = [*batch.columns, pa.array(np.full(rows, part, np.int32)), places, sizes, pa.array(reasons, pa.string())]
+        columns = [
+            *batch.columns,
+            pa.array(np.full(rows, part, np.int32)),
+            places,
+            sizes,
+            pa.array(reasons, pa.string()),
+        ]
         names = [*batch.schema.names, PART, PLACE, SIZE, TROUBLE]
         if not plain:
             columns, names = [*columns, texts.cast(pa.string())], [*names, TEXT]

@@ -77,7 +77,8 @@ def first_rows(rows: Ints, digests: Hashes) -> Ints:
 def bucket_words(keys: Any) -> Hashes:
     """Return the words of documents' buckets, band and key: those of the first document, then of the next."""
     bands = np.arange(keys.shape[1], dtype=np.uint64) << BAND
-    return (keys.astype(np.uint64) + bands).ravel()
+    words: Hashes = (keys.astype(np.uint64) + bands).ravel()
+    return words
 
 
 def scattered(words: Hashes, parts: int) -> Ints:
@@ -85,9 +86,7 @@ def scattered(words: Hashes, parts: int) -> Ints:
     return (mix(words) % np.uint64(parts)).astype(np.int64)
 
 
-def bucket_pairs(
-    words: Hashes, rows: Ints, cap: int, low: int, high: int
-) -> tuple[Ints, Ints, Ints, Ints]:
+def bucket_pairs(words: Hashes, rows: Ints, cap: int, low: int, high: int) -> tuple[Ints, Ints, Ints, Ints]:
     """Return the pairs of rows that share a bucket of at most `cap`, each once; and of the rows of larger buckets, each
     beside the lowest row it is connected with through them.
 

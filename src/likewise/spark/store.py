@@ -76,8 +76,11 @@ class Checkpoints:
     """The steps that a run has finished, each a Parquet dataset; those of an interrupted run with the same identity are
     taken over."""
 
-    def __init__(self, folder: HadoopFolder, identity: Mapping[str, Any] | None, fresh: bool) -> None:
+    def __init__(
+        self, folder: HadoopFolder, identity: Mapping[str, Any] | None, fresh: bool, lasting: bool = True
+    ) -> None:
         self.folder = folder
+        self.lasting = lasting
         self.session = folder.session
         self.resumed: list[str] = []
         self.metrics: dict[str, Any] = {}
@@ -91,17 +94,31 @@ class Checkpoints:
 
     def frame(self, step: str, make: Callable[[], Any]) -> Any:
         """Return the result of a step: that of an interrupted run, or what `make` returns, written to the folder."""
+        from pyspark.sql.types import StructType
+
         place = self.folder / step
         notes = self.folder / f"{step}.json"
-        if (place / DONE).exists() and (known := notes.read()) is not None:
+        if (place / DONE).exists() and (text := notes.read()) is not None:
             self.resumed.append(step)
-            self.metrics[step] = json.loads(known)
+            known = json.loads(text)
         else:
+            frame = make()
             with StepMetrics(self.session, step) as measured:
-                make().write.mode("overwrite").option("compression", "zstd").parquet(place.path)
-            self.metrics[step] = measured.to_dict()
-            notes.write(json.dumps(self.metrics[step]))
-        return self.session.read.parquet(place.path)
+                frame.write.mode("overwrite").option("compression", "zstd").parquet(place.path)
+            known = {"schema": frame.schema.jsonValue(), "metrics": measured.to_dict()}
+            notes.write(json.dumps(known))
+        self.metrics[step] = known["metrics"]
+        return self.session.read.schema(StructType.fromJson(known["schema"])).parquet(place.path)
+
+    def table(self, step: str, make: Callable[[], Any]) -> Any:
+        """Return the result of a step that is small enough for the driver as an Arrow table."""
+        if self.lasting:
+            return self.frame(step, make).toArrow()
+        frame = make()
+        with StepMetrics(self.session, step) as measured:
+            table = frame.toArrow()
+        self.metrics[step] = measured.to_dict()
+        return table
 
     def finish(self) -> None:
         """Remove all steps."""

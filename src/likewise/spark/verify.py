@@ -53,8 +53,8 @@ def verify(
     def make() -> Any:
         rows = np.unique(np.concatenate([left, right]))
         mean = max(1, corpus.numbering.bytes // max(1, len(corpus)))
-        parts = max(3 * corpus.session.sparkContext.defaultParallelism, -(-len(rows) * mean // PER_TASK))
-        targets = addresses(corpus.session, parts)
+        parts = max(exchange.partitions(corpus.session, len(left)), -(-len(rows) * mean // PER_TASK))
+        targets = addresses(parts)
         of, journeys = _journeys(rows, left, right, parts)
         known = corpus.broadcast(Journeys(*journeys, targets))
         schema = f"{TARGET} int, {ROW} bigint, {TEXT} string, {LEFT} binary, {RIGHT} binary"
@@ -64,7 +64,7 @@ def verify(
         whole = shuffled(documents.unionAll(pairs), parts)
         return whole.mapInArrow(partial(_verified, task=task), exchange.SCHEMA)
 
-    a, words = collected(checkpoints.frame("verify", make)).get(0, exchange.nothing())
+    a, words = collected(checkpoints.table("verify", make)).get(0, exchange.nothing())
     b, similarity = words.reshape(-1, 2)[:, 0].astype(np.int64), words.reshape(-1, 2)[:, 1].copy().view(np.float64)
     order = np.lexsort((b, a))
     return a[order], b[order], similarity[order]
@@ -76,7 +76,9 @@ def _journeys(rows: Ints, left: Ints, right: Ints, parts: int) -> tuple[Ints, tu
     limit = max(1, len(rows) // (BLOCKS * parts))
     block = blocks_of(len(rows), a, b, np.ones(len(rows), np.int64), limit)
     low, high = np.minimum(block[a], block[b]), np.maximum(block[a], block[b])
-    across = (mix((low.astype(np.uint64) << np.uint64(32)) | high.astype(np.uint64)) % np.uint64(parts)).astype(np.int64)
+    across = (mix((low.astype(np.uint64) << np.uint64(32)) | high.astype(np.uint64)) % np.uint64(parts)).astype(
+        np.int64
+    )
     of = np.where(low == high, low % parts, across)
     needed = np.unique(packed(np.concatenate([a, b]), np.concatenate([of, of])))
     return of, (rows[(needed >> np.uint64(32)).astype(np.int64)], (needed & np.uint64(0xFFFFFFFF)).astype(np.int64))
@@ -113,7 +115,13 @@ def _sent(batches: Iterator[Any], numbering: Any, known: Any) -> Iterator[Any]:
         places = np.repeat(low - np.cumsum(times) + times, times) + np.arange(total)
         texts = rest.column(rest.schema.get_field_index(TEXT)).take(to_arrow(np.repeat(np.arange(len(rows)), times)))
         nothing = pa.nulls(total, pa.binary())
-        columns = [pa.array(plan.targets[plan.parts[places]]), to_arrow(np.repeat(rows, times)), texts, nothing, nothing]
+        columns = [
+            pa.array(plan.targets[plan.parts[places]]),
+            to_arrow(np.repeat(rows, times)),
+            texts,
+            nothing,
+            nothing,
+        ]
         yield pa.RecordBatch.from_arrays(columns, [TARGET, ROW, TEXT, LEFT, RIGHT])
 
 
