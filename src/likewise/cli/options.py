@@ -249,10 +249,9 @@ def location(out: Path, engine: str) -> Path | str:
     's3a://bucket/clean'
     """
     scheme, colon, rest = out.as_posix().partition(":/")
-    uri = engine == "spark" and colon and len(scheme) > 1 and "/" not in scheme
-    return (
-        f"{scheme}://{rest.lstrip('/')}" if uri and scheme != "file" else f"file:///{rest.lstrip('/')}" if uri else out
-    )
+    if engine != "spark" or not colon or len(scheme) < 2 or "/" in scheme:
+        return out
+    return f"{scheme}://{'/' * (scheme == 'file')}{rest}"
 
 
 def files(*given: Files | None, plain: bool = False, hidden: bool = False) -> list[Path]:

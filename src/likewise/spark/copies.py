@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from likewise.base.arrays import Hashes, Ints
 from likewise.spark import steps
 from likewise.spark.corpus import Corpus, among, numbered
 from likewise.spark.exchange import SCHEMA, Outbox, addresses, collected, nothing, opened, parcel, partitions, shuffled
 from likewise.spark.node import ready
-from likewise.spark.source import TEXT
 from likewise.spark.store import Checkpoints
 
 ENTRY, LINK, EMPTY = 0, 1, 2
@@ -70,22 +70,28 @@ def find_copies(corpus: Corpus, checkpoints: Checkpoints) -> Repeated:
     def make() -> Any:
         parts = partitions(corpus.session, len(corpus))
         sender = partial(_digested, numbering=corpus.shared_numbering, split=corpus.split, targets=addresses(parts))
-        return shuffled(corpus.texts.mapInArrow(sender, SCHEMA), parts).mapInArrow(_linked, SCHEMA)
+        return shuffled(corpus.facts.mapInArrow(sender, SCHEMA), parts).mapInArrow(_linked, SCHEMA)
 
     rows, first = collected(checkpoints.table("copies", make)).get(LINK, nothing())
     return Repeated.of(rows, first.view(np.int64))
 
 
+def _words(digests: Any) -> Hashes:
+    """Return a column of 16 bytes each as words."""
+    whole = pa.concat_arrays([digests.cast(pa.binary(16))])
+    words: Hashes = np.frombuffer(whole.buffers()[1], np.uint64)[: 2 * len(whole)].reshape(-1, 2)
+    return words
+
+
 def _digested(batches: Iterator[Any], numbering: Any, split: int, targets: Any) -> Iterator[Any]:
-    """Digest the documents of a task."""
+    """Send the digests of the documents of a task."""
     ready()
     rows: list[Ints] = []
     digests: list[Hashes] = []
     for batch in batches:
         numbers, rest = numbered(batch, numbering.value)
         rows.append(numbers)
-        texts = rest.column(rest.schema.get_field_index(TEXT))
-        digests.append(steps.full_digests(steps.items_of(texts, ANY_SHINGLER, None)))
+        digests.append(_words(rest.column(0)))
     if rows:
         yield from sent_digests(np.concatenate(rows), np.concatenate(digests), split, targets)
 
@@ -149,7 +155,3 @@ def _units(batches: Iterator[Any], split: int, targets: Any) -> Iterator[Any]:
             lowest = np.array([side.min()])
             yield from parcel(int(targets[0]), EMPTY, lowest, lowest.view(np.uint64))
     yield from sent_digests(numbers, digests, split, targets)
-
-
-ANY_SHINGLER: Any = None
-"""Digests of documents do not depend on the shingler."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,9 +19,11 @@ from likewise.search.items import BYTES_A_BYTE, Items, TextItems
 from likewise.search.matches import Sides
 from likewise.search.sketch import SketchPlan
 from likewise.shingle import Shingler
-from likewise.spark.source import OTHER, PART, PLACE, SIZE, TEXT, Deposit
+from likewise.spark.source import DIGEST, OTHER, PART, PLACE, SIZE, TEXT, Deposit
 
 ROW = "row"
+MOST_JOINED = 4_000_000
+"""Rows that are picked out by a join before they reach Python, at most: a table of them is sent to every machine."""
 AT_ONCE = 256 << 20
 """Bytes of documents that the driver asks for in one job."""
 
@@ -69,18 +71,37 @@ class Corpus:
         """Which pairs count."""
         return Sides(self.split, across=True) if len(self.parts) == 2 else None
 
+    def _together(self, columns: Callable[[Deposit], list[Any]]) -> Any:
+        """Return columns of all rows, with the partition and the place of each."""
+        from pyspark.sql import functions as F
+
+        frames = [
+            part.frame.select((F.col(PART) + number * OTHER).cast("int").alias(PART), PLACE, *columns(part))
+            for number, part in enumerate(self.parts)
+        ]
+        return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
+
     @cached_property
     def texts(self) -> Any:
         """The partition, the place, the size and the text of every row."""
         from pyspark.sql import functions as F
 
-        frames = [
-            part.frame.select(
-                (F.col(PART) + number * OTHER).cast("int").alias(PART), PLACE, SIZE, F.col(part.text).alias(TEXT)
-            )
-            for number, part in enumerate(self.parts)
-        ]
-        return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
+        return self._together(lambda part: [SIZE, F.col(part.text).alias(TEXT)])
+
+    @cached_property
+    def facts(self) -> Any:
+        """The partition, the place and the digest of every row."""
+        return self._together(lambda part: [DIGEST])
+
+    def near(self, frame: Any, rows: Ints, numbering: Any) -> Any:
+        """Leave out other rows before they reach Python, if those that are wanted are few."""
+        from pyspark.sql import functions as F
+
+        if not len(rows) or len(rows) > MOST_JOINED or 2 * len(rows) > numbering.rows:
+            return frame
+        parts, places = numbering.locate(rows)
+        wanted = pa.table({PART: pa.array(parts, pa.int32()), PLACE: to_arrow(places)})
+        return frame.join(F.broadcast(self.session.createDataFrame(wanted)), [PART, PLACE], "left_semi")
 
     def fetch(self, rows: Ints, columns: list[str], frame: Any = None, numbering: Any = None) -> pa.Table:
         """Return some columns of these rows, which ascend, in their order.
@@ -93,6 +114,7 @@ class Corpus:
         schema = StructType([StructField(ROW, LongType()), *(frame.schema[name] for name in columns)])
         wanted = self.broadcast(rows)
         numbers = self.shared_numbering if numbering is None else numbering
+        frame = self.near(frame, rows, numbers.value)
         table = frame.mapInArrow(partial(_chosen, numbering=numbers, wanted=wanted), schema).toArrow()
         wanted.destroy()
         found = np.asarray(table.column(ROW), np.int64)

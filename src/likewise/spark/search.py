@@ -25,7 +25,7 @@ from likewise.shingle import Shingler
 from likewise.spark.bands import BandCandidates, candidates
 from likewise.spark.copies import FirstRows, Repeated, find_copies, find_groups
 from likewise.spark.corpus import Corpus, SampledItems
-from likewise.spark.sketch import Recipe, neighbours, sketch
+from likewise.spark.sketch import SketchRecipe, neighbours, sketch
 from likewise.spark.store import Checkpoints
 from likewise.spark.universe import Universe
 from likewise.spark.verify import verify
@@ -63,11 +63,11 @@ class ClusterSearch:
                 rows, banding, probe = tune_search(self.settings, items, first, log, corpus.sides)
         if banding is None:
             return self._exact(copied, first)
-        recipe = Recipe(self.shingler, None, self.settings.minhash, banding, probe)
+        recipe = SketchRecipe(self.shingler, None, self.settings.minhash, banding, probe)
         return self._hashed(copied, first, recipe, rows)
 
     def _hashed(
-        self, copied: Repeated, first: FirstRows, recipe: Recipe, drawn: Ints
+        self, copied: Repeated, first: FirstRows, recipe: SketchRecipe, drawn: Ints
     ) -> tuple[Universe, VerifiedPairs]:
         """Search by locality-sensitive hashing."""
         log, corpus, settings, kept = self.log, self.corpus, self.settings, self.checkpoints

@@ -28,7 +28,7 @@ SCHEMA = "rows binary, units binary, keys binary, sample binary, found binary"
 
 
 @dataclass(frozen=True)
-class Recipe:
+class SketchRecipe:
     """How documents are sketched."""
 
     shingler: Shingler
@@ -38,7 +38,7 @@ class Recipe:
     probe: Probe
 
 
-def sketch(corpus: Corpus, recipe: Recipe, first: FirstRows, copies: Ints, checkpoints: Checkpoints) -> Any:
+def sketch(corpus: Corpus, recipe: SketchRecipe, first: FirstRows, copies: Ints, checkpoints: Checkpoints) -> Any:
     """Sketch every document that is not a copy."""
 
     def make() -> Any:

@@ -16,19 +16,21 @@ from urllib.parse import unquote, urlparse
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from likewise.base.arrays import Ints, to_arrow
+from likewise.base.arrays import Ints, TextChunk, to_arrow
 from likewise.errors import ColumnError, InputError, MissingInput, ParameterError, TextError
 from likewise.io.read import Aside, ReadOptions, open_source
 from likewise.io.read.columns import text_of
 from likewise.io.read.find import Files, files_of, format_of, looks_like_files
 from likewise.io.read.memory import InMemory
+from likewise.spark import steps
 from likewise.spark.node import ready
 from likewise.spark.store import Checkpoints
 
 PREFIX = "_likewise_"
 PART, PLACE, SIZE, TROUBLE = f"{PREFIX}part", f"{PREFIX}place", f"{PREFIX}size", f"{PREFIX}trouble"
-TEXT, FILE, BLOCK = f"{PREFIX}text", f"{PREFIX}file", f"{PREFIX}block"
+TEXT, FILE, BLOCK, DIGEST = f"{PREFIX}text", f"{PREFIX}file", f"{PREFIX}block", f"{PREFIX}digest"
 OTHER = 1 << 30
 """Added to the numbers of the partitions of a second collection."""
 READERS = {"parquet": "parquet", "jsonl": "json"}
@@ -131,6 +133,17 @@ class Numbering:
             out[here] = places[here] + shifts[np.searchsorted(starts, places[here], side="right") - 1]
         return out
 
+    def locate(self, rows: Ints) -> tuple[Ints, Ints]:
+        """Return the partitions and the places of rows."""
+        found = sorted(
+            (int(start + shift), part, int(shift))
+            for part, (starts, shifts) in self.stretches.items()
+            for start, shift in zip(starts, shifts, strict=True)
+        )
+        first, parts, shifts = (np.array(column, np.int64) for column in zip(*found, strict=True))
+        place = np.searchsorted(first, rows, side="right") - 1
+        return parts[place], rows - shifts[place]
+
     def followed_by(self, other: Numbering) -> Numbering:
         """Return the numbering of both collections; rows of the second come after those of the first."""
         moved = {part + OTHER: (starts, shifts + self.rows) for part, (starts, shifts) in other.stretches.items()}
@@ -167,12 +180,14 @@ def deposit(given: SparkInput, options: ReadOptions, checkpoints: Checkpoints, s
     Documents of fewer than `short` bytes are counted.
     """
     from pyspark.sql import functions as F
-    from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+    from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
     schema = given.frame.schema
     plain = isinstance(schema[options.text].dataType, StringType) and not options.html
     added = [StructField(PART, IntegerType()), StructField(PLACE, LongType()), StructField(SIZE, LongType())]
-    added += [StructField(TROUBLE, StringType())] + ([] if plain else [StructField(TEXT, StringType())])
+    added += [StructField(DIGEST, BinaryType()), StructField(TROUBLE, StringType())]
+    if not plain:
+        added.append(StructField(TEXT, StringType()))
     wide = StructType([*schema.fields, *added])
     frame = checkpoints.frame(
         step, lambda: given.frame.mapInArrow(partial(_placed, options=options, plain=plain), wide)
@@ -201,7 +216,7 @@ def deposit(given: SparkInput, options: ReadOptions, checkpoints: Checkpoints, s
 
 
 def _placed(batches: Iterator[Any], options: ReadOptions, plain: bool) -> Iterator[Any]:
-    """Note the partition and the place of every row, the bytes of its text, and what is wrong with it."""
+    """Note the partition and the place of every row, the size and the digest of its text, and what is wrong with it."""
     from pyspark import TaskContext
 
     ready()
@@ -210,16 +225,19 @@ def _placed(batches: Iterator[Any], options: ReadOptions, plain: bool) -> Iterat
         rows = batch.num_rows
         texts, trouble = text_of(batch.column(batch.schema.get_field_index(options.text)), options, "the input")
         reasons = [trouble[row].reason if row in trouble else None for row in range(rows)] if trouble else [None] * rows
-        sizes = pa.compute.binary_length(texts).fill_null(0).cast(pa.int64())
-        places = to_arrow(np.arange(place, place + rows))
+        if texts.null_count:
+            texts = texts.fill_null("")
+        sizes = pc.binary_length(texts).cast(pa.int64())
+        digests = steps.full_digests(TextChunk.from_arrow(texts))
         columns = [
             *batch.columns,
             pa.array(np.full(rows, part, np.int32)),
-            places,
+            to_arrow(np.arange(place, place + rows)),
             sizes,
+            pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), rows, [None, pa.py_buffer(digests)]).cast(pa.binary()),
             pa.array(reasons, pa.string()),
         ]
-        names = [*batch.schema.names, PART, PLACE, SIZE, TROUBLE]
+        names = [*batch.schema.names, PART, PLACE, SIZE, DIGEST, TROUBLE]
         if not plain:
             columns, names = [*columns, texts.cast(pa.string())], [*names, TEXT]
         yield pa.RecordBatch.from_arrays(columns, names)

@@ -42,15 +42,10 @@ def items_of(texts: Any, shingler: Shingler, common: Hashes | None) -> TextItems
     return TextItems(Texts([TextChunk.from_arrow(array) for array in arrays]), shingler, None, common)
 
 
-def full_digests(items: TextItems) -> Hashes:
+def full_digests(chunk: TextChunk) -> Hashes:
     """Return 128-bit digests of documents: those of `text_digests` would depend on the others of the collection."""
-    out = np.empty((len(items), 2), np.uint64)
-    start = 0
-    for stored in items.texts.chunks:
-        chunk = stored.load()
-        rows = np.arange(len(chunk))
-        digest_strings(chunk.eights, chunk.data, chunk.offsets, rows, out[start : start + len(chunk)])
-        start += len(chunk)
+    out = np.empty((len(chunk), 2), np.uint64)
+    digest_strings(chunk.eights, chunk.data, chunk.offsets, np.arange(len(chunk)), out)
     return out
 
 

@@ -58,7 +58,8 @@ def verify(
         of, journeys = _journeys(rows, left, right, parts)
         known = corpus.broadcast(Journeys(*journeys, targets))
         schema = f"{TARGET} int, {ROW} bigint, {TEXT} string, {LEFT} binary, {RIGHT} binary"
-        documents = corpus.texts.mapInArrow(partial(_sent, numbering=corpus.shared_numbering, known=known), schema)
+        near = corpus.near(corpus.texts, rows, corpus.numbering)
+        documents = near.mapInArrow(partial(_sent, numbering=corpus.shared_numbering, known=known), schema)
         pairs = corpus.session.createDataFrame(_pair_table(left, right, of, targets), schema)
         task = corpus.broadcast((shingler, common, threshold))
         whole = shuffled(documents.unionAll(pairs), parts)
