@@ -19,6 +19,8 @@ from likewise.spark.store import Checkpoints
 
 ENTRY, LINK, EMPTY = 0, 1, 2
 """Kinds of parcels: a row and its digest; a row and the first row that equals it; a row without any shingle."""
+LINKS = 1 << 16
+"""Links that go to one task together; those of a document with very many copies go to several."""
 SIDE = np.uint64(0xC2B2AE3D27D4EB4F)
 """Makes the digests of a second collection differ from those of the first (as `prepare.with_sides`)."""
 
@@ -104,8 +106,10 @@ def sent_digests(rows: Ints, digests: Hashes, split: int, targets: Any) -> Itera
     first = steps.first_rows(rows, digests)
     again = rows != first
     if again.any():
-        target = int(targets[int(rows[0]) % len(targets)])
-        yield from parcel(target, LINK, rows[again], first[again].view(np.uint64))
+        links, known = rows[again], first[again].view(np.uint64)
+        for number, start in enumerate(range(0, len(links), LINKS)):
+            target = int(targets[(int(rows[0]) + number) % len(targets)])
+            yield from parcel(target, LINK, links[start : start + LINKS], known[start : start + LINKS])
     rows, digests = rows[~again], digests[~again]
     outbox = Outbox(targets, ENTRY, 2)
     yield from outbox.add(steps.scattered(digests[:, 0], len(targets)), rows, digests.ravel())

@@ -155,7 +155,9 @@ def begun(owner: str, given: dict[str, Any], policy: Keep | None = None) -> Iter
                 names = ("source", "other", "out", "progress", "threads", "memory", "spill", "fresh", "master")
                 shown = {name: str(value) for name, value in given.items() if name not in names}
                 identity = {"parameters": shown, "inputs": known}
-            checkpoints = Checkpoints(folder / WORK / "spark", identity, bool(given.get("fresh")), lasting)
+            checkpoints = Checkpoints(
+                folder / WORK / "spark", identity, bool(given.get("fresh")), lasting, resources.budget.total
+            )
             log = RunLog.of(given["progress"])
             yield ClusterRun(session, settings, resources, options, folder, scratch, checkpoints, inputs, log)
     finally:

@@ -13,7 +13,7 @@ from likewise.errors import InputError, ParameterError
 
 OPTIONS = {
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.shuffle.partitions": "200",
+    "spark.driver.maxResultSize": "0",
 }
 """Settings of a session that likewise makes itself; files such as spark-defaults.conf have others."""
 BATCH_ROWS, BATCH_BYTES = "4096", str(64 << 20)

@@ -6,12 +6,14 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from likewise.errors import OutputError
+from likewise.errors import InputError, OutputError
 from likewise.spark.metrics import StepMetrics
 
 DONE = "_SUCCESS"
 WORK = ".likewise"
 IDENTITY = "identity.json"
+PACKED = 6
+"""Bytes of memory for each byte of a compressed step: numbers shrink to about half, and the driver has them thrice."""
 
 
 class HadoopFolder:
@@ -47,6 +49,11 @@ class HadoopFolder:
         if not self._files.rename(self._place, target._place):
             raise OutputError(f"{target.path}: {self.path} cannot be moved there")
 
+    @property
+    def bytes(self) -> int:
+        """The bytes of all files of the folder."""
+        return int(self._files.getContentSummary(self._place).getLength())
+
     def make(self) -> None:
         """Make the folder."""
         self._files.mkdirs(self._place)
@@ -77,9 +84,15 @@ class Checkpoints:
     taken over."""
 
     def __init__(
-        self, folder: HadoopFolder, identity: Mapping[str, Any] | None, fresh: bool, lasting: bool = True
+        self,
+        folder: HadoopFolder,
+        identity: Mapping[str, Any] | None,
+        fresh: bool,
+        lasting: bool = True,
+        limit: int = 1 << 60,
     ) -> None:
         self.folder = folder
+        self.limit = limit
         self.lasting = lasting
         self.session = folder.session
         self.resumed: list[str] = []
@@ -113,7 +126,14 @@ class Checkpoints:
     def table(self, step: str, make: Callable[[], Any]) -> Any:
         """Return the result of a step that is small enough for the driver as an Arrow table."""
         if self.lasting:
-            return self.frame(step, make).toArrow()
+            frame = self.frame(step, make)
+            needed = PACKED * (self.folder / step).bytes
+            if needed > self.limit:
+                raise InputError(
+                    f"the driver would need {needed / 1e9:,.1f} GB for the rows that have duplicates (step '{step}') and "
+                    f"may use {self.limit / 1e9:,.1f} GB; give it more with 'memory', and run again: finished steps remain"
+                )
+            return frame.toArrow()
         frame = make()
         with StepMetrics(self.session, step) as measured:
             table = frame.toArrow()
