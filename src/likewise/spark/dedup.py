@@ -18,7 +18,7 @@ from likewise.search.matches import VerifiedPairs, count_different
 from likewise.shingle import Shingler
 from likewise.spark.corpus import Corpus, among, numbered
 from likewise.spark.metrics import StepMetrics
-from likewise.spark.result import SparkDedup, check_free, publish_frames
+from likewise.spark.result import SparkDedup, publish_frames
 from likewise.spark.run import ClusterRun, RankOrder, begun
 from likewise.spark.search import ClusterSearch
 from likewise.spark.source import PART, PLACE
@@ -31,8 +31,6 @@ def dedup(given: dict[str, Any]) -> SparkDedup:
     """Do what `likewise.dedup` was asked for with these parameters."""
     policy = Keep.parse(given["keep"])
     with begun(OWNER, given, policy) as run:
-        if given["out"] is not None:
-            check_free(run.folder)
         corpus = run.corpus()
         shingler = run.shingler(corpus)
         settings, resources, log = run.settings, run.resources, run.log
@@ -187,7 +185,7 @@ class Answer:
             "clusters.parquet": self.clusters,
         }
         found: dict[str, Any] = {}
-        measured = StepMetrics(run.session, "write")
+        measured = StepMetrics(run.session, "write", run.checkpoints.progress)
 
         def finished() -> dict[str, Any]:
             measured.__exit__(None, None, None)

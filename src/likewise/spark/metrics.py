@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
+from likewise.base.runlog import Progress
+
 MEDIAN, MOST = 0.5, 1.0
+PAUSE = 0.5
+"""Seconds between two looks at what is done."""
+STAGES = {
+    "read": "read", "read-other": "read", "copies": "identical", "sketch": "sketch", "groups": "sketch",
+    "buckets": "candidates", "candidates": "candidates", "verify": "verify", "write": "write",
+}  # fmt: skip
+"""The stage of a run that a step belongs to, for progress bars."""
 
 
 class StepMetrics:
     """Runs the jobs of a step as one group, and asks Spark afterwards what they did."""
 
-    def __init__(self, session: Any, step: str) -> None:
+    def __init__(self, session: Any, step: str, progress: Progress | None = None) -> None:
+        self._progress = progress
+        self._done = threading.Event()
         self._context = session.sparkContext
         self._jvm = session._jvm
         self._group = f"likewise-{step}-{time.monotonic_ns()}"
@@ -22,10 +34,27 @@ class StepMetrics:
     def __enter__(self) -> StepMetrics:
         self._begun = time.perf_counter()
         self._context.setJobGroup(self._group, f"likewise: {self._step}")
+        if self._progress is not None:
+            self._watcher = threading.Thread(target=self._watch, args=(self._progress,), daemon=True)
+            self._watcher.start()
         return self
+
+    def _watch(self, progress: Progress) -> None:
+        """Report how many of the tasks known so far are done, until the step ends."""
+        tracker = self._context.statusTracker()
+        while not self._done.wait(PAUSE):
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
+            stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+            known = [stage for stage in stages if stage]
+            total = sum(stage.numTasks for stage in known)
+            if total:
+                progress(STAGES[self._step], sum(stage.numCompletedTasks for stage in known), total)
 
     def __exit__(self, *error: object) -> None:
         self._seconds = time.perf_counter() - self._begun
+        self._done.set()
+        if self._progress is not None:
+            self._watcher.join()
         self._context.setLocalProperty("spark.jobGroup.id", None)
         self._context.setLocalProperty("spark.job.description", None)
         if error[0] is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -71,15 +71,19 @@ class SparkDedup(Result):
         return f"<p><b>{type(self).__name__}</b>: {html.escape(self._summary())}</p>"
 
 
-def check_free(folder: HadoopFolder, commands: tuple[str, ...] = Dedup.commands) -> None:
-    """Raise if a folder has something that a result must not replace."""
+def check_free(folder: HadoopFolder, inputs: Iterable[str] = ()) -> None:
+    """Raise if a folder has something that a result must not replace; inputs are URIs or paths."""
     names = folder.names()
+    root = folder.path.removeprefix("file://")
+    for path in inputs:
+        if any(path.startswith(f"{root}/{name}") for name in Dedup.outputs):
+            raise OutputError(f"{folder.path}: this run would replace its own input {path}; choose another folder")
     if names and MANIFEST not in names and WORK not in names:
         raise OutputError(
             f"{folder.path}: the folder is not empty and was not made by likewise; choose another, or empty it"
         )
     text = (folder / MANIFEST).read() or ""
-    if text and not any(f'"command": "{command}"' in text for command in commands):
+    if text and not any(f'"command": "{command}"' in text for command in Dedup.commands):
         raise OutputError(f"{folder.path}: the folder has the result of another command; choose another folder")
 
 

@@ -23,6 +23,7 @@ from likewise.search.cluster import Keep
 from likewise.search.load import BYTES_A_WORD
 from likewise.shingle import Shingler, Words, parse_shingler
 from likewise.spark.corpus import Corpus
+from likewise.spark.result import check_free
 from likewise.spark.session import arrow_batches, session_of
 from likewise.spark.source import SIZE, TEXT, Deposit, SparkInput, deposit, open_input
 from likewise.spark.store import WORK, Checkpoints, HadoopFolder
@@ -149,16 +150,17 @@ def begun(owner: str, given: dict[str, Any], policy: Keep | None = None) -> Iter
         with arrow_batches(session):
             inputs = [open_input(session, source, options) for source in sources]
             folder, lasting = _folder(owner, session, given.get("out"), scratch)
+            if lasting:
+                check_free(folder, [path for one in inputs for path in one.files])
             known = [one.identity for one in inputs]
             identity = None
             if lasting and all(one is not None for one in known):
                 names = ("source", "other", "out", "progress", "threads", "memory", "spill", "fresh", "master")
                 shown = {name: str(value) for name, value in given.items() if name not in names}
                 identity = {"parameters": shown, "inputs": known}
-            checkpoints = Checkpoints(
-                folder / WORK / "spark", identity, bool(given.get("fresh")), lasting, resources.budget.total
-            )
-            log = RunLog.of(given["progress"])
+            log, fresh = RunLog.of(given["progress"]), bool(given.get("fresh"))
+            limit = resources.budget.total
+            checkpoints = Checkpoints(folder / WORK / "spark", identity, fresh, lasting, limit, log.progress)
             yield ClusterRun(session, settings, resources, options, folder, scratch, checkpoints, inputs, log)
     finally:
         if given.get("out") is not None:

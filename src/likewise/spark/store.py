@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from likewise.errors import InputError, OutputError
+from likewise.base.runlog import Progress
+from likewise.errors import IncompatibleError, InputError, OutputError
 from likewise.spark.metrics import StepMetrics
 
 DONE = "_SUCCESS"
@@ -90,8 +91,10 @@ class Checkpoints:
         fresh: bool,
         lasting: bool = True,
         limit: int = 1 << 60,
+        progress: Progress | None = None,
     ) -> None:
         self.folder = folder
+        self.progress = progress
         self.limit = limit
         self.lasting = lasting
         self.session = folder.session
@@ -99,7 +102,12 @@ class Checkpoints:
         self.metrics: dict[str, Any] = {}
         wanted = None if identity is None else json.dumps(identity, sort_keys=True, default=str)
         known = (folder / IDENTITY).read()
-        if fresh or wanted is None or known != wanted:
+        if known is not None and wanted is not None and known != wanted and not fresh:
+            raise IncompatibleError(
+                f"{folder.path}: there is an unfinished run with other inputs or parameters; "
+                "run it again as it was, or start over with fresh=True"
+            )
+        if fresh or wanted is None or known is None:
             folder.remove()
         folder.make()
         if wanted is not None:
@@ -116,7 +124,7 @@ class Checkpoints:
             known = json.loads(text)
         else:
             frame = make()
-            with StepMetrics(self.session, step) as measured:
+            with StepMetrics(self.session, step, self.progress) as measured:
                 frame.write.mode("overwrite").option("compression", "zstd").parquet(place.path)
             known = {"schema": frame.schema.jsonValue(), "metrics": measured.to_dict()}
             notes.write(json.dumps(known))
@@ -129,13 +137,13 @@ class Checkpoints:
             frame = self.frame(step, make)
             needed = PACKED * (self.folder / step).bytes
             if needed > self.limit:
+                have = f"and may use {self.limit / 1e9:,.1f} GB; give it more with 'memory' and run again"
                 raise InputError(
-                    f"the driver would need {needed / 1e9:,.1f} GB for the rows that have duplicates (step '{step}') and "
-                    f"may use {self.limit / 1e9:,.1f} GB; give it more with 'memory', and run again: finished steps remain"
+                    f"step '{step}': the driver would need {needed / 1e9:,.1f} GB for the rows with duplicates, {have}"
                 )
             return frame.toArrow()
         frame = make()
-        with StepMetrics(self.session, step) as measured:
+        with StepMetrics(self.session, step, self.progress) as measured:
             table = frame.toArrow()
         self.metrics[step] = measured.to_dict()
         return table
