@@ -48,7 +48,7 @@ def mllib(corpus: Path, out: Path, master: str) -> None:
     frame = spark.read.parquet(str(corpus)).select("id", "text")
     words = RegexTokenizer(inputCol="text", outputCol="words", pattern=r"\W+").transform(frame)
     shingles = NGram(n=5, inputCol="words", outputCol="shingles").transform(words)
-    vectors = HashingTF(COLUMNS, binary=True, inputCol="shingles", outputCol="vector").transform(shingles)
+    vectors = HashingTF(numFeatures=COLUMNS, binary=True, inputCol="shingles", outputCol="vector").transform(shingles)
     vectors = vectors.where(F.size("shingles") > 0).select("id", "vector").cache()
     model = MinHashLSH(inputCol="vector", outputCol="hashes", numHashTables=tables, seed=1).fit(vectors)
     joined = model.approxSimilarityJoin(vectors, vectors, 1 - THRESHOLD + 1e-9, "distance")

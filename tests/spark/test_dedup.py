@@ -77,7 +77,17 @@ def test_crowds(spark, monkeypatch, listed):
     assert local.stats["details"]["crowds"]["complete"] is (listed > 300)
 
 
-def test_an_exact_search(spark):
+@pytest.mark.parametrize("method", ["exact", "lsh"])
+def test_common_shingles_are_ignored(spark, method):
+    rows = table(templates(150, filled=30) + documents(250))
+    settings = {"method": method, "ignore_common": 0.03, "threshold": 0.6}
+    local, found = likewise.dedup(rows, **settings), likewise.dedup(spark.createDataFrame(rows), **settings)
+    agree(local, found)
+    assert found.stats["details"]["ignored"] == local.stats["details"]["ignored"]
+    assert found.stats["details"]["ignored"]["shingles"] > 0
+
+
+def test_the_method_is_chosen_as_by_the_local_engine(spark):
     rows = table(documents(400))
     local, found = likewise.dedup(rows), likewise.dedup(spark.createDataFrame(rows))
     agree(local, found)

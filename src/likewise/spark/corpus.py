@@ -19,7 +19,7 @@ from likewise.search.items import BYTES_A_BYTE, Items, TextItems
 from likewise.search.matches import Sides
 from likewise.search.sketch import SketchPlan
 from likewise.shingle import Shingler
-from likewise.spark.source import DIGEST, OTHER, PART, PLACE, SIZE, TEXT, Deposit
+from likewise.spark.source import DIGEST, OTHER, PART, PLACE, SIZE, TEXT, Deposit, quoted
 
 ROW = "row"
 MOST_JOINED = 4_000_000
@@ -86,7 +86,7 @@ class Corpus:
         """The partition, the place, the size and the text of every row."""
         from pyspark.sql import functions as F
 
-        return self._together(lambda part: [SIZE, F.col(part.text).alias(TEXT)])
+        return self._together(lambda part: [SIZE, F.col(quoted(part.text)).alias(TEXT)])
 
     @cached_property
     def facts(self) -> Any:
@@ -110,7 +110,7 @@ class Corpus:
         """
         from pyspark.sql.types import LongType, StructField, StructType
 
-        frame = (self.texts if frame is None else frame).select(PART, PLACE, *columns)
+        frame = (self.texts if frame is None else frame).select(PART, PLACE, *map(quoted, columns))
         schema = StructType([StructField(ROW, LongType()), *(frame.schema[name] for name in columns)])
         wanted = self.broadcast(rows)
         numbers = self.shared_numbering if numbering is None else numbering

@@ -21,7 +21,7 @@ from likewise.spark.metrics import StepMetrics
 from likewise.spark.result import SparkDedup, publish_frames
 from likewise.spark.run import ClusterRun, RankOrder, begun
 from likewise.spark.search import ClusterSearch
-from likewise.spark.source import PART, PLACE
+from likewise.spark.source import PART, PLACE, quoted
 from likewise.spark.universe import Universe
 
 OWNER = "dedup"
@@ -142,7 +142,7 @@ class Answer:
             ]
         )
         known = self.corpus.broadcast(self.universe.rows)
-        alone = frame.select(PART, PLACE, *([] if column is None else [column])).mapInArrow(
+        alone = frame.select(PART, PLACE, *([] if column is None else [quoted(column)])).mapInArrow(
             partial(_alone, numbering=self.corpus.shared_numbering, known=known), schema
         )
         return here.unionAll(alone) if len(places) else alone
@@ -151,8 +151,8 @@ class Answer:
         """Return the surviving rows, all columns."""
         part = self.corpus.parts[0]
         removed = self.corpus.broadcast(self.universe.rows[self.removal.rows])
-        frame = part.frame.select(PART, PLACE, *part.columns)
-        schema = frame.select(*part.columns).schema
+        columns = [quoted(name) for name in part.columns]
+        frame, schema = part.frame.select(PART, PLACE, *columns), part.frame.select(*columns).schema
         return frame.mapInArrow(partial(_kept, numbering=self.corpus.shared_numbering, removed=removed), schema)
 
     def stats(self) -> dict[str, Any]:

@@ -25,11 +25,11 @@ from likewise.shingle import Shingler, Words, parse_shingler
 from likewise.spark.corpus import Corpus
 from likewise.spark.result import check_free
 from likewise.spark.session import arrow_batches, session_of
-from likewise.spark.source import SIZE, TEXT, Deposit, SparkInput, deposit, open_input
+from likewise.spark.source import SIZE, TEXT, Deposit, SparkInput, deposit, open_input, quoted
 from likewise.spark.store import WORK, Checkpoints, HadoopFolder
 
 NOT_HERE = {
-    "estimate": False, "ignore_common": None, "lines": False, "plain": False, "hidden": False, "batch_rows": None,
+    "estimate": False, "lines": False, "plain": False, "hidden": False, "batch_rows": None,
     "against": None, "on_error": "stop", "explain": False, "vector": "vector", "within": None, "beyond": None,
     "measure": "jaccard",
 }  # fmt: skip
@@ -114,7 +114,7 @@ def _check_ids(part: Deposit, column: str) -> None:
     """Raise if an id is null or not unique: no result could name its row."""
     from pyspark.sql import functions as F
 
-    counted = part.frame.groupBy(F.col(column).alias("id")).count()
+    counted = part.frame.groupBy(F.col(quoted(column)).alias("id")).count()
     wrong = counted.where(F.col("id").isNull() | (F.col("count") > 1)).limit(1).collect()
     if not wrong:
         return
@@ -135,7 +135,7 @@ def begun(owner: str, given: dict[str, Any], policy: Keep | None = None) -> Iter
             raise ParameterError(f"The '{name}' parameter of {owner} has no effect on Spark yet: leave it out.")
     settings = Settings(
         owner, given["shingle"], given["threshold"], given["recall"], given["seed"], given["sketch"], given["bands"],
-        given["rows"], given["max_slots"], None, given["certify"], given["method"],
+        given["rows"], given["max_slots"], given["ignore_common"], given["certify"], given["method"],
     )  # fmt: skip
     resources = Resources.of(owner, given["threads"], given["memory"], given["spill"])
     column = policy.column if policy else None

@@ -8,14 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
-from likewise.base.arrays import Ints
+from likewise.base.arrays import Hashes, Ints
 from likewise.base.runlog import RunLog
 from likewise.families.banding import Banding
 from likewise.io.workspace import Workspace
 from likewise.search import by_join
 from likewise.search.candidates import most_candidates, wanted_pairs
+from likewise.search.common_shingles import value_table
 from likewise.search.crowds.gather import Gathering
 from likewise.search.expand import most_listed
+from likewise.search.items import TextItems
 from likewise.search.matches import Drawn, VerifiedPairs, add_empty_pair, best_ranks
 from likewise.search.prepare import NO_ROWS, PreparedSearch, crowded_search, no_probe, tune_search
 from likewise.search.recall.certificate import certified, expected_recall
@@ -23,6 +25,7 @@ from likewise.search.scored import ScoredPairs
 from likewise.search.search import Search
 from likewise.shingle import Shingler
 from likewise.spark.bands import BandCandidates, candidates
+from likewise.spark.common_shingles import find_common
 from likewise.spark.copies import FirstRows, Repeated, find_copies, find_groups
 from likewise.spark.corpus import Corpus, SampledItems
 from likewise.spark.sketch import SketchRecipe, neighbours, sketch
@@ -54,7 +57,8 @@ class ClusterSearch:
         first = FirstRows(len(corpus), copied)
         log.counts["items"] = len(corpus)
         log.counts["different"] = len(first)
-        items = SampledItems(corpus, self.shingler)
+        common = self._common(first, copied)
+        items = SampledItems(corpus, self.shingler, common)
         with log.stage("tune"):
             if self.settings.method == "exact":
                 log.method = {"asked": "exact", "taken": "exact", "why": "requested"}
@@ -62,8 +66,8 @@ class ClusterSearch:
             else:
                 rows, banding, probe = tune_search(self.settings, items, first, log, corpus.sides)
         if banding is None:
-            return self._exact(copied, first)
-        recipe = SketchRecipe(self.shingler, None, self.settings.minhash, banding, probe)
+            return self._exact(copied, first, common)
+        recipe = SketchRecipe(self.shingler, common, self.settings.minhash, banding, probe)
         return self._hashed(copied, first, recipe, rows)
 
     def _hashed(
@@ -78,7 +82,7 @@ class ClusterSearch:
         with log.stage("candidates"):
             paired = candidates(corpus, sketches, grouped.rows, recipe.banding.b, self._most, kept)
         with log.stage("verify"):
-            verified = verify(corpus, paired.left, paired.right, self.shingler, None, settings.threshold, kept)
+            verified = verify(corpus, paired.left, paired.right, self.shingler, recipe.common, settings.threshold, kept)
         universe = Universe.of(copied, grouped, empty, *verified[:2], drawn, found, *paired.crowds)
         log.counts["groups"] = len(first) - len(grouped.rows)
         ranks = best_ranks(universe.groups, self.ranks(universe.rows))
@@ -86,7 +90,7 @@ class ClusterSearch:
         crowd_of = NO_ROWS
         if paired.crowds:
             with log.stage("crowds"):
-                pairs, crowd_of = self._crowded(universe, paired, pairs, ranks)
+                pairs, crowd_of = self._crowded(universe, paired, pairs, ranks, recipe.common)
         if corpus.sides:
             pairs = add_empty_pair(universe.groups, universe.filled, *pairs)
         log.counts["candidates"] = len(paired.left)
@@ -113,7 +117,7 @@ class ClusterSearch:
         details["expected_recall"] = expected_recall(banding, pairs[2])
 
     def _crowded(
-        self, universe: Universe, paired: BandCandidates, pairs: ScoredPairs, ranks: Ints
+        self, universe: Universe, paired: BandCandidates, pairs: ScoredPairs, ranks: Ints, common: Hashes | None
     ) -> tuple[ScoredPairs, Ints]:
         """Compare the documents of crowds on the driver, as the local engine does."""
         settings, filled = self.settings, universe.filled
@@ -122,7 +126,7 @@ class ClusterSearch:
         crowds = [number[universe.group(crowd)] for crowd in paired.crowds]
         members = np.unique(np.concatenate(crowds))
         first = universe.rows[universe.groups.first]
-        items = self.corpus.documents(first[filled[members]], self.shingler, settings.budget, self.folder)
+        items = self._documents(first[filled[members]], common)
         rows = np.full(len(filled), -1)
         rows[members] = np.arange(len(members))
         gathering = Gathering(
@@ -146,12 +150,29 @@ class ClusterSearch:
             crowd_of[filled] = abridged
         return (filled[left], filled[right], similarity), crowd_of
 
-    def _exact(self, copied: Repeated, first: FirstRows) -> tuple[Universe, VerifiedPairs]:
+    def _common(self, first: FirstRows, copied: Repeated) -> Hashes | None:
+        """Return a table of the shingles to leave out; None if there is none."""
+        settings, fraction = self.settings, self.settings.ignore_common
+        if fraction is None:
+            return None
+        with self.log.stage("common"):
+            seed = settings.minhash.seed
+            found = find_common(
+                self.corpus, self.shingler, first, copied.rows, fraction, seed, self.checkpoints, self.log
+            )
+        return value_table(found) if len(found) else None
+
+    def _documents(self, rows: Ints, common: Hashes | None) -> TextItems:
+        """Bring documents to the driver."""
+        items = self.corpus.documents(rows, self.shingler, self.settings.budget, self.folder)
+        return items if common is None else items.ignoring(common)
+
+    def _exact(self, copied: Repeated, first: FirstRows, common: Hashes | None) -> tuple[Universe, VerifiedPairs]:
         """Join the different documents on the driver: an exact search is chosen only where they are few."""
         log, corpus, settings = self.log, self.corpus, self.settings
         rows = first[np.arange(len(first))]
         with log.stage("fetch"):
-            items = self.corpus.documents(rows, self.shingler, settings.budget, self.folder)
+            items = self._documents(rows, common)
         involved = np.unique(np.concatenate([copied.rows, rows]))
         order = self.ranks(involved)
         ranks = order[np.searchsorted(involved, rows)]

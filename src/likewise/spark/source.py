@@ -37,6 +37,11 @@ READERS = {"parquet": "parquet", "jsonl": "json"}
 """Formats of files that are read through Spark; a DataFrame may come from any other."""
 
 
+def quoted(name: str) -> str:
+    """Return the name of a column as Spark takes it, with blanks and all."""
+    return f"`{name}`"
+
+
 @dataclass(frozen=True)
 class SparkInput:
     """What is read: a DataFrame, the order of its files if it is made of any, and what identifies them."""
@@ -66,6 +71,11 @@ def open_input(session: Any, source: Any, options: ReadOptions) -> SparkInput:
     taken = next((name for name in names if name.startswith(PREFIX) and name not in (FILE, BLOCK)), None)
     if taken is not None:
         raise ColumnError(f"{found.kind}: the column '{taken}' has a name that likewise uses itself; rename it")
+    dotted = next((name for name in names if "." in name or "`" in name), None)
+    if dotted is not None:
+        raise ColumnError(
+            f"{found.kind}: PySpark does not pass the column '{dotted}' to Python by that name; rename it"
+        )
     return found
 
 
