@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ from likewise.spark.result import SparkDedup, publish_frames
 from likewise.spark.run import ClusterRun, RankOrder, begun
 from likewise.spark.search import ClusterSearch
 from likewise.spark.source import PART, PLACE, quoted
+from likewise.spark.store import WORK
 from likewise.spark.universe import Universe
 
 OWNER = "dedup"
@@ -185,20 +187,18 @@ class Answer:
             "clusters.parquet": self.clusters,
         }
         found: dict[str, Any] = {}
-        measured = StepMetrics(run.session, "write", run.checkpoints.progress)
+        with ExitStack() as writing:
+            writing.enter_context(run.log.stage("write"))
+            measured = writing.enter_context(StepMetrics(run.session, "write", run.checkpoints.progress))
 
-        def finished() -> dict[str, Any]:
-            measured.__exit__(None, None, None)
-            stage.__exit__(None, None, None)
-            run.checkpoints.metrics["write"] = measured.to_dict()
-            found.update(self.stats())
-            return found
+            def finished() -> dict[str, Any]:
+                writing.close()
+                run.checkpoints.metrics["write"] = measured.to_dict()
+                found.update(self.stats())
+                return found
 
-        stage = run.log.stage("write")
-        stage.__enter__()
-        measured.__enter__()
-        publish_frames(run.folder, frames, finished)
-        run.checkpoints.finish()
+            publish_frames(run.folder, frames, finished)
+        run.checkpoints.finish(run.folder / WORK)
         return SparkDedup(run.folder, found)
 
 

@@ -17,6 +17,7 @@ from likewise.search.matches import VerifiedPairs
 from likewise.spark.corpus import Corpus
 from likewise.spark.run import ClusterRun, begun
 from likewise.spark.search import ClusterSearch
+from likewise.spark.store import WORK
 from likewise.spark.universe import Universe
 
 OWNER = "pairs"
@@ -58,7 +59,7 @@ def pairs(given: dict[str, Any]) -> Pairs:
             "memory": resources.budget.total,
         }  # fmt: skip
         stats = run_json(OWNER, parameters, list(corpus.parts), log)
-        run.checkpoints.finish()
+        run.checkpoints.finish(run.folder / WORK)
         return Pairs(pair_table(*names, similarity), stats)
 
 

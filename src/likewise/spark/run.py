@@ -15,16 +15,16 @@ import numpy as np
 
 from likewise.base.arrays import Ints
 from likewise.base.runlog import RunLog
-from likewise.errors import InputError, ParameterError
+from likewise.errors import ColumnError, InputError, ParameterError
 from likewise.io.read import ReadOptions
 from likewise.jobs.inputs import reading
 from likewise.jobs.settings import Resources, Settings
-from likewise.search.cluster import Keep
+from likewise.search.cluster import NUMBER, Keep
 from likewise.search.load import BYTES_A_WORD
 from likewise.shingle import Shingler, Words, parse_shingler
 from likewise.spark.corpus import Corpus
 from likewise.spark.result import check_free
-from likewise.spark.session import arrow_batches, session_of
+from likewise.spark.session import arrow_batches, session_of, spark_errors
 from likewise.spark.source import SIZE, TEXT, Deposit, SparkInput, deposit, open_input, quoted
 from likewise.spark.store import WORK, Checkpoints, HadoopFolder
 
@@ -106,8 +106,24 @@ class RankOrder:
             frame = corpus.texts.withColumn(LENGTH, F.char_length(TEXT).cast("bigint"))
             lengths = np.asarray(corpus.fetch(rows, [LENGTH], frame).column(LENGTH), np.int64)
         elif policy.column is not None and len(rows):
+            _check_scores(corpus.parts[0], policy)
             scores = corpus.column(rows, policy.column)
         return policy.ranks(lengths, scores)
+
+
+def _check_scores(part: Deposit, policy: Keep) -> None:
+    """Raise if scores are text of which some are numbers: they have no order."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType
+
+    if not isinstance(part.frame.schema[policy.column].dataType, StringType):
+        return
+    score = F.col(quoted(str(policy.column)))
+    numbers, others = part.frame.agg(F.count_if(score.rlike(NUMBER)), F.count_if(~score.rlike(NUMBER))).first()
+    if numbers and others:
+        raise ColumnError(
+            f"column '{policy.column}' of the keep policy '{policy}' mixes numbers ({numbers:,}) and text ({others:,})"
+        )
 
 
 def _check_ids(part: Deposit, column: str) -> None:
@@ -147,7 +163,7 @@ def begun(owner: str, given: dict[str, Any], policy: Keep | None = None) -> Iter
     session = session_of(owner, next((one for one in sources if hasattr(one, "sparkSession")), None), given["master"])
     scratch = Path(tempfile.mkdtemp(prefix="likewise-spark-", dir=given["spill"]))
     try:
-        with arrow_batches(session):
+        with arrow_batches(session), spark_errors():
             inputs = [open_input(session, source, options) for source in sources]
             folder, lasting = _folder(owner, session, given.get("out"), scratch)
             if lasting:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from likewise import errors
 from likewise.errors import InputError, ParameterError
 
 OPTIONS = {
@@ -16,6 +18,8 @@ OPTIONS = {
     "spark.driver.maxResultSize": "0",
 }
 """Settings of a session that likewise makes itself; files such as spark-defaults.conf have others."""
+RAISED = re.compile(r"likewise\.errors\.(\w+): (.*)")
+"""An error of likewise in the report of a task that failed."""
 BATCH_ROWS, BATCH_BYTES = "4096", str(64 << 20)
 """The largest Arrow batch that a task gets: a few megabytes of ordinary documents, and never much more than 64 MiB."""
 
@@ -64,6 +68,22 @@ def session_of(owner: str, source: Any, master: str | None) -> Any:
         ) from error
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+@contextmanager
+def spark_errors() -> Iterator[None]:
+    """Turn what Spark raises into an error of likewise: the one that a task raised, or one that quotes Spark."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raised = RAISED.search(str(error))
+        if raised is not None:
+            raise getattr(errors, raised[1], InputError)(raised[2]) from error
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise InputError(f"Spark failed: {lines[0] if lines else type(error).__name__}") from error
 
 
 @contextmanager

@@ -70,7 +70,10 @@ class HadoopFolder:
             stream.close()
 
     def write(self, text: str) -> None:
-        """Write a file, so that it is there as a whole or not at all."""
+        """Write a file, so that it is there as a whole or not at all.
+
+        Hadoop puts a checksum beside a file of this machine; it would be wrong when another program replaces the file.
+        """
         part = HadoopFolder(self.session, f"{self.path}.part")
         stream = part._files.create(part._place, True)
         try:
@@ -78,6 +81,8 @@ class HadoopFolder:
         finally:
             stream.close()
         part.move(self)
+        above, _, name = self.path.rpartition("/")
+        HadoopFolder(self.session, f"{above}/.{name}.crc").remove()
 
 
 class Checkpoints:
@@ -148,6 +153,8 @@ class Checkpoints:
         self.metrics[step] = measured.to_dict()
         return table
 
-    def finish(self) -> None:
-        """Remove all steps."""
+    def finish(self, above: HadoopFolder) -> None:
+        """Remove all steps, and the folder above them if nothing else is there."""
         self.folder.remove()
+        if not above.names():
+            above.remove()
