@@ -8,6 +8,7 @@ from corpora import documents, multilingual, settled, table, templates
 
 import likewise
 from likewise.search import candidates, expand
+from likewise.spark import bands, exchange
 
 TABLES = ("pairs", "removed", "clusters", "kept")
 
@@ -63,7 +64,15 @@ def test_files_of_several_sizes_and_a_run_that_is_resumed(spark, tmp_path, monke
 
 @pytest.mark.parametrize("listed", [10**6, 300], ids=["complete", "led"])
 def test_crowds(spark, monkeypatch, listed):
-    """Buckets of hundreds are heavy: their documents are compared as crowds, all pairs or each with a leader."""
+    """Buckets of hundreds are heavy: their documents are compared as crowds, all pairs or each with a leader.
+
+    In one of the runs even small buckets count as giants, whose documents are named without a shuffle.
+    """
+    monkeypatch.setattr(exchange, "LEAST", 1000)
+    if listed == 300:
+        monkeypatch.setattr(bands, "SHARE", 1000)
+    known, giants = bands._giants, []
+    monkeypatch.setattr(bands, "_giants", lambda *given: giants.append(known(*given)) or giants[-1])
     monkeypatch.setattr(candidates, "PAIRS_AT_LEAST", 500)
     monkeypatch.setattr(candidates, "PAIRS_AN_ITEM", 1)
     monkeypatch.setattr(expand, "MAX_LISTED", listed)
@@ -75,6 +84,7 @@ def test_crowds(spark, monkeypatch, listed):
     agree(local, found)
     assert local.stats["details"]["crowds"] == found.stats["details"]["crowds"]
     assert local.stats["details"]["crowds"]["complete"] is (listed > 300)
+    assert (len(giants[0]) > 0) is (listed == 300)
 
 
 @pytest.mark.parametrize("method", ["exact", "lsh"])

@@ -19,7 +19,18 @@ from likewise.kernels.graph import components
 from likewise.search.candidates import cap_of_sizes
 from likewise.spark import steps
 from likewise.spark.corpus import Corpus, among
-from likewise.spark.exchange import SCHEMA, Outbox, addresses, collected, nothing, opened, parcel, partitions, shuffled
+from likewise.spark.exchange import (
+    HELD,
+    SCHEMA,
+    Outbox,
+    addresses,
+    collected,
+    nothing,
+    opened,
+    parcel,
+    partitions,
+    shuffled,
+)
 from likewise.spark.node import ready
 from likewise.spark.store import Checkpoints
 
@@ -101,37 +112,44 @@ def distinct_pairs(left: Ints, right: Ints) -> tuple[Ints, Ints]:
     return rows[(words >> np.uint64(32)).astype(np.int64)], rows[(words & np.uint64(0xFFFFFFFF)).astype(np.int64)]
 
 
-def _chosen(batches: Iterator[Any], plan: Bucketing) -> tuple[Ints, Any]:
-    """Return the rows and the band keys of a task's documents: one for each set, and none that is empty."""
-    rows, keys = [np.zeros(0, np.int64)], [np.zeros((0, plan.bands), np.uint32)]
+def _chosen(batches: Iterator[Any], plan: Bucketing, most: int) -> Iterator[tuple[Ints, Any]]:
+    """Yield the rows and the band keys of a task's documents, about `most` at a time: one for each set, none empty."""
+    held: list[tuple[Ints, Any]] = []
+    count = 0
     for batch in batches:
         for row, unit, key in zip(*(batch.column(place) for place in range(3)), strict=True):
             numbers = np.frombuffer(row.as_buffer(), np.int64)
             filled = (np.frombuffer(unit.as_buffer(), np.uint64).reshape(-1, 2) != 0).any(axis=1)
             chosen = filled & ~among(numbers, plan.skipped)
-            rows.append(numbers[chosen])
-            keys.append(np.frombuffer(key.as_buffer(), np.uint32).reshape(-1, plan.bands)[chosen])
-    return np.concatenate(rows), np.concatenate(keys)
+            held.append((numbers[chosen], np.frombuffer(key.as_buffer(), np.uint32).reshape(-1, plan.bands)[chosen]))
+            count += len(held[-1][0])
+            if count >= most:
+                yield _joined(held)
+                held, count = [], 0
+    if count:
+        yield _joined(held)
+
+
+def _joined(held: list[tuple[Ints, Any]]) -> tuple[Ints, Any]:
+    return np.concatenate([rows for rows, _ in held]), np.concatenate([keys for _, keys in held])
 
 
 def _counted(batches: Iterator[Any], known: Any, least: int) -> Iterator[Any]:
     """Count the buckets of a task: those of the first band to find their sizes, large ones to find giants."""
     ready()
     plan = known.value
-    rows, keys = _chosen(batches, plan)
-    if not len(rows):
-        return
-    target = int(plan.targets[int(rows[0]) % len(plan.targets)])
-    yield from parcel(target, ITEMS, np.array([len(rows)]), np.zeros(1, np.uint64))
-    for band in range(plan.bands):
-        values, counts = np.unique(keys[:, band], return_counts=True)
-        words = values.astype(np.uint64) + (np.uint64(band) << steps.BAND)
-        if band == 0:
-            outbox = Outbox(plan.targets, ENTRY)
-            yield from outbox.add(steps.scattered(words, len(plan.targets)), counts, words)
-            yield from outbox.sent()
-        large = counts >= least
-        yield from parcel(target, GIANT, counts[large], words[large])
+    for rows, keys in _chosen(batches, plan, 1 << 62):
+        target = int(plan.targets[int(rows[0]) % len(plan.targets)])
+        yield from parcel(target, ITEMS, np.array([len(rows)]), np.zeros(1, np.uint64))
+        for band in range(plan.bands):
+            values, counts = np.unique(keys[:, band], return_counts=True)
+            words = values.astype(np.uint64) + (np.uint64(band) << steps.BAND)
+            if band == 0:
+                outbox = Outbox(plan.targets, ENTRY)
+                yield from outbox.add(steps.scattered(words, len(plan.targets)), counts, words)
+                yield from outbox.sent()
+            large = counts >= least
+            yield from parcel(target, GIANT, counts[large], words[large])
 
 
 def _summed(batches: Iterator[Any]) -> Iterator[Any]:
@@ -158,24 +176,28 @@ def _bucketed(batches: Iterator[Any], known: Any) -> Iterator[Any]:
     """Send the entries of a task's documents to their buckets; of giants, only name the documents."""
     ready()
     plan = known.value
-    rows, keys = _chosen(batches, plan)
-    if not len(rows):
-        return
-    target = int(plan.targets[int(rows[0]) % len(plan.targets)])
-    words, owners = steps.bucket_words(keys), np.repeat(rows, plan.bands)
-    if len(plan.giants):
-        place = np.minimum(np.searchsorted(plan.giants, words), len(plan.giants) - 1)
-        giant = plan.giants[place] == words
-        members, numbers = owners[giant], place[giant]
-        first = np.flatnonzero(np.diff(members, prepend=-1))
-        yield from parcel(target, MEMBER, members[first], numbers[first].astype(np.uint64))
-        beside = np.repeat(numbers[first], np.diff(np.append(first, len(numbers))))
-        bridges = np.unique(np.stack([beside, numbers], axis=1), axis=0) if len(numbers) else np.zeros((0, 2), np.int64)
-        yield from parcel(target, BRIDGE, bridges[:, 0].astype(np.int64), bridges[:, 1].astype(np.uint64))
-        words, owners = words[~giant], owners[~giant]
     outbox = Outbox(plan.targets, ENTRY)
-    yield from outbox.add(steps.scattered(words, len(plan.targets)), owners, words)
+    for rows, keys in _chosen(batches, plan, max(1, HELD // plan.bands)):
+        target = int(plan.targets[int(rows[0]) % len(plan.targets)])
+        words, owners = steps.bucket_words(keys), np.repeat(rows, plan.bands)
+        if len(plan.giants):
+            place = np.minimum(np.searchsorted(plan.giants, words), len(plan.giants) - 1)
+            giant = plan.giants[place] == words
+            yield from _named(owners[giant], place[giant], target)
+            words, owners = words[~giant], owners[~giant]
+        yield from outbox.add(steps.scattered(words, len(plan.targets)), owners, words)
     yield from outbox.sent()
+
+
+def _named(members: Ints, giants: Ints, target: int) -> Iterator[Any]:
+    """Yield each document of giants beside one of them, and the giants that have a document in common."""
+    if not len(members):
+        return
+    first = np.flatnonzero(np.diff(members, prepend=-1))
+    yield from parcel(target, MEMBER, members[first], giants[first].astype(np.uint64))
+    beside = np.repeat(giants[first], np.diff(np.append(first, len(giants))))
+    bridges = np.unique(np.stack([beside, giants], axis=1), axis=0)
+    yield from parcel(target, BRIDGE, bridges[:, 0].astype(np.int64), bridges[:, 1].astype(np.uint64))
 
 
 def _paired(batches: Iterator[Any], known: Any) -> Iterator[Any]:
