@@ -1,5 +1,6 @@
 """What the Spark engine refuses, and what it says."""
 
+import pyarrow.parquet as pq
 import pytest
 from corpora import documents, table
 
@@ -51,6 +52,14 @@ def test_a_folder_of_something_else(spark, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["letters.txt"]
 
 
+def test_a_file_that_spark_takes_for_hidden(spark, tmp_path):
+    files = [tmp_path / "_given.parquet", tmp_path / "given.parquet"]
+    for file in files:
+        pq.write_table(table(documents(5)), file)
+    with pytest.raises(InputError, match="Spark does not read files whose names begin with _"):
+        likewise.dedup(files, engine="spark")
+
+
 def test_nothing_at_all(spark):
     found = likewise.dedup(spark.createDataFrame([], "text string"))
     assert found.stats["counts"]["kept"] == 0
@@ -60,9 +69,9 @@ def test_nothing_at_all(spark):
 def test_json_lines_and_a_result_that_is_saved(spark, tmp_path):
     rows = table(documents(60))
     lines = [f'{{"name": "{one["name"]}", "text": "{one["text"]}"}}' for one in rows.to_pylist()]
-    (tmp_path / "given.jsonl").write_text("\n".join(lines) + "\n")
-    found = likewise.dedup(tmp_path / "given.jsonl", id="name", engine="spark")
-    local = likewise.dedup(tmp_path / "given.jsonl", id="name")
+    (tmp_path / "given rows.jsonl").write_text("\n".join(lines) + "\n")
+    found = likewise.dedup(f"file://{tmp_path}/given*.jsonl", id="name", engine="spark")
+    local = likewise.dedup(tmp_path / "given rows.jsonl", id="name")
     assert found.stats["counts"] == local.stats["counts"]
     found.save(tmp_path / "out")
     assert (tmp_path / "out" / "run.json").exists()

@@ -26,7 +26,7 @@ from likewise.io.read.find import Files, files_of, format_of, looks_like_files
 from likewise.io.read.memory import InMemory
 from likewise.spark import steps
 from likewise.spark.node import ready
-from likewise.spark.store import Checkpoints
+from likewise.spark.store import Checkpoints, HadoopFolder
 
 PREFIX = "_likewise_"
 PART, PLACE, SIZE, TROUBLE = f"{PREFIX}part", f"{PREFIX}place", f"{PREFIX}size", f"{PREFIX}trouble"
@@ -111,12 +111,14 @@ def _read_files(session: Any, files: Files, options: ReadOptions) -> SparkInput:
         frame = session.read.format(READERS[kind]).load(paths)
     except Exception as error:
         raise MissingInput(f"{given[0]}: {str(error).splitlines()[0]}") from error
-    order = [_path_of(uri) for uri in frame.inputFiles()] if identity is None else paths
-    order = sorted(order) if identity is None else order
+    seen = sorted(map(_path_of, frame.inputFiles()))
     if identity is None:
-        identity = {path: [0, 0] for path in order}
+        places = {path: path if "://" in path else f"file://{path}" for path in seen}
+        identity = {path: HadoopFolder(session, place).facts for path, place in places.items()}
+    elif missing := sorted(set(identity) - set(seen)):
+        raise InputError(f"{missing[0]}: Spark does not read files whose names begin with _ or a dot; rename it")
     metadata = frame.selectExpr("*", f"_metadata.file_path as {FILE}", f"_metadata.file_block_start as {BLOCK}")
-    return SparkInput(metadata, given[0], tuple(order), identity)
+    return SparkInput(metadata, given[0], tuple(identity), identity)
 
 
 def _path_of(uri: str) -> str:

@@ -55,6 +55,12 @@ class HadoopFolder:
         """The bytes of all files of the folder."""
         return int(self._files.getContentSummary(self._place).getLength())
 
+    @property
+    def facts(self) -> list[int]:
+        """The size of a file, and the time of its last change in milliseconds."""
+        status = self._files.getFileStatus(self._place)
+        return [int(status.getLen()), int(status.getModificationTime())]
+
     def make(self) -> None:
         """Make the folder."""
         self._files.mkdirs(self._place)
