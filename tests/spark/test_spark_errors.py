@@ -2,7 +2,7 @@
 
 import pyarrow.parquet as pq
 import pytest
-from corpora import documents, table
+from spark_corpora import documents, table
 
 import likewise
 from likewise.errors import ColumnError, InputError, ParameterError, TextError

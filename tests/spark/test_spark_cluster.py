@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from corpora import documents, settled, table, templates
+from spark_corpora import documents, settled, table, templates
 
 import likewise
 

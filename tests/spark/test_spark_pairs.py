@@ -1,7 +1,7 @@
 """Pairs on Spark: within a collection, across two, the k best of each row."""
 
 import pytest
-from corpora import documents, settled, table
+from spark_corpora import documents, settled, table
 
 import likewise
 

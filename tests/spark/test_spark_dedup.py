@@ -4,7 +4,7 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
-from corpora import documents, multilingual, settled, table, templates
+from spark_corpora import documents, multilingual, settled, table, templates
 
 import likewise
 from likewise.search import candidates, expand
