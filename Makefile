@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test warm lint bench soak format clean
+.PHONY: demo test warm java lint bench soak format clean
 .DELETE_ON_ERROR:
 
 $(VENV)/core: requirements.lock pyproject.toml
@@ -20,12 +20,18 @@ demo: $(VENV)/core          ## near-duplicates among the Python files on this ma
 	$(BIN)/likewise demo --out out/demo
 
 test: $(VENV)/dev           ## lint, types, layers, all tests: on every core, up to four; last, alone, those that read the clock
-	$(MAKE) --no-print-directory --jobs=2 lint warm
-	$(BIN)/python -m pytest -q -m "not soak and not alone" --numprocesses=logical --maxprocesses=4 --dist=worksteal
+	$(MAKE) --no-print-directory --jobs=2 lint warm java
+	$(BIN)/python -m pytest -q -m "not soak and not alone and not spark" --numprocesses=logical --maxprocesses=4 --dist=worksteal
+	$(BIN)/python -m pytest -q -m "spark and not soak"
 	$(BIN)/python -m pytest -q -m alone
 
 warm: $(VENV)/dev
 	$(BIN)/likewise warmup
+
+java:                       ## Java for the Spark engine: Debian's, if there is none and this user may install it
+	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" \
+	  || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless; } \
+	  || echo "There is no Java here: the tests of the Spark engine are skipped."
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check src tests benchmarks tools
@@ -42,7 +48,7 @@ bench: $(VENV)/dev          ## side by side with the peers; makes its own corpus
 
 soak: $(VENV)/dev           ## slow truth: hundreds of kills and damages, then all properties on many more examples
 	$(BIN)/python -m pytest -q -m soak
-	LIKEWISE_EXAMPLES=deep $(BIN)/python -m pytest -q --timeout=1800 -m "not soak and not alone" --numprocesses=logical --maxprocesses=4 --dist=worksteal
+	LIKEWISE_EXAMPLES=deep $(BIN)/python -m pytest -q --timeout=1800 -m "not soak and not alone and not spark" --numprocesses=logical --maxprocesses=4 --dist=worksteal
 
 clean:
 	rm -rf out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -22,6 +22,7 @@ Examples:
   likewise dedup reviews.csv --text review --keep max:stars --on-error skip --out clean/
   likewise dedup huge/*.parquet --memory 4GiB --spill /fast/disk --out clean/     (interrupted? run it again)
   likewise dedup monday.jsonl --against clean/ --out monday/
+  likewise dedup 's3a://crawl/*.parquet' --engine spark --master spark://host:7077 --out s3a://clean/
 
 \b
 DIR will contain:
@@ -48,6 +49,7 @@ DIR will contain:
 @shared.estimate
 @click.option("--fresh", is_flag=True, help="Start over instead of resuming an interrupted run in DIR.")
 @shared.search
+@shared.engine
 @click.pass_context
 def dedup(
     context: click.Context,
@@ -69,14 +71,16 @@ def dedup(
 
     shared.take_sets(context, options)
     given = Files(inputs)
-    Dedup.check_folder(out, shared.files(given, plain=options["plain"], hidden=options["hidden"]))
+    target = shared.location(out, options["engine"])
+    if options["engine"] != "spark":
+        Dedup.check_folder(out, shared.files(given, plain=options["plain"], hidden=options["hidden"]))
     show.announce_compilation()
     if against:
         checks.unused("dedup", {"estimate": (options["estimate"], False)}, "with 'against', which compares documents")
         options.update(_settings_of(context, list(against)))
     with show.progress(as_json) as observer:
-        result = likewise.dedup(given, out=out, against=list(against), progress=observer, **options)
-    show.report(result.stats, as_json, (*show.opening(result.stats), show.outcome(result.stats)), out)
+        result = likewise.dedup(given, out=target, against=list(against), progress=observer, **options)
+    show.report(result.stats, as_json, (*show.opening(result.stats), show.outcome(result.stats)), target)
 
 
 def _settings_of(context: click.Context, against: list[Path]) -> dict[str, Any]:

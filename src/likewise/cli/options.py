@@ -225,6 +225,35 @@ search = together(
 """What dedup, pairs and plan share."""
 
 
+engine = together(
+    choice(
+        "--engine",
+        ["auto", "local", "spark"],
+        "auto",
+        "local: this process. spark: a Spark cluster, with the same answer; needs pip install 'likewise[spark]' and "
+        "Java 17. auto: local.",
+    ),
+    click.option(
+        "--master",
+        metavar="URL",
+        help="With --engine spark: its master, such as local[4] or spark://host:7077.  [default: local[*]]",
+    ),
+)
+"""Where a run takes place."""
+
+
+def location(out: Path, engine: str) -> Path | str:
+    """Return where a result goes: on Spark, a URI as the user wrote it, of which a Path has lost a slash.
+
+    >>> location(Path("s3a://bucket/clean"), "spark")
+    's3a://bucket/clean'
+    """
+    scheme, colon, rest = out.as_posix().partition(":/")
+    if engine != "spark" or not colon or len(scheme) < 2 or "/" in scheme:
+        return out
+    return f"{scheme}://{'/' * (scheme == 'file')}{rest}"
+
+
 def files(*given: Files | None, plain: bool = False, hidden: bool = False) -> list[Path]:
     """Return the files that the inputs name as paths, folders and globs."""
     return [file.path for some in given if some is not None for file in some.find(plain, hidden).files]

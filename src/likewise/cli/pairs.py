@@ -70,6 +70,7 @@ with --estimate, id_a, id_b, estimated_similarity and standard_error."""
 @shared.estimate
 @shared.vector
 @shared.search
+@shared.engine
 @click.pass_context
 def pairs(
     context: click.Context,
@@ -98,7 +99,8 @@ def pairs(
     shared.take_sets(context, options)
     given, other = Files(inputs), Files(others) if others else None
     if out is not None:
-        found = shared.files(given, other, plain=options["plain"], hidden=options["hidden"])
+        local = [] if options["engine"] == "spark" else [given, other]
+        found = shared.files(*local, plain=options["plain"], hidden=options["hidden"])
         Pairs.check_target(out, "pairs", found)
     show.announce_compilation()
     with show.progress(as_json) as observer:

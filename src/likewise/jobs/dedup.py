@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from likewise.io.read import ReadOptions, Source
 from likewise.io.seals import checksum
 from likewise.io.workspace import Workspace
 from likewise.jobs.against import Against, Joined
+from likewise.jobs.engines import cluster_engine
 from likewise.jobs.inputs import opened, reading
 from likewise.jobs.result import Dedup
 from likewise.jobs.settings import Resources, Settings
@@ -75,11 +76,13 @@ def dedup(
     state: bool = True,
     batch_rows: int | None = None,
     progress: Progress | None = None,
+    engine: str = "auto",
+    master: str | None = None,
 ) -> Dedup:
     """Find near-duplicates, keep one document of each group, and name for each removed one the document kept for it.
 
     source: a path, a glob, or a list of them; a list of strings; a pandas, polars or pyarrow table; a Hugging Face
-        dataset; `Sets`.
+        dataset; `Sets`; a Spark DataFrame.
     text, id: the columns with the documents and their ids; without id, the row number (or the path, for text files).
     shingle: how a document becomes a set. `Words(5)` or "words:5", `Chars(9)` or "chars:9"; `Tokens()` or "tokens" for
         sets of tokens, one per line of a text file or per row of a list column; `StopWords("en")` or "stopwords:en" for
@@ -113,6 +116,9 @@ def dedup(
         removed too. The settings must be those of that run.
     state: write to `out` what `rethreshold` and a later `against` need.
     progress: called with (stage, done, total).
+    engine: "local", in this process; "spark", on a Spark cluster, with the same answer and tables that are Spark
+        DataFrames (needs `pip install 'likewise[spark]'` and Java 17); "auto", local but for Spark DataFrames.
+    master: of Spark, such as "local[4]" or "spark://host:7077"; by default that of the running session, or "local[*]".
 
     A parameter that has no effect in a call is an error.
 
@@ -120,6 +126,10 @@ def dedup(
     >>> result.removed.to_pylist()
     [{'id': 1, 'kept_id': 0, 'similarity': 1.0, 'kind': 'near'}]
     """
+    given = dict(locals())
+    on_cluster = cluster_engine(OWNER, engine, master, source)
+    if on_cluster is not None:
+        return cast(Dedup, on_cluster(given))
     log = RunLog.of(progress)
     policy = Keep.parse(keep)
     if out is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -17,6 +17,7 @@ from likewise.errors import InputError, ParameterError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.io.read import Files, ReadOptions
 from likewise.io.workspace import Workspace
+from likewise.jobs.engines import cluster_engine
 from likewise.jobs.inputs import opened, reading, reading_given
 from likewise.jobs.result import Pairs
 from likewise.jobs.rows import Rows, estimate_table, pair_table
@@ -77,6 +78,8 @@ def pairs(
     spill: str | Path | None = None,
     batch_rows: int | None = None,
     progress: Progress | None = None,
+    engine: str = "auto",
+    master: str | None = None,
 ) -> Pairs:
     """Find all similar pairs of documents, sets or vectors; every similarity is exact, unless you ask for estimates.
 
@@ -120,6 +123,10 @@ def pairs(
         `.stats["details"]["explained"]`; the search is then exact.
     The other parameters are those of `dedup`. A parameter that has no effect in a call is an error.
     """
+    given = dict(locals())
+    on_cluster = cluster_engine(OWNER, engine, master, source, other)
+    if on_cluster is not None:
+        return cast(Pairs, on_cluster(given))
     checks.choice(OWNER, "measure", measure, (*SET_MEASURES, *SPACES))
     if k is not None:
         checks.whole(OWNER, "k", k)
@@ -139,13 +146,13 @@ def pairs(
             )
         documents = settings.given("shingle", "threshold", *HASHING[1:], "ignore_common")
         others = {"explain": (explain, False), "below": (below, None)}
-        given = {**documents, **reading_given(settings, options), **others}
-        checks.unused(OWNER, given, f"with measure={measure!r}, which compares vectors")
+        unused = {**documents, **reading_given(settings, options), **others}
+        checks.unused(OWNER, unused, f"with measure={measure!r}, which compares vectors")
         vectors = VectorSettings(OWNER, measure, vector, id, recall, seed, method, k, within, beyond)
         return _vector_pairs(source, other, vectors, resources, log)
     _check_sets(source, measure, settings, explain)
-    given = {"within": (within, None), "beyond": (beyond, None), "vector": (vector, "vector")}
-    checks.unused(OWNER, given, f"with measure={measure!r}, which compares sets")
+    distances = {"within": (within, None), "beyond": (beyond, None), "vector": (vector, "vector")}
+    checks.unused(OWNER, distances, f"with measure={measure!r}, which compares sets")
     if below is not None:
         rule = f"above the threshold, {settings.threshold:g}, and at most 1"
         checks.number(OWNER, "below", below, settings.threshold, 1, open_left=True, rule=rule)

@@ -136,11 +136,16 @@ def bucket_cap(column: NDArray[np.uint32], n: int, bands: int, most: int | None 
     Buckets up to that size yield at most `most` pairs in all bands together (by default `most_candidates`), and no
     single bucket yields more than its band's share.
     """
-    budget = (most_candidates(n) if most is None else most) // bands
     _, ordered = radix_sort32(column)
     edges = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
     sizes = np.diff(np.concatenate([[0], edges, [n]]))
     levels, counts = np.unique(sizes, return_counts=True)
+    return cap_of_sizes(levels, counts, bands, most_candidates(n) if most is None else most)
+
+
+def cap_of_sizes(levels: Ints, counts: Ints, bands: int, most: int) -> int:
+    """Return what `bucket_cap` does, from the sizes of buckets, ascending, and the number of buckets of each size."""
+    budget = most // bands
     total = np.cumsum(counts * (levels * (levels - 1) // 2))
     within = levels[total <= budget]
     single = (1 + isqrt(1 + 8 * budget)) // 2

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from likewise.base import checks
-from likewise.base.arrays import Hashes, Ints
+from likewise.base.arrays import Hashes, Ints, Sets
 from likewise.kernels.common_shingles import count_carriers
 from likewise.kernels.hashtable import fill_table, slot_of
 from likewise.search.items import Items, TextItems
@@ -52,20 +52,36 @@ def find_common(items: Items, rows: Ints, fraction: float, order: Ints, threads:
 
     Candidates come from a sample, the first rows in `order` (numbers in `rows`), and are then counted in all items.
     """
-    if isinstance(items, TextItems) and items.shingler.bag:  # a document counts once, however often it has a shingle
-        items = TextItems(items.texts, replace(items.shingler, bag=False), items.sizes)
+    items = without_counts(items)
     sample = rows[np.sort(order[:SAMPLE])]
-    values, counts = np.unique(items.sets(sample, threads).values.astype(np.uint64), return_counts=True)
-    mean = fraction * len(sample)
-    slack = 0.0 if len(sample) == len(rows) else SLACK * np.sqrt(mean * (1 - fraction))
-    suspects = values[counts > mean - slack - 1e-9]
+    suspects = suspected(items.sets(sample, threads), len(rows), fraction)
     table = value_table(suspects)
     carriers = np.zeros(len(table), np.int64)
     for _, sets in items.set_batches(rows, threads):
         count_carriers(sets.values, sets.offsets, table, carriers)
+    return common_ones(suspects, table, carriers, fraction * len(rows))
+
+
+def without_counts(items: Items) -> Items:
+    """Return the items as sets: a document counts once, however often it has a shingle."""
+    if isinstance(items, TextItems) and items.shingler.bag:
+        return TextItems(items.texts, replace(items.shingler, bag=False), items.sizes)
+    return items
+
+
+def suspected(sample: Sets, items: int, fraction: float) -> Hashes:
+    """Return the shingles that may be in more than this fraction of so many items, judged by the sets of a sample."""
+    values, counts = np.unique(sample.values.astype(np.uint64), return_counts=True)
+    mean = fraction * len(sample)
+    slack = 0.0 if len(sample) == items else SLACK * np.sqrt(mean * (1 - fraction))
+    return values[counts > mean - slack - 1e-9]
+
+
+def common_ones(suspects: Hashes, table: Hashes, carriers: Ints, most: float) -> CommonShingles:
+    """Return the suspects that more than `most` items have; carriers[i] is the number of those with table[i]."""
     places = np.array([slot_of(table, value) for value in suspects], np.int64)
     found = carriers[places]
-    often = found > fraction * len(rows)
+    often = found > most
     best = np.lexsort((suspects[often], -found[often]))
     return CommonShingles(suspects[often][best], found[often][best])
 

@@ -52,11 +52,11 @@ def row_pairs(pairs: ScoredPairs, here: Groups, there: Groups | None = None, sym
 
 
 def listed_pairs(
-    matches: VerifiedPairs, within: bool = True, same: float = 1.0
+    matches: VerifiedPairs, within: bool = True, same: float = 1.0, items: int | None = None
 ) -> tuple[Ints, Ints, Scores, dict[str, int]]:
     """Return the pairs of rows, sorted, and how many groups were abridged; `within`: copies are pairs of each other.
 
-    `same` is the similarity of copies.
+    `same` is the similarity of copies. `items` is the number of all items, if `matches` has only some of them.
 
     A group of g copies makes g(g-1)/2 pairs. As long as all pairs together are at most a million, or ten per item, all
     are listed. Beyond that the largest groups are abridged: each copy is paired with the first of its group only (in a
@@ -64,7 +64,7 @@ def listed_pairs(
     """
     groups = matches.groups
     sizes = groups.sizes
-    cap = _largest_listed(matches, within, most_listed(len(groups.of)))
+    cap = _largest_listed(matches, within, most_listed(len(groups.of) if items is None else items))
     big = sizes > cap
     inner = np.flatnonzero(sizes > 1) if within else np.zeros(0, np.int64)
     whole, stars = inner[~big[inner]], inner[big[inner]]

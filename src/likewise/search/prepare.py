@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,16 @@ from likewise.search.recall.sample import Probe, make_sample, quick_sample, samp
 from likewise.search.sketch import agreement_counts
 
 METHODS = ("auto", "exact", "lsh")
+
+
+class SomeRows(Protocol):
+    """An array of rows, or what has a length and can be asked for some of them."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, places: Ints, /) -> Ints: ...
+
+
 SAMPLE = 1000
 """Items on which bands and rows are tuned and costs predicted: half a million pairs, in a fraction of a second."""
 FEWEST_SAMPLED, SAMPLE_BYTES = 200, 16_000_000
@@ -48,6 +58,8 @@ CERTIFY_SALT = 0xCE27
 """Keeps the sample of the certificate independent of the sample used for tuning."""
 PATIENCE = float(os.environ.get("LIKEWISE_PATIENCE", "2"))
 """Seconds of work that a kill may cost: a step that took longer is committed."""
+BLOCK = 1 << 24
+"""Rows for which pseudo-random numbers are made at a time: 128 MiB of them."""
 NOTHING = np.zeros(0, np.uint64)
 NO_ROWS = np.zeros(0, np.int64)
 FEW_ROWS_BANDS = 12
@@ -116,9 +128,9 @@ def prepare(settings: SearchSettings, items: Items, log: RunLog, sides: Sides | 
     with log.stage("tune"):
         if settings.method == "exact":
             log.method = {"asked": "exact", "taken": "exact", "why": "requested"}
-            crowded = _predicted_pairs(settings, items, first) > CERTAIN * most_listed(len(first))
-            return PreparedSearch(items, copies, first, common, NO_ROWS, None, _no_probe(settings), crowded)
-        rows, banding, probe = _tune(settings, items, first, log, sides)
+            crowded = crowded_search(settings, items, first)
+            return PreparedSearch(items, copies, first, common, NO_ROWS, None, no_probe(settings), crowded)
+        rows, banding, probe = tune_search(settings, items, first, log, sides)
     return PreparedSearch(items, copies, first, common, rows, banding, probe)
 
 
@@ -130,10 +142,18 @@ def _find_common(settings: SearchSettings, fraction: float, items: Items, rows: 
     return common.values
 
 
-def _tune(
-    settings: SearchSettings, items: Items, rows: Ints, log: RunLog, sides: Sides | None
+def crowded_search(settings: SearchSettings, items: Items, rows: Ints) -> bool:
+    """Tell whether an exact search of these items would find far more pairs than can be listed."""
+    return _predicted_pairs(settings, items, rows) > CERTAIN * most_listed(len(rows))
+
+
+def tune_search(
+    settings: SearchSettings, items: Items, rows: SomeRows, log: RunLog, sides: Sides | None
 ) -> tuple[Ints, Banding | None, Probe]:
-    """Draw a sample of the different items to choose the method, and one of all items for the certificate."""
+    """Draw a sample of the different items to choose the method, and one of all items for the certificate.
+
+    Return the rows of the certificate's sample, the banding (None for an exact search), and the probe.
+    """
     seed = settings.minhash.seed
     chosen = NO_ROWS if settings.banding else sampled_rows(items, rows, seed)
     start = sides.split if sides and not sides.across else 0
@@ -147,7 +167,7 @@ def _tune(
     sets = items.sets(both, settings.threads)
     banding, exact = _method(settings, sets.take(np.unique(place[: len(chosen)])), len(rows), log)
     if exact:
-        return NO_ROWS, None, _no_probe(settings)
+        return NO_ROWS, None, no_probe(settings)
     sampled = sets.take(place[len(chosen) :])
     if settings.certify is not None:
         return drawn, banding, Probe(make_sample(sampled, settings.threshold))
@@ -208,7 +228,7 @@ def tuned(
     return banding, tuning.predicted_candidates
 
 
-def sampled_rows(items: Items, rows: Ints, seed: int) -> Ints:
+def sampled_rows(items: Items, rows: SomeRows, seed: int) -> Ints:
     """Return the rows on which the search is tuned: fewer of long documents."""
     chosen = rows[lowest(seed, len(rows), SAMPLE)]
     total = np.cumsum(items.set_bytes(chosen))
@@ -232,7 +252,8 @@ def similar_pairs(agreements: NDArray[Any], sample: int, items: int, threshold: 
     return similar * items * (items - 1) / max(1, sample * (sample - 1))
 
 
-def _no_probe(settings: SearchSettings) -> Probe:
+def no_probe(settings: SearchSettings) -> Probe:
+    """Return a probe of an empty sample."""
     return Probe(make_sample(Sets(NOTHING, np.zeros(1, np.int64)), settings.threshold))
 
 
@@ -241,20 +262,26 @@ def unreachable(settings: SearchSettings) -> str:
     return f"signatures of {settings.max_slots:,} slots do not find pairs at so low a threshold with that recall"
 
 
-def seed_hashes(seed: int, n: int) -> Hashes:
-    """Return a pseudo-random number for each of n rows; it depends on the seed and the row only."""
+def seed_hashes(seed: int, n: int, start: int = 0) -> Hashes:
+    """Return a pseudo-random number for each row from `start` to n; it depends on the seed and the row only."""
     base = int(seed_sequence(seed ^ 0x5A17, 1)[0])
-    x = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(base)
+    x = np.arange(start + 1, n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(base)
     return mix(x)
 
 
 def lowest(seed: int, n: int, count: int) -> Ints:
     """Return the rows of n with the `count` lowest pseudo-random numbers, lowest first: a sample of the rows."""
-    hashes = seed_hashes(seed, n)
-    if count >= n:
-        return np.argsort(hashes, kind="stable")
-    first = np.sort(np.argpartition(hashes, count)[:count])
-    return first[np.argsort(hashes[first], kind="stable")]
+    best, hashes = np.zeros(0, np.int64), np.zeros(0, np.uint64)
+    for start in range(0, n, BLOCK):
+        stop = min(n, start + BLOCK)
+        rows, values = np.arange(start, stop), seed_hashes(seed, stop, start)
+        if count < len(values):
+            first = np.sort(np.argpartition(values, count)[:count])
+            rows, values = rows[first], values[first]
+        best, hashes = np.concatenate([best, rows]), np.concatenate([hashes, values])
+        order = np.argsort(hashes, kind="stable")[:count]
+        best, hashes = best[order], hashes[order]
+    return best
 
 
 def with_sides(digests: Hashes, rows: Ints | None, sides: Sides | None) -> Hashes:

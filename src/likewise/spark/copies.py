@@ -1,0 +1,161 @@
+"""Equal documents and equal sets: digests are shuffled, once for each task and digest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from likewise.base.arrays import Hashes, Ints
+from likewise.spark import steps
+from likewise.spark.corpus import Corpus, among, numbered
+from likewise.spark.exchange import SCHEMA, Outbox, addresses, collected, nothing, opened, parcel, partitions, shuffled
+from likewise.spark.node import ready
+from likewise.spark.store import Checkpoints
+
+ENTRY, LINK, EMPTY = 0, 1, 2
+"""Kinds of parcels: a row and its digest; a row and the first row that equals it; a row without any shingle."""
+LINKS = 1 << 16
+"""Links that go to one task together; those of a document with very many copies go to several."""
+SIDE = np.uint64(0xC2B2AE3D27D4EB4F)
+"""Makes the digests of a second collection differ from those of the first (as `prepare.with_sides`)."""
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """Rows that repeat an earlier one, ascending, and the first row that each of them repeats."""
+
+    rows: Ints
+    first: Ints
+
+    @classmethod
+    def of(cls, rows: Ints, first: Ints) -> Repeated:
+        """Return links in order; the target of a link may itself be linked, to a row that is not."""
+        order = np.argsort(rows, kind="stable")
+        known = cls(rows[order], first[order])
+        return cls(known.rows, known.resolved(known.first))
+
+    def resolved(self, rows: Ints) -> Ints:
+        """Return for each row the first one that it repeats, or itself."""
+        out = rows.copy()
+        here = among(rows, self.rows)
+        out[here] = self.first[np.searchsorted(self.rows, rows[here])]
+        return out
+
+
+class FirstRows:
+    """The rows that repeat no earlier one, as an array that is not made: its length, and its entries at some places."""
+
+    def __init__(self, rows: int, repeated: Repeated) -> None:
+        self._rows = rows
+        self._skipped = repeated.rows
+        self._before = repeated.rows - np.arange(len(repeated.rows))
+
+    def __len__(self) -> int:
+        return self._rows - len(self._skipped)
+
+    def __getitem__(self, places: Ints) -> Ints:
+        return places + np.searchsorted(self._before, places, side="right")
+
+    def place(self, rows: Ints) -> Ints:
+        """Return the place of each of these rows."""
+        return rows - np.searchsorted(self._skipped, rows)
+
+
+def find_copies(corpus: Corpus, checkpoints: Checkpoints) -> Repeated:
+    """Find the rows that are byte for byte an earlier one."""
+
+    def make() -> Any:
+        parts = partitions(corpus.session, len(corpus))
+        sender = partial(_digested, numbering=corpus.shared_numbering, split=corpus.split, targets=addresses(parts))
+        return shuffled(corpus.facts.mapInArrow(sender, SCHEMA), parts).mapInArrow(_linked, SCHEMA)
+
+    rows, first = collected(checkpoints.table("copies", make)).get(LINK, nothing())
+    return Repeated.of(rows, first.view(np.int64))
+
+
+def _words(digests: Any) -> Hashes:
+    """Return a column of 16 bytes each as words."""
+    whole = pa.concat_arrays([digests.cast(pa.binary(16))])
+    words: Hashes = np.frombuffer(whole.buffers()[1], np.uint64)[: 2 * len(whole)].reshape(-1, 2)
+    return words
+
+
+def _digested(batches: Iterator[Any], numbering: Any, split: int, targets: Any) -> Iterator[Any]:
+    """Send the digests of the documents of a task."""
+    ready()
+    rows: list[Ints] = []
+    digests: list[Hashes] = []
+    for batch in batches:
+        numbers, rest = numbered(batch, numbering.value)
+        rows.append(numbers)
+        digests.append(_words(rest.column(0)))
+    if rows:
+        yield from sent_digests(np.concatenate(rows), np.concatenate(digests), split, targets)
+
+
+def sent_digests(rows: Ints, digests: Hashes, split: int, targets: Any) -> Iterator[Any]:
+    """Yield the parcels of a task: links for rows that repeat another one here, entries for all others."""
+    if split:
+        digests = digests.copy()
+        digests[rows >= split] ^= SIDE
+    first = steps.first_rows(rows, digests)
+    again = rows != first
+    if again.any():
+        links, known = rows[again], first[again].view(np.uint64)
+        for number, start in enumerate(range(0, len(links), LINKS)):
+            target = int(targets[(int(rows[0]) + number) % len(targets)])
+            yield from parcel(target, LINK, links[start : start + LINKS], known[start : start + LINKS])
+    rows, digests = rows[~again], digests[~again]
+    outbox = Outbox(targets, ENTRY, 2)
+    yield from outbox.add(steps.scattered(digests[:, 0], len(targets)), rows, digests.ravel())
+    yield from outbox.sent()
+
+
+def _linked(batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield the links of the rows that meet in a task, and those that were found before."""
+    found = opened(batches)
+    rows, words = found.get(ENTRY, nothing())
+    first = steps.first_rows(rows, words.reshape(-1, 2)) if len(rows) else rows
+    again = rows != first
+    yield from parcel(0, LINK, rows[again], first[again].view(np.uint64))
+    for kind in (LINK, EMPTY):
+        yield from parcel(0, kind, *found.get(kind, nothing()))
+
+
+def find_groups(corpus: Corpus, sketches: Any, checkpoints: Checkpoints) -> tuple[Repeated, Ints]:
+    """Find the rows whose sets equal that of an earlier one; return also the first rows that are empty, one a side."""
+
+    def make() -> Any:
+        parts = partitions(corpus.session, len(corpus))
+        sender = partial(_units, split=corpus.split, targets=addresses(parts))
+        return shuffled(sketches.select("rows", "units").mapInArrow(sender, SCHEMA), parts).mapInArrow(_linked, SCHEMA)
+
+    found = collected(checkpoints.table("groups", make))
+    rows, first = found.get(LINK, nothing())
+    empty = found.get(EMPTY, nothing())[0]
+    sides = [empty[empty < corpus.split], empty[empty >= corpus.split]]
+    return Repeated.of(rows, first.view(np.int64)), np.array([side.min() for side in sides if len(side)], np.int64)
+
+
+def _units(batches: Iterator[Any], split: int, targets: Any) -> Iterator[Any]:
+    """Send the fingerprints of the sets of a task."""
+    ready()
+    rows, units = [], []
+    for batch in batches:
+        for row, unit in zip(batch.column(0), batch.column(1), strict=True):
+            rows.append(np.frombuffer(row.as_buffer(), np.int64))
+            units.append(np.frombuffer(unit.as_buffer(), np.uint64).reshape(-1, 2))
+    if not rows:
+        return
+    numbers, digests = np.concatenate(rows), np.concatenate(units)
+    empty = numbers[~(digests != 0).any(axis=1)]
+    for side in (empty[empty < split], empty[empty >= split]):
+        if len(side):
+            lowest = np.array([side.min()])
+            yield from parcel(int(targets[0]), EMPTY, lowest, lowest.view(np.uint64))
+    yield from sent_digests(numbers, digests, split, targets)

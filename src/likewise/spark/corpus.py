@@ -1,0 +1,210 @@
+"""The documents of a run on the cluster: one collection or two, numbered, and those that the driver asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts, to_arrow
+from likewise.base.memory import Budget
+from likewise.io.spill import TextBuilder, stored_chunks
+from likewise.search.items import BYTES_A_BYTE, Items, TextItems
+from likewise.search.matches import Sides
+from likewise.search.sketch import SketchPlan
+from likewise.shingle import Shingler
+from likewise.spark.source import DIGEST, OTHER, PART, PLACE, SIZE, TEXT, Deposit, quoted
+
+ROW = "row"
+MOST_JOINED = 4_000_000
+"""Rows that are picked out by a join before they reach Python, at most: a table of them is sent to every machine."""
+AT_ONCE = 256 << 20
+"""Bytes of documents that the driver asks for in one job."""
+
+
+def among(rows: Ints, known: Ints) -> NDArray[np.bool_]:
+    """Tell which rows are among these, which ascend."""
+    if not len(known):
+        return np.zeros(len(rows), bool)
+    place = np.minimum(np.searchsorted(known, rows), len(known) - 1)
+    return np.asarray(known[place] == rows)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """One deposit or two, end to end."""
+
+    session: Any
+    parts: tuple[Deposit, ...]
+
+    @cached_property
+    def numbering(self) -> Any:
+        """The numbers of all rows."""
+        first = self.parts[0].numbering
+        return first if len(self.parts) == 1 else first.followed_by(self.parts[1].numbering)
+
+    @cached_property
+    def shared_numbering(self) -> Any:
+        """The same, on every machine."""
+        return self.broadcast(self.numbering)
+
+    def broadcast(self, value: Any) -> Any:
+        """Send a value to every machine."""
+        return self.session.sparkContext.broadcast(value)
+
+    def __len__(self) -> int:
+        return int(self.numbering.rows)
+
+    @property
+    def split(self) -> int:
+        """The first row of the second collection; 0 if there is none."""
+        return self.parts[0].numbering.rows if len(self.parts) == 2 else 0
+
+    @property
+    def sides(self) -> Sides | None:
+        """Which pairs count."""
+        return Sides(self.split, across=True) if len(self.parts) == 2 else None
+
+    def _together(self, columns: Callable[[Deposit], list[Any]]) -> Any:
+        """Return columns of all rows, with the partition and the place of each."""
+        from pyspark.sql import functions as F
+
+        frames = [
+            part.frame.select((F.col(PART) + number * OTHER).cast("int").alias(PART), PLACE, *columns(part))
+            for number, part in enumerate(self.parts)
+        ]
+        return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
+
+    @cached_property
+    def texts(self) -> Any:
+        """The partition, the place, the size and the text of every row."""
+        from pyspark.sql import functions as F
+
+        return self._together(lambda part: [SIZE, F.col(quoted(part.text)).alias(TEXT)])
+
+    @cached_property
+    def facts(self) -> Any:
+        """The partition, the place and the digest of every row."""
+        return self._together(lambda part: [DIGEST])
+
+    def near(self, frame: Any, rows: Ints, numbering: Any) -> Any:
+        """Leave out other rows before they reach Python, if those that are wanted are few."""
+        from pyspark.sql import functions as F
+
+        if not len(rows) or len(rows) > MOST_JOINED or 2 * len(rows) > numbering.rows:
+            return frame
+        parts, places = numbering.locate(rows)
+        wanted = pa.table({PART: pa.array(parts, pa.int32()), PLACE: to_arrow(places)})
+        return frame.join(F.broadcast(self.session.createDataFrame(wanted)), [PART, PLACE], "left_semi")
+
+    def fetch(self, rows: Ints, columns: list[str], frame: Any = None, numbering: Any = None) -> pa.Table:
+        """Return some columns of these rows, which ascend, in their order.
+
+        By default they are columns of `texts`; a frame of one collection has its own numbering.
+        """
+        from pyspark.sql.types import LongType, StructField, StructType
+
+        frame = (self.texts if frame is None else frame).select(PART, PLACE, *map(quoted, columns))
+        schema = StructType([StructField(ROW, LongType()), *(frame.schema[name] for name in columns)])
+        wanted = self.broadcast(rows)
+        numbers = self.shared_numbering if numbering is None else numbering
+        frame = self.near(frame, rows, numbers.value)
+        table = frame.mapInArrow(partial(_chosen, numbering=numbers, wanted=wanted), schema).toArrow()
+        wanted.destroy()
+        found = np.asarray(table.column(ROW), np.int64)
+        return table.take(to_arrow(np.argsort(found, kind="stable"))).combine_chunks()
+
+    def column(self, rows: Ints, name: str, part: int = 0) -> Any:
+        """Return a column of these rows of one collection, numbered within it, as an Arrow array."""
+        own = self.broadcast(self.parts[part].numbering)
+        table = self.fetch(rows, [name], self.parts[part].frame, own)
+        array = table.column(name).combine_chunks()
+        return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
+
+    def documents(self, rows: Ints, shingler: Shingler, budget: Budget, folder: Path) -> TextItems:
+        """Bring these documents to the driver: in memory if the budget allows it, else to a file in `folder`."""
+        mean = max(1, self.numbering.bytes // max(1, len(self)))
+        step = max(1, AT_ONCE // mean)
+        path = folder / "texts"
+
+        def begin() -> IO[bytes]:
+            return open(path, "wb")
+
+        builder = TextBuilder(budget.texts, begin, 1)
+        try:
+            for start in range(0, len(rows), step):
+                for chunk in self.fetch(rows[start : start + step], [TEXT]).column(TEXT).chunks:
+                    builder.add(TextChunk.from_arrow(chunk))
+            chunks, table = builder.finish()
+        finally:
+            builder.close()
+        return TextItems(Texts(chunks if table is None else stored_chunks(path, table)), shingler)
+
+
+def _chosen(batches: Iterator[Any], numbering: Any, wanted: Any) -> Iterator[Any]:
+    """Keep the rows that are wanted."""
+    for batch in batches:
+        rows, rest = numbered(batch, numbering.value)
+        chosen = among(rows, wanted.value)
+        if chosen.any():
+            picked = rest.filter(pa.array(chosen))
+            yield pa.RecordBatch.from_arrays([to_arrow(rows[chosen]), *picked.columns], [ROW, *picked.schema.names])
+
+
+def numbered(batch: Any, numbering: Any) -> tuple[Ints, Any]:
+    """Return the row numbers of a batch, and its columns other than those that say where the rows are."""
+    parts, places = (np.asarray(batch.column(batch.schema.get_field_index(name)), np.int64) for name in (PART, PLACE))
+    others = [name for name in batch.schema.names if name not in (PART, PLACE)]
+    return numbering.number(parts, places), batch.select(others)
+
+
+class SampledItems(Items):
+    """The documents of a corpus of which the driver has only those that were asked for."""
+
+    def __init__(self, corpus: Corpus, shingler: Shingler, common: Hashes | None = None) -> None:
+        self._corpus = corpus
+        self._shingler = shingler
+        self._common = common
+        self._sizes = np.zeros(0, np.int64), np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self._corpus)
+
+    @property
+    def lengths(self) -> Ints:
+        """Not needed: only samples are looked at."""
+        raise NotImplementedError
+
+    def digests(self, threads: int) -> Hashes:
+        """Not needed: copies are found on the cluster."""
+        raise NotImplementedError
+
+    def keys(self, rows: Ints, plan: SketchPlan) -> Hashes:
+        """Not needed: documents are sketched on the cluster."""
+        raise NotImplementedError
+
+    def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
+        """Yield the sets of these documents."""
+        yield slice(0, len(rows)), self.texts(rows).sets(np.arange(len(rows)), threads)
+
+    def texts(self, rows: Ints) -> TextItems:
+        """Return these documents, which ascend."""
+        found = self._corpus.fetch(rows, [TEXT]).column(TEXT)
+        return TextItems(Texts.of(found), self._shingler, None, self._common)
+
+    def set_bytes(self, rows: Ints) -> Ints:
+        """Return an estimate of the memory of these sets; rows may come in any order."""
+        different, place = np.unique(rows, return_inverse=True)
+        if not np.array_equal(self._sizes[0], different):
+            self._sizes = different, np.asarray(self._corpus.fetch(different, [SIZE]).column(SIZE), np.int64)
+        return self._sizes[1][place] * BYTES_A_BYTE[self._shingler.name] + 64
+
+    def ignoring(self, common: Hashes) -> SampledItems:
+        """Return the same documents without these shingles."""
+        return SampledItems(self._corpus, self._shingler, common)

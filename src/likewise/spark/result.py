@@ -1,0 +1,109 @@
+"""The result of `dedup` on Spark: tables as Spark DataFrames, in a folder as partitioned Parquet, run.json last."""
+
+from __future__ import annotations
+
+import html
+import os
+import tempfile
+from collections.abc import Callable, Iterable
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from likewise.base.words import counted
+from likewise.errors import OutputError
+from likewise.io.publish import MANIFEST
+from likewise.io.write import write_json
+from likewise.jobs.result import Dedup, Result
+from likewise.spark.store import WORK, HadoopFolder
+
+ANSWER = "answer"
+
+
+class SparkDedup(Result):
+    """The result of `dedup` on Spark: `.kept`, `.removed`, `.pairs` and `.clusters` are Spark DataFrames.
+
+    `.stats` is the content of run.json; `.save(directory)` writes everything.
+    """
+
+    files: ClassVar[dict[str, str]] = {**Dedup.files, "kept": "kept"}
+
+    def __init__(self, folder: HadoopFolder, stats: dict[str, Any]) -> None:
+        self._folder = folder
+        self.stats = stats
+
+    def _table(self, name: str) -> Any:
+        return self._folder.session.read.parquet((self._folder / name).path)
+
+    @cached_property
+    def kept(self) -> Any:
+        """The surviving rows with all their columns."""
+        return self._table("kept")
+
+    @cached_property
+    def removed(self) -> Any:
+        """Every removed document: id, kept_id (the document kept for it), similarity, kind (identical or near)."""
+        return self._table("removed.parquet")
+
+    @cached_property
+    def pairs(self) -> Any:
+        """Every pair found: id_a, id_b, similarity."""
+        return self._table("pairs.parquet")
+
+    @cached_property
+    def clusters(self) -> Any:
+        """Every document: id, cluster, size, keeper."""
+        return self._table("clusters.parquet")
+
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Write the tables as partitioned Parquet and run.json to a folder, and return the folder."""
+        path = os.fspath(directory)
+        target = HadoopFolder(self._folder.session, path if "://" in path else f"file://{os.path.abspath(path)}")
+        check_free(target)
+        publish_frames(target, {name: partial(self._table, name) for name in self.files}, lambda: self.stats)
+        return Path(directory)
+
+    def _summary(self) -> str:
+        counts = self.stats["counts"]
+        return f"{counted(counts['items'], 'item')}, {counts['kept']:,} kept, {counts['removed']:,} removed"
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>{type(self).__name__}</b>: {html.escape(self._summary())}</p>"
+
+
+def check_free(folder: HadoopFolder, inputs: Iterable[str] = ()) -> None:
+    """Raise if a folder has something that a result must not replace; inputs are URIs or paths."""
+    names = folder.names()
+    root = folder.path.removeprefix("file://")
+    for path in inputs:
+        if any(path.startswith(f"{root}/{name}") for name in Dedup.outputs):
+            raise OutputError(f"{folder.path}: this run would replace its own input {path}; choose another folder")
+    if names and MANIFEST not in names and WORK not in names:
+        raise OutputError(
+            f"{folder.path}: the folder is not empty and was not made by likewise; choose another, or empty it"
+        )
+    text = (folder / MANIFEST).read() or ""
+    if text and not any(f'"command": "{command}"' in text for command in Dedup.commands):
+        raise OutputError(f"{folder.path}: the folder has the result of another command; choose another folder")
+
+
+def publish_frames(
+    folder: HadoopFolder, frames: dict[str, Callable[[], Any]], stats: Callable[[], dict[str, Any]]
+) -> None:
+    """Write DataFrames as Parquet datasets beside the result of an earlier run, and put them in its place.
+
+    run.json of the earlier run goes first and the new one comes last: a folder without it is unfinished.
+    """
+    staged = folder / WORK / ANSWER
+    staged.remove()
+    for name, frame in frames.items():
+        frame().write.mode("overwrite").option("compression", "zstd").parquet((staged / name).path)
+    (folder / MANIFEST).remove()
+    for name in Dedup.outputs:
+        (folder / name).remove()
+    for name in frames:
+        (staged / name).move(folder / name)
+    staged.remove()
+    with tempfile.TemporaryDirectory() as scratch:
+        write_json(stats(), Path(scratch) / MANIFEST)
+        (folder / MANIFEST).write((Path(scratch) / MANIFEST).read_text(encoding="utf-8"))

@@ -1,0 +1,196 @@
+"""What a run on a cluster works with: its session, its folder, the settings that apply, and the deposited input."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from likewise.base.arrays import Ints
+from likewise.base.runlog import RunLog
+from likewise.errors import ColumnError, InputError, ParameterError
+from likewise.io.read import ReadOptions
+from likewise.jobs.inputs import reading
+from likewise.jobs.settings import Resources, Settings
+from likewise.search.cluster import NUMBER, Keep
+from likewise.search.load import BYTES_A_WORD
+from likewise.shingle import Shingler, Words, parse_shingler
+from likewise.spark.corpus import Corpus
+from likewise.spark.result import check_free
+from likewise.spark.session import arrow_batches, session_of, spark_errors
+from likewise.spark.source import SIZE, TEXT, Deposit, SparkInput, deposit, open_input, quoted
+from likewise.spark.store import WORK, Checkpoints, HadoopFolder
+
+NOT_HERE = {
+    "estimate": False, "lines": False, "plain": False, "hidden": False, "batch_rows": None,
+    "against": None, "on_error": "stop", "explain": False, "vector": "vector", "within": None, "beyond": None,
+    "measure": "jaccard",
+}  # fmt: skip
+"""Parameters of jobs that the Spark engine does not have, with their defaults."""
+LENGTH = "length"
+
+
+@dataclass(frozen=True)
+class ClusterRun:
+    """One run."""
+
+    session: Any
+    settings: Settings
+    resources: Resources
+    options: ReadOptions
+    folder: HadoopFolder
+    scratch: Path
+    checkpoints: Checkpoints
+    inputs: list[SparkInput]
+    log: RunLog
+
+    def corpus(self) -> Corpus:
+        """Write the input to the folder of the run, and number its rows."""
+        with self.log.stage("read"):
+            words = self.settings.shingler
+            short = BYTES_A_WORD * words.k if isinstance(words, Words) else 0
+            parts = tuple(
+                deposit(given, self.options, self.checkpoints, "read-other" if number else "read", short)
+                for number, given in enumerate(self.inputs)
+            )
+        corpus = Corpus(self.session, parts)
+        self.log.counts["bytes"] = corpus.numbering.bytes
+        if self.options.id is not None:
+            for part in parts:
+                _check_ids(part, self.options.id)
+        return corpus
+
+    def shingler(self, corpus: Corpus) -> Shingler:
+        """Return the shingler; where its k depends on the lengths of the documents, the k for these."""
+        given = self.settings.shingle
+        if isinstance(given, str) and given.split(",")[0] == "chars":
+            lengths = corpus.parts[0].frame.selectExpr(f"percentile({SIZE}, 0.9)").first()[0]
+            shingler = parse_shingler(given, np.array([lengths or 0.0]))
+        else:
+            shingler = parse_shingler(given)
+        if isinstance(shingler, Words) and any(2 * part.short > part.numbering.rows for part in corpus.parts):
+            self.log.notes.append(
+                f"half of the documents are shorter than about {shingler.k} words, which makes a single shingle; "
+                "shingle='chars' suits short texts better"
+            )
+        return shingler
+
+
+class RankOrder:
+    """The order in which rows are preferred by a policy."""
+
+    def __init__(self, corpus: Corpus, policy: Keep) -> None:
+        self._corpus = corpus
+        self._policy = policy
+        self._known: tuple[Ints, Ints] | None = None
+
+    def __call__(self, rows: Ints) -> Ints:
+        """Return the place of each of these rows, which ascend, among them: 0 for the most preferred."""
+        if self._known is None or not np.array_equal(self._known[0], rows):
+            self._known = rows, self._ranks(rows)
+        return self._known[1]
+
+    def _ranks(self, rows: Ints) -> Ints:
+        from pyspark.sql import functions as F
+
+        corpus, policy = self._corpus, self._policy
+        lengths, scores = np.zeros(len(rows), np.int64), None
+        if policy.rule in ("longest", "shortest"):
+            frame = corpus.texts.withColumn(LENGTH, F.char_length(TEXT).cast("bigint"))
+            lengths = np.asarray(corpus.fetch(rows, [LENGTH], frame).column(LENGTH), np.int64)
+        elif policy.column is not None and len(rows):
+            _check_scores(corpus.parts[0], policy)
+            scores = corpus.column(rows, policy.column)
+        return policy.ranks(lengths, scores)
+
+
+def _check_scores(part: Deposit, policy: Keep) -> None:
+    """Raise if scores are text of which some are numbers: they have no order."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType
+
+    if not isinstance(part.frame.schema[policy.column].dataType, StringType):
+        return
+    score = F.col(quoted(str(policy.column)))
+    numbers, others = part.frame.agg(F.count_if(score.rlike(NUMBER)), F.count_if(~score.rlike(NUMBER))).first()
+    if numbers and others:
+        raise ColumnError(
+            f"column '{policy.column}' of the keep policy '{policy}' mixes numbers ({numbers:,}) and text ({others:,})"
+        )
+
+
+def _check_ids(part: Deposit, column: str) -> None:
+    """Raise if an id is null or not unique: no result could name its row."""
+    from pyspark.sql import functions as F
+
+    counted = part.frame.groupBy(F.col(quoted(column)).alias("id")).count()
+    wrong = counted.where(F.col("id").isNull() | (F.col("count") > 1)).limit(1).collect()
+    if not wrong:
+        return
+    if wrong[0]["id"] is None:
+        raise InputError(f"{part.kind}: the id of column '{column}' is null; leave such rows out of the input")
+    raise InputError(
+        f"{part.kind}: id {wrong[0]['id']!r} of column '{column}' is in {wrong[0]['count']:,} rows; ids must be "
+        "unique: choose another column, or leave the id out to use row numbers"
+    )
+
+
+@contextmanager
+def begun(owner: str, given: dict[str, Any], policy: Keep | None = None) -> Iterator[ClusterRun]:
+    """Open the session, the folder and the inputs of a run; close what it leaves behind."""
+    for name, default in NOT_HERE.items():
+        value = given.get(name, default)
+        if value != default and value not in ([], ()):
+            raise ParameterError(f"The '{name}' parameter of {owner} has no effect on Spark yet: leave it out.")
+    settings = Settings(
+        owner, given["shingle"], given["threshold"], given["recall"], given["seed"], given["sketch"], given["bands"],
+        given["rows"], given["max_slots"], given["ignore_common"], given["certify"], given["method"],
+    )  # fmt: skip
+    resources = Resources.of(owner, given["threads"], given["memory"], given["spill"])
+    column = policy.column if policy else None
+    options = reading(
+        settings, resources, given["text"], given["id"], encoding_errors=given["encoding_errors"], html=given["html"],
+        score=column,
+    )  # fmt: skip
+    sources = [given["source"], *([] if given.get("other") is None else [given["other"]])]
+    session = session_of(owner, next((one for one in sources if hasattr(one, "sparkSession")), None), given["master"])
+    scratch = Path(tempfile.mkdtemp(prefix="likewise-spark-", dir=given["spill"]))
+    try:
+        with arrow_batches(session), spark_errors():
+            inputs = [open_input(session, source, options) for source in sources]
+            folder, lasting = _folder(owner, session, given.get("out"), scratch)
+            if lasting:
+                check_free(folder, [path for one in inputs for path in one.files])
+            known = [one.identity for one in inputs]
+            identity = None
+            if lasting and all(one is not None for one in known):
+                names = ("source", "other", "out", "progress", "threads", "memory", "spill", "fresh", "master")
+                shown = {name: str(value) for name, value in given.items() if name not in names}
+                identity = {"parameters": shown, "inputs": known}
+            log, fresh = RunLog.of(given["progress"]), bool(given.get("fresh"))
+            limit = resources.budget.total
+            checkpoints = Checkpoints(folder / WORK / "spark", identity, fresh, lasting, limit, log.progress)
+            yield ClusterRun(session, settings, resources, options, folder, scratch, checkpoints, inputs, log)
+    finally:
+        if given.get("out") is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _folder(owner: str, session: Any, out: str | Path | None, scratch: Path) -> tuple[HadoopFolder, bool]:
+    """Return the folder of a run that all machines see, and whether it lasts."""
+    if out is None:
+        if not session.sparkContext.master.startswith("local"):
+            raise ParameterError(f"{owner} on a cluster needs 'out', a folder that all its machines can reach")
+        return HadoopFolder(session, f"file://{scratch}"), False
+    path = os.fspath(out)
+    default = str(session._jsc.sc().hadoopConfiguration().get("fs.defaultFS", "file:///"))
+    if "://" not in path and default.startswith("file:"):
+        path = f"file://{os.path.abspath(path)}"
+    return HadoopFolder(session, path), True

@@ -1,0 +1,195 @@
+"""The search on a cluster: documents in, verified pairs of groups out, the same as those of the local engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from likewise.base.arrays import Hashes, Ints
+from likewise.base.runlog import RunLog
+from likewise.families.banding import Banding
+from likewise.io.workspace import Workspace
+from likewise.search import by_join
+from likewise.search.candidates import most_candidates, wanted_pairs
+from likewise.search.common_shingles import value_table
+from likewise.search.crowds.gather import Gathering
+from likewise.search.expand import most_listed
+from likewise.search.items import TextItems
+from likewise.search.matches import Drawn, VerifiedPairs, add_empty_pair, best_ranks
+from likewise.search.prepare import NO_ROWS, PreparedSearch, crowded_search, no_probe, tune_search
+from likewise.search.recall.certificate import certified, expected_recall
+from likewise.search.scored import ScoredPairs
+from likewise.search.search import Search
+from likewise.shingle import Shingler
+from likewise.spark.bands import BandCandidates, candidates
+from likewise.spark.common_shingles import find_common
+from likewise.spark.copies import FirstRows, Repeated, find_copies, find_groups
+from likewise.spark.corpus import Corpus, SampledItems
+from likewise.spark.sketch import SketchRecipe, neighbours, sketch
+from likewise.spark.store import Checkpoints
+from likewise.spark.universe import Universe
+from likewise.spark.verify import verify
+
+Ranks = Callable[[Ints], Ints]
+"""Returns the order in which some rows, ascending, are preferred: 0 for the most preferred."""
+
+
+@dataclass(frozen=True)
+class ClusterSearch:
+    """A search over a corpus on a cluster."""
+
+    corpus: Corpus
+    settings: Search
+    shingler: Shingler
+    ranks: Ranks
+    checkpoints: Checkpoints
+    folder: Path
+    log: RunLog
+
+    def find(self) -> tuple[Universe, VerifiedPairs]:
+        """Return the rows that matter, and the pairs of their groups."""
+        log, corpus = self.log, self.corpus
+        with log.stage("identical"):
+            copied = find_copies(corpus, self.checkpoints)
+        first = FirstRows(len(corpus), copied)
+        log.counts["items"] = len(corpus)
+        log.counts["different"] = len(first)
+        common = self._common(first, copied)
+        items = SampledItems(corpus, self.shingler, common)
+        with log.stage("tune"):
+            if self.settings.method == "exact":
+                log.method = {"asked": "exact", "taken": "exact", "why": "requested"}
+                rows, banding, probe = NO_ROWS, None, no_probe(self.settings)
+            else:
+                rows, banding, probe = tune_search(self.settings, items, first, log, corpus.sides)
+        if banding is None:
+            return self._exact(copied, first, common)
+        recipe = SketchRecipe(self.shingler, common, self.settings.minhash, banding, probe)
+        return self._hashed(copied, first, recipe, rows)
+
+    def _hashed(
+        self, copied: Repeated, first: FirstRows, recipe: SketchRecipe, drawn: Ints
+    ) -> tuple[Universe, VerifiedPairs]:
+        """Search by locality-sensitive hashing."""
+        log, corpus, settings, kept = self.log, self.corpus, self.settings, self.checkpoints
+        with log.stage("sketch"):
+            sketches = sketch(corpus, recipe, first, copied.rows, kept)
+            sample, found = neighbours(sketches) if len(drawn) else (NO_ROWS, NO_ROWS)
+            grouped, empty = find_groups(corpus, sketches, kept)
+        with log.stage("candidates"):
+            paired = candidates(corpus, sketches, grouped.rows, recipe.banding.b, self._most, kept)
+        with log.stage("verify"):
+            verified = verify(corpus, paired.left, paired.right, self.shingler, recipe.common, settings.threshold, kept)
+        universe = Universe.of(copied, grouped, empty, *verified[:2], drawn, found, *paired.crowds)
+        log.counts["groups"] = len(first) - len(grouped.rows)
+        ranks = best_ranks(universe.groups, self.ranks(universe.rows))
+        pairs = universe.group(verified[0]), universe.group(verified[1]), verified[2]
+        crowd_of = NO_ROWS
+        if paired.crowds:
+            with log.stage("crowds"):
+                pairs, crowd_of = self._crowded(universe, paired, pairs, ranks, recipe.common)
+        if corpus.sides:
+            pairs = add_empty_pair(universe.groups, universe.filled, *pairs)
+        log.counts["candidates"] = len(paired.left)
+        log.counts["verified"] = len(pairs[0])
+        self._note_recall(recipe.banding, pairs)
+        seen = Drawn(universe.place(drawn), sample, universe.copies[universe.place(found)])
+        matches = universe.matches(*pairs, drawn=seen)
+        if len(drawn) and matches.sketched is not None:
+            with log.stage("certify"):
+                sides = universe.sides(corpus.sides)
+                certificate = certified(matches.sketched, pairs, crowd_of, ranks, sides, len(corpus))
+            log.certificate = certificate.to_dict()
+        return universe, matches
+
+    def _most(self, items: int) -> int:
+        """Return the candidate pairs that are affordable: as few as can be listed, where more are predicted."""
+        most = most_listed(items)
+        return most if self.log.details.get("tuning", {}).get("predicted_pairs", 0) > most else most_candidates(items)
+
+    def _note_recall(self, banding: Banding, pairs: ScoredPairs) -> None:
+        details = self.log.details
+        details["banding"] = {"bands": banding.b, "rows": banding.r, "slots": banding.slots}
+        details["predicted_recall"] = banding.probability(self.settings.threshold)
+        details["expected_recall"] = expected_recall(banding, pairs[2])
+
+    def _crowded(
+        self, universe: Universe, paired: BandCandidates, pairs: ScoredPairs, ranks: Ints, common: Hashes | None
+    ) -> tuple[ScoredPairs, Ints]:
+        """Compare the documents of crowds on the driver, as the local engine does."""
+        settings, filled = self.settings, universe.filled
+        number = np.full(len(universe.groups), -1)
+        number[filled] = np.arange(len(filled))
+        crowds = [number[universe.group(crowd)] for crowd in paired.crowds]
+        members = np.unique(np.concatenate(crowds))
+        first = universe.rows[universe.groups.first]
+        items = self._documents(first[filled[members]], common)
+        rows = np.full(len(filled), -1)
+        rows[members] = np.arange(len(members))
+        gathering = Gathering(
+            items,
+            rows,
+            crowds,
+            ranks[filled],
+            wanted_pairs(first[filled], self.corpus.sides),
+            settings.threshold,
+            settings.minhash.seed,
+            settings.threads,
+            settings.budget,
+            lambda: self.folder,
+        )
+        known = number[pairs[0]], number[pairs[1]], pairs[2]
+        (left, right, similarity), notes, abridged = gathering.pairs(known)
+        self.log.details["crowds"] = notes
+        crowd_of = NO_ROWS
+        if not notes["complete"]:
+            crowd_of = np.full(len(universe.groups), -1)
+            crowd_of[filled] = abridged
+        return (filled[left], filled[right], similarity), crowd_of
+
+    def _common(self, first: FirstRows, copied: Repeated) -> Hashes | None:
+        """Return a table of the shingles to leave out; None if there is none."""
+        settings, fraction = self.settings, self.settings.ignore_common
+        if fraction is None:
+            return None
+        with self.log.stage("common"):
+            seed = settings.minhash.seed
+            found = find_common(
+                self.corpus, self.shingler, first, copied.rows, fraction, seed, self.checkpoints, self.log
+            )
+        return value_table(found) if len(found) else None
+
+    def _documents(self, rows: Ints, common: Hashes | None) -> TextItems:
+        """Bring documents to the driver."""
+        items = self.corpus.documents(rows, self.shingler, self.settings.budget, self.folder)
+        return items if common is None else items.ignoring(common)
+
+    def _exact(self, copied: Repeated, first: FirstRows, common: Hashes | None) -> tuple[Universe, VerifiedPairs]:
+        """Join the different documents on the driver: an exact search is chosen only where they are few."""
+        log, corpus, settings = self.log, self.corpus, self.settings
+        rows = first[np.arange(len(first))]
+        with log.stage("fetch"):
+            items = self._documents(rows, common)
+        involved = np.unique(np.concatenate([copied.rows, rows]))
+        order = self.ranks(involved)
+        ranks = order[np.searchsorted(involved, rows)]
+        if len(copied.rows):
+            np.minimum.at(ranks, np.searchsorted(rows, copied.first), order[np.searchsorted(involved, copied.rows)])
+        everyone = np.arange(len(rows))
+        sides = None if corpus.sides is None else replace(corpus.sides, split=int(np.searchsorted(rows, corpus.split)))
+        crowded = settings.method == "exact" and crowded_search(settings, items, everyone)
+        prepared = PreparedSearch(
+            items, everyone, everyone, np.zeros(0, np.uint64), NO_ROWS, None, no_probe(settings), crowded
+        )
+        matches = by_join.find(settings, prepared, log, Workspace.temporary(self.folder), sides, ranks, 0.0)
+        groups = matches.groups
+        repeats = np.flatnonzero(groups.first[groups.of] != everyone)
+        grouped = Repeated(rows[repeats], rows[groups.first[groups.of[repeats]]])
+        leaders = rows[groups.first]
+        empty = leaders[matches.empty]
+        left, right = leaders[matches.left], leaders[matches.right]
+        universe = Universe.of(copied, grouped, empty, left, right)
+        return universe, universe.matches(universe.group(left), universe.group(right), matches.similarity)

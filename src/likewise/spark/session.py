@@ -1,0 +1,107 @@
+"""The Spark session of a run: the one of a DataFrame, the active one, or a new one; and quiet calls into PySpark."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from likewise import errors
+from likewise.errors import InputError, ParameterError
+
+OPTIONS = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.maxResultSize": "0",
+}
+"""Settings of a session that likewise makes itself; files such as spark-defaults.conf have others."""
+RAISED = re.compile(r"likewise\.errors\.(\w+): (.*)")
+"""An error of likewise in the report of a task that failed."""
+BATCH_ROWS, BATCH_BYTES = "4096", str(64 << 20)
+"""The largest Arrow batch that a task gets: a few megabytes of ordinary documents, and never much more than 64 MiB."""
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Pass over what PySpark says about the versions of libraries that likewise does not use through it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
+        warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+        warnings.filterwarnings("ignore", category=ResourceWarning)
+        yield
+
+
+def session_of(owner: str, source: Any, master: str | None) -> Any:
+    """Return the session in which a source is read; a DataFrame brings its own."""
+    try:
+        with quiet():
+            from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise ParameterError(f"{owner} on Spark needs PySpark: pip install 'likewise[spark]'") from error
+    own = getattr(source, "sparkSession", None)
+    if own is not None:
+        if master is not None:
+            raise ParameterError.of(owner, "master", "left out for a Spark DataFrame, which has its session", master)
+        if not hasattr(own, "_jsc") and not hasattr(own, "_jvm"):
+            raise ParameterError(f"{owner} needs a classic Spark session; Spark Connect has no driver in this process")
+        return own
+    active = SparkSession.getActiveSession()
+    if active is not None and (master is None or active.sparkContext.master == master):
+        return active
+    if active is not None:
+        running = active.sparkContext.master
+        raise ParameterError.of(owner, "master", f"{running!r}, the session that is running, or left out", master)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("likewise").master(master or "local[*]")
+    for name, value in OPTIONS.items():
+        builder = builder.config(name, value)
+    try:
+        with quiet():
+            session = builder.getOrCreate()
+    except Exception as error:
+        first = str(error).strip().splitlines()[0]
+        raise InputError(
+            f"Spark does not start: {first}; it needs Java 17 or later (JAVA_HOME, or java on the PATH)"
+        ) from error
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+@contextmanager
+def spark_errors() -> Iterator[None]:
+    """Turn what Spark raises into an error of likewise: the one that a task raised, or one that quotes Spark."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raised = RAISED.search(str(error))
+        if raised is not None:
+            raise getattr(errors, raised[1], InputError)(raised[2]) from error
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise InputError(f"Spark failed: {lines[0] if lines else type(error).__name__}") from error
+
+
+@contextmanager
+def arrow_batches(session: Any) -> Iterator[None]:
+    """Bound the Arrow batches of the session while a run works, and restore its settings afterwards."""
+    wanted = {
+        "spark.sql.execution.arrow.maxRecordsPerBatch": BATCH_ROWS,
+        "spark.sql.execution.arrow.maxBytesPerBatch": BATCH_BYTES,
+        "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    }
+    before = {name: session.conf.get(name, None) for name in wanted}
+    for name, value in wanted.items():
+        if before[name] is not None:
+            session.conf.set(name, value)
+    try:
+        with quiet():
+            yield
+    finally:
+        for name, value in before.items():
+            if value is not None:
+                session.conf.set(name, value)

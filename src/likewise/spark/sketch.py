@@ -1,0 +1,83 @@
+"""Text to band keys in one map; the sample of the certificate is shown every document as it passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from likewise.base.arrays import Hashes, Ints
+from likewise.base.random import mix
+from likewise.families.banding import Banding
+from likewise.families.minhash import MinHash
+from likewise.search.recall.sample import Probe
+from likewise.shingle import Shingler
+from likewise.spark import steps
+from likewise.spark.copies import FirstRows
+from likewise.spark.corpus import Corpus, among, numbered
+from likewise.spark.node import ready
+from likewise.spark.source import TEXT
+from likewise.spark.store import Checkpoints
+
+SCHEMA = "rows binary, units binary, keys binary, sample binary, found binary"
+"""The sketches of a batch: rows, fingerprints of sets, band keys; and neighbours of the sample."""
+
+
+@dataclass(frozen=True)
+class SketchRecipe:
+    """How documents are sketched."""
+
+    shingler: Shingler
+    common: Hashes | None
+    minhash: MinHash
+    banding: Banding
+    probe: Probe
+
+
+def sketch(corpus: Corpus, recipe: SketchRecipe, first: FirstRows, copies: Ints, checkpoints: Checkpoints) -> Any:
+    """Sketch every document that is not a copy."""
+
+    def make() -> Any:
+        known = corpus.broadcast((recipe, first, copies))
+        return corpus.texts.mapInArrow(partial(_sketched, numbering=corpus.shared_numbering, known=known), SCHEMA)
+
+    return checkpoints.frame("sketch", make)
+
+
+def _sketched(batches: Iterator[Any], numbering: Any, known: Any) -> Iterator[Any]:
+    """Sketch the documents of a task."""
+    ready()
+    recipe, first, copies = known.value
+    for batch in batches:
+        rows, rest = numbered(batch, numbering.value)
+        chosen = np.flatnonzero(~among(rows, copies))
+        if not len(chosen):
+            continue
+        items = steps.items_of(rest.column(rest.schema.get_field_index(TEXT)), recipe.shingler, recipe.common)
+        probe = recipe.probe if recipe.probe.sets else None
+        units, keys, sample, found = steps.sketched(items, chosen, recipe.minhash, recipe.banding, probe)
+        rows = rows[chosen]
+        found = rows[found]
+        if recipe.probe.one_in > 1:
+            counts = mix(first.place(found).astype(np.uint64)) % np.uint64(recipe.probe.one_in) == 0
+            sample, found = sample[counts], found[counts]
+        arrays = rows, units, keys, sample, found
+        columns = [pa.array([np.ascontiguousarray(array).tobytes()], pa.binary()) for array in arrays]
+        yield pa.RecordBatch.from_arrays(columns, ["rows", "units", "keys", "sample", "found"])
+
+
+def neighbours(sketches: Any) -> tuple[Ints, Ints]:
+    """Return (set of the sample, row) of every true neighbour of the sample, sorted."""
+    table = sketches.select("sample", "found").where("octet_length(sample) > 0").toArrow()
+    parts = [
+        np.concatenate(
+            [np.zeros(0, np.int64), *(np.frombuffer(value.as_buffer(), np.int64) for value in table.column(name))]
+        )
+        for name in ("sample", "found")
+    ]
+    order = np.lexsort((parts[1], parts[0]))
+    return parts[0][order], parts[1][order]

@@ -1,0 +1,104 @@
+"""The Spark engine finds what the local engine finds, row by row, however the input is cut into partitions."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+from spark_corpora import documents, multilingual, settled, table, templates
+
+import likewise
+from likewise.search import candidates, expand
+from likewise.spark import bands, exchange
+
+TABLES = ("pairs", "removed", "clusters", "kept")
+
+
+def agree(local, spark):
+    for name in TABLES:
+        assert settled(getattr(local, name)) == settled(getattr(spark, name)), name
+    assert local.stats["certificate"] == spark.stats["certificate"]
+    assert local.stats["method"] == spark.stats["method"]
+    for name, count in local.stats["counts"].items():
+        assert spark.stats["counts"][name] == count, name
+
+
+def test_a_dataframe_of_one_partition(spark):
+    rows = table(multilingual(600))
+    settings = {"id": "name", "keep": "longest", "method": "lsh", "shingle": "chars:5", "seed": 7}
+    found = likewise.dedup(spark.createDataFrame(rows).coalesce(1), **settings)
+    agree(likewise.dedup(rows, **settings), found)
+    assert found.stats["counts"]["removed"] > 100
+    assert "600 items" in repr(found)
+    steps = found.stats["details"]["spark"]["steps"]
+    assert list(steps) == ["read", "copies", "sketch", "groups", "buckets", "candidates", "verify", "write"]
+    assert steps["candidates"]["shuffle_write_bytes"] > 0
+    assert all(stage["tasks"] >= 1 for step in steps.values() for stage in step["stages"])
+
+
+def test_files_of_several_sizes_and_a_run_that_is_resumed(spark, tmp_path, monkeypatch):
+    """Spark reads large files first, so partitions come in another order than rows."""
+    rows = table(documents(900))
+    for number, (start, stop) in enumerate([(0, 20), (20, 600), (600, 640), (640, 900)]):
+        pq.write_table(rows.slice(start, stop - start), tmp_path / f"part-{number}.parquet", row_group_size=100)
+    given, out = str(tmp_path / "part-*.parquet"), tmp_path / "out"
+    settings = {"keep": "max:score", "method": "lsh", "engine": "spark", "out": out}
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("likewise.spark.dedup.publish_frames", fail)
+        with pytest.raises(KeyboardInterrupt):
+            likewise.dedup(given, **settings)
+    assert not (out / "run.json").exists()
+    found = likewise.dedup(given, **settings)
+    agree(likewise.dedup(given, keep="max:score", method="lsh"), found)
+    assert found.stats["details"]["resumed"][:2] == ["read", "copies"]
+    assert found.stats["details"]["resumed"][-1] == "verify"
+    assert sorted(path.name for path in out.iterdir() if path.name[0] != ".") == sorted(
+        ["kept", "removed.parquet", "pairs.parquet", "clusters.parquet", "run.json"]
+    )
+    assert (out / "kept" / "_SUCCESS").exists()
+    assert json.loads((out / "run.json").read_text())["counts"] == found.stats["counts"]
+
+
+@pytest.mark.parametrize("listed", [10**6, 300], ids=["complete", "led"])
+def test_crowds(spark, monkeypatch, listed):
+    """Buckets of hundreds are heavy: their documents are compared as crowds, all pairs or each with a leader.
+
+    In one of the runs even small buckets count as giants, whose documents are named without a shuffle.
+    """
+    monkeypatch.setattr(exchange, "LEAST", 1000)
+    if listed == 300:
+        monkeypatch.setattr(bands, "SHARE", 1000)
+    known, giants = bands._giants, []
+    monkeypatch.setattr(bands, "_giants", lambda *given: giants.append(known(*given)) or giants[-1])
+    monkeypatch.setattr(candidates, "PAIRS_AT_LEAST", 500)
+    monkeypatch.setattr(candidates, "PAIRS_AN_ITEM", 1)
+    monkeypatch.setattr(expand, "MAX_LISTED", listed)
+    monkeypatch.setattr(expand, "LISTED_PER_ITEM", 1)
+    rows = table(templates(700) + documents(300))
+    settings = {"id": "name", "keep": "min:score", "method": "lsh"}
+    local = likewise.dedup(rows, **settings)
+    found = likewise.dedup(spark.createDataFrame(rows), **settings)
+    agree(local, found)
+    assert local.stats["details"]["crowds"] == found.stats["details"]["crowds"]
+    assert local.stats["details"]["crowds"]["complete"] is (listed > 300)
+    assert (len(giants[0]) > 0) is (listed == 300)
+
+
+@pytest.mark.parametrize("method", ["exact", "lsh"])
+def test_common_shingles_are_ignored(spark, method):
+    rows = table(templates(150, filled=30) + documents(250))
+    settings = {"method": method, "ignore_common": 0.03, "threshold": 0.6}
+    local, found = likewise.dedup(rows, **settings), likewise.dedup(spark.createDataFrame(rows), **settings)
+    agree(local, found)
+    assert found.stats["details"]["ignored"] == local.stats["details"]["ignored"]
+    assert found.stats["details"]["ignored"]["shingles"] > 0
+
+
+def test_the_method_is_chosen_as_by_the_local_engine(spark):
+    rows = table(documents(400))
+    local, found = likewise.dedup(rows), likewise.dedup(spark.createDataFrame(rows))
+    agree(local, found)
+    assert found.stats["method"]["taken"] == "exact"

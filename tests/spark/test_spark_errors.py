@@ -1,0 +1,78 @@
+"""What the Spark engine refuses, and what it says."""
+
+import pyarrow.parquet as pq
+import pytest
+from spark_corpora import documents, table
+
+import likewise
+from likewise.errors import ColumnError, InputError, ParameterError, TextError
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"estimate": True}, "'estimate' parameter of dedup has no effect on Spark"),
+        ({"against": "run"}, "'against' parameter of dedup has no effect on Spark"),
+        ({"master": "local[2]"}, "left out for a Spark DataFrame"),
+        ({"engine": "cluster"}, "'engine' parameter of dedup must be"),
+        ({"threshold": 2}, "'threshold' parameter of dedup"),
+    ],
+)
+def test_parameters(spark, settings, words):
+    with pytest.raises(ParameterError, match=words):
+        likewise.dedup(spark.createDataFrame([("a",)], "text string"), **settings)
+
+
+def test_a_master_goes_with_spark():
+    with pytest.raises(ParameterError, match="'master' parameter of dedup has no effect without engine='spark'"):
+        likewise.dedup(["a", "b"], master="local[2]")
+
+
+def test_a_column_that_is_missing(spark):
+    with pytest.raises(ColumnError, match="there is no column 'body'; the columns are: text"):
+        likewise.dedup(spark.createDataFrame([("a",)], "text string"), text="body")
+
+
+def test_a_text_that_is_null(spark):
+    frame = spark.createDataFrame([("a",), (None,), ("b",)], "text string").coalesce(1)
+    with pytest.raises(TextError, match="row 1: the text is null"):
+        likewise.dedup(frame)
+
+
+def test_ids_that_are_not_unique(spark):
+    frame = spark.createDataFrame([("a", 7), ("b", 8), ("c", 7)], "text string, id int")
+    with pytest.raises(InputError, match="id 7 of column 'id' is in 2 rows"):
+        likewise.dedup(frame, id="id")
+
+
+def test_a_folder_of_something_else(spark, tmp_path):
+    (tmp_path / "letters.txt").write_text("dear")
+    with pytest.raises(likewise.OutputError, match="was not made by likewise"):
+        likewise.dedup(spark.createDataFrame([("a",)], "text string"), out=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["letters.txt"]
+
+
+def test_a_file_that_spark_takes_for_hidden(spark, tmp_path):
+    files = [tmp_path / "_given.parquet", tmp_path / "given.parquet"]
+    for file in files:
+        pq.write_table(table(documents(5)), file)
+    with pytest.raises(InputError, match="Spark does not read files whose names begin with _"):
+        likewise.dedup(files, engine="spark")
+
+
+def test_nothing_at_all(spark):
+    found = likewise.dedup(spark.createDataFrame([], "text string"))
+    assert found.stats["counts"]["kept"] == 0
+    assert found.clusters.count() == found.kept.count() == 0
+
+
+def test_json_lines_and_a_result_that_is_saved(spark, tmp_path):
+    rows = table(documents(60))
+    lines = [f'{{"name": "{one["name"]}", "text": "{one["text"]}"}}' for one in rows.to_pylist()]
+    (tmp_path / "given rows.jsonl").write_text("\n".join(lines) + "\n")
+    found = likewise.dedup(f"file://{tmp_path}/given*.jsonl", id="name", engine="spark")
+    local = likewise.dedup(tmp_path / "given rows.jsonl", id="name")
+    assert found.stats["counts"] == local.stats["counts"]
+    found.save(tmp_path / "out")
+    assert (tmp_path / "out" / "run.json").exists()
+    assert spark.read.parquet(str(tmp_path / "out" / "kept")).count() == local.kept.num_rows
