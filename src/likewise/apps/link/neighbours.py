@@ -11,7 +11,7 @@ from likewise.apps.link.mutual import ChancePartners
 from likewise.apps.link.records import RecordTable
 from likewise.base.arrays import Ints
 
-SAMPLE = 10_000
+SAMPLE = 4_000
 """Records of each table whose neighbours are searched, among themselves: enough for rates that err by a percent."""
 
 
