@@ -48,7 +48,7 @@ bench: $(VENV)/dev          ## side by side with the peers; makes its own corpus
 
 soak: $(VENV)/dev           ## slow truth: hundreds of kills and damages, then all properties on many more examples
 	$(BIN)/python -m pytest -q -m soak
-	LIKEWISE_EXAMPLES=deep $(BIN)/python -m pytest -q --timeout=1800 -m "not soak and not alone and not spark" --numprocesses=logical --maxprocesses=4 --dist=worksteal
+	LIKEWISE_EXAMPLES=deep $(BIN)/python -m pytest -q --timeout=1800 -m "hypothesis and not soak and not alone and not spark" --numprocesses=logical --maxprocesses=4 --dist=worksteal
 
 clean:
 	rm -rf out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
