@@ -26,9 +26,9 @@ TRUSTED = 20.0
 """Matches that the values before learning count for, beside those learnt from: a level that no match has is not
 impossible."""
 
-USUAL, LEARNT = 0.7, 500
-"""Part of what matches look like that is not learnt but taken as before, if there are few matches; half as much with
-this many. A class of pairs that agree in one field and in no other, such as namesakes, is not learnt as matches so."""
+USUAL, LEARNT = 0.5, 400
+"""Part of what matches look like that is not learnt but taken as before, up to this many matches; less in proportion if
+there are more. A class of pairs that agree in one field and in no other, such as namesakes, is not learnt so."""
 
 ELSEWHERE = 0.5
 """Part of the weight of a value found in another field that counts: if two fields are swapped, both find theirs in the
@@ -179,7 +179,7 @@ def learn_anchored(
             if rounds and done:
                 known = one.level >= 0
                 seen = np.bincount(one.level[known], expected[known], LEVELS) + TRUSTED * usual
-                kept = USUAL * LEARNT / (LEARNT + part * pairs)
+                kept = USUAL * min(1.0, LEARNT / max(1.0, part * pairs))
                 usual = kept * usual + (1 - kept) * _limited(seen)
             weights[one.name] = _logs(usual, chances)
             typical[one.name] = -float(np.log(chances[EQUAL]))
