@@ -130,10 +130,9 @@ def test_a_title_that_a_description_drowns_is_emphasised():
     records = records_of(a, b, None, None, 1, None, {})
     candidates, rows = block(records.fields, records.border)
     left, right = candidates.left, candidates.right
-    log = RunLog.of(None)
     scorer = ModelScorer(records, rows)
-    found = scorer.first(left, right, log)
-    assert log.details["emphasised"]["field"] == "title"
+    found = scorer.first(left, right, RunLog.of(None))
+    assert scorer.emphasis.name == "title"
     assert found.matches.matches == pytest.approx(500, abs=3 * np.sqrt(500 * 0.05))
     best = MutualBest.of(left, right, found.value, 1000)
     assert np.mean(left[best.pairs] == right[best.pairs] - 500) > 0.95

@@ -68,6 +68,10 @@ class ScorerChoice:
             scored = model.first(left, right, log)
             self.scorer, self.usual = model, None if records.border else model.usual
             other = self._by_texts(model, scored, left, right, log) if single and not labelled else None
+            if other is None and model.emphasis is not None:
+                name, weight = model.emphasis.name, model.emphasis.weight
+                log.details["emphasised"] = {"field": name, "weight": weight}
+                log.notes.append(f"{name} counts more than its part in the model: more matches are found so")
             return scored if other is None else other
         self.usual = self.scorer.usual if few or not records.border else None
         return self.scorer.first(left, right, log)
@@ -89,6 +93,4 @@ class ScorerChoice:
             return None
         self.scorer, self.alike = texts, True
         log.method = {"asked": "auto", "taken": "likeness", "why": TELLING.format(texts.main)}
-        log.details.pop("emphasised", None)
-        log.notes[:] = [note for note in log.notes if note != model.note]
         return replace(texts.first(left, right, log), matches=found)

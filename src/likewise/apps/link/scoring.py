@@ -132,7 +132,7 @@ class ModelScorer:
     """Scores learnt from the data: the log-odds that pairs match (Fellegi and Sunter, by EM).
 
     If the number of matches was estimated: `inside` are the pairs inside the tables by which, `mutual` says of each
-    record whether its best partner is mutual, and `note` which text is emphasised.
+    record whether its best partner is mutual, and `emphasis` is the text that counts more, if one does.
     """
 
     def __init__(
@@ -150,10 +150,9 @@ class ModelScorer:
         self._single = bool(records.border) and one_to_one is not False
         self._nicknames, self._threads = nicknames, threads
         self._comparer: FieldComparer | None = None
-        self._emphasis: Emphasis | None = None
+        self.emphasis: Emphasis | None = None
         self.inside: ChancePartners | None = None
         self.mutual: Ints | None = None
-        self.note: str | None = None
         self._strict = False
         self.usual = 0.0
         self.lowest = LOWEST
@@ -189,7 +188,7 @@ class ModelScorer:
                     found = self._scored(model, compared, None, people)
                 log.method = {"asked": "auto", "taken": TAKEN[way], "why": why}
                 if self._records.border:
-                    return self._emphasised(found, left, right, log)
+                    return self._emphasised(found, left, right)
                 doubt = doubts(model, np.where(found.usable, found.value, -np.inf), left, right, n, seed=self._seed)
                 if doubt is None:
                     return found
@@ -197,7 +196,7 @@ class ModelScorer:
                 log.notes.append(DOUBTFUL.format(doubt) if way == "usual" else why)
         return found
 
-    def _emphasised(self, found: ScoredRecords, left: Ints, right: Ints, log: RunLog) -> ScoredRecords:
+    def _emphasised(self, found: ScoredRecords, left: Ints, right: Ints) -> ScoredRecords:
         """Return the scores with a text emphasised, if one deserves it, and the number of matches to be expected."""
         records = self._records
         if self._rows is None or not self._single or found.model is None or not found.usable.any():
@@ -208,16 +207,13 @@ class ModelScorer:
         scores = found.model.scores([one for one in compared if one.name in found.model.weights])
         kept = inside.clean(scores)
         partners = Partners(records, left[found.usable], right[found.usable], inside.part(kept))
-        self._emphasis, matches, self.mutual = emphasised(partners, found.value[found.usable], scores[kept])
+        self.emphasis, matches, self.mutual = emphasised(partners, found.value[found.usable], scores[kept])
         self.inside = partners.inside
-        if self._emphasis is None:
+        if self.emphasis is None:
             return replace(found, matches=matches)
-        self.lowest = LOWEST - PART * self._emphasis.weight
-        more = self._emphasis.scores(records, left, right)
-        log.details["emphasised"] = {"field": self._emphasis.name, "weight": self._emphasis.weight}
-        self.note = f"{self._emphasis.name} counts more than its part in the model: more matches are found so"
-        log.notes.append(self.note)
-        return replace(found, value=found.value + more, added={self._emphasis.name: more}, matches=matches)
+        self.lowest = LOWEST - PART * self.emphasis.weight
+        more = self.emphasis.scores(records, left, right)
+        return replace(found, value=found.value + more, added={self.emphasis.name: more}, matches=matches)
 
     def _random(self) -> list[FieldAgreement]:
         """Return random pairs; values in the wrong field are searched for in all of them, as chance puts them there."""
@@ -258,9 +254,9 @@ class ModelScorer:
         """Score pairs whose fields were compared, with what an emphasised text adds."""
         value = model.scores(compared)
         added: dict[str, Floats] = {}
-        if self._emphasis is not None:
-            added = {self._emphasis.name: self._emphasis.scores(self._records, left, right)}
-            value += added[self._emphasis.name]
+        if self.emphasis is not None:
+            added = {self.emphasis.name: self.emphasis.scores(self._records, left, right)}
+            value += added[self.emphasis.name]
         return ScoredRecords(value, np.ones(len(left), bool), POINTS, model, compared, added=added)
 
     def agreement(self, left: Ints, right: Ints) -> list[FieldAgreement]:

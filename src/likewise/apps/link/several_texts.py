@@ -19,9 +19,8 @@ from likewise.apps.link.likeness import UNIT, LikenessScorer
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.scoring import ScoredRecords
 from likewise.apps.link.terms import WeightedTerms, all_codes, of_records, weighted
-from likewise.apps.link.text_likeness import CONTAINED, NUMBERS, conflicting_numbers
+from likewise.apps.link.text_likeness import number_conflicts, shared_terms
 from likewise.base.arrays import Ints
-from likewise.kernels import linking as kernels
 
 CORROBORATED = 0.8
 """Other fields that agree, summed over fields, in pairs that are best partners by the telling text: with fewer, pairs
@@ -75,7 +74,7 @@ class TextsScorer(LikenessScorer):
         for field in fields:
             rows = weighted(of_records(all_codes([field]), field.grams))
             known = (field.codes[left] >= 0) & (field.codes[right] >= 0)
-            each.append(_Likeness(field, rows, np.where(known, _alike(records, rows, left, right), 0.0), known))
+            each.append(_Likeness(field, rows, np.where(known, shared_terms(records, rows, left, right), 0.0), known))
         leads = [_lead(one.value, left, records.count) if _telling(one.field, border) else -1.0 for one in each]
         main = int(np.argmax(leads))
         told = each[main]
@@ -94,7 +93,7 @@ class TextsScorer(LikenessScorer):
         parts = []
         for field, rows, weight in zip(self._records.fields, self._each, self._weights, strict=True):
             known = (field.codes[left] >= 0) & (field.codes[right] >= 0)
-            alike = _alike(self._records, rows, left, right) if weight else np.zeros(len(left))
+            alike = shared_terms(self._records, rows, left, right) if weight else np.zeros(len(left))
             parts.append(weight * np.where(known, alike, 0.0))
         return parts
 
@@ -103,10 +102,8 @@ class TextsScorer(LikenessScorer):
         return self._alike(left, right)
 
     def _alike(self, left: Ints, right: Ints) -> Floats:
-        found = 1 - np.prod([1 - part for part in self._parts(left, right)], axis=0)
-        found -= NUMBERS / (1 + CONTAINED) * conflicting_numbers(self._records.fields[self._main], left, right)
-        whole: Floats = found
-        return whole
+        found: Floats = 1 - np.prod([1 - part for part in self._parts(left, right)], axis=0)
+        return found - number_conflicts(self._records.fields[self._main], left, right)
 
     def _scored(self, alike: Floats) -> ScoredRecords:
         value = np.maximum(alike, 0.0) * UNIT
@@ -117,16 +114,6 @@ def _telling(field: Field, border: int) -> bool:
     """Return whether a field is a text of many different values that most records of each table have."""
     there = field.codes >= 0
     return is_rich(field) and min(float(there[:border].mean()), float(there[border:].mean())) >= PRESENT
-
-
-def _alike(records: RecordTable, rows: WeightedTerms, left: Ints, right: Ints) -> Floats:
-    """Return the cosine of the terms of two values, and the part of that of the smaller table that the other has."""
-    smaller = records.border <= records.count - records.border
-    asked, other = (left, right) if smaller else (right, left)
-    whole = np.minimum(kernels.cosines(rows.offsets, rows.terms, rows.weights, left, right), 1.0)
-    part = np.minimum(kernels.contained(rows.offsets, rows.terms, rows.weights, asked, other), 1.0)
-    found: Floats = (whole + CONTAINED * part) / (1 + CONTAINED)
-    return found
 
 
 def _first_two(value: Floats, side: Ints, records: int) -> tuple[Floats, Floats]:
@@ -163,7 +150,7 @@ def _agreement(records: RecordTable, one: _Likeness, left: Ints, right: Ints, ot
     means = []
     for side in (right, others):
         known = (one.field.codes[left] >= 0) & (one.field.codes[side] >= 0)
-        means.append(float(np.where(known, _alike(records, one.rows, left, side), 0.0).mean()))
+        means.append(float(np.where(known, shared_terms(records, one.rows, left, side), 0.0).mean()))
     return means[0] - means[1]
 
 

@@ -29,14 +29,23 @@ def likeness(records: RecordTable, fields: list[Field], rows: WeightedTerms, lef
     The cosine counts, the part of the record of the smaller table that the other contains, and, of a single field,
     numbers that each value has and the other lacks.
     """
+    found = shared_terms(records, rows, left, right)
+    return found - number_conflicts(fields[0], left, right) if len(fields) == 1 else found
+
+
+def shared_terms(records: RecordTable, rows: WeightedTerms, left: Ints, right: Ints) -> Floats:
+    """Return the cosine of the terms of pairs, and the part of the record of the smaller table that the other has."""
     asked, other = (left, right) if first_smaller(records) else (right, left)
-    found = np.minimum(kernels.cosines(rows.offsets, rows.terms, rows.weights, left, right), 1.0)
+    whole = np.minimum(kernels.cosines(rows.offsets, rows.terms, rows.weights, left, right), 1.0)
     part = np.minimum(kernels.contained(rows.offsets, rows.terms, rows.weights, asked, other), 1.0)
-    found = (found + CONTAINED * part) / (1 + CONTAINED)
-    if len(fields) == 1:
-        found -= NUMBERS / (1 + CONTAINED) * conflicting_numbers(fields[0], left, right)
-    whole: Floats = found
-    return whole
+    found: Floats = (whole + CONTAINED * part) / (1 + CONTAINED)
+    return found
+
+
+def number_conflicts(field: Field, left: Ints, right: Ints) -> Floats:
+    """Return what is deducted from the likeness of pairs for numbers that each value has and the other lacks."""
+    found: Floats = conflicting_numbers(field, left, right).astype(np.float64) * (NUMBERS / (1 + CONTAINED))
+    return found
 
 
 def first_smaller(records: RecordTable) -> bool:

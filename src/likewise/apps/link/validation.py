@@ -310,6 +310,11 @@ def _plotted(found: Validation, path: str | Path | None, measure: str) -> Any:
         axes.grid(color="#e6e6e6", linewidth=0.8)
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
+    return written_figure(figure, path)
+
+
+def written_figure(figure: Any, path: str | Path | None) -> Any:
+    """Write a figure to a path, if there is one, and return it."""
     if path is not None:
         try:
             figure.savefig(path)

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from likewise.apps.link.agreement import ALL_TEXT, EQUAL, LEVELS, PARTS, STEPS
 from likewise.apps.link.scoring import POINTS, ScoredRecords
+from likewise.apps.link.validation import written_figure
 from likewise.base.arrays import Ints
-from likewise.errors import LikewiseError, OutputError
+from likewise.errors import LikewiseError
 
 COUNTED = 500_000
 """Candidates that are no matches in which levels are counted, at most; the error of a frequency is below 0.001."""
@@ -115,9 +116,4 @@ def plotted_weights(table: pa.Table | None, path: str | Path | None = None) -> A
     kinds = {"for a match": FOR, "against": AGAINST, "no candidate has it": UNSEEN}
     handles = [Patch(color=colour, label=kind) for kind, colour in kinds.items()]
     figure.legend(handles=handles, loc="outside upper right", ncols=3, fontsize=8, frameon=False)
-    if path is not None:
-        try:
-            figure.savefig(path)
-        except (OSError, ValueError) as error:
-            raise OutputError(f"{path}: the plot cannot be written: {error}") from error
-    return figure
+    return written_figure(figure, path)
