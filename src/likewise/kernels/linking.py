@@ -25,6 +25,38 @@ def is_word(byte):
     return (48 <= byte <= NINE) or (97 <= byte <= 122) or byte >= 128
 
 
+@inner
+def _letter_end(data, p, stop):
+    """Return where the letter at p ends; all bytes of a UTF-8 sequence but the first are 10xxxxxx."""
+    p += 1
+    while p < stop and data[p] & 0xC0 == 0x80:
+        p += 1
+    return p
+
+
+@inner
+def _write_grams(data, first, stop, out, at, write):
+    """Write, or only count, the pieces of three letters of a word, whose edges count as letters; return how many."""
+    n = 0
+    before = here = first
+    while here < stop:
+        after = _letter_end(data, here, stop)
+        if write:
+            end = _letter_end(data, after, stop) if after < stop else after
+            g = FNV
+            if here == first:
+                g = (g ^ EDGE) * FNV_PRIME
+            for q in range(before, end):
+                g = (g ^ np.uint64(data[q])) * FNV_PRIME
+            if after == stop:
+                g = (g ^ EDGE) * FNV_PRIME
+            out[at + n] = mix(g ^ GRAM)
+        n += 1
+        before = here
+        here = after
+    return n
+
+
 @kernel
 def terms(data, offsets, grams, starts, out, write):
     """Hash the words of every value and, with grams, the three-letter pieces of its words; count or write them.
@@ -61,13 +93,7 @@ def terms(data, offsets, grams, starts, out, write):
                     out[at + n] = mix(h ^ TOKEN)
                 n += 1
                 if grams:
-                    for q in range(first, p):
-                        if write:
-                            g = (FNV ^ (np.uint64(data[q - 1]) if q > first else EDGE)) * FNV_PRIME
-                            g = (g ^ np.uint64(data[q])) * FNV_PRIME
-                            g = (g ^ (np.uint64(data[q + 1]) if q + 1 < p else EDGE)) * FNV_PRIME
-                            out[at + n] = mix(g ^ GRAM)
-                        n += 1
+                    n += _write_grams(data, first, p, out, at + n, write)
             if parts > 1 and digit:
                 if write:
                     out[at + n] = mix(whole ^ TOKEN)

@@ -46,6 +46,13 @@ FEW = 100
 CORRELATED = 50_000
 """Random pairs from which correlations are estimated; their error is below 0.01."""
 
+TEXT_WORDS = 8
+"""Words of a text, on average, from which on pairs that agree in all but this text may be related instead of matches:
+parts of a long text change, not all of it."""
+
+LEAST_RELATED = 0.1
+"""Pairs that are related, as a fraction of the matches, if that is taken to occur at all."""
+
 LEAST_ROUNDS = 5
 """Rounds in which the number of matches is estimated if nothing else is learnt."""
 
@@ -86,13 +93,16 @@ def by_chance(one: FieldAgreement, field: Field, matches: Floats | None = None) 
     return found
 
 
-def shares_of(compared: list[FieldAgreement], matches: Floats | None = None) -> dict[str, float]:
+def shares_of(compared: list[FieldAgreement], fields: list[Field], matches: Floats | None = None) -> dict[str, float]:
     """Return the part of each field's weight that counts: 1 / (the sum of its correlations with all fields).
 
     matches: the probability that each pair is a match, by which it is left out; in matches, all fields agree together.
+    A value found in another field counts only if it is short: long texts share words by chance.
     """
     columns = [np.where(one.level > STEPS, DOUBT, one.level / STEPS)[:CORRELATED] for one in compared]
-    known = [one.level[:CORRELATED] >= 0 for one in compared]
+    highest = [STEPS if field.long else LEVELS for field in fields]
+    levels = [one.level[:CORRELATED] for one in compared]
+    known = [(level >= 0) & (level <= most) for level, most in zip(levels, highest, strict=True)]
     others = np.ones(len(columns[0])) if matches is None else 1 - matches[:CORRELATED]
     sums = np.ones(len(compared))
     for one in range(len(compared)):
@@ -141,6 +151,15 @@ def _limited(seen: Floats) -> Floats:
     return found
 
 
+def _still_related(
+    model: MatchModel, compared: list[FieldAgreement], never: NDArray[np.bool_], matches: float
+) -> dict[str, float]:
+    """Return the log-odds of pairs that are related, against matches, by the field that tells, where there are any."""
+    counts = {name: float(found[~never].sum()) for name, found in model.relatives(compared).items()}
+    matches = max(1.0, matches)
+    return {name: float(np.log(count / matches)) for name, count in counts.items() if count > LEAST_RELATED * matches}
+
+
 def mostly_short(fields: list[Field]) -> bool:
     """Return whether most values are short, compared by edits, rather than texts compared by the terms they share."""
     short = sum(one.present for one in fields if not one.long)
@@ -169,10 +188,11 @@ def learn_anchored(
     scale = size / max(1, len(never))
     random = [one for one in random if one.name != ALL_TEXT]
     model, expected, drawn = None, np.zeros(len(never)), np.zeros(len(random[0].level))
+    related = {one.name: 0.0 for one in fields if rounds and one.long and one.words >= TEXT_WORDS}
     part, done, moved = float(np.sqrt(size)) / pairs, 0, 1.0
     while moved >= STABLE and done < max(rounds, LEAST_ROUNDS):
         weights, typical = {}, {}
-        shares = shares_of(random, drawn)
+        shares = shares_of(random, fields, drawn)
         for one, some, field in zip(compared, random, fields, strict=True):
             chances = by_chance(some, field, drawn)
             usual = at_first(chances)
@@ -183,11 +203,12 @@ def learn_anchored(
                 usual = kept * usual + (1 - kept) * _limited(seen)
             weights[one.name] = _logs(usual, chances)
             typical[one.name] = -float(np.log(chances[EQUAL]))
-        model = MatchModel(weights, typical, float(np.log(part / (1 - part))), done, shares)
+        model = MatchModel(weights, typical, float(np.log(part / (1 - part))), done, shares, related)
         after = np.where(never, 0.0, chance(model.scores(compared)))
         drawn = chance(model.scores(random))
         moved = float(np.abs(after - expected).max(initial=0.0))
         expected = after
+        related = _still_related(model, compared, never, float(expected.sum()))
         part = min(0.5, max(1.0, scale * float(expected.sum())) / pairs)
         done += 1
     assert model is not None

@@ -7,7 +7,7 @@ maximisation), starting from pairs of mutual nearest neighbours. Weights do not 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,8 @@ class MatchModel:
     """Match weights as natural logarithms, by field and level; `prior` is the log-odds of a match before comparing.
 
     `rarity` is the typical rarity of identical values of each field, `shares` the part of each field's weight that
-    counts if it was learnt from labels.
+    counts if it was learnt from labels or from random pairs. `related` are log-odds, by field: of pairs that agree in
+    that field by chance and in all others as matches do, against matches. The discs of a set are such pairs.
     """
 
     weights: dict[str, Floats]
@@ -59,6 +60,7 @@ class MatchModel:
     prior: float
     rounds: int
     shares: dict[str, float] = field(default_factory=dict)
+    related: dict[str, float] = field(default_factory=dict)
 
     def share(self, name: str) -> float:
         """Return the part of a field's weight that counts."""
@@ -74,11 +76,42 @@ class MatchModel:
         found[equal] += share * FREQUENCY * np.nan_to_num(rarer)
         return found
 
+    def parts(self, compared: list[FieldAgreement]) -> dict[str, Floats]:
+        """Return what each field adds to the log-odds of each pair; with the prior, these add up to the scores.
+
+        That a pair may be related counts against a match, and is subtracted from the field that can tell.
+        """
+        found = {one.name: self.of(one) for one in compared}
+        telling = [name for name in self.related if name in found]
+        if telling:
+            odds = self._related(found, telling)
+            lost = np.logaddexp(0.0, np.logaddexp.reduce(odds, axis=0))
+            for name, part in zip(telling, np.exp(odds - np.logaddexp.reduce(odds, axis=0)), strict=True):
+                found[name] = found[name] - part * lost
+        return found
+
+    def _related(self, weights: dict[str, Floats], telling: list[str]) -> Floats:
+        """Return the log-odds of pairs that are related, against other pairs that are no matches, by telling field."""
+        total = self.prior + np.sum(list(weights.values()), axis=0)
+        found: Floats = np.stack([self.related[name] + total - weights[name] for name in telling])
+        return found
+
+    def relatives(self, compared: list[FieldAgreement]) -> dict[str, Floats]:
+        """Return the probabilities that pairs are related but no matches, by the field that tells."""
+        telling = list(self.related)
+        if not telling:
+            return {}
+        weights = {one.name: self.of(one) for one in compared}
+        odds = self._related(weights, telling)
+        total = self.prior + np.sum(list(weights.values()), axis=0)
+        whole = np.logaddexp.reduce([np.zeros_like(total), total, *odds], axis=0)
+        return {name: np.exp(one - whole) for name, one in zip(telling, odds, strict=True)}
+
     def scores(self, compared: list[FieldAgreement]) -> Floats:
         """Return the log-odds that pairs match."""
         total = np.full(len(compared[0].level), self.prior)
-        for one in compared:
-            total += self.of(one)
+        for part in self.parts(compared).values():
+            total += part
         return total
 
 
@@ -198,7 +231,7 @@ def train(
     """
     more = np.zeros(len(chosen)) if added is None else added
     picked = [one.part(chosen) for one in compared]
-    columns = np.stack([start.of(one) for one in picked] + [np.ones(len(chosen))], axis=1)
+    columns = np.stack([*start.parts(picked).values(), np.ones(len(chosen))], axis=1)
     pull = np.array([1.0] * len(picked) + [0.0])
     beta = np.append(np.ones(len(picked)), start.prior)
     strength = np.array([penalty] * len(picked) + [1e-6])
@@ -214,7 +247,7 @@ def train(
         if np.abs(step).max() < 1e-8:
             break
     shares = {one.name: float(share) * start.share(one.name) for one, share in zip(picked, beta[:-1], strict=True)}
-    return MatchModel(start.weights, start.rarity, float(beta[-1]), start.rounds, shares)
+    return replace(start, prior=float(beta[-1]), shares=shares)
 
 
 def weights_of(model: MatchModel, compared: list[FieldAgreement]) -> dict[str, tuple[float, float]]:

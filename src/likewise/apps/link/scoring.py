@@ -72,7 +72,8 @@ class ScoredRecords:
         """Return the points of each field for some of the pairs."""
         if self.model is None:
             return {name: points[chosen] for name, points in self.kept.items()}
-        found = {one.name: self.model.of(one.part(chosen)) * POINTS for one in self.compared}
+        parts = self.model.parts([one.part(chosen) for one in self.compared])
+        found = {name: part * POINTS for name, part in parts.items()}
         for name, more in self.added.items():
             found[name] = found[name] + more[chosen] * POINTS
         return found
