@@ -8,6 +8,8 @@ together among random pairs (dependent fields) share their weight.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,7 +52,7 @@ TEXT_WORDS = 8
 """Words of a text, on average, from which on pairs that agree in all but this text may be related instead of matches:
 parts of a long text change, not all of it."""
 
-LEAST_RELATED = 0.1
+LEAST_RELATED = 0.05
 """Pairs that are related, as a fraction of the matches, if that is taken to occur at all."""
 
 LEAST_ROUNDS = 5
@@ -153,9 +155,9 @@ def _limited(seen: Floats) -> Floats:
 
 def _still_related(
     model: MatchModel, compared: list[FieldAgreement], never: NDArray[np.bool_], matches: float
-) -> dict[str, float]:
-    """Return the log-odds of pairs that are related, against matches, by the field that tells, where there are any."""
-    counts = {name: float(found[~never].sum()) for name, found in model.relatives(compared).items()}
+) -> dict[tuple[str, ...], float]:
+    """Return the log-odds of pairs that are related, against matches, by the fields that tell, where there are any."""
+    counts = {names: float(found.sum()) for names, found in model.relatives(compared).items()}
     matches = max(1.0, matches)
     return {name: float(np.log(count / matches)) for name, count in counts.items() if count > LEAST_RELATED * matches}
 
@@ -172,13 +174,15 @@ def learn_anchored(
     fields: list[Field],
     pairs: float,
     never: NDArray[np.bool_],
+    personal: Sequence[tuple[str, ...]] = (),
     rounds: int = ROUNDS,
     seed: int = 1,
 ) -> MatchModel:
     """Return the model learnt from candidates (`compared`), given random pairs and the number of all pairs.
 
-    Pairs in `never` are no matches. Without rounds, nothing is learnt of what matches look like, but how many there
-    are. Of more than `SAMPLE` candidates, a random sample is used.
+    Pairs in `never` are no matches. Related pairs may differ in a long text, or in some `personal` fields. Without
+    rounds, nothing is learnt of what matches look like, but how many there are. Of more than `SAMPLE` candidates, a
+    random sample is used.
     """
     size = len(never)
     compared = [one for one in compared if one.name != ALL_TEXT]
@@ -188,7 +192,8 @@ def learn_anchored(
     scale = size / max(1, len(never))
     random = [one for one in random if one.name != ALL_TEXT]
     model, expected, drawn = None, np.zeros(len(never)), np.zeros(len(random[0].level))
-    related = {one.name: 0.0 for one in fields if rounds and one.long and one.words >= TEXT_WORDS}
+    texts = [(one.name,) for one in fields if one.long and one.words >= TEXT_WORDS]
+    related = dict.fromkeys([*texts, *personal] if rounds else [], 0.0)
     part, done, moved = float(np.sqrt(size)) / pairs, 0, 1.0
     while moved >= STABLE and done < max(rounds, LEAST_ROUNDS):
         weights, typical = {}, {}

@@ -51,8 +51,9 @@ class MatchModel:
     """Match weights as natural logarithms, by field and level; `prior` is the log-odds of a match before comparing.
 
     `rarity` is the typical rarity of identical values of each field, `shares` the part of each field's weight that
-    counts if it was learnt from labels or from random pairs. `related` are log-odds, by field: of pairs that agree in
-    that field by chance and in all others as matches do, against matches. The discs of a set are such pairs.
+    counts if it was learnt from labels or from random pairs. `related` are log-odds, by fields: of pairs that agree in
+    these fields by chance and in all others as matches do, against matches. The discs of a set are such pairs, and the
+    people of a household.
     """
 
     weights: dict[str, Floats]
@@ -60,7 +61,7 @@ class MatchModel:
     prior: float
     rounds: int
     shares: dict[str, float] = field(default_factory=dict)
-    related: dict[str, float] = field(default_factory=dict)
+    related: dict[tuple[str, ...], float] = field(default_factory=dict)
 
     def share(self, name: str) -> float:
         """Return the part of a field's weight that counts."""
@@ -79,33 +80,35 @@ class MatchModel:
     def parts(self, compared: list[FieldAgreement]) -> dict[str, Floats]:
         """Return what each field adds to the log-odds of each pair; with the prior, these add up to the scores.
 
-        That a pair may be related counts against a match, and is subtracted from the field that can tell.
+        That a pair may be related counts against a match, and is subtracted from the fields that can tell.
         """
         found = {one.name: self.of(one) for one in compared}
-        telling = [name for name in self.related if name in found]
-        if telling:
-            odds = self._related(found, telling)
-            lost = np.logaddexp(0.0, np.logaddexp.reduce(odds, axis=0))
-            for name, part in zip(telling, np.exp(odds - np.logaddexp.reduce(odds, axis=0)), strict=True):
-                found[name] = found[name] - part * lost
+        if self.related:
+            odds = self._related(found)
+            some = np.logaddexp.reduce(odds, axis=0)
+            lost = np.logaddexp(0.0, some)
+            for names, part in zip(self.related, np.exp(odds - some), strict=True):
+                for name in names:
+                    found[name] = found[name] - part * lost / len(names)
         return found
 
-    def _related(self, weights: dict[str, Floats], telling: list[str]) -> Floats:
-        """Return the log-odds of pairs that are related, against other pairs that are no matches, by telling field."""
+    def _related(self, weights: dict[str, Floats]) -> Floats:
+        """Return the log-odds of related pairs, against other pairs that are no matches, a row for each kind."""
         total = self.prior + np.sum(list(weights.values()), axis=0)
-        found: Floats = np.stack([self.related[name] + total - weights[name] for name in telling])
+        found: Floats = np.stack(
+            [more + total - np.sum([weights[name] for name in names], axis=0) for names, more in self.related.items()]
+        )
         return found
 
-    def relatives(self, compared: list[FieldAgreement]) -> dict[str, Floats]:
-        """Return the probabilities that pairs are related but no matches, by the field that tells."""
-        telling = list(self.related)
-        if not telling:
+    def relatives(self, compared: list[FieldAgreement]) -> dict[tuple[str, ...], Floats]:
+        """Return the probabilities that pairs are related but no matches, by the fields that tell."""
+        if not self.related:
             return {}
         weights = {one.name: self.of(one) for one in compared}
-        odds = self._related(weights, telling)
+        odds = self._related(weights)
         total = self.prior + np.sum(list(weights.values()), axis=0)
         whole = np.logaddexp.reduce([np.zeros_like(total), total, *odds], axis=0)
-        return {name: np.exp(one - whole) for name, one in zip(telling, odds, strict=True)}
+        return {names: np.exp(one - whole) for names, one in zip(self.related, odds, strict=True)}
 
     def scores(self, compared: list[FieldAgreement]) -> Floats:
         """Return the log-odds that pairs match."""

@@ -95,16 +95,16 @@ def detail(
 
 
 def _note_related(log: RunLog, scored: ScoredRecords) -> None:
-    """Note how many candidates are expected to be related but no matches, by the field that tells."""
+    """Note how many candidates are expected to be related but no matches, by the fields that tell."""
     assert scored.model is not None
-    found = {name: float(some.sum()) for name, some in scored.model.relatives(scored.compared).items()}
+    found = {", ".join(names): float(some.sum()) for names, some in scored.model.relatives(scored.compared).items()}
     if found:
-        log.details["related"] = {name: round(count, 1) for name, count in found.items()}
-        for name, count in found.items():
-            log.notes.append(
-                f"{name}: about {count:,.0f} candidates agree in all else as matches do, and here no more than by "
-                "chance; they are taken for related records, such as volumes of a set"
-            )
+        log.details["related"] = {names: round(count, 1) for names, count in found.items()}
+    for names, count in found.items():
+        log.notes.append(
+            f"{names}: about {count:,.0f} candidates agree in all else as matches do, and here no more than by chance; "
+            "they are taken for related records, such as volumes of a set or people of a household"
+        )
 
 
 def _complete(records: RecordTable) -> bool:

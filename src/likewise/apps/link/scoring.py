@@ -47,7 +47,7 @@ TAKEN = {
 """Names of the ways to learn, in the order in which they are tried unless the fields are short."""
 
 DOUBTFUL = "matches are doubtful: {}; check them, give labelled pairs, or choose the fields"
-SHORT_WHY = "one table of short fields, no households told apart: chance agreement is counted in random pairs"
+SHORT_WHY = "one table of short fields: chance agreement is counted in random pairs"
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class ModelScorer:
         with log.stage("learn"):
             start = nearest_first(compared, left, right, n)
             people = households(compared, start)
-            short = not self._records.border and not people.own and mostly_short(self._records.fields)
+            short = not self._records.border and mostly_short(self._records.fields)
             ways = ("random pairs", "candidates", "usual") if short else ("candidates", "random pairs", "usual")
             random: list[FieldAgreement] = []
             why = SHORT_WHY if short else "no weights are given"
@@ -229,7 +229,7 @@ class ModelScorer:
         n = self._records.count
         pairs = n * (n - 1) / 2
         return learn_anchored(
-            compared, random, self._records.fields, pairs, people.apart, rounds=rounds, seed=self._seed
+            compared, random, self._records.fields, pairs, people.apart, people.kinds(), rounds, self._seed
         )
 
     def _scored(
