@@ -1,4 +1,4 @@
-"""Pairs that agree in all but a long text: volumes of a set are related, they are no matches."""
+"""Related pairs, which are no matches: volumes of a set, which differ in a long text, and people of a household."""
 
 from __future__ import annotations
 
@@ -69,24 +69,50 @@ def agreements(levels: dict[str, list[int]]) -> list[FieldAgreement]:
     ]
 
 
-def model_of(related: dict[str, float]) -> MatchModel:
+def model_of(related: dict[tuple[str, ...], float]) -> MatchModel:
     weights = {"title": np.linspace(-3, 6, LEVELS), "text": np.linspace(-4, 9, LEVELS)}
     return MatchModel(weights, {}, -5.0, 1, {"title": 1.0, "text": 0.5}, related)
 
 
 def test_scores_are_the_odds_of_a_match_against_related_and_other_pairs() -> None:
     compared = agreements({"title": [20, 20, 0, -1], "text": [19, 0, 19, 0]})
-    plain, model = model_of({}), model_of({"text": 0.5, "title": -2.0})
+    plain, model = model_of({}), model_of({("text",): 0.5, ("title",): -2.0, ("title", "text"): 1.0})
     first = plain.scores(compared)
     odds = [np.exp(more + first - plain.of(one)) for one, more in zip(compared, (-2.0, 0.5), strict=True)]
-    naive = np.exp(first) / (1 + odds[0] + odds[1])
+    odds.append(np.exp(1.0 + first - plain.of(compared[0]) - plain.of(compared[1])))
+    naive = np.exp(first) / (1 + sum(odds))
     assert np.allclose(np.exp(model.scores(compared)), naive)
     assert np.allclose(sum(model.parts(compared).values()) + model.prior, model.scores(compared))
-    apart = model.relatives(compared)
-    assert np.allclose(
-        chance(model.scores(compared)) + apart["text"] + apart["title"] + 1 / (1 + np.exp(first) + sum(odds)), 1
-    )
-    assert plain.relatives(compared) == {}
+    apart = model.judged(compared)[1]
+    others = 1 / (1 + np.exp(first) + sum(odds))
+    assert np.allclose(chance(model.scores(compared)) + sum(apart.values()) + others, 1)
+    assert np.allclose(apart["text",], odds[1] * others)
+    assert plain.judged(compared)[1] == {}
+
+
+def test_people_of_a_household_are_no_matches() -> None:
+    """Families share surname, address and phone; records of one person have a typing error or another phone."""
+    dice = random.Random(4)
+    rows: list[tuple[str, ...]] = []
+    truth = []
+    for family in range(500):
+        surname, address = dice.choice(WORDS), f"{dice.randint(1, 200)} {dice.choice(WORDS)} street"
+        phone = str(dice.randint(10**8, 10**9))
+        for given in dice.sample(WORDS, 2 if family % 2 else 1):
+            born = f"{dice.randint(1940, 2000)}-{dice.randint(1, 12):02}-{dice.randint(1, 28):02}"
+            rows.append((given, surname, born, address, phone))
+        if family % 5 == 0:
+            given, *others, _ = rows[-1]
+            truth.append((len(rows) - 1, len(rows)))
+            changed = (given, str(dice.randint(10**8, 10**9))) if family % 2 else (given[:-1] + "x", phone)
+            rows.append((changed[0], *others, changed[1]))
+    names = ("given_name", "surname", "birth_date", "address", "phone")
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    table = pa.table({"id": list(range(len(rows))), **{name: pa.array(some) for name, some in columns.items()}})
+    known = pa.table({"id_a": [a for a, _ in truth], "id_b": [b for _, b in truth]})
+    found = link(table, id="id", truth=known).stats["details"]
+    assert found["truth"]["f1"] == 1.0
+    assert "given_name, birth_date" in found["related"]
 
 
 def test_the_points_of_a_pair_add_up_where_related_pairs_count() -> None:

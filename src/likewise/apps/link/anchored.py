@@ -45,6 +45,9 @@ DOUBT = 0.5
 FEW = 100
 """Random pairs with both fields that a correlation needs."""
 
+TINY = 1e-12
+"""Variances up to this are rounding errors of a constant."""
+
 CORRELATED = 50_000
 """Random pairs from which correlations are estimated; their error is below 0.01."""
 
@@ -101,26 +104,26 @@ def shares_of(compared: list[FieldAgreement], fields: list[Field], matches: Floa
     matches: the probability that each pair is a match, by which it is left out; in matches, all fields agree together.
     A value found in another field counts only if it is short: long texts share words by chance.
     """
-    columns = [np.where(one.level > STEPS, DOUBT, one.level / STEPS)[:CORRELATED] for one in compared]
-    highest = [STEPS if field.long else LEVELS for field in fields]
-    levels = [one.level[:CORRELATED] for one in compared]
-    known = [(level >= 0) & (level <= most) for level, most in zip(levels, highest, strict=True)]
-    others = np.ones(len(columns[0])) if matches is None else 1 - matches[:CORRELATED]
-    sums = np.ones(len(compared))
-    for one in range(len(compared)):
-        for other in range(one):
-            both = known[one] & known[other]
-            if both.sum() > FEW:
-                found = _correlation(columns[one][both], columns[other][both], others[both])
-                sums[[one, other]] += max(0.0, found)
+    levels = np.stack([one.level[:CORRELATED] for one in compared], axis=1)
+    highest = np.array([STEPS if field.long else LEVELS for field in fields])
+    known = ((levels >= 0) & (levels <= highest)).astype(np.float64)
+    values = np.where(levels > STEPS, DOUBT, levels / STEPS)
+    others = np.ones(len(levels)) if matches is None else 1 - matches[:CORRELATED]
+    sums = 1 + np.maximum(_correlations(values, known, others), 0.0).sum(axis=1)
     return {one.name: float(1 / total) for one, total in zip(compared, sums, strict=True)}
 
 
-def _correlation(x: Floats, y: Floats, weights: Floats) -> float:
-    weights = weights / max(float(weights.sum()), 1e-12)
-    x, y = x - float(weights @ x), y - float(weights @ y)
-    spread = float(np.sqrt((weights @ x**2) * (weights @ y**2)))
-    return float(weights @ (x * y)) / spread if spread > 0 else 0.0
+def _correlations(values: Floats, known: Floats, weights: Floats) -> Floats:
+    """Return the correlation of each two columns where both are known, 0 if that is in FEW rows or for itself."""
+    there, filled = known * weights[:, None], values * known
+    whole = np.maximum(there.T @ known, 1e-12)
+    mean = (filled * weights[:, None]).T @ known / whole
+    spread = (filled**2 * weights[:, None]).T @ known / whole - mean**2
+    product = (filled * weights[:, None]).T @ filled / whole - mean * mean.T
+    size = np.sqrt(np.maximum(spread * spread.T, 0.0))
+    enough = (known.T @ known > FEW) & (size > TINY) & ~np.eye(len(size), dtype=bool)
+    found: Floats = np.divide(product, size, where=enough, out=np.zeros_like(size))
+    return found
 
 
 def at_first(chances: Floats) -> Floats:
@@ -153,11 +156,9 @@ def _limited(seen: Floats) -> Floats:
     return found
 
 
-def _still_related(
-    model: MatchModel, compared: list[FieldAgreement], never: NDArray[np.bool_], matches: float
-) -> dict[tuple[str, ...], float]:
+def _still_related(relatives: dict[tuple[str, ...], Floats], matches: float) -> dict[tuple[str, ...], float]:
     """Return the log-odds of pairs that are related, against matches, by the fields that tell, where there are any."""
-    counts = {names: float(found.sum()) for names, found in model.relatives(compared).items()}
+    counts = {names: float(found.sum()) for names, found in relatives.items()}
     matches = max(1.0, matches)
     return {name: float(np.log(count / matches)) for name, count in counts.items() if count > LEAST_RELATED * matches}
 
@@ -209,11 +210,12 @@ def learn_anchored(
             weights[one.name] = _logs(usual, chances)
             typical[one.name] = -float(np.log(chances[EQUAL]))
         model = MatchModel(weights, typical, float(np.log(part / (1 - part))), done, shares, related)
-        after = np.where(never, 0.0, chance(model.scores(compared)))
+        scores, relatives = model.judged(compared)
+        after = np.where(never, 0.0, chance(scores))
         drawn = chance(model.scores(random))
         moved = float(np.abs(after - expected).max(initial=0.0))
         expected = after
-        related = _still_related(model, compared, never, float(expected.sum()))
+        related = _still_related(relatives, float(expected.sum()))
         part = min(0.5, max(1.0, scale * float(expected.sum())) / pairs)
         done += 1
     assert model is not None

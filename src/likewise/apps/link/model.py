@@ -100,22 +100,23 @@ class MatchModel:
         )
         return found
 
-    def relatives(self, compared: list[FieldAgreement]) -> dict[tuple[str, ...], Floats]:
-        """Return the probabilities that pairs are related but no matches, by the fields that tell."""
-        if not self.related:
-            return {}
-        weights = {one.name: self.of(one) for one in compared}
-        odds = self._related(weights)
-        total = self.prior + np.sum(list(weights.values()), axis=0)
-        whole = np.logaddexp.reduce([np.zeros_like(total), total, *odds], axis=0)
-        return {names: np.exp(one - whole) for names, one in zip(self.related, odds, strict=True)}
-
     def scores(self, compared: list[FieldAgreement]) -> Floats:
         """Return the log-odds that pairs match."""
-        total = np.full(len(compared[0].level), self.prior)
-        for part in self.parts(compared).values():
-            total += part
-        return total
+        return self.judged(compared)[0]
+
+    def judged(self, compared: list[FieldAgreement]) -> tuple[Floats, dict[tuple[str, ...], Floats]]:
+        """Return the log-odds that pairs match, and the probabilities that they are related, by telling fields."""
+        if not self.related:
+            total = np.full(len(compared[0].level), self.prior)
+            for one in compared:
+                total += self.of(one)
+            return total, {}
+        weights = {one.name: self.of(one) for one in compared}
+        total = self.prior + np.sum(list(weights.values()), axis=0)
+        odds = self._related(weights)
+        others = np.logaddexp.reduce([np.zeros_like(total), *odds], axis=0)
+        whole = np.logaddexp(others, total)
+        return total - others, {names: np.exp(one - whole) for names, one in zip(self.related, odds, strict=True)}
 
 
 def rising(values: Floats, weights: NDArray[Any]) -> Floats:

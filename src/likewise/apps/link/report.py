@@ -97,7 +97,7 @@ def detail(
 def _note_related(log: RunLog, scored: ScoredRecords) -> None:
     """Note how many candidates are expected to be related but no matches, by the fields that tell."""
     assert scored.model is not None
-    found = {", ".join(names): float(some.sum()) for names, some in scored.model.relatives(scored.compared).items()}
+    found = {", ".join(names): float(some.sum()) for names, some in scored.model.judged(scored.compared)[1].items()}
     if found:
         log.details["related"] = {names: round(count, 1) for names, count in found.items()}
     for names, count in found.items():
