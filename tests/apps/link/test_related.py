@@ -98,8 +98,8 @@ def test_people_of_a_household_are_no_matches() -> None:
     for family in range(500):
         surname, address = dice.choice(WORDS), f"{dice.randint(1, 200)} {dice.choice(WORDS)} street"
         phone = str(dice.randint(10**8, 10**9))
-        for given in dice.sample(WORDS, 2 if family % 2 else 1):
-            born = f"{dice.randint(1940, 2000)}-{dice.randint(1, 12):02}-{dice.randint(1, 28):02}"
+        for decades, given in enumerate(dice.sample(WORDS, 2 if family % 2 else 1)):
+            born = f"{1940 + 30 * decades + dice.randint(0, 20)}-{dice.randint(1, 12):02}-{dice.randint(1, 28):02}"
             rows.append((given, surname, born, address, phone))
         if family % 5 == 0:
             given, *others, _ = rows[-1]
