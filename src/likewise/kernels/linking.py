@@ -109,16 +109,11 @@ def bag(offsets, terms_, out_terms, out_counts, out_offsets):
 
 
 @inner
-def cut_of(scores, touched, n, k, cap, enough):
-    """Return the score above which a row's candidates are taken: its k best, and all from `enough` up to `cap`."""
-    plenty = 0
-    for t in range(n):
-        if scores[touched[t]] >= enough:
-            plenty += 1
-    size = min(max(k, min(plenty, cap)), n)
+def cut_of(scores, n, size):
+    """Return the score of the last of the `size` best of the first n scores."""
     heap = np.full(size, -1.0)
     for t in range(n):
-        s = scores[touched[t]]
+        s = scores[t]
         if s > heap[0]:
             at = 0
             while True:
@@ -135,28 +130,22 @@ def cut_of(scores, touched, n, k, cap, enough):
     return heap[0]
 
 
-@inner
-def enlarged(values, size):
-    """Return an array of this size that begins with these values."""
-    out = np.empty(size, np.int64)
-    for i in range(values.size):
-        out[i] = values[i]
-    return out
-
-
 @kernel
 def nearest(
     rows, row_offsets, row_terms, row_weights, starts, posted, posted_weights, size, first, k, cap, enough, visits
 ):
     """Return pairs (row, other) of each row and the records nearest to it by the products of shared terms' weights.
 
-    Terms are numbered from the rarest on, and no more than `visits` records are looked at for a row. `first` is added
-    to a posted number to make it a record's number; a record is not paired with itself.
+    These are the k best, and all from `enough` up to `cap`. Terms are numbered from the rarest on, and no more than
+    `visits` records are looked at for a row. `first` is added to a posted number to make it a record's number; a record
+    is not paired with itself. The pairs have room for all from the start: arrays that are replaced inside the loop
+    would make all of it several times slower.
     """
     scores = np.zeros(size, np.float64)
     touched = np.empty(size, np.int64)
-    left = np.empty(rows.size * (k + 2) + 16, np.int64)
-    right = np.empty(rows.size * (k + 2) + 16, np.int64)
+    reached = np.empty(size, np.float64)
+    left = np.empty(rows.size * min(size, cap + k), np.int64)
+    right = np.empty(rows.size * min(size, cap + k), np.int64)
     count = 0
     for r in range(rows.size):
         row = rows[r]
@@ -168,27 +157,34 @@ def nearest(
             if seen and seen + length > visits:
                 break
             seen += length
+            weight = row_weights[t]
             for p in range(starts[term], starts[term + 1]):
                 other = posted[p]
-                if other + first == row:
-                    continue
-                if scores[other] == 0.0:
+                s = scores[other]
+                if s == 0.0:
                     touched[n] = other
                     n += 1
-                scores[other] += row_weights[t] * posted_weights[p]
-        if n:
-            cut = cut_of(scores, touched, n, k, cap, enough)
-            if count + n > left.size:
-                left = enlarged(left, 2 * left.size + n)
-                right = enlarged(right, 2 * right.size + n)
+                scores[other] = s + weight * posted_weights[p]
+        others = 0
+        plenty = 0
+        for t in range(n):
+            other = touched[t]
+            s = scores[other]
+            scores[other] = 0.0
+            if other + first != row:
+                touched[others] = other
+                reached[others] = s
+                others += 1
+                plenty += s >= enough
+        if others:
+            cut = cut_of(reached, others, min(max(k, min(plenty, cap)), others))
             taken = 0
-            for t in range(n):
-                if scores[touched[t]] >= cut and taken < cap + k:
+            for t in range(others):
+                if reached[t] >= cut and taken < cap + k:
                     left[count] = row
                     right[count] = touched[t] + first
                     count += 1
                     taken += 1
-                scores[touched[t]] = 0.0
     return left[:count], right[:count]
 
 
