@@ -6,6 +6,7 @@ import numpy as np
 
 from likewise.kernels import inner, kernel
 from likewise.kernels.hashing import mix
+from likewise.kernels.hashtable import numbered_slot, table_bits
 from likewise.kernels.sorting import sort_values
 
 FNV = np.uint64(0xCBF29CE484222325)
@@ -106,6 +107,28 @@ def bag(offsets, terms_, out_terms, out_counts, out_offsets):
                 n += 1
         out_offsets[i + 1] = n
     return n
+
+
+@kernel
+def records_having(wanted, offsets, terms_, counts):
+    """Return for each of some distinct terms how many records have it; counts[i] records have the terms of row i."""
+    bits = table_bits(wanted.size)
+    down, mask = np.uint64(64 - bits), np.uint64((1 << bits) - 1)
+    table = np.zeros(1 << bits, np.uint64)
+    numbers = np.full(1 << bits, -1, np.int64)
+    for i in range(wanted.size):
+        slot = numbered_slot(wanted[i], table, numbers, down, mask)
+        table[slot] = wanted[i]
+        numbers[slot] = i
+    found = np.zeros(wanted.size, np.int64)
+    last = np.full(wanted.size, -1, np.int64)
+    for i in range(offsets.size - 1):
+        for t in range(offsets[i], offsets[i + 1]):
+            number = numbers[numbered_slot(terms_[t], table, numbers, down, mask)]
+            if number >= 0 and last[number] != i:
+                last[number] = i
+                found[number] += counts[i]
+    return found
 
 
 @kernel
