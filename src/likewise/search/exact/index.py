@@ -34,14 +34,14 @@ GROWTH = 2
 """The order of symbols is taken anew when the index has grown by this factor, so that rare symbols stay first."""
 
 
-class Index:
+class ExactIndex:
     """An index of sets that finds all sets similar to a query, exactly.
 
     sets: lists of tokens, an Arrow column of lists, or `Sets`; more can be added. Sets are numbered from 0 in the order
     in which they were added. threshold, measure and bag are those of `exact.pairs`; containment is that of the query in
     the sets of the index.
 
-    >>> index = Index([["milk", "bread", "eggs"], ["tea"]], threshold=0.5)
+    >>> index = ExactIndex([["milk", "bread", "eggs"], ["tea"]], threshold=0.5)
     >>> index.query(["milk", "bread"]).to_pylist()
     [{'id_b': 0, 'similarity': 0.6666666666666666}]
     >>> index.add([["bread", "milk"]])
