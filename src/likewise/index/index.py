@@ -14,11 +14,13 @@ import pyarrow as pa
 
 from likewise.base import checks
 from likewise.base.arrays import Hashes, to_arrow
+from likewise.base.runlog import Progress, RunLog
 from likewise.base.words import counted
 from likewise.errors import InputError, LikewiseError, ParameterError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.index.answers import Question, answers
 from likewise.index.change import Change, all_ids, new_ids
+from likewise.index.from_run import KeptRun
 from likewise.index.inspect import Report, check_index, describe
 from likewise.index.item_ids import as_ids, check_kind, kind_of_ids
 from likewise.index.lmdb_store import LmdbStore
@@ -63,7 +65,8 @@ class Index:
 
     def __init__(self, store: Store, threads: int) -> None:
         self._store = store
-        self._threads = threads
+        self.where = store.where
+        self.threads = threads
         self._lock = threading.Lock()
         self._cached: tuple[bytes, IndexView] | None = None
         with store.read() as snapshot:
@@ -153,6 +156,36 @@ class Index:
             raise
         return index
 
+    @classmethod
+    def from_run(
+        cls,
+        run: str | Path,
+        path: str | Path,
+        *,
+        containment: bool = False,
+        texts: bool | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Index:
+        """Make an index of the documents that a finished `dedup` kept, in a new folder, with the settings of the run.
+
+        run: the folder of the run. The other parameters are those of `create`. progress: called with (stage, done,
+        total).
+        """
+        owner = f"{OWNER}.from_run"
+        folder, count = checks.path(owner, "path", path), checks.threads(owner, threads)
+        log = RunLog.of(progress)
+        kept = KeptRun(run)
+        index = cls._created(folder, kept.scheme(owner, containment, texts), count)
+        try:
+            with log.stage("add", kept.count) as tick:
+                index.add_batches(kept.batches(count, tick))
+        except BaseException:
+            index.close()
+            index._store.destroy()
+            raise
+        return index
+
     def close(self) -> None:
         """Close the index; it is opened again if it is used again."""
         with self._lock:
@@ -181,7 +214,7 @@ class Index:
     @property
     def _manifest(self) -> Manifest:
         with self._store.read() as snapshot:
-            return read_manifest(snapshot, self._store.where)
+            return read_manifest(snapshot, self.where)
 
     def __len__(self) -> int:
         return self._manifest.live
@@ -199,9 +232,7 @@ class Index:
     def __repr__(self) -> str:
         what = "sets" if self.scheme.shingler is None else str(self.scheme.shingler)
         manifest = self._manifest
-        return (
-            f"<Index {self._store.where}: {counted(manifest.live, 'item')}, {what}, jaccard ≥ {self.scheme.threshold}>"
-        )
+        return f"<Index {self.where}: {counted(manifest.live, 'item')}, {what}, jaccard ≥ {self.scheme.threshold}>"
 
     def add(self, ids: Any, items: Any, *, replace: bool = False) -> int:
         """Add items, all of them or, if there is an error, none; return how many.
@@ -241,6 +272,8 @@ class Index:
     def _add_one(self, part: _Part, replace: bool, owner: str) -> int:
         """Add a single batch in one transaction; ids that are not given depend on what it finds."""
         made: dict[int, tuple[SegmentData, Any]] = {}
+        if part.ids is not None:
+            all_ids([part.ids], owner)
 
         def make(numbered: int) -> tuple[SegmentData, Any]:
             start = numbered if part.ids is None else 0
@@ -256,7 +289,7 @@ class Index:
     def _segments(self, batches: Iterable[tuple[Any, Any]], owner: str) -> Iterator[_Part]:
         """Yield the batches, cut where they are too large for one transaction."""
         for ids, items in batches:
-            yield from _parts(self.scheme, None if ids is None else as_ids(ids, owner), items, self._threads, owner)
+            yield from _parts(self.scheme, None if ids is None else as_ids(ids, owner), items, self.threads, owner)
 
     def query(
         self,
@@ -284,19 +317,19 @@ class Index:
         least = scheme.threshold if threshold is None else checks.threshold(owner, threshold)
         if measure == "containment" and not scheme.containment:
             raise ParameterError(
-                f"The 'measure' parameter of {owner} cannot be 'containment': {self._store.where} was made without "
+                f"The 'measure' parameter of {owner} cannot be 'containment': {self.where} was made without "
                 "containment=True."
             )
         if measure == "jaccard" and least < scheme.threshold:
             rule = f"at least {scheme.threshold:g}, that of the index: below it, items would be missed"
             raise ParameterError.of(owner, "threshold", rule, threshold)
         names = None if ids is None else as_ids(ids, owner)
-        sets = scheme.sets(items, owner, self._threads)
+        sets = scheme.sets(items, owner, self.threads)
         if names is not None and len(names) != len(sets):
             raise ParameterError(f"{owner}: there are {len(names):,} ids and {len(sets):,} items")
         question = Question(measure, least, best)
         with self._view() as view:
-            query, row, similarity = answers(view, scheme, sets, question, self._threads)
+            query, row, similarity = answers(view, scheme, sets, question, self.threads)
             found = view.ids(row)
         left = to_arrow(query) if names is None else names.take(to_arrow(query))
         return pa.table({"id_a": left, "id_b": found, "similarity": to_arrow(similarity)})
@@ -318,13 +351,13 @@ class Index:
         """Return the documents with these ids, as they were added."""
         owner = f"{OWNER}.get"
         if not self.scheme.texts:
-            raise LikewiseError(f"{owner}: {self._store.where} was made without texts=True, and has no documents")
+            raise LikewiseError(f"{owner}: {self.where} was made without texts=True, and has no documents")
         wanted = as_ids(ids, owner)
         with self._view() as view:
             rows = view.find(wanted)
             if (rows < 0).any():
                 missing = wanted[int(np.argmax(rows < 0))].as_py()
-                raise InputError(f"{owner}: there is no item with the id {missing!r} in {self._store.where}")
+                raise InputError(f"{owner}: there is no item with the id {missing!r} in {self.where}")
             places = [view.chunk_at(int(row)) for row in rows]
             return [chunk.text(row) for chunk, row in places]
 
@@ -339,7 +372,7 @@ class Index:
         repair: write the index anew from what is sound; items whose own data is damaged are lost, and counted.
         """
         checks.flag(f"{OWNER}.check", "repair", repair)
-        return check_index(self._change, self.scheme, self._threads, repair)
+        return check_index(self._change, self.scheme, self.threads, repair)
 
     def compact(self) -> dict[str, Any]:
         """Free the space of removed items, and merge all segments; return `info`. Needs room for a second copy."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from likewise.base.words import counted
 from likewise.errors import DamagedError
 from likewise.index.change import OWN_VALUES, Change
 from likewise.index.manifest import Manifest
@@ -23,6 +24,17 @@ class Report:
     bytes: int
     unused: int
     lost: int = 0
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the numbers by name."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        sound = f"{counted(self.items, 'item')}: {counted(self.values, 'value')} of {self.bytes:,} bytes, all sound"
+        unused = (
+            f"; {counted(self.unused, 'value')} of an interrupted add, which compact removes" if self.unused else ""
+        )
+        return sound + unused + (f"; {counted(self.lost, 'item')} lost in the repair" if self.lost else "")
 
 
 def describe(header: Mapping[str, Any], manifest: Manifest, store: Store) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -76,13 +76,16 @@ class LmdbTransaction(LmdbSnapshot):
 class _Database:
     """One open database of this process: LMDB must not open a file twice. It counts the stores that use it."""
 
-    def __init__(self, folder: Path, create: bool) -> None:
+    def __init__(self, folder: Path, key: str, create: bool) -> None:
         self.folder = folder
+        self.key = key
         self.pid = os.getpid()
         self.users = 0
-        self._reading = 0
-        self._free = threading.Condition()
         self.epoch = 0
+        self.closed = False
+        self._entered = 0
+        self._resizing = False
+        self._free = threading.Condition()
         lmdb = _lmdb()
         size = (folder / DATA).stat().st_size if (folder / DATA).exists() else 0
         options = {"map_size": max(FIRST_MAP, size + size // 4), "max_readers": READERS, "create": create}
@@ -95,43 +98,39 @@ class _Database:
                 locked = os.access(folder / "lock.mdb", os.W_OK)
                 self.env = lmdb.open(str(folder), readonly=True, lock=locked, **options)
 
-    @contextmanager
-    def reading(self) -> Iterator[Any]:
-        """Yield a read transaction; a map that another process has made larger is adopted."""
-        lmdb = _lmdb()
-        for _ in range(ATTEMPTS):
-            with self._free:
-                self._reading += 1
-            try:
-                transaction, resized = None, False
-                try:
-                    transaction = self.env.begin(buffers=True)
-                except lmdb.MapResizedError:
-                    resized = True
-                except lmdb.ReadersFullError:
-                    if not self.env.reader_check():
-                        raise
-                if transaction is not None:
-                    try:
-                        yield transaction
-                    finally:
-                        transaction.abort()
-                    return
-            finally:
-                with self._free:
-                    self._reading -= 1
-                    self._free.notify_all()
-            if resized:
-                self.resize(0)
-        raise LikewiseError(f"{self.folder}: the database grows faster than it can be mapped")
+    def enter(self) -> None:
+        """Begin a transaction: until `leave`, the map stays where it is."""
+        with self._free:
+            while self._resizing:
+                self._free.wait()
+            self._entered += 1
+
+    def leave(self) -> None:
+        """End a transaction; the last one closes a database that nobody uses any more."""
+        with self._free:
+            self._entered -= 1
+            self._free.notify_all()
+        if self.users == 0:
+            with _opening:
+                if self.users == 0:
+                    self.close()
 
     def resize(self, size: int) -> None:
-        """Make the map larger, or as large as the database is if 0: no transaction of this process may be open."""
+        """Make the map larger, or as large as the database is if 0; it waits for the transactions of this process."""
         with self._free:
-            while self._reading:
+            if self._resizing:  # another thread does it
                 self._free.wait()
-            self.env.set_mapsize(size)
-            self.epoch += 1
+                return
+            self._resizing = True
+            try:
+                while self._entered:
+                    self._free.wait()
+                if not self.closed:
+                    self.env.set_mapsize(size)
+                    self.epoch += 1
+            finally:
+                self._resizing = False
+                self._free.notify_all()
 
     def grow(self) -> None:
         """Make the map larger."""
@@ -139,8 +138,13 @@ class _Database:
         self.resize(size + min(size, STEP))
 
     def close(self) -> None:
-        """Close the database; one that was inherited from another process, too."""
-        self.env.close()
+        """Close the database, unless a transaction is open."""
+        with self._free:
+            if self.closed or self._entered:
+                return
+            self.closed = True
+            self.env.close()
+        _open.pop(self.key, None)
 
 
 _open: dict[str, _Database] = {}
@@ -153,10 +157,10 @@ def _acquire(folder: Path, create: bool) -> _Database:
         key = os.path.realpath(folder)
         known = _open.get(key)
         if known is not None and known.pid != os.getpid():  # inherited: LMDB forbids its use after a fork
-            known.close()
+            known.env.close()
             known = None
         if known is None:
-            known = _open[key] = _Database(folder, create)
+            known = _open[key] = _Database(folder, key, create)
         known.users += 1
         return known
 
@@ -166,7 +170,6 @@ def _release(database: _Database) -> None:
     with _opening:
         database.users -= 1
         if database.users == 0 and database.pid == os.getpid():
-            _open.pop(os.path.realpath(database.folder), None)
             database.close()
 
 
@@ -235,8 +238,13 @@ class LmdbStore:
                     database = _acquire(self.folder / str(number), False)
                 except MissingInput:
                     break  # it is being removed: look again
-                with database.reading() as transaction:
-                    replaced = transaction.get(REPLACED) is not None
+                try:
+                    with _errors(self.folder), _transaction(database) as transaction:
+                        replaced = transaction.get(REPLACED) is not None
+                except _lmdb().MapResizedError:
+                    database.resize(0)
+                    _release(database)
+                    break
                 if not replaced:
                     self._database = database
                     return database
@@ -244,23 +252,38 @@ class LmdbStore:
         raise DamagedError(f"{self.folder}: every database in it was replaced, and the new one is missing")
 
     def _current(self) -> _Database:
-        """Return the open database: opened again if it was closed, or after a fork."""
+        """Return the open database, for a transaction: opened again if it was closed, or after a fork."""
         with self._lock:
             database = self._database
             if database is None or database.pid != os.getpid():
-                return self._find()
+                database = self._find()
             return database
 
     @contextmanager
     def read(self) -> Iterator[Snapshot]:
         """Yield a snapshot."""
+        lmdb = _lmdb()
         for _ in range(ATTEMPTS):
-            database = self._current()
-            with _errors(self.folder), database.reading() as transaction:
-                if transaction.get(REPLACED) is None:
-                    yield LmdbSnapshot(transaction, (database, database.epoch))
-                    return
-            self._moved(database)
+            with self._lock:
+                database = self._current()
+                database.enter()
+            resized = False
+            try:
+                with _errors(self.folder), ExitStack() as stack:
+                    try:
+                        transaction = stack.enter_context(_begun(database))
+                    except lmdb.MapResizedError:
+                        resized = True
+                    else:
+                        if transaction.get(REPLACED) is None:
+                            yield LmdbSnapshot(transaction, (database, database.epoch))
+                            return
+            finally:
+                database.leave()
+            if resized:
+                database.resize(0)
+            else:
+                self._moved(database)
         raise LikewiseError(f"{self.folder}: the index is replaced faster than it can be read")
 
     def _moved(self, old: _Database) -> None:
@@ -273,47 +296,61 @@ class LmdbStore:
         """Make a change in one transaction; where the map is too small for it, again in a larger one."""
         lmdb = _lmdb()
         for _ in range(ATTEMPTS):
-            database = self._current()
+            with self._lock:
+                database = self._current()
+                database.enter()
             try:
-                with _errors(self.folder), _writing(database) as transaction:
+                with _errors(self.folder), database.env.begin(write=True, buffers=True) as transaction:
                     if transaction.get(REPLACED) is None:
                         return change(LmdbTransaction(transaction, None))
+                size = None
             except lmdb.MapFullError:
-                database.grow()
-                continue
+                size = -1
             except lmdb.MapResizedError:
-                database.resize(0)
-                continue
-            self._moved(database)
+                size = 0
+            finally:
+                database.leave()
+            self._again(database, size)
         raise LikewiseError(f"{self.folder}: the index cannot be mapped")
+
+    def _again(self, database: _Database, size: int | None) -> None:
+        """Prepare for another attempt: a larger map (-1), that of another process (0), or a new database (None)."""
+        if size is None:
+            self._moved(database)
+        elif size:
+            database.grow()
+        else:
+            database.resize(0)
 
     def rewrite(self, change: Callable[[Snapshot, Write], R]) -> R:
         """Copy what is needed to a new database, and remove the old one."""
         lmdb = _lmdb()
         for _ in range(ATTEMPTS):
-            database = self._current()
+            with self._lock:
+                database = self._current()
+                database.enter()
             new = database.folder.parent / str(int(database.folder.name) + 1)
+            done: list[R] = []
+            size: int | None = None
             try:
-                with _errors(self.folder), _writing(database) as transaction:
+                with _errors(self.folder), database.env.begin(write=True, buffers=True) as transaction:
                     if transaction.get(REPLACED) is None:
-                        result = self._copied(LmdbSnapshot(transaction, None), new, change)
+                        done.append(self._copied(LmdbSnapshot(transaction, None), new, change))
                         transaction.put(REPLACED, new.name.encode())
             except lmdb.MapFullError:
-                database.grow()
-                continue
+                size = -1
             except lmdb.MapResizedError:
-                database.resize(0)
-                continue
+                size = 0
             except BaseException:
                 shutil.rmtree(new, ignore_errors=True)
                 raise
-            else:
-                if not (new / DATA).exists():
-                    self._moved(database)
-                    continue
+            finally:
+                database.leave()
+            if size is None and done:
                 _remove(database.folder)
                 self._moved(database)
-                return result
+                return done[0]
+            self._again(database, size)
         raise LikewiseError(f"{self.folder}: the index cannot be mapped")
 
     def _copied(self, old: Snapshot, new: Path, change: Callable[[Snapshot, Write], R]) -> R:
@@ -350,6 +387,14 @@ class LmdbStore:
         with _errors(self.folder):
             return int(self._current().env.reader_check())
 
+    def destroy(self) -> None:
+        """Remove the databases, and the folder if it holds nothing else."""
+        self.close()
+        for number in _numbers(self.folder):
+            _remove(self.folder / str(number))
+        with contextlib.suppress(OSError):
+            self.folder.rmdir()
+
     def close(self) -> None:
         """Close the database."""
         with self._lock:
@@ -359,17 +404,30 @@ class LmdbStore:
 
 
 @contextmanager
-def _writing(database: _Database) -> Iterator[Any]:
-    """Yield a write transaction, committed at the end; it waits for other writers."""
-    with database._free:
-        database._reading += 1
+def _begun(database: _Database) -> Iterator[Any]:
+    """Yield a read transaction; snapshots of processes that were killed make room for it, if there is none."""
+    lmdb = _lmdb()
     try:
-        with database.env.begin(write=True, buffers=True) as transaction:
+        transaction = database.env.begin(buffers=True)
+    except lmdb.ReadersFullError:
+        if not database.env.reader_check():
+            raise
+        transaction = database.env.begin(buffers=True)
+    try:
+        yield transaction
+    finally:
+        transaction.abort()
+
+
+@contextmanager
+def _transaction(database: _Database) -> Iterator[Any]:
+    """Yield a read transaction of a database that was just opened."""
+    database.enter()
+    try:
+        with _begun(database) as transaction:
             yield transaction
     finally:
-        with database._free:
-            database._reading -= 1
-            database._free.notify_all()
+        database.leave()
 
 
 def _numbers(folder: Path) -> list[int]:

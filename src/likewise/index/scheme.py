@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.base import checks
-from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts, check_sets, concatenate
+from likewise.base.arrays import Hashes, Sets, TextChunk, Texts, check_sets, concatenate
 from likewise.base.parallel import in_order
 from likewise.errors import IncompatibleError, InputError, ParameterError
 from likewise.families.banding import Banding
@@ -203,13 +203,15 @@ class Scheme:
         """Return the sets of the documents of a chunk."""
         shingler = self.shingler
         assert shingler is not None
-        tasks = [(chunk, np.arange(at, min(at + TEXTS, len(chunk)))) for at in range(0, len(chunk), TEXTS)]
+        tasks = [slice(at, min(at + TEXTS, len(chunk))) for at in range(0, len(chunk), TEXTS)]
 
         if len(tasks) < 2:
             threads = 1  # a thread takes longer to start than a few documents to shingle
 
-        def work(task: tuple[TextChunk, Ints]) -> Sets:
-            sets = shingler.chunk_sets(task[0], task[1], self._left_out)
+        def work(rows: slice) -> Sets:
+            offsets = chunk.offsets[rows.start : rows.stop + 1]
+            part = TextChunk(chunk.data[offsets[0] : offsets[-1]], offsets - offsets[0])
+            sets = shingler.chunk_sets(part, np.arange(len(part)), self._left_out)
             sort_sets(sets.values, sets.offsets)
             return sets
 

@@ -69,5 +69,8 @@ class Store(Protocol):
     def size(self) -> int:
         """Return the bytes that the store takes on disk."""
 
+    def destroy(self) -> None:
+        """Remove the store, and what it holds."""
+
     def close(self) -> None:
         """Let go of the store."""
