@@ -169,7 +169,7 @@ def test_settings_are_those_of_the_index(index, tmp_path):
         Index.open(path, seed=2)
     with pytest.raises(ParameterError, match=r"at least 0\.5, that of the index"):
         index.query("a", threshold=0.4)
-    with pytest.raises(ParameterError, match=r"was made without containment=True"):
+    with pytest.raises(ParameterError, match=r"was not made for it, which is an option of create"):
         index.query("a", measure="containment")
 
 

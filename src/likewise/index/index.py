@@ -317,8 +317,8 @@ class Index:
         least = scheme.threshold if threshold is None else checks.threshold(owner, threshold)
         if measure == "containment" and not scheme.containment:
             raise ParameterError(
-                f"The 'measure' parameter of {owner} cannot be 'containment': {self.where} was made without "
-                "containment=True."
+                f"The 'measure' parameter of {owner} cannot be 'containment': {self.where} was not made for it, "
+                "which is an option of create."
             )
         if measure == "jaccard" and least < scheme.threshold:
             rule = f"at least {scheme.threshold:g}, that of the index: below it, items would be missed"

@@ -198,8 +198,11 @@ def _errors(where: Path) -> Iterator[None]:
     except lmdb.Error as error:
         if os.strerror(errno.ENOSPC) in str(error) or os.strerror(errno.EDQUOT) in str(error):
             raise OutputError(f"{where}: the disk is full; nothing was changed: make room and try again") from error
-        if os.strerror(errno.EFBIG) in str(error):
-            raise OutputError(f"{where}: the file may not become so large; nothing was changed") from error
+        if any(os.strerror(code) in str(error) for code in (errno.EFBIG, errno.EIO)):  # LMDB's word for a short write
+            raise OutputError(
+                f"{where}: not all could be written, and nothing was changed: the disk is full or fails, or a file may "
+                "not become so large"
+            ) from error
         if _not_allowed(error):
             raise OutputError(f"{where}: this index cannot be written to: {error}") from error
         if os.strerror(errno.ENOENT) in str(error):
@@ -249,6 +252,8 @@ class LmdbStore:
                     self._database = database
                     return database
                 _release(database)
+                if number < numbers[-1]:
+                    _remove(self.folder / str(number))  # whoever replaced it was killed before
         raise DamagedError(f"{self.folder}: every database in it was replaced, and the new one is missing")
 
     def _current(self) -> _Database:
