@@ -128,19 +128,23 @@ class Change:
                 small, plan = compacted(segment.data())
                 chunks: list[ChunkData | StoredChunk] = list(_rewritten(plan, write))
                 segments.append(replace(small, chunks=chunks))
-            final = all_merged(segments)
-
-            def finish(transaction: Transaction) -> None:
-                for name in (HEADER, COMMON):
-                    value = old.get(name)
-                    if value is not None:
-                        transaction.put(name, bytes(value))
-                entries = [_put_segment(transaction, one) for one in final]
-                write_manifest(transaction, view.manifest.changed(segments=entries))
-
-            write(finish)
+            self.finish(old, write, view.manifest, segments)
 
         self.store.rewrite(change)
+
+    def finish(self, old: Snapshot, write: Write, manifest: Manifest, segments: list[SegmentData]) -> None:
+        """Complete a store that is written anew: segments whose chunks are written are merged, and become the index."""
+        final = all_merged(segments)
+
+        def change(transaction: Transaction) -> None:
+            for name in (HEADER, COMMON):
+                value = old.get(name)
+                if value is not None:
+                    transaction.put(name, bytes(value))
+            entries = [_put_segment(transaction, one) for one in final]
+            write_manifest(transaction, manifest.changed(segments=entries))
+
+        write(change)
 
 
 def _rewritten(plan: list[Thinning], write: Write) -> Iterator[StoredChunk]:
@@ -152,7 +156,7 @@ def _rewritten(plan: list[Thinning], write: Write) -> Iterator[StoredChunk]:
         if waiting and (number == len(plan) or sum(one.size for one in waiting) >= CHUNK_BYTES // 2):
             whole = joined_chunks(waiting)
             waiting = []
-            yield StoredChunk(write(partial(_put_chunk, chunk=whole)), EMPTY_CHUNK)
+            yield StoredChunk(write(partial(put_chunk, chunk=whole)), EMPTY_CHUNK)
 
 
 def _with_ids(view: IndexView, ids: Any, replacing: bool, owner: str) -> tuple[Manifest, list[SegmentData]]:
@@ -268,7 +272,7 @@ def _put(transaction: Transaction, part: str, **arrays: NDArray[Any]) -> Values:
 
 def _put_segment(transaction: Transaction, segment: SegmentData) -> SegmentEntry:
     """Write a segment and those of its chunks that are not stored yet; return its entry."""
-    chunks = [_put_chunk(transaction, one) if isinstance(one, ChunkData) else one.entry for one in segment.chunks]
+    chunks = [put_chunk(transaction, one) if isinstance(one, ChunkData) else one.entry for one in segment.chunks]
     name = uuid4().hex
     return SegmentEntry(
         name,
@@ -283,7 +287,8 @@ def _put_segment(transaction: Transaction, segment: SegmentData) -> SegmentEntry
     )
 
 
-def _put_chunk(transaction: Transaction, chunk: ChunkData) -> ChunkEntry:
+def put_chunk(transaction: Transaction, chunk: ChunkData) -> ChunkEntry:
+    """Write a chunk; return its entry."""
     name, elements = uuid4().hex, chunk.arrays["elements"]
     values = _put(transaction, name, **chunk.arrays)
     return ChunkEntry(name, chunk.rows, chunk.units, len(elements), elements.itemsize, chunk.size, values)

@@ -65,10 +65,12 @@ class ChunkData:
         low, high = self.arrays["text_offsets"][row : row + 2].astype(np.int64).tolist()
         return whole[low - begin : high - begin].decode()
 
-    def raw_texts(self) -> NDArray[np.uint8]:
-        """Return the bytes of all documents, end to end."""
+    def some_texts(self, rows: Ints) -> TextChunk:
+        """Return the documents of some rows."""
         blocks = range(len(self.arrays["blocks"].reshape(-1, 2)) - 1)
-        return np.frombuffer(b"".join(self._block(block)[1] for block in blocks), np.uint8)
+        whole = np.frombuffer(b"".join(self._block(block)[1] for block in blocks), np.uint8)
+        kept = Sets(whole, self.arrays["text_offsets"].view(np.int64)).take(rows)
+        return TextChunk(kept.values, kept.offsets)
 
 
 def make_chunk(sets: Sets, ids: Any, texts: TextChunk | None) -> ChunkData:
@@ -137,9 +139,5 @@ def thinned(chunk: ChunkData, rows: Ints, units: Ints) -> ChunkData:
     """Return the chunk with these rows and sets only."""
     if len(rows) == chunk.rows and len(units) == chunk.units:
         return chunk
-    texts = None
-    if "texts" in chunk.arrays:
-        offsets = chunk.arrays["text_offsets"].view(np.int64)
-        kept = Sets(chunk.raw_texts(), offsets).take(rows)
-        texts = TextChunk(kept.values, kept.offsets)
+    texts = chunk.some_texts(rows) if "texts" in chunk.arrays else None
     return make_chunk(chunk.sets.take(units), chunk.ids(rows), texts)
