@@ -1,6 +1,7 @@
 """Tables of sorted keys, and queries of them, against dictionaries of sets."""
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -61,7 +62,7 @@ def test_rows_are_put_in_their_groups(groups):
 def test_sets_are_sorted(sets):
     values, offsets = ragged(sets)
     shuffled = values.copy()
-    for low, high in zip(offsets, offsets[1:], strict=False):
+    for low, high in pairwise(offsets):
         shuffled[low:high] = values[low:high][::-1]
     sort_sets(shuffled, offsets)
     assert shuffled.tolist() == values.tolist()
