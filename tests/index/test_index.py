@@ -98,6 +98,17 @@ def test_every_item_that_contains_the_query_is_found(tmp_path):
         assert found == [{"id_a": 0, "id_b": 4, "similarity": 4 / 6}]
 
 
+def test_empty_sets_are_like_each_other_only(tmp_path):
+    """A segment of nothing but empty sets has no table of shingles."""
+    with Index.create(tmp_path / "index", shingle=None, containment=True) as index:
+        index.add([1, 2], [[], []])
+        assert index.query([["a"], []]).to_pylist() == [
+            {"id_a": 1, "id_b": 1, "similarity": 1.0},
+            {"id_a": 1, "id_b": 2, "similarity": 1.0},
+        ]
+        assert index.query([["a"], []], measure="containment").num_rows == 0
+
+
 @pytest.mark.parametrize("kind", ["identical", "similar"])
 def test_a_crowd_answers_with_its_best(tmp_path, kind):
     """Thousands of items in one bucket: the k best come, in the order of addition where they are equal."""

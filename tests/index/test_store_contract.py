@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from likewise.errors import DamagedError, MissingInput, OutputError
-from likewise.index import lmdb_store
+from likewise.index import lmdb_database
 from likewise.index.lmdb_store import LmdbStore
 
 STORES = {"lmdb": lambda folder, create: LmdbStore(folder / "store", create)}
@@ -61,9 +61,22 @@ def test_values_come_back_and_can_be_deleted(opened):
 def test_values_are_aligned(opened):
     """Kernels read numbers of eight bytes where a value begins."""
     store = opened()
-    put(store, **{f"v{i}": bytes(3000 + i) for i in range(20)})
+    put(store, **{f"v{i}": bytes([i]) * i for i in range(40)}, large=bytes(5001))
     with store.read() as snapshot:
-        assert {np.frombuffer(snapshot.get(name), np.uint8).ctypes.data % 8 for name in snapshot.names()} == {0}
+        values = {name: np.frombuffer(snapshot.get(name), np.uint8) for name in snapshot.names() if name != "v0"}
+        assert {value.ctypes.data % 8 for value in values.values()} == {0}
+        assert all(values[f"v{i}"].tolist() == [i] * i for i in range(1, 40))
+
+
+def test_the_place_of_a_snapshot_changes_with_its_content(opened):
+    store, other = opened(), opened()
+    put(store, a=b"a")
+    with store.read() as first, other.read() as second:
+        assert first.place == second.place
+        place = first.place
+    put(other, b=b"b")
+    with store.read() as third:
+        assert third.place != place
 
 
 def test_a_snapshot_stays_as_it_is(opened):
@@ -162,7 +175,7 @@ def test_a_store_that_is_destroyed_is_gone(opened, tmp_path):
 
 
 def test_the_map_grows_with_what_it_holds(tmp_path, monkeypatch):
-    monkeypatch.setattr(lmdb_store, "FIRST_MAP", 1 << 20)
+    monkeypatch.setattr(lmdb_database, "FIRST_MAP", 1 << 20)
     store, other = LmdbStore(tmp_path / "store", create=True), LmdbStore(tmp_path / "store")
     code = (
         "import sys; from likewise.index.lmdb_store import LmdbStore; s = LmdbStore(sys.argv[1]);"
@@ -183,7 +196,7 @@ def test_the_map_grows_with_what_it_holds(tmp_path, monkeypatch):
 
 
 def test_a_reader_that_was_killed_holds_no_place(tmp_path, monkeypatch):
-    monkeypatch.setattr(lmdb_store, "READERS", 4)
+    monkeypatch.setattr(lmdb_database, "READERS", 4)
     store = LmdbStore(tmp_path / "store", create=True)
     put(store, a=b"a")
     code = (

@@ -24,7 +24,7 @@ ROOM = 1 << 10
 
 
 @dataclass(frozen=True)
-class Question:
+class IndexQuestion:
     """What is asked of each query: the measure, the threshold, and the most answers; 0 for all."""
 
     measure: str
@@ -35,7 +35,9 @@ class Question:
 _fraction = cache(least_fraction)
 
 
-def answers(view: IndexView, scheme: Scheme, sets: Sets, question: Question, threads: int) -> tuple[Ints, Ints, Floats]:
+def answers(
+    view: IndexView, scheme: Scheme, sets: Sets, question: IndexQuestion, threads: int
+) -> tuple[Ints, Ints, Floats]:
     """Return the answers: the number of the query, the row of the index and the similarity, the best first."""
     p, q = _fraction(question.threshold)
     jaccard = question.measure == "jaccard"

@@ -19,7 +19,6 @@ from likewise.index.chunk import ChunkData, joined_chunks, thinned
 from likewise.index.item_ids import INT64, check_kind, check_unique, hashes_of
 from likewise.index.manifest import (
     COMMON,
-    GENERATION,
     HEADER,
     MANIFEST,
     ChunkEntry,
@@ -32,8 +31,8 @@ from likewise.index.manifest import (
 )
 from likewise.index.segment import (
     CHUNK_BYTES,
+    PlacedChunk,
     SegmentData,
-    StoredChunk,
     Thinning,
     all_merged,
     compacted,
@@ -44,7 +43,7 @@ from likewise.index.segment import (
 from likewise.index.store import Snapshot, Store, Transaction, Write
 from likewise.index.view import IndexView
 
-OWN_VALUES = {HEADER, MANIFEST, GENERATION, COMMON}
+OWN_VALUES = {HEADER, MANIFEST, COMMON}
 """Values that do not belong to a segment."""
 EMPTY_CHUNK = ChunkData(0, 0, {})
 """Stands for the data of a chunk that is written and not needed any more."""
@@ -126,7 +125,7 @@ class Change:
             segments = []
             for segment in view.segments:
                 small, plan = compacted(segment.data())
-                chunks: list[ChunkData | StoredChunk] = list(_rewritten(plan, write))
+                chunks: list[ChunkData | PlacedChunk] = list(_rewritten(plan, write))
                 segments.append(replace(small, chunks=chunks))
             self.finish(old, write, view.manifest, segments)
 
@@ -147,7 +146,7 @@ class Change:
         write(change)
 
 
-def _rewritten(plan: list[Thinning], write: Write) -> Iterator[StoredChunk]:
+def _rewritten(plan: list[Thinning], write: Write) -> Iterator[PlacedChunk]:
     """Write what is kept of chunks, several small ones as one."""
     waiting: list[ChunkData] = []
     for number, (chunk, rows, units) in enumerate(plan, 1):
@@ -156,7 +155,7 @@ def _rewritten(plan: list[Thinning], write: Write) -> Iterator[StoredChunk]:
         if waiting and (number == len(plan) or sum(one.size for one in waiting) >= CHUNK_BYTES // 2):
             whole = joined_chunks(waiting)
             waiting = []
-            yield StoredChunk(write(partial(put_chunk, chunk=whole)), EMPTY_CHUNK)
+            yield PlacedChunk(write(partial(put_chunk, chunk=whole)), EMPTY_CHUNK)
 
 
 def _with_ids(view: IndexView, ids: Any, replacing: bool, owner: str) -> tuple[Manifest, list[SegmentData]]:

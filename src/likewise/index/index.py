@@ -18,7 +18,7 @@ from likewise.base.runlog import Progress, RunLog
 from likewise.base.words import counted
 from likewise.errors import InputError, LikewiseError, ParameterError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
-from likewise.index.answers import Question, answers
+from likewise.index.answers import IndexQuestion, answers
 from likewise.index.change import Change, all_ids, new_ids
 from likewise.index.from_run import KeptRun
 from likewise.index.inspect import Report, check_index, describe
@@ -26,7 +26,6 @@ from likewise.index.item_ids import as_ids, check_kind, kind_of_ids
 from likewise.index.lmdb_store import LmdbStore
 from likewise.index.manifest import (
     COMMON,
-    GENERATION,
     HEADER,
     Manifest,
     SegmentEntry,
@@ -68,7 +67,7 @@ class Index:
         self.where = store.where
         self.threads = threads
         self._lock = threading.Lock()
-        self._cached: tuple[bytes, IndexView] | None = None
+        self._cached: IndexView | None = None
         with store.read() as snapshot:
             self._header = read_header(snapshot, store.where)
             common = snapshot.get(COMMON)
@@ -204,12 +203,10 @@ class Index:
     def _view(self) -> Iterator[IndexView]:
         """Yield what the index holds now; it stays the same until the end."""
         with self._store.read() as snapshot:
-            generation = bytes(snapshot.get(GENERATION) or b"")
-            cached = self._cached
-            if cached is None or cached[0] != generation or cached[1].place != snapshot.place:
-                view = self._change.view(snapshot)
-                self._cached = cached = generation, view
-            yield cached[1]
+            view = self._cached
+            if view is None or view.place != snapshot.place:
+                self._cached = view = self._change.view(snapshot)
+            yield view
 
     @property
     def _manifest(self) -> Manifest:
@@ -327,7 +324,7 @@ class Index:
         sets = scheme.sets(items, owner, self.threads)
         if names is not None and len(names) != len(sets):
             raise ParameterError(f"{owner}: there are {len(names):,} ids and {len(sets):,} items")
-        question = Question(measure, least, best)
+        question = IndexQuestion(measure, least, best)
         with self._view() as view:
             query, row, similarity = answers(view, scheme, sets, question, self.threads)
             found = view.ids(row)

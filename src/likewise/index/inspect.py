@@ -17,7 +17,7 @@ from likewise.index.change import EMPTY_CHUNK, OWN_VALUES, Change, put_chunk
 from likewise.index.chunk import ChunkData
 from likewise.index.manifest import Manifest, SegmentEntry, part_values, read_manifest
 from likewise.index.scheme import Scheme
-from likewise.index.segment import StoredChunk, make_segment
+from likewise.index.segment import PlacedChunk, make_segment
 from likewise.index.store import Snapshot, Store, Transaction, Write
 from likewise.index.view import chunk_view, stored_array
 
@@ -125,8 +125,8 @@ def salvage(change: Change, scheme: Scheme, damaged: set[str], threads: int) -> 
         for entry in manifest.segments:
             for sets, ids, texts in _sound_items(old, entry, damaged, where):
                 made = make_segment(scheme, sets, ids, texts, threads)
-                chunks: list[ChunkData | StoredChunk] = [
-                    StoredChunk(write(partial(put_chunk, chunk=one)), EMPTY_CHUNK)
+                chunks: list[ChunkData | PlacedChunk] = [
+                    PlacedChunk(write(partial(put_chunk, chunk=one)), EMPTY_CHUNK)
                     for one in made.chunks
                     if isinstance(one, ChunkData)
                 ]

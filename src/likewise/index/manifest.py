@@ -16,7 +16,7 @@ from likewise.index.store import Snapshot, Transaction
 
 FORMAT = 1
 """Version of what is stored; an index of a later version is not opened."""
-HEADER, MANIFEST, GENERATION, COMMON = "header", "manifest", "generation", "common"
+HEADER, MANIFEST, COMMON = "header", "manifest", "common"
 Values = dict[str, list[int]]
 """The values of a part by name: bytes and CRC-32."""
 
@@ -135,9 +135,8 @@ def read_manifest(snapshot: Snapshot, where: str) -> Manifest:
 
 
 def write_manifest(transaction: Transaction, manifest: Manifest) -> None:
-    """Replace the manifest; the generation is also a value of its own, which is quick to compare."""
+    """Replace the manifest."""
     transaction.put(MANIFEST, pack(asdict(manifest)))
-    transaction.put(GENERATION, manifest.generation.to_bytes(8, "little"))
 
 
 def part_values(part: SegmentEntry | ChunkEntry) -> list[str]:

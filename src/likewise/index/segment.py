@@ -42,7 +42,7 @@ CHUNK_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
-class StoredChunk:
+class PlacedChunk:
     """A chunk that stays where it is: what the manifest says of it, and its data if it is needed."""
 
     entry: ChunkEntry
@@ -70,7 +70,7 @@ class SegmentData:
     groups: Entries | None = None
     members: Entries | None = None
     dead: NDArray[np.uint8] | None = None
-    chunks: list[ChunkData | StoredChunk] = field(default_factory=list)
+    chunks: list[ChunkData | PlacedChunk] = field(default_factory=list)
 
     @property
     def table(self) -> int:
@@ -238,7 +238,7 @@ def merged_tables(a: tuple[Entries, Entries, Entries], b: tuple[Entries, Entries
 
 def with_joined_chunks(segment: SegmentData) -> SegmentData:
     """Join the last chunks of a segment by the rule by which segments are merged; large ones stay where they are."""
-    chunks: list[ChunkData | StoredChunk] = []
+    chunks: list[ChunkData | PlacedChunk] = []
     for chunk in segment.chunks:
         chunks.append(chunk)
         while len(chunks) > 1:
@@ -249,8 +249,8 @@ def with_joined_chunks(segment: SegmentData) -> SegmentData:
     return replace(segment, chunks=chunks)
 
 
-def _data(chunk: ChunkData | StoredChunk) -> ChunkData:
-    return chunk.data if isinstance(chunk, StoredChunk) else chunk
+def _data(chunk: ChunkData | PlacedChunk) -> ChunkData:
+    return chunk.data if isinstance(chunk, PlacedChunk) else chunk
 
 
 def how_many_to_merge(rows: list[int], tables: list[int]) -> int:

@@ -18,10 +18,10 @@ class Snapshot(Protocol):
 
     @property
     def place(self) -> object:
-        """Differs from that of another snapshot if the same value may be at another address there."""
+        """Equal to that of another snapshot only if all values are the same, and at the same addresses."""
 
     def get(self, name: str) -> memoryview | None:
-        """Return a value, or None if there is none of this name."""
+        """Return a value, at an address divisible by eight; None if there is none of this name."""
 
     def names(self) -> Iterator[str]:
         """Yield the names of all values, in order."""

@@ -16,7 +16,7 @@ from likewise.errors import DamagedError
 from likewise.index.chunk import KINDS, ChunkData
 from likewise.index.item_ids import INT64, hashes_of, kind_of_ids
 from likewise.index.manifest import ChunkEntry, Manifest, SegmentEntry
-from likewise.index.segment import SegmentData, StoredChunk, directory_bits
+from likewise.index.segment import PlacedChunk, SegmentData, directory_bits
 from likewise.index.store import Snapshot
 from likewise.kernels import lookup
 from likewise.kernels.lookup import CHUNK_FIELDS, SEGMENT_FIELDS, IndexTables
@@ -61,7 +61,7 @@ class SegmentView:
             array("groups") if entry.grouped else None,
             array("members") if entry.grouped else None,
             array("dead") if entry.dead else None,
-            [StoredChunk(one, data) for one, data in zip(entry.chunks, self.chunks, strict=True)],
+            [PlacedChunk(one, data) for one, data in zip(entry.chunks, self.chunks, strict=True)],
         )
 
     def is_dead(self, rows: Ints) -> NDArray[np.bool_]:
@@ -92,7 +92,7 @@ def chunk_view(snapshot: Snapshot, chunk: ChunkEntry, where: str) -> ChunkData:
 
 
 class IndexView:
-    """A snapshot of an index; valid as long as the snapshot is, or another with the same generation and place."""
+    """A snapshot of an index; valid as long as the snapshot is, or another with the same place."""
 
     def __init__(self, snapshot: Snapshot, manifest: Manifest, bands: int, where: str) -> None:
         self.manifest = manifest

@@ -92,6 +92,8 @@ def by_bands(queries, i, segment, found, lows, highs):
     """Collect the sets of a segment that share a band with query i, with repetitions; also return the room, if new."""
     bands = queries.keys.shape[1]
     entries = segment[ENTRIES]
+    if entries == 0:
+        return found, 0
     directory = (np.int64(1) << segment[BITS]) + 1
     keys = words32(segment[KEYS], bands * entries)
     sets = words32(segment[SETS], bands * entries)
@@ -121,6 +123,8 @@ def by_shingles(queries, i, segment, aim, found, lengths, lows):
     A set that contains at least c of a shingles misses at most a − c: it has one of any a − c + 1.
     """
     entries = segment[SHINGLE_ENTRIES]
+    if entries == 0:  # all sets of the segment are empty, and it has no such table
+        return found, 0
     keys = words32(segment[SHINGLES], entries)
     sets = words32(segment[OWNERS], entries)
     starts = words32(segment[SHINGLE_STARTS], (np.int64(1) << segment[SHINGLE_BITS]) + 1)
