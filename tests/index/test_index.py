@@ -189,6 +189,8 @@ def test_what_is_wrong_is_said(tmp_path, index):
         Index.open(tmp_path / "nothing")
     with pytest.raises(OutputError, match="there is an index already"):
         Index.create(tmp_path / "index")
+    with pytest.raises(OutputError, match="this folder is not empty"):
+        Index.create(tmp_path)
     with pytest.raises(ParameterError, match="2 ids and 1 items"):
         index.add(["a", "b"], ["one"])
     with pytest.raises(ParameterError, match=r"'ids' parameter of Index\.add"):
