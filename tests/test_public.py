@@ -12,6 +12,7 @@ import likewise
 PUBLIC = {
     "functions": "articles candidates choose_k dedup explain fingerprints identical link mirrors nearest pairs "
     "passages plan recommend rethreshold tune",
+    "index": "Index",
     "results": "Articles Dedup Explanation Fingerprints Forecast Links Mirrors Nearest Pairs Passages Recommendations",
     "sets and shinglers": "Chars Keep Sets StopWords Tokens Urls Words",
     "families": "Banding BitSampling BitSignatures CauchyLines GridTriples Hyperplanes MinHash RandomLines SameField "
@@ -35,7 +36,7 @@ def test_every_public_name_is_importable_and_documented(name: str) -> None:
     assert name == "__version__" or value.__doc__
 
 
-@pytest.mark.parametrize("name", [*PUBLIC["functions"].split(), *PUBLIC["results"].split()])
+@pytest.mark.parametrize("name", [*PUBLIC["functions"].split(), *PUBLIC["results"].split(), PUBLIC["index"]])
 def test_a_name_is_a_function_or_a_class(name: str) -> None:
     """A function is not hidden by a module of its name."""
     value = getattr(likewise, name)
@@ -58,7 +59,14 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "statement", ["import likewise", "import likewise.cli", "import likewise.cli.dedup", "import likewise.cli.plan"]
+    "statement",
+    [
+        "import likewise",
+        "import likewise.cli",
+        "import likewise.cli.dedup",
+        "import likewise.cli.plan",
+        "import likewise.cli.index",
+    ],
 )
 def test_import_budget(statement: str) -> None:
     heavy = ("numba", "pyarrow", "numpy", "pandas", "pyspark", "rich")

@@ -32,6 +32,7 @@ from .families.stripes import Stripes
 from .families.tuning import Similarities, tune
 from .families.vectors import BitSampling, CauchyLines, Hyperplanes, RandomLines, SignSketch, UnaryCode
 from .families.weighted import WeightedMinHash
+from .index import Index
 from .jobs.dedup import dedup
 from .jobs.nearest import nearest
 from .jobs.pairs import pairs
@@ -61,6 +62,7 @@ __all__ = [
     "GridTriples",
     "Hyperplanes",
     "IncompatibleError",
+    "Index",
     "InputError",
     "Keep",
     "LikewiseError",

@@ -42,6 +42,11 @@ CALLS: dict[str, list[str]] = {
     "pairs of vectors": ["pairs vectors.npy --measure l2 --within 0.5 --method lsh --out run"],
     "nearest": ["nearest vectors.npy --with vectors.npy -k 2 --out run"],
     "nearest by hashing": ["nearest vectors.npy -k 2 --method lsh --out run"],
+    "index query": [
+        "index create index",
+        "index add index docs.parquet",
+        "index query index more.parquet -k 2 --out run",
+    ],
     "link": ["link people.csv others.csv --out run"],
     "passages": ["passages docs.parquet --sources more.parquet --out run"],
     "articles": ["articles docs.parquet --shingle stopwords:en --out run"],

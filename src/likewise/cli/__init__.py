@@ -24,6 +24,9 @@ GROUPS = {
         "pairs": "List all similar pairs of documents, sets or vectors, within one collection or across two.",
         "rethreshold": "Take a finished dedup run to a higher threshold or to other keepers, in seconds.",
     },
+    "Index": {
+        "index": "Keep items in an index on disk, and find those that are similar to new ones.",
+    },
     "Vectors": {
         "nearest": "Find the nearest neighbours of every vector; pairs lists all pairs within a distance.",
     },
@@ -98,6 +101,7 @@ Examples:
   likewise dedup 'crawl/*.jsonl.gz' --text body --id url --keep longest --out clean/
   likewise pairs new.csv --with old.csv --threshold 0.7 --out pairs.csv
   likewise pairs embeddings.npy --measure angle --within 15 --out pairs.parquet
+  likewise index create library/ && likewise index add library/ books/
   likewise link customers.csv subscribers.csv --out linked/
   likewise passages essays/ --sources library/ --out found/
   likewise tune --threshold 0.8 --recall 0.99

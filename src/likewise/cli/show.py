@@ -63,6 +63,8 @@ STAGES = {
     "validate": "validating",
     "mirror": "comparing mirrored prints",
     "write": "writing",
+    "add": "adding items",
+    "query": "answering queries",
 }
 
 

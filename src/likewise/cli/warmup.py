@@ -201,6 +201,23 @@ def indexes() -> None:
     likewise.exact.Index([WORDS], 0.5).query_and_add([WORDS[1:]])
 
 
+def stored_index() -> None:
+    """Make an index on disk, and query it."""
+    import tempfile
+
+    import likewise
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        likewise.Index.create(f"{folder}/index", threshold=0.5, containment=True) as index,
+    ):
+        index.add(["a", "b", "c", "d", "e"], TEXTS)
+        index.add(["f"], TEXTS[:1])
+        for measure in ("jaccard", "containment"):
+            index.query(TEXTS, measure=measure)
+        index.compact()
+
+
 def vectors() -> None:
     """Search vectors by every distance."""
     import numpy as np
@@ -283,6 +300,7 @@ PARTS: dict[str, Callable[[], None]] = {
         recommend,
         tokens,
         indexes,
+        stored_index,
     )
 }
 """What is compiled, in the order in which processes begin with it: long parts first, few of their kernels in common."""

@@ -34,7 +34,7 @@ GROWTH = 2
 """The order of symbols is taken anew when the index has grown by this factor, so that rare symbols stay first."""
 
 
-class Index:
+class ExactIndex:
     """An index of sets that finds all sets similar to a query, exactly.
 
     sets: lists of tokens, an Arrow column of lists, or `Sets`; more can be added. Sets are numbered from 0 in the order

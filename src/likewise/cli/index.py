@@ -1,0 +1,340 @@
+"""`likewise index`: make a persistent index, add to it, query it, remove from it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from likewise.cli import options as shared
+from likewise.cli import show
+from likewise.errors import LikewiseError
+
+
+class Subcommands(click.Group):
+    """A group whose errors name the options of its commands."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except LikewiseError as error:
+            from likewise.cli.wording import reword
+
+            reword(error, self.get_command(ctx, ctx.invoked_subcommand or ""))
+            raise
+
+
+@click.group(
+    cls=Subcommands,
+    epilog="""\b
+Examples:
+  likewise index create library/ --threshold 0.7
+  likewise index add library/ 'books/*.txt'
+  likewise index query library/ new.parquet --id isbn -k 5 --out found.csv
+  likewise index remove library/ 'books/old.txt'
+  likewise index info library/
+
+Each command has its own --help with examples. docs/index.md describes the index.""",
+)
+def index() -> None:
+    """Keep items in an index on disk, and ask it again and again for what is similar to new ones."""
+
+
+where = click.argument("path", metavar="INDEX", type=click.Path(path_type=Path))
+reading = shared.together(
+    shared.text,
+    shared.id,
+    shared.on_error,
+    shared.encoding_errors,
+    shared.lines,
+    click.option("--html", is_flag=True, help="Documents are HTML pages; needs pip install 'likewise[html]'."),
+    shared.plain,
+    shared.hidden,
+    shared.threads,
+    shared.as_json,
+)
+"""How items are read from files."""
+
+
+@index.command(
+    epilog="""\b
+Examples:
+  likewise index create library/
+  likewise index create library/ --shingle chars:9 --threshold 0.6 --items 10000000
+  likewise index create quotations/ --containment          (does a short text occur in a long one?)
+  likewise index create baskets/ --sets --threshold 0.5
+  likewise index create library/ --from-run clean/         (what a finished dedup kept)"""
+)
+@where
+@shared.shingle("words:5", "How a document becomes a set, as in dedup: words:K, chars:K, tokens, stopwords:en, urls.")
+@shared.number("--threshold", 0.8, "Least Jaccard similarity of an answer; a query may ask for a higher one.")
+@shared.recall("An item at the threshold is found with at least this probability.")
+@click.option("--sets", is_flag=True, help="Items are sets of tokens: one per line of a text file, or a list column.")
+@click.option("--separator", metavar="CHAR", help="With --sets: what separates tokens.  [default: blanks]")
+@click.option("--bag", is_flag=True, help="With --sets: repeated tokens count as often as they occur (a bag).")
+@click.option("--counts", is_flag=True, help="With --sets: bags in which milk:3 means milk three times.")
+@click.option(
+    "--containment", is_flag=True, help="Also answer queries with --measure containment; about doubles the size."
+)
+@click.option(
+    "--no-texts", "texts", flag_value=False, default=None, help="Do not keep the documents themselves, compressed."
+)
+@shared.whole("--items", 1_000_000, "How many items to expect; more can be added.")
+@shared.seed
+@shared.choice("--sketch", ["fast", "classic"], "fast", "How MinHash signatures are computed.")
+@click.option("--bands", type=int, help="With --rows: this banding instead of the tuned one.")
+@click.option("--rows", type=int, help="With --bands: rows of a band.")
+@shared.whole("--max-slots", 2048, "Longest signature to consider.")
+@click.option(
+    "--from-run",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Fill it with the documents that this finished dedup run kept, with the settings of that run.",
+)
+@shared.threads
+@shared.as_json
+@click.pass_context
+def create(context: click.Context, /, path: Path, from_run: Path | None, as_json: bool, **options: Any) -> None:
+    """Make an empty index in the folder INDEX."""
+    import likewise
+    from likewise.errors import ParameterError
+
+    shared.take_sets(context, options)
+    if from_run is not None:
+        default = click.core.ParameterSource.DEFAULT
+        kept = ("containment", "texts", "threads")
+        for name in options:
+            if name not in kept and context.get_parameter_source(name) != default:
+                raise ParameterError(
+                    f"--{name.replace('_', '-')} has no effect with --from-run: it is that of the run."
+                )
+        show.announce_compilation()
+        with show.progress(as_json) as observer:
+            made = likewise.Index.from_run(from_run, path, progress=observer, **{name: options[name] for name in kept})
+    else:
+        made = likewise.Index.create(path, **options)
+    with made:
+        _tell(made.info(), as_json)
+
+
+@index.command(
+    epilog="""\b
+Examples:
+  likewise index add library/ corpus.parquet --id url
+  likewise index add library/ 'crawl/*.jsonl.gz' --text body --id url --replace
+  likewise index add library/ essays/                      (the id of a text file is its path)"""
+)
+@where
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@click.option("--replace", is_flag=True, help="Replace items with the same ids; without it, they are an error.")
+@reading
+def add(path: Path, inputs: tuple[str, ...], replace: bool, threads: int | None, as_json: bool, **options: Any) -> None:
+    """Add the items of files to an index: all of them or, if there is an error, none.
+
+    INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs. Without --id, the
+    rows of tables are numbered, from the first number that is free.
+    """
+    import likewise
+    from likewise.base.runlog import RunLog
+    from likewise.index.files import item_batches, open_items
+    from likewise.io.read import Files
+
+    show.announce_compilation()
+    begun = time.perf_counter()
+    with likewise.Index.open(path, threads=threads) as opened, show.progress(as_json) as observer:
+        log = RunLog.of(observer)
+        source = open_items(opened.scheme, Files(inputs), str(path), owner="index add", **options)
+        with log.stage("add", source.total_rows or 0) as tick:
+            batches = item_batches(source, opened.info()["ids"], opened.threads, tick)
+            count = opened.add_batches(batches, replace=replace)
+        stats = {"added": count, "items": len(opened), "set_aside": len(source.aside)}
+    if as_json:
+        click.echo(json.dumps(stats))
+    elif not show.quiet():
+        aside = f"; {show.count(len(source.aside), 'row')} set aside as broken" if source.aside else ""
+        show.say(f"added {show.count(count, 'item')}{aside}; {path} has {stats['items']:,}")
+        show.say(f"{time.perf_counter() - begun:.1f} s → {path}")
+
+
+@index.command(
+    epilog="""\b
+Examples:
+  likewise index query library/ new.parquet --id url --out found.parquet
+  likewise index query library/ essay.txt -k 3
+  likewise index query quotations/ quotes.csv --text quote --measure containment --threshold 0.9 --out found.csv
+
+\b
+The table has the columns id_a, of INPUT, id_b, of the index, and similarity: for each item of INPUT its answers, the
+most similar first. Without --out, the answers are printed."""
+)
+@where
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@shared.k(None, "Only the K most similar items of the index for each item of INPUT.")
+@click.option("--threshold", type=float, help="Least similarity of an answer.  [default: that of the index]")
+@shared.choice(
+    "--measure",
+    ["jaccard", "containment"],
+    "jaccard",
+    "containment: the share of the shingles of an item of INPUT that the item of the index has; the index must have "
+    "been made with --containment.",
+)
+@click.option("--out", metavar="PATH", type=click.Path(path_type=Path), help=shared.FILE_OR_FOLDER)
+@reading
+def query(
+    path: Path,
+    inputs: tuple[str, ...],
+    k: int | None,
+    threshold: float | None,
+    measure: str,
+    out: Path | None,
+    threads: int | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Find the items of an index that are similar to those of INPUT, each with its exact similarity.
+
+    INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs.
+    """
+    import likewise
+    from likewise.base.runlog import RunLog
+    from likewise.index.files import open_items
+    from likewise.index.result import answered
+    from likewise.io.read import Files
+    from likewise.jobs.result import Pairs
+
+    given = Files(inputs)
+    if out is not None:
+        found = shared.files(given, plain=options["plain"], hidden=options["hidden"])
+        Pairs.check_target(out, "index", [*found, *path.glob("*/data.mdb")])
+    show.announce_compilation()
+    with likewise.Index.open(path, threads=threads) as opened, show.progress(as_json) as observer:
+        source = open_items(opened.scheme, given, str(path), owner="index query", **options)
+        result = answered(opened, source, RunLog.of(observer), k, threshold, measure)
+        if out is not None:
+            result.save(out)
+    if out is None and not as_json:
+        for row in result:
+            show.say(f"{row['id_a']}  {row['similarity']:.4f}  {row['id_b']}")
+    counts = result.stats["counts"]
+    lines = [f"{show.count(counts['items'], 'item')}: {show.count(counts['pairs'], 'answer')}"]
+    if out is not None or as_json:
+        show.report(result.stats, as_json, lines, out or path)
+
+
+@index.command(
+    epilog="""\b
+Examples:
+  likewise index remove library/ a17 a18
+  likewise index remove library/ --ids gone.txt --missing skip"""
+)
+@where
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option(
+    "--ids", "file", metavar="FILE", type=click.Path(path_type=Path), help="A text file with one id per line."
+)
+@shared.choice("--missing", ["error", "skip"], "error", "What to do with an id that is not in the index.")
+@shared.as_json
+def remove(path: Path, ids: tuple[str, ...], file: Path | None, missing: str, as_json: bool) -> None:
+    """Remove the items with these ids from an index: all of them or, if there is an error, none."""
+    import likewise
+    from likewise.errors import ParameterError
+    from likewise.index.files import fitted_ids
+    from likewise.index.item_ids import as_ids
+
+    if bool(ids) == (file is not None):
+        raise ParameterError("index remove needs either ids, or a file of them with --ids FILE")
+    with likewise.Index.open(path) as opened:
+        wanted = list(ids) if file is None else list(_lines(file))
+        count = opened.remove(fitted_ids(as_ids(wanted, "index remove"), opened.info()["ids"]), missing=missing)
+        stats = {"removed": count, "items": len(opened)}
+    if as_json:
+        click.echo(json.dumps(stats))
+    elif not show.quiet():
+        show.say(f"removed {show.count(count, 'item')}; {path} has {stats['items']:,}")
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a text file that are not empty."""
+    from likewise.errors import MissingInput, TextError
+
+    try:
+        for line in path.read_text(encoding="utf-8").split("\n"):
+            if line.removesuffix("\r"):
+                yield line.removesuffix("\r")
+    except UnicodeDecodeError as error:
+        raise TextError(f"{path}: not valid UTF-8: {error}") from error
+    except OSError as error:
+        raise MissingInput(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+@index.command()
+@where
+@shared.as_json
+def info(path: Path, as_json: bool) -> None:
+    """Show the settings of an index, and what it holds."""
+    import likewise
+
+    with likewise.Index.open(path) as opened:
+        _tell(opened.info(), as_json)
+
+
+@index.command(
+    epilog="""\b
+Examples:
+  likewise index check library/
+  likewise index check library/ --repair"""
+)
+@where
+@click.option("--repair", is_flag=True, help="Write the index anew from what is sound; what is not is lost.")
+@shared.threads
+@shared.as_json
+def check(path: Path, repair: bool, threads: int | None, as_json: bool) -> None:
+    """Read everything in an index and compare it with its checksums."""
+    import likewise
+
+    with likewise.Index.open(path, threads=threads) as opened:
+        report = opened.check(repair=repair)
+    if as_json:
+        click.echo(json.dumps(report.to_dict()))
+    elif not show.quiet():
+        show.say(f"{path}: {report}")
+
+
+@index.command()
+@where
+@shared.threads
+@shared.as_json
+def compact(path: Path, threads: int | None, as_json: bool) -> None:
+    """Give back the space of removed items, and merge all parts of an index. Needs room for a second copy."""
+    import likewise
+
+    with likewise.Index.open(path, threads=threads) as opened:
+        _tell(opened.compact(), as_json)
+
+
+def _tell(info: dict[str, Any], as_json: bool) -> None:
+    """Print what an index is and holds."""
+    if as_json:
+        click.echo(json.dumps(info, indent=2))
+        return
+    if show.quiet():
+        return
+    shingling = info["shingling"]["shingle"] if info["shingling"] else "sets"
+    removed = f", {info['removed']:,} removed" if info["removed"] else ""
+    each = f", {info['bytes_per_item']:,.0f} an item" if info["bytes_per_item"] else ""
+    for line in (
+        f"{show.count(info['count'], 'item')}, {info['different']:,} different{removed}",
+        f"{shingling}: jaccard of {info['threshold']:g} or more, recall {info['recall']:g}: "
+        f"{show.count(info['bands'], 'band')} of {show.count(info['rows'], 'row')}, {info['sketch']} MinHash, "
+        f"seed {info['seed']}",
+        f"containment: {'yes' if info['containment'] else 'no'}; documents kept: {'yes' if info['texts'] else 'no'}",
+        f"{show.size(info['bytes_on_disk'])} on disk, {show.size(info['bytes_used'])} used{each}; "
+        f"{show.count(len(info['segments']), 'segment')}",
+        f"format {info['format']}, made by likewise {info['likewise']}",
+    ):
+        show.say(line)

@@ -1,0 +1,143 @@
+"""The data of items in a few large arrays: different sets, ids, and documents, compressed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from likewise.base.arrays import Ints, Sets, TextChunk
+from likewise.index.item_ids import ids_from_values, ids_to_values
+
+Arrays = dict[str, NDArray[Any]]
+BLOCK = 1 << 16
+"""Bytes of documents that are compressed together: one document is read in a fraction of a millisecond."""
+NARROW = np.uint64(0xFFFFFFFF)
+KINDS: dict[str, Any] = {
+    "offsets": np.uint64, "ids": np.uint8, "id_offsets": np.uint64, "texts": np.uint8, "text_offsets": np.uint64,
+    "blocks": np.uint64,
+}  # fmt: skip
+"""The types of stored arrays; that of "elements" is uint64, or uint32 if all are below 2**32."""
+CODEC = "zstd"
+
+
+@dataclass(frozen=True)
+class ChunkData:
+    """The sets, ids and documents of consecutive rows. offsets: of the sets; text_offsets: of the documents, before
+    compression; blocks: the first row of every block of documents and its place, and their ends."""
+
+    rows: int
+    units: int
+    arrays: Arrays
+
+    @property
+    def size(self) -> int:
+        """The bytes of all arrays."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+    @property
+    def sets(self) -> Sets:
+        """The different sets."""
+        return Sets(self.arrays["elements"], self.arrays["offsets"].view(np.int64))
+
+    def ids(self, rows: Ints) -> Any:
+        """Return the ids of some rows."""
+        return ids_from_values(self.arrays, rows)
+
+    def _block(self, block: int) -> tuple[int, bytes]:
+        """Return where the documents of a block begin, and their bytes."""
+        (first, place), (last, end) = self.arrays["blocks"].reshape(-1, 2)[block : block + 2].astype(np.int64).tolist()
+        begin, stop = self.arrays["text_offsets"][[first, last]].astype(np.int64).tolist()
+        if begin == stop:
+            return begin, b""
+        packed = self.arrays["texts"][place:end].tobytes()
+        whole: bytes = pa.decompress(packed, decompressed_size=stop - begin, codec=CODEC, asbytes=True)
+        return begin, whole
+
+    def text(self, row: int) -> str:
+        """Return the document of a row."""
+        firsts = self.arrays["blocks"].reshape(-1, 2)[:-1, 0]
+        begin, whole = self._block(int(np.searchsorted(firsts, np.uint64(row), side="right")) - 1)
+        low, high = self.arrays["text_offsets"][row : row + 2].astype(np.int64).tolist()
+        return whole[low - begin : high - begin].decode()
+
+    def some_texts(self, rows: Ints) -> TextChunk:
+        """Return the documents of some rows."""
+        blocks = range(len(self.arrays["blocks"].reshape(-1, 2)) - 1)
+        whole = np.frombuffer(b"".join(self._block(block)[1] for block in blocks), np.uint8)
+        kept = Sets(whole, self.arrays["text_offsets"].view(np.int64)).take(rows)
+        return TextChunk(kept.values, kept.offsets)
+
+
+def make_chunk(sets: Sets, ids: Any, texts: TextChunk | None) -> ChunkData:
+    """Return the chunk of new items; sets: the different ones."""
+    elements = sets.values
+    if len(elements) and elements.max() <= NARROW:
+        elements = elements.astype(np.uint32)
+    arrays = {"elements": elements, "offsets": sets.offsets.astype(np.uint64), **ids_to_values(ids)}
+    if texts is not None:
+        arrays |= _packed(texts)
+    return ChunkData(len(ids), len(sets), arrays)
+
+
+def _packed(texts: TextChunk) -> Arrays:
+    """Compress documents, many at a time."""
+    offsets = texts.offsets - texts.offsets[0]
+    data = texts.data[texts.offsets[0] : texts.offsets[-1]]
+    rows, parts, places = [0], [], [0]
+    while rows[-1] < len(texts):
+        first = rows[-1]
+        last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + BLOCK, side="right")) - 1)
+        raw = data[offsets[first] : offsets[last]]
+        packed = pa.compress(raw.tobytes(), codec=CODEC, asbytes=True) if len(raw) else b""
+        parts.append(np.frombuffer(packed, np.uint8))
+        rows.append(last)
+        places.append(places[-1] + len(packed))
+    return {
+        "texts": np.concatenate(parts) if parts else np.zeros(0, np.uint8),
+        "text_offsets": offsets.astype(np.uint64),
+        "blocks": np.stack([np.array(rows, np.uint64), np.array(places, np.uint64)], axis=1),
+    }
+
+
+def joined_chunks(chunks: Sequence[ChunkData]) -> ChunkData:
+    """Return several chunks as one."""
+    if len(chunks) == 1:
+        return chunks[0]
+    arrays: Arrays = {}
+    elements = [chunk.arrays["elements"] for chunk in chunks]
+    kind = np.uint32 if all(one.dtype == np.uint32 for one in elements) else np.uint64
+    arrays["elements"] = np.concatenate([one.astype(kind, copy=False) for one in elements])
+    arrays["offsets"] = _chained([chunk.arrays["offsets"] for chunk in chunks])
+    arrays["ids"] = np.concatenate([chunk.arrays["ids"] for chunk in chunks])
+    if "id_offsets" in chunks[0].arrays:
+        arrays["id_offsets"] = _chained([chunk.arrays["id_offsets"] for chunk in chunks])
+    if "texts" in chunks[0].arrays:
+        arrays["texts"] = np.concatenate([chunk.arrays["texts"] for chunk in chunks])
+        arrays["text_offsets"] = _chained([chunk.arrays["text_offsets"] for chunk in chunks])
+        blocks = [chunk.arrays["blocks"].reshape(-1, 2) for chunk in chunks]
+        arrays["blocks"] = np.stack(
+            [_chained([one[:, 0] for one in blocks]), _chained([one[:, 1] for one in blocks])], 1
+        )
+    return ChunkData(sum(chunk.rows for chunk in chunks), sum(chunk.units for chunk in chunks), arrays)
+
+
+def _chained(offsets: list[NDArray[Any]]) -> NDArray[Any]:
+    """Join offsets end to end: each begins where the one before it ends."""
+    parts, base = [np.zeros(1, np.uint64)], np.uint64(0)
+    for one in offsets:
+        parts.append(one[1:] + base)
+        base = parts[-1][-1] if len(parts[-1]) else base
+    return np.concatenate(parts)
+
+
+def thinned(chunk: ChunkData, rows: Ints, units: Ints) -> ChunkData:
+    """Return the chunk with these rows and sets only."""
+    if len(rows) == chunk.rows and len(units) == chunk.units:
+        return chunk
+    texts = chunk.some_texts(rows) if "texts" in chunk.arrays else None
+    return make_chunk(chunk.sets.take(units), chunk.ids(rows), texts)

@@ -1,0 +1,192 @@
+"""An open LMDB database: opened once in a process, its map made larger, its errors made our own."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from likewise.errors import DamagedError, LikewiseError, MissingInput, OutputError
+
+DATA = "data.mdb"
+FIRST_MAP = 1 << 26
+"""Bytes of the memory map of a new database."""
+STEP = 1 << 30
+"""A map grows by its own size, but at most by this: it takes address space only."""
+READERS = 1022
+"""Snapshots at a time, in all processes; each takes 64 bytes of the lock file."""
+
+
+def lmdb_module() -> Any:
+    """Import LMDB when it is needed."""
+    import lmdb
+
+    return lmdb
+
+
+class LmdbDatabase:
+    """One open database of this process: LMDB must not open a file twice. It counts the stores that use it."""
+
+    def __init__(self, folder: Path, key: str, create: bool) -> None:
+        self.folder = folder
+        self.key = key
+        self.pid = os.getpid()
+        self.users = 0
+        self.epoch = 0
+        self.closed = False
+        self._entered = 0
+        self._resizing = False
+        self._free = threading.Condition()
+        lmdb = lmdb_module()
+        size = (folder / DATA).stat().st_size if (folder / DATA).exists() else 0
+        options = {"map_size": max(FIRST_MAP, size + size // 4), "max_readers": READERS, "create": create}
+        with own_errors(folder):
+            try:
+                self.env = lmdb.open(str(folder), mode=0o666, **options)
+            except (lmdb.ReadonlyError, lmdb.Error) as error:
+                if create or not _not_allowed(error) or not (folder / DATA).exists():
+                    raise
+                locked = os.access(folder / "lock.mdb", os.W_OK)
+                self.env = lmdb.open(str(folder), readonly=True, lock=locked, **options)
+
+    def enter(self) -> None:
+        """Begin a transaction: until `leave`, the map stays where it is."""
+        with self._free:
+            while self._resizing:
+                self._free.wait()
+            self._entered += 1
+
+    def leave(self) -> None:
+        """End a transaction; the last one closes a database that nobody uses any more."""
+        with self._free:
+            self._entered -= 1
+            self._free.notify_all()
+        if self.users == 0:
+            with _opening:
+                if self.users == 0:
+                    self.close()
+
+    def resize(self, size: int) -> None:
+        """Make the map larger, or as large as the database is if 0; it waits for the transactions of this process."""
+        with self._free:
+            if self._resizing:  # another thread does it
+                self._free.wait()
+                return
+            self._resizing = True
+            try:
+                while self._entered:
+                    self._free.wait()
+                if not self.closed:
+                    self.env.set_mapsize(size)
+                    self.epoch += 1
+            finally:
+                self._resizing = False
+                self._free.notify_all()
+
+    def grow(self) -> None:
+        """Make the map larger."""
+        size = self.env.info()["map_size"]
+        self.resize(size + min(size, STEP))
+
+    def close(self) -> None:
+        """Close the database, unless a transaction is open."""
+        with self._free:
+            if self.closed or self._entered:
+                return
+            self.closed = True
+            self.env.close()
+        _open.pop(self.key, None)
+
+
+_open: dict[str, LmdbDatabase] = {}
+_opening = threading.RLock()
+
+
+def acquire(folder: Path, create: bool) -> LmdbDatabase:
+    """Return the open database of a folder."""
+    with _opening:
+        key = os.path.realpath(folder)
+        known = _open.get(key)
+        if known is not None and known.pid != os.getpid():  # inherited: LMDB forbids its use after a fork
+            known.env.close()
+            known = None
+        if known is None:
+            known = _open[key] = LmdbDatabase(folder, key, create)
+        known.users += 1
+        return known
+
+
+def release(database: LmdbDatabase) -> None:
+    """Close a database that nobody uses any more."""
+    with _opening:
+        database.users -= 1
+        if database.users == 0 and database.pid == os.getpid():
+            database.close()
+
+
+def _not_allowed(error: Exception) -> bool:
+    """Tell whether LMDB says that a file must not be written."""
+    text = str(error)
+    return any(os.strerror(code) in text for code in (errno.EACCES, errno.EROFS, errno.EPERM))
+
+
+@contextmanager
+def own_errors(where: Path) -> Iterator[None]:
+    """Turn errors of LMDB into our own."""
+    lmdb = lmdb_module()
+    try:
+        yield
+    except (lmdb.MapFullError, lmdb.MapResizedError):
+        raise
+    except lmdb.ReadonlyError as error:
+        raise OutputError(f"{where}: this index cannot be written to by this user") from error
+    except (lmdb.InvalidError, lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError) as error:
+        raise DamagedError(f"{where / DATA} is damaged or is no database of likewise: {error}") from error
+    except lmdb.VersionMismatchError as error:
+        raise DamagedError(f"{where / DATA} was written by another version of LMDB: {error}") from error
+    except lmdb.ReadersFullError as error:
+        raise LikewiseError(f"{where}: {READERS:,} snapshots are open already; close some of them") from error
+    except lmdb.Error as error:
+        if os.strerror(errno.ENOSPC) in str(error) or os.strerror(errno.EDQUOT) in str(error):
+            raise OutputError(f"{where}: the disk is full; nothing was changed: make room and try again") from error
+        if any(os.strerror(code) in str(error) for code in (errno.EFBIG, errno.EIO)):  # LMDB's word for a short write
+            raise OutputError(
+                f"{where}: not all could be written, and nothing was changed: the disk is full or fails, or a file may "
+                "not become so large"
+            ) from error
+        if _not_allowed(error):
+            raise OutputError(f"{where}: this index cannot be written to: {error}") from error
+        if os.strerror(errno.ENOENT) in str(error):
+            raise MissingInput(f"{where}: there is no index in this folder") from error
+        raise LikewiseError(f"{where}: {error}") from error
+
+
+@contextmanager
+def begun(database: LmdbDatabase) -> Iterator[Any]:
+    """Yield a read transaction; snapshots of processes that were killed make room for it, if there is none."""
+    lmdb = lmdb_module()
+    try:
+        transaction = database.env.begin(buffers=True)
+    except lmdb.ReadersFullError:
+        if not database.env.reader_check():
+            raise
+        transaction = database.env.begin(buffers=True)
+    try:
+        yield transaction
+    finally:
+        transaction.abort()
+
+
+@contextmanager
+def reading(database: LmdbDatabase) -> Iterator[Any]:
+    """Yield a read transaction of a database that was just opened."""
+    database.enter()
+    try:
+        with begun(database) as transaction:
+            yield transaction
+    finally:
+        database.leave()

@@ -1,0 +1,290 @@
+"""The embedded store: LMDB in a folder, one writing process at a time beside many that read.
+
+INDEX/1/data.mdb is the database. To give back space, everything that is needed is copied to INDEX/2 while the lock of
+writers is held; then a mark in the old database says that it was replaced, and the old files are removed. A process
+that has them open finds the mark in its next transaction, and opens the new ones. A copy that was not finished is not
+marked, and is overwritten by the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from likewise.errors import DamagedError, LikewiseError, MissingInput, OutputError
+from likewise.index.lmdb_database import DATA, LmdbDatabase, acquire, begun, lmdb_module, own_errors, reading, release
+from likewise.index.store import Snapshot, Transaction, Write
+
+R = TypeVar("R")
+REPLACED = b"replaced"
+"""The name of the mark."""
+ATTEMPTS = 64
+"""How often a transaction is begun anew because the map has grown or the database was replaced: more is a fault."""
+
+
+class LmdbSnapshot:
+    """The values of a snapshot, as views of the memory map.
+
+    A value stays where it is as long as nothing is committed: even a change of another value may move a small one.
+    """
+
+    def __init__(self, transaction: Any, place: object) -> None:
+        self._transaction = transaction
+        self.place = place
+
+    def get(self, name: str) -> memoryview | None:
+        """Return a value, or None if there is none of this name."""
+        value: memoryview | None = self._transaction.get(name.encode())
+        if value is None or not len(value) or np.frombuffer(value, np.uint8).ctypes.data % 8 == 0:
+            return value
+        words = np.empty(-(-len(value) // 8), np.uint64)  # a small value lies between others of its page
+        words.view(np.uint8)[: len(value)] = value
+        return words.data.cast("B")[: len(value)]
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of all values, in order."""
+        with self._transaction.cursor() as cursor:
+            for key in cursor.iternext(keys=True, values=False):
+                if bytes(key) != REPLACED:
+                    yield bytes(key).decode()
+
+
+class LmdbTransaction(LmdbSnapshot):
+    """A write transaction."""
+
+    def put(self, name: str, value: Any) -> None:
+        """Set a value."""
+        self._transaction.put(name.encode(), value)
+
+    def delete(self, name: str) -> None:
+        """Remove a value."""
+        self._transaction.delete(name.encode())
+
+
+class LmdbStore:
+    """Values in a folder, by LMDB."""
+
+    def __init__(self, folder: str | Path, create: bool = False) -> None:
+        self.folder = Path(folder)
+        self.where = str(folder)
+        self._lock = threading.RLock()
+        self._database: LmdbDatabase | None = None
+        if create:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                if _numbers(self.folder):
+                    raise OutputError(f"{self.folder}: there is an index already")
+                if any(self.folder.iterdir()):
+                    raise OutputError(f"{self.folder}: this folder is not empty; name a new one for the index")
+                (self.folder / "1").mkdir()
+            except OSError as error:
+                raise OutputError(f"{self.folder}: cannot be made: {error.strerror or error}") from error
+            self._database = acquire(self.folder / "1", True)
+        else:
+            self._find()
+
+    def _find(self) -> LmdbDatabase:
+        """Open the current database: the first that is there and was not replaced."""
+        self.close()
+        for _ in range(ATTEMPTS):
+            numbers = _numbers(self.folder)
+            if not numbers:
+                raise MissingInput(f"{self.folder}: there is no index in this folder; make one with index create")
+            for number in numbers:
+                try:
+                    database = acquire(self.folder / str(number), False)
+                except MissingInput:
+                    break  # it is being removed: look again
+                try:
+                    with own_errors(self.folder), reading(database) as transaction:
+                        replaced = transaction.get(REPLACED) is not None
+                except lmdb_module().MapResizedError:
+                    database.resize(0)
+                    release(database)
+                    break
+                if not replaced:
+                    self._database = database
+                    return database
+                release(database)
+                if number < numbers[-1]:
+                    _remove(self.folder / str(number))  # whoever replaced it was killed before
+        raise DamagedError(f"{self.folder}: every database in it was replaced, and the new one is missing")
+
+    def _current(self) -> LmdbDatabase:
+        """Return the open database, for a transaction: opened again if it was closed, or after a fork."""
+        with self._lock:
+            database = self._database
+            if database is None or database.pid != os.getpid():
+                database = self._find()
+            return database
+
+    @contextmanager
+    def read(self) -> Iterator[Snapshot]:
+        """Yield a snapshot."""
+        lmdb = lmdb_module()
+        for _ in range(ATTEMPTS):
+            with self._lock:
+                database = self._current()
+                database.enter()
+            resized = False
+            try:
+                with own_errors(self.folder), ExitStack() as stack:
+                    try:
+                        transaction = stack.enter_context(begun(database))
+                    except lmdb.MapResizedError:
+                        resized = True
+                    else:
+                        if transaction.get(REPLACED) is None:
+                            yield LmdbSnapshot(transaction, (database, database.epoch, transaction.id()))
+                            return
+            finally:
+                database.leave()
+            if resized:
+                database.resize(0)
+            else:
+                self._moved(database)
+        raise LikewiseError(f"{self.folder}: the index is replaced faster than it can be read")
+
+    def _moved(self, old: LmdbDatabase) -> None:
+        """Turn to the database that has replaced this one."""
+        with self._lock:
+            if self._database is old:
+                self._find()
+
+    def write(self, change: Callable[[Transaction], R]) -> R:
+        """Make a change in one transaction; where the map is too small for it, again in a larger one."""
+        lmdb = lmdb_module()
+        for _ in range(ATTEMPTS):
+            with self._lock:
+                database = self._current()
+                database.enter()
+            try:
+                with own_errors(self.folder), database.env.begin(write=True, buffers=True) as transaction:
+                    if transaction.get(REPLACED) is None:
+                        return change(LmdbTransaction(transaction, None))
+                size = None
+            except lmdb.MapFullError:
+                size = -1
+            except lmdb.MapResizedError:
+                size = 0
+            finally:
+                database.leave()
+            self._again(database, size)
+        raise LikewiseError(f"{self.folder}: the index cannot be mapped")
+
+    def _again(self, database: LmdbDatabase, size: int | None) -> None:
+        """Prepare for another attempt: a larger map (-1), that of another process (0), or a new database (None)."""
+        if size is None:
+            self._moved(database)
+        elif size:
+            database.grow()
+        else:
+            database.resize(0)
+
+    def rewrite(self, change: Callable[[Snapshot, Write], R]) -> R:
+        """Copy what is needed to a new database, and remove the old one."""
+        lmdb = lmdb_module()
+        for _ in range(ATTEMPTS):
+            with self._lock:
+                database = self._current()
+                database.enter()
+            new = database.folder.parent / str(int(database.folder.name) + 1)
+            done: list[R] = []
+            size: int | None = None
+            try:
+                with own_errors(self.folder), database.env.begin(write=True, buffers=True) as transaction:
+                    if transaction.get(REPLACED) is None:
+                        done.append(self._copied(LmdbSnapshot(transaction, None), new, change))
+                        transaction.put(REPLACED, new.name.encode())
+            except lmdb.MapFullError:
+                size = -1
+            except lmdb.MapResizedError:
+                size = 0
+            finally:
+                database.leave()
+            if size is None and done:
+                _remove(database.folder)
+                self._moved(database)
+                return done[0]
+            self._again(database, size)
+        raise LikewiseError(f"{self.folder}: the index cannot be mapped")
+
+    def _copied(self, old: Snapshot, new: Path, change: Callable[[Snapshot, Write], R]) -> R:
+        """Fill a new database, durably; what is there was not finished, for writers wait for each other."""
+        shutil.rmtree(new, ignore_errors=True)
+        try:
+            new.mkdir()
+        except OSError as error:
+            raise OutputError(f"{new}: cannot be made: {error.strerror or error}") from error
+        try:
+            return self._filled(old, new, change)
+        except BaseException:
+            shutil.rmtree(new, ignore_errors=True)
+            raise
+
+    def _filled(self, old: Snapshot, new: Path, change: Callable[[Snapshot, Write], R]) -> R:
+        made = LmdbStore.__new__(LmdbStore)
+        made.folder, made.where, made._lock = self.folder, self.where, threading.RLock()
+        made._database = acquire(new, True)
+        try:
+            result = change(old, made.write)
+        finally:
+            made.close()
+        handle = os.open(self.folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        return result
+
+    def size(self) -> int:
+        """Return the bytes of the folder on disk: a file may have holes."""
+        total = 0
+        for path in self.folder.rglob("*"):
+            with contextlib.suppress(OSError):
+                total += path.stat().st_blocks * 512
+        return total
+
+    def clear_readers(self) -> int:
+        """Forget the snapshots of processes that were killed, so that their pages can be used again."""
+        with own_errors(self.folder):
+            return int(self._current().env.reader_check())
+
+    def destroy(self) -> None:
+        """Remove the databases, and the folder if it holds nothing else."""
+        self.close()
+        for number in _numbers(self.folder):
+            _remove(self.folder / str(number))
+        with contextlib.suppress(OSError):
+            self.folder.rmdir()
+
+    def close(self) -> None:
+        """Close the database."""
+        with self._lock:
+            if self._database is not None:
+                release(self._database)
+                self._database = None
+
+
+def _numbers(folder: Path) -> list[int]:
+    """Return the numbers of the databases of a folder, ascending."""
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:
+        return []
+    return sorted(int(one.name) for one in entries if one.name.isdecimal() and os.path.exists(f"{one.path}/{DATA}"))
+
+
+def _remove(folder: Path) -> None:
+    """Remove a database: its data first, without which it is none."""
+    with contextlib.suppress(OSError):
+        (folder / DATA).unlink()
+    shutil.rmtree(folder, ignore_errors=True)

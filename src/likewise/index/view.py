@@ -1,0 +1,183 @@
+"""What a snapshot of an index holds, laid out for the kernels: addresses of all arrays, and rows to ids and texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from likewise.base.arrays import Ints, to_arrow
+from likewise.errors import DamagedError
+from likewise.index.chunk import KINDS, ChunkData
+from likewise.index.item_ids import INT64, hashes_of, kind_of_ids
+from likewise.index.manifest import ChunkEntry, Manifest, SegmentEntry
+from likewise.index.segment import PlacedChunk, SegmentData, directory_bits
+from likewise.index.store import Snapshot
+from likewise.kernels import lookup
+from likewise.kernels.lookup import CHUNK_FIELDS, SEGMENT_FIELDS, IndexTables
+
+SEGMENT_KINDS: dict[str, Any] = {"digests": np.uint64, "id_hashes": np.uint64, "dead": np.uint8}
+"""The types of the arrays of a segment that are not uint32."""
+
+
+class SegmentView:
+    """The arrays of a stored segment, each read when it is needed."""
+
+    def __init__(self, snapshot: Snapshot, entry: SegmentEntry, bands: int, where: str) -> None:
+        self.entry = entry
+        self._bands = bands
+        self._arrays = {
+            name: stored_array(snapshot, entry, name, SEGMENT_KINDS.get(name, np.uint32), where)
+            for name in entry.values
+        }
+        self.chunks = [chunk_view(snapshot, chunk, where) for chunk in entry.chunks]
+
+    def array(self, name: str) -> NDArray[Any]:
+        """Return an array; an empty one if the segment has none of this name."""
+        return self._arrays.get(name, np.zeros(0, SEGMENT_KINDS.get(name, np.uint32)))
+
+    def address(self, name: str) -> int:
+        """Return the address of an array; 0 if the segment has none of this name."""
+        return self._arrays[name].ctypes.data if name in self._arrays else 0
+
+    def data(self) -> SegmentData:
+        """Return the segment for merging."""
+        entry, array = self.entry, self.array
+        return SegmentData(
+            entry.rows,
+            entry.units,
+            array("keys").reshape(self._bands, -1),
+            array("sets").reshape(self._bands, -1),
+            array("digests").reshape(-1, 2),
+            array("id_hashes"),
+            array("id_rows"),
+            array("shingles").reshape(1, -1),
+            array("owners").reshape(1, -1),
+            array("groups") if entry.grouped else None,
+            array("members") if entry.grouped else None,
+            array("dead") if entry.dead else None,
+            [PlacedChunk(one, data) for one, data in zip(entry.chunks, self.chunks, strict=True)],
+        )
+
+    def is_dead(self, rows: Ints) -> NDArray[np.bool_]:
+        """Return which of these rows were removed."""
+        if not self.entry.dead:
+            return np.zeros(len(rows), bool)
+        flags: NDArray[np.bool_] = (self.array("dead")[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(bool)
+        return flags
+
+
+def stored_array(snapshot: Snapshot, part: SegmentEntry | ChunkEntry, name: str, kind: Any, where: str) -> NDArray[Any]:
+    """Return a value of a part as an array; raise if it has not the size that the manifest says."""
+    data = snapshot.get(f"{part.name}/{name}")
+    size = part.values[name][0]
+    if data is None or len(data) != size:
+        got = "is missing" if data is None else f"has {len(data):,} bytes in place of {size:,}"
+        raise DamagedError(f"{where}: the value {part.name}/{name} of the index {got}; run index check")
+    array = np.frombuffer(data, np.uint8).view(kind) if size else np.zeros(0, kind)
+    array.flags.writeable = False
+    return array
+
+
+def chunk_view(snapshot: Snapshot, chunk: ChunkEntry, where: str) -> ChunkData:
+    """Return a stored chunk."""
+    kinds = {**KINDS, "elements": np.uint32 if chunk.width == 4 else np.uint64}
+    arrays = {name: stored_array(snapshot, chunk, name, kinds[name], where) for name in chunk.values}
+    return ChunkData(chunk.rows, chunk.units, arrays)
+
+
+class IndexView:
+    """A snapshot of an index; valid as long as the snapshot is, or another with the same place."""
+
+    def __init__(self, snapshot: Snapshot, manifest: Manifest, bands: int, where: str) -> None:
+        self.manifest = manifest
+        self.place = snapshot.place
+        self.segments = [SegmentView(snapshot, entry, bands, where) for entry in manifest.segments]
+        self.starts: Ints = np.cumsum([0, *(segment.entry.rows for segment in self.segments)]).astype(np.int64)
+
+    @cached_property
+    def tables(self) -> IndexTables:
+        """The addresses of all arrays that queries read."""
+        segments = np.zeros((len(self.segments), SEGMENT_FIELDS), np.int64)
+        chunks: list[list[int]] = []
+        first_unit = 0
+        for row, first_row, one in zip(segments, self.starts, self.segments, strict=False):
+            entry = one.entry
+            row[lookup.KEYS], row[lookup.SETS] = one.address("keys"), one.address("sets")
+            row[lookup.STARTS], row[lookup.ENTRIES] = one.address("starts"), entry.entries
+            row[lookup.BITS] = directory_bits(entry.entries)
+            row[lookup.SHINGLES], row[lookup.OWNERS] = one.address("shingles"), one.address("owners")
+            row[lookup.SHINGLE_STARTS], row[lookup.SHINGLE_ENTRIES] = one.address("shingle_starts"), entry.shingles
+            row[lookup.SHINGLE_BITS] = directory_bits(entry.shingles)
+            row[lookup.UNITS], row[lookup.FIRST_UNIT] = entry.units, first_unit
+            row[lookup.ROWS], row[lookup.FIRST_ROW] = entry.rows, first_row
+            row[lookup.GROUPS], row[lookup.MEMBERS] = one.address("groups"), one.address("members")
+            row[lookup.DEAD] = one.address("dead")
+            for data in one.chunks:
+                elements, offsets = data.arrays["elements"], data.arrays["offsets"]
+                places = offsets.ctypes.data, elements.ctypes.data
+                chunks.append([first_unit, data.units, *places, len(elements), elements.itemsize])
+                first_unit += data.units
+        return IndexTables(segments, np.array(chunks, np.int64).reshape(-1, CHUNK_FIELDS))
+
+    def _chunks(self) -> Iterator[tuple[int, ChunkData]]:
+        """Yield every chunk with its first row."""
+        for start, segment in zip(self.starts, self.segments, strict=False):
+            first = int(start)
+            for chunk in segment.chunks:
+                yield first, chunk
+                first += chunk.rows
+
+    @cached_property
+    def _layout(self) -> tuple[Ints, list[ChunkData]]:
+        parts = list(self._chunks())
+        return np.array([first for first, _ in parts], np.int64), [chunk for _, chunk in parts]
+
+    def ids(self, rows: Ints) -> Any:
+        """Return the ids of rows of the whole index, in this order."""
+        if not len(rows):
+            return pa.nulls(0, pa.int64() if self.manifest.ids in (INT64, None) else pa.large_string())
+        firsts, chunks = self._layout
+        of = np.searchsorted(firsts, rows, side="right") - 1
+        if (of == of[0]).all():
+            return chunks[int(of[0])].ids(rows - firsts[of[0]])
+        order = np.argsort(of, kind="stable")
+        numbers, cuts = np.unique(of[order], return_index=True)
+        parts = [
+            chunks[int(number)].ids(rows[here] - firsts[number])
+            for number, here in zip(numbers, np.split(order, cuts[1:]), strict=True)
+        ]
+        back = np.empty(len(rows), np.int64)
+        back[order] = np.arange(len(rows))
+        return pa.concat_arrays(parts).take(to_arrow(back))
+
+    def chunk_at(self, row: int) -> tuple[ChunkData, int]:
+        """Return the chunk that holds a row, and the row within it."""
+        firsts, chunks = self._layout
+        number = int(np.searchsorted(firsts, row, side="right")) - 1
+        return chunks[number], row - int(firsts[number])
+
+    def find(self, ids: Any) -> Ints:
+        """Return the row of each id; -1 if it is not there."""
+        found = np.full(len(ids), -1, np.int64)
+        if self.manifest.ids is None or kind_of_ids(ids) != self.manifest.ids or not len(ids):
+            return found
+        hashes = hashes_of(ids)
+        for start, segment in zip(self.starts, self.segments, strict=False):
+            known = segment.array("id_hashes")
+            low, high = np.searchsorted(known, hashes, "left"), np.searchsorted(known, hashes, "right")
+            queries = np.repeat(np.arange(len(ids)), high - low)
+            if not len(queries):
+                continue
+            places = np.repeat(low - np.cumsum(high - low) + (high - low), high - low) + np.arange(len(queries))
+            rows = segment.array("id_rows")[places].astype(np.int64)
+            alive = ~segment.is_dead(rows)
+            queries, rows = queries[alive], rows[alive] + start
+            same = np.asarray(pc.equal(self.ids(rows), ids.take(to_arrow(queries))))
+            found[queries[same]] = rows[same]
+        return found

@@ -1,0 +1,209 @@
+"""Kill -9 at any moment: what was acknowledged is there, what was not is there wholly or not at all."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import likewise
+from likewise import Index
+
+WORKER = """
+import random, sys, tempfile
+from likewise import Index
+with tempfile.TemporaryDirectory() as folder, Index.create(folder + "/i", shingle=None, threads=1) as index:
+    for id in range(3):  # compiled code is loaded before the clock runs
+        index.add([id], [["a"]])
+    index.remove([1])
+    index.compact()
+path, seed, what = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+chance = random.Random(seed)
+index = Index.open(path, threads=1)
+known = set(map(int, sys.argv[4].split(","))) if sys.argv[4] else set()
+print("ready", flush=True)
+number = seed * 100_000
+while True:
+    step = what if what != "all" else chance.choice(["add", "add", "add", "remove", "replace", "compact", "parts"])
+    if step == "remove" and len(known) > 10:
+        gone = chance.sample(sorted(known), 5)
+        print("remove", *gone, flush=True)
+        index.remove(gone)
+        known -= set(gone)
+    elif step == "compact" and len(known) > 10:
+        print("compact", flush=True)
+        index.compact()
+    elif step == "replace" and len(known) > 10:
+        ids = chance.sample(sorted(known), 3)
+        print("replace", *ids, flush=True)
+        index.add(ids, [[f"{id}.{i}" for i in range(40)] for id in ids], replace=True)
+    else:
+        ids = list(range(number, number + chance.choice([1, 3, 50])))
+        number += len(ids)
+        print("add", *ids, flush=True)
+        sets = [[f"{id}.{i}" for i in range(40)] for id in ids]
+        if step == "parts":
+            index.add_batches([([id], [one]) for id, one in zip(ids, sets)])
+        else:
+            index.add(ids, sets)
+        known |= set(ids)
+    print("done", flush=True)
+"""
+
+
+def killed(path, seed, what, known, wait):
+    """Let a process change the index, kill it after a while; return what it has said."""
+    command = [sys.executable, "-c", WORKER, str(path), str(seed), what, ",".join(map(str, sorted(known)))]
+    worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert worker.stdout.readline() == "ready\n"
+    time.sleep(wait)
+    os.kill(worker.pid, signal.SIGKILL)
+    said = worker.stdout.read().splitlines()
+    worker.wait()
+    worker.stdout.close()
+    return said
+
+
+def outcomes(known, said):
+    """The ids that may be there after this: two possibilities if the last change was not acknowledged."""
+    sure = set(known)
+    while said:
+        line = said.pop(0).split()
+        if not line:
+            break
+        after = set(sure)
+        ids = set(map(int, line[1:]))
+        if line[0] in ("add", "replace"):
+            after |= ids
+        elif line[0] == "remove":
+            after -= ids
+        if not said or said[0] != "done":
+            return [sure, after]
+        said.pop(0)
+        sure = after
+    return [sure]
+
+
+def kill_often(tmp_path, what, times):
+    path = tmp_path / "index"
+    Index.create(path, shingle=None, threads=1).close()
+    chance = random.Random(times)
+    known: set[int] = set()
+    steps = 0
+    for seed in range(1, times + 1):
+        said = killed(path, seed, what, known, chance.uniform(0, 0.4))
+        steps += said.count("done")
+        possible = outcomes(known, said)
+        with Index.open(path, threads=1) as index:
+            report = index.check()
+            everything = sorted(set.union(*possible))
+            there = {id for id in everything if id in index}
+            assert there in possible
+            assert len(index) == len(there) == report.items
+            asked = sorted(there)[:: max(1, len(there) // 50)]
+            found = index.query([[f"{id}.{i}" for i in range(40)] for id in asked])
+            assert found["id_b"].to_pylist() == asked
+        known = there
+    return steps
+
+
+@pytest.mark.parametrize("what", ["add", "all"])
+def test_nothing_acknowledged_is_lost(tmp_path, what):
+    assert kill_often(tmp_path, what, 4) > 0
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_nothing_acknowledged_is_lost_in_a_hundred_kills(tmp_path):
+    assert kill_often(tmp_path, "all", 100) > 100
+
+
+def test_a_kill_while_a_copy_is_made_leaves_the_old_one(tmp_path, monkeypatch):
+    """At every step of a compaction: before the copy, after it, after the mark, while the old one is removed."""
+    from likewise.index import lmdb_store
+
+    path = tmp_path / "index"
+    with Index.create(path, shingle=None) as index:
+        index.add(range(20), [[f"{id}.{i}" for i in range(40)] for id in range(20)])
+        index.remove([3])
+    for place in ("fsync", "_remove", "rmtree"):
+        child = os.fork()
+        if child == 0:
+            try:
+                where = {"fsync": os, "_remove": lmdb_store, "rmtree": lmdb_store.shutil}[place]
+                monkeypatch.setattr(where, place, lambda *args, **more: os._exit(7))
+                likewise.Index.open(path).compact()
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        with Index.open(path) as index:
+            assert len(index) == 19
+            assert index.check().items == 19
+            index.add([100], [["x"]])
+            index.remove([100])
+    with Index.open(path) as index:
+        index.compact()
+        assert len(index) == 19
+        assert len([one for one in path.iterdir() if (one / "data.mdb").exists()]) == 1
+
+
+READER = """
+import sys, time
+from likewise import Index
+path, seconds = sys.argv[1], float(sys.argv[2])
+asked = [[f"{id}.{i}" for i in range(40)] for id in range(5)]
+index = Index.open(path, threads=1)
+index.query(asked)
+longest, count, begun = 0.0, 0, time.monotonic()
+while time.monotonic() - begun < seconds:
+    start = time.monotonic()
+    found = index.query(asked)
+    longest = max(longest, time.monotonic() - start)
+    assert found["id_b"].to_pylist() == [0, 1, 2, 3, 4] and found["similarity"].to_pylist() == [1.0] * 5
+    assert len(index) >= 5
+    count += 1
+print(count, longest)
+"""
+
+
+def read_and_write(tmp_path, readers, seconds):
+    """Many processes ask while one changes the index; return how often they asked and the longest wait of any."""
+    path = tmp_path / "index"
+    with Index.create(path, shingle=None, threads=1) as index:
+        index.add(range(5), [[f"{id}.{i}" for i in range(40)] for id in range(5)])
+        command = [sys.executable, "-c", READER, str(path), str(seconds)]
+        pipe = subprocess.PIPE
+        running = [subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) for _ in range(readers)]
+        number = 5
+        while any(one.poll() is None for one in running):
+            ids = range(number, number + 50)
+            index.add(ids, [[f"{id}.{i}" for i in range(40)] for id in ids])
+            number += 50
+            if number % 500 == 5:
+                index.remove(range(number - 400, number))
+            if number % 1500 == 5:
+                index.compact()
+            time.sleep(0.001)
+        ended = [one.communicate() for one in running]
+        assert [one.returncode for one in running] == [0] * readers, ended
+        assert index.check().items == len(index)
+    said = [output.split() for output, _ in ended]
+    return sum(int(count) for count, _ in said), max(float(longest) for _, longest in said)
+
+
+def test_processes_read_while_one_writes(tmp_path):
+    count, _ = read_and_write(tmp_path, 2, 3)
+    assert count > 10
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_eight_readers_and_a_writer_for_a_minute(tmp_path):
+    count, longest = read_and_write(tmp_path, 8, 60)
+    print(f"{count} queries of five, the longest {longest * 1000:.0f} ms")
+    assert count > 1000
