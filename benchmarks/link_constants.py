@@ -180,7 +180,9 @@ def measured(collection: Collection, constant: Constant, value: Any, kept: Kept)
 
     kept.depth = constant.depth
     truth = collection.truth()
-    more = {"ask": Oracle(truth, collection.two), "questions": ANSWERS} if constant.measure == "labels" else {}
+    more: dict[str, Any] = (
+        {"ask": Oracle(truth, collection.two), "questions": ANSWERS} if constant.measure == "labels" else {}
+    )
     start = time.process_time()
     with changed(constant, value):
         try:
@@ -196,11 +198,11 @@ def measured(collection: Collection, constant: Constant, value: Any, kept: Kept)
 def worth(row: dict[str, Any], measure: str) -> float:
     """What a run is worth: its F1, or less the more its statement costs."""
     if measure == "stated":
-        return -NOT_STATED if row["stated"] is None else -abs(row["stated"] - row["f1"])
+        return -NOT_STATED if row["stated"] is None else -abs(float(row["stated"]) - float(row["f1"]))
     if measure == "interval" and row["range"] is not None:
-        low, high = row["range"]
-        return -(high - low + 20 * max(low - row["f1"], row["f1"] - high, 0.0))
-    return row["f1"] if measure != "interval" else 0.0
+        low, high = map(float, row["range"])
+        return -(high - low + 20 * max(low - float(row["f1"]), float(row["f1"]) - high, 0.0))
+    return float(row["f1"]) if measure != "interval" else 0.0
 
 
 def left_out(table: dict[str, dict[str, float]], used: str) -> dict[str, str]:

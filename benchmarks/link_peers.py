@@ -6,8 +6,9 @@
 No tool gets labels or settings for a collection. splink and recordlinkage compare every column by the kind of its
 values and block on every column that makes few enough pairs (`--way general` in peers/): what somebody does who follows
 their documentation without knowing the data. TF-IDF and the best partner is what needs no method at all. Auto-FuzzyJoin
-is for tasks of one column, and is given those. Each runs in a fresh process with an environment of its own, from
-Parquet files to pairs in memory; a tool that takes longer than --timeout is ended.
+is for tasks of one column, and is given those; splink and recordlinkage are not, as they learn from how columns agree
+with each other (splink refuses, and recordlinkage finds nothing). Each runs in a fresh process with an environment of
+its own, from Parquet files to pairs in memory; a tool that takes longer than --timeout is ended.
 
 splink and TF-IDF give scores and leave the threshold to the user. "F1" is at 0.9 for splink and without a threshold
 for TF-IDF; "best" is at the best of all thresholds, which a user without labels cannot know. Of likewise, "best" is
@@ -47,6 +48,9 @@ WAYS: dict[str, tuple[str, list[str]]] = {
 }
 USUAL = {"splink": 0.9, "TF-IDF, best partner": 0.0}
 """Thresholds of the tools that leave it to the user."""
+
+NOT_FOR = {True: ("splink", "recordlinkage"), False: ("autofj",)}
+"""Tools that are not run on tasks of name joining, and on other collections."""
 
 ONLY = "febrl*;people500;register;dblp-acm;abt-buy;amazon-google;restaurants, truth completed;names/*"
 OUT = DATA / "out" / "link-peers"
@@ -149,7 +153,7 @@ def main() -> None:
     rows = {(one["collection"], one["tool"]): Row(**one) for one in before}
     for collection in sorted(chosen, key=lambda one: one.records):
         for way, (tool, _) in WAYS.items():
-            if tool not in tools or (tool == "autofj" and not collection.name.startswith("names/")):
+            if tool not in tools or tool in NOT_FOR[collection.name.startswith("names/")]:
                 continue
             row = measured(collection, way, asked.threads, asked.timeout)
             rows[collection.name, way] = row

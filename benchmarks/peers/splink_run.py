@@ -6,8 +6,9 @@ have those of the example "deduplicate_50k_synthetic", with its ten million, and
 all fields but the address, which depends on the postcode: splink's examples advise against comparing both. With --way
 tight, people are blocked on few rules with few pairs each, as splink's guide to performance advises. With --way
 general, any table: a comparison from splink's library for each column, by the kind of its values, and blocking on
-every column, or the beginning of a text, that makes few enough pairs, or on two columns that do together. The answer
-has every pair with a match probability of at least 0.2.
+every column, or the beginning of a text, that makes few enough pairs, or on two columns that do together. Pairs that
+agree in two columns, if these are no more than there are records, are the deterministic rules of the prior. The answer
+has every pair with a match probability of at least 0.2, or LEAST_IN_GENERAL.
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ import pyarrow.parquet as pq
 import splink.comparison_library as cl  # type: ignore[import-not-found]
 from common import Arguments, Phases, parser
 from splink import DuckDBAPI, Linker, SettingsCreator, block_on
-from splink.internals.exceptions import EMTrainingException
+from splink.internals.exceptions import EMTrainingException  # type: ignore[import-not-found]
 
 LEAST = 0.2
+LEAST_IN_GENERAL = 1e-4
+"""With --way general the prior may be far off: a higher limit would hide what the best threshold reaches."""
+
 RANDOM_PAIRS = {"febrl": 1e6, "people": 1e7}
 
 
@@ -169,19 +173,18 @@ def general(tables: list[pa.Table]) -> tuple[SettingsCreator, list[Any], float, 
         sides = zip(texts[one], texts[other], strict=True)
         keys[one, other] = [[(v, w) if v and w else None for v, w in zip(*side, strict=True)] for side in sides]
     counts = {rule: pairs_of(found) for rule, found in keys.items()}
-    rules = [rule for rule, count in counts.items() if len(rule) == 1 and 0 < count <= MOST_PAIRS]
-    few = {name for (name,) in rules}
-    rules += [
-        rule for rule, count in counts.items() if len(rule) == 2 and 0 < count <= MOST_PAIRS and not few & set(rule)
-    ]
+    small: list[tuple[str, ...]] = [rule for rule, count in counts.items() if 0 < count <= MOST_PAIRS]
+    rules = list(filter(lambda rule: len(rule) == 1, small))
+    few = {rule[0] for rule in rules}
+    rules += [rule for rule in small if len(rule) == 2 and not few & set(rule)]
     settings = SettingsCreator(
         link_type="link_only" if len(tables) == 2 else "dedupe_only",
         unique_id_column_name="id",
         blocking_rules_to_generate_predictions=[block_on(*rule) for rule in rules],
         comparisons=[compared(name, [v for side in texts[name] for v in side if v]) for name in names],
     )
-    doubles = sorted((rule for rule in counts if len(rule) == 2 and counts[rule]), key=lambda rule: counts[rule])
-    sure = doubles[: max(1, len(doubles) // 2)] or rules[:1]
+    records = sum(table.num_rows for table in tables)
+    sure = [rule for rule, count in counts.items() if len(rule) == 2 and 0 < count <= records] or rules[:1]
     trained = sorted((rule for rule in rules if rule[0] in names), key=lambda rule: -counts[rule])[:3]
     return settings, [block_on(*rule) for rule in sure], 0.7, [block_on(*rule) for rule in trained or rules[:2]]
 
@@ -235,7 +238,8 @@ def main() -> None:
             except EMTrainingException:
                 failed += 1
     with phases("predict"):
-        found = linker.inference.predict(threshold_match_probability=LEAST)
+        least = LEAST_IN_GENERAL if asked.way == "general" else LEAST
+        found = linker.inference.predict(threshold_match_probability=least)
         query = "select id_l as id_a, id_r as id_b, match_probability as score from {this}"
         table = found.query_sql(query).as_pyarrow_table()
     pq.write_table(table, asked.out / "pairs.parquet")
