@@ -83,7 +83,8 @@ def spark_errors() -> Iterator[None]:
         if raised is not None:
             raise getattr(errors, raised[1], InputError)(raised[2]) from error
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        raise InputError(f"Spark failed: {lines[0] if lines else type(error).__name__}") from error
+        told = next((line[1:].strip() for line in lines if line.startswith(": ")), lines[0] if lines else "")
+        raise InputError(f"Spark failed: {told or type(error).__name__}") from error
 
 
 @contextmanager
