@@ -24,6 +24,9 @@ from likewise.spark.source import DIGEST, OTHER, PART, PLACE, SIZE, TEXT, Deposi
 ROW = "row"
 MOST_JOINED = 4_000_000
 """Rows that are picked out by a join before they reach Python, at most: a table of them is sent to every machine."""
+LARGE = 1 << 24
+"""Rows of a corpus from which keepers, components and tables are made on the cluster. Below it the driver does that: it
+then holds two gigabytes or so if every row has a duplicate, and is faster than the rounds of a cluster."""
 AT_ONCE = 256 << 20
 """Bytes of documents that the driver asks for in one job."""
 
@@ -38,10 +41,11 @@ def among(rows: Ints, known: Ints) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class Corpus:
-    """One deposit or two, end to end."""
+    """One deposit or two, end to end. large: rows with duplicates remain on the cluster to the end."""
 
     session: Any
     parts: tuple[Deposit, ...]
+    large: bool = False
 
     @cached_property
     def numbering(self) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,12 +18,15 @@ from likewise.search.cluster import Keep, Removal, components, removals
 from likewise.search.expand import listed_pairs
 from likewise.search.matches import VerifiedPairs, count_different
 from likewise.shingle import Shingler
-from likewise.spark.corpus import Corpus, among, numbered
+from likewise.spark import corpus as corpora
+from likewise.spark.corpus import Corpus, numbered
 from likewise.spark.metrics import StepMetrics
 from likewise.spark.result import SparkDedup, publish_frames
+from likewise.spark.rowset import RowSet
 from likewise.spark.run import ClusterRun, RankOrder, begun
 from likewise.spark.search import ClusterSearch
 from likewise.spark.source import PART, PLACE, quoted
+from likewise.spark.spread import LargeMatches, SpreadTables
 from likewise.spark.store import WORK
 from likewise.spark.universe import Universe
 
@@ -34,6 +38,7 @@ def dedup(given: dict[str, Any]) -> SparkDedup:
     policy = Keep.parse(given["keep"])
     with begun(OWNER, given, policy) as run:
         corpus = run.corpus()
+        corpus = replace(corpus, large=len(corpus) >= corpora.LARGE)
         shingler = run.shingler(corpus)
         settings, resources, log = run.settings, run.resources, run.log
         ranks = RankOrder(corpus, policy)
@@ -45,29 +50,32 @@ def dedup(given: dict[str, Any]) -> SparkDedup:
             run.checkpoints,
             run.scratch,
             log,
+            policy,
         )
-        universe, matches = search.find()
-        log.counts["different"] = len(corpus) - len(universe.rows) + count_different(matches)
-        with log.stage("cluster"):
-            pairs = matches.left, matches.right, matches.similarity
-            removal = removals(matches.groups, *pairs, ranks(universe.rows), matches.copies, matches.empty)
-        answer = Answer(run, corpus, universe, matches, removal, policy, shingler)
-        return answer.write()
+        found = search.find()
+        tables: DriverTables | SpreadTables
+        if isinstance(found, LargeMatches):
+            tables = SpreadTables(found, run.options.id, log)
+        else:
+            universe, matches = found
+            log.counts["different"] = len(corpus) - len(universe.rows) + count_different(matches)
+            with log.stage("cluster"):
+                pairs = matches.left, matches.right, matches.similarity
+                removal = removals(matches.groups, *pairs, ranks(universe.rows), matches.copies, matches.empty)
+            tables = DriverTables(run, corpus, universe, matches, removal)
+        return Answer(run, corpus, tables, policy, shingler).write()
 
 
-class Answer:
-    """The tables of a run and what run.json says about it."""
+class DriverTables:
+    """The tables of a run whose rows with duplicates are on the driver."""
 
     def __init__(
-        self, run: ClusterRun, corpus: Corpus, universe: Universe, matches: VerifiedPairs, removal: Removal,
-        policy: Keep, shingler: Shingler,
-    ) -> None:  # fmt: skip
+        self, run: ClusterRun, corpus: Corpus, universe: Universe, matches: VerifiedPairs, removal: Removal
+    ) -> None:
         self.run = run
         self.corpus = corpus
         self.universe = universe
         self.removal = removal
-        self.policy = policy
-        self.shingler = shingler
         log, rows = run.log, len(corpus)
         with log.stage("tables"):
             self._pairs = listed_pairs(matches, items=rows)
@@ -115,15 +123,23 @@ class Answer:
             )
         )
 
-    def clusters(self) -> Any:
-        """Return the cluster of every document; documents without any duplicate never come to the driver."""
-        from pyspark.sql.types import LongType, StructField, StructType
+    @property
+    def gone(self) -> RowSet:
+        """The rows that are removed."""
+        return RowSet(len(self.corpus), [self.universe.rows[self.removal.rows]])
 
+    @property
+    def present(self) -> RowSet:
+        """The rows that `clusters` has."""
+        return RowSet(len(self.corpus), [self.universe.rows])
+
+    def clusters(self) -> Any:
+        """Return the clusters of all documents that have a duplicate."""
         places = np.arange(len(self.universe.rows))
         keepers = places.copy()
         keepers[self.removal.rows] = self.removal.keepers
         labels = self._labels
-        here = self._frame(
+        return self._frame(
             pa.table(
                 {
                     "id": self._name(places),
@@ -133,6 +149,25 @@ class Answer:
                 }
             )
         )
+
+
+class Answer:
+    """The result of a run, and what run.json says about it."""
+
+    def __init__(
+        self, run: ClusterRun, corpus: Corpus, tables: DriverTables | SpreadTables, policy: Keep, shingler: Shingler
+    ) -> None:
+        self.run = run
+        self.corpus = corpus
+        self.tables = tables
+        self.policy = policy
+        self.shingler = shingler
+
+    def clusters(self) -> Any:
+        """Return the cluster of every document; documents without any duplicate never come to the driver."""
+        from pyspark.sql.types import LongType, StructField, StructType
+
+        present = self.tables.present
         column, frame = self.run.options.id, self.corpus.parts[0].frame
         kind = LongType() if column is None else frame.schema[column].dataType
         schema = StructType(
@@ -143,16 +178,16 @@ class Answer:
                 StructField("keeper", kind),
             ]
         )
-        known = self.corpus.broadcast(self.universe.rows)
+        known = self.corpus.broadcast(present)
         alone = frame.select(PART, PLACE, *([] if column is None else [quoted(column)])).mapInArrow(
             partial(_alone, numbering=self.corpus.shared_numbering, known=known), schema
         )
-        return here.unionAll(alone) if len(places) else alone
+        return self.tables.clusters().unionAll(alone) if len(present) else alone
 
     def kept(self) -> Any:
         """Return the surviving rows, all columns."""
         part = self.corpus.parts[0]
-        removed = self.corpus.broadcast(self.universe.rows[self.removal.rows])
+        removed = self.corpus.broadcast(self.tables.gone)
         columns = [quoted(name) for name in part.columns]
         frame, schema = part.frame.select(PART, PLACE, *columns), part.frame.select(*columns).schema
         return frame.mapInArrow(partial(_kept, numbering=self.corpus.shared_numbering, removed=removed), schema)
@@ -182,8 +217,8 @@ class Answer:
         run = self.run
         frames = {
             "kept": self.kept,
-            "removed.parquet": self.removed,
-            "pairs.parquet": self.pairs,
+            "removed.parquet": self.tables.removed,
+            "pairs.parquet": self.tables.pairs,
             "clusters.parquet": self.clusters,
         }
         found: dict[str, Any] = {}
@@ -206,7 +241,7 @@ def _alone(batches: Iterator[Any], numbering: Any, known: Any) -> Iterator[Any]:
     """Yield the documents that are clusters of their own."""
     for batch in batches:
         rows, rest = numbered(batch, numbering.value)
-        alone = ~among(rows, known.value)
+        alone = ~known.value.has(rows)
         if not alone.any():
             continue
         ids = rest.column(0).filter(pa.array(alone)) if rest.num_columns else to_arrow(rows[alone])
@@ -218,4 +253,4 @@ def _kept(batches: Iterator[Any], numbering: Any, removed: Any) -> Iterator[Any]
     """Yield the rows that are not removed."""
     for batch in batches:
         rows, rest = numbered(batch, numbering.value)
-        yield rest.filter(pa.array(~among(rows, removed.value)))
+        yield rest.filter(pa.array(~removed.value.has(rows)))

@@ -44,7 +44,9 @@ def pairs(given: dict[str, Any]) -> Pairs:
             run.scratch,
             log,
         )
-        universe, matches = search.find()
+        found = search.find()
+        assert isinstance(found, tuple)
+        universe, matches = found
         left, right, similarity = _listed(corpus, universe, matches, k, below, run)
         log.counts["pairs"] = len(left)
         names = _named(corpus, universe, left, run.options.id), _named(corpus, universe, right, run.options.id)

@@ -106,24 +106,25 @@ class RankOrder:
             frame = corpus.texts.withColumn(LENGTH, F.char_length(TEXT).cast("bigint"))
             lengths = np.asarray(corpus.fetch(rows, [LENGTH], frame).column(LENGTH), np.int64)
         elif policy.column is not None and len(rows):
-            _check_scores(corpus.parts[0], policy)
+            check_scores(corpus.parts[0], policy)
             scores = corpus.column(rows, policy.column)
         return policy.ranks(lengths, scores)
 
 
-def _check_scores(part: Deposit, policy: Keep) -> None:
-    """Raise if scores are text of which some are numbers: they have no order."""
+def check_scores(part: Deposit, policy: Keep) -> bool:
+    """Raise if scores are text of which some are numbers, for they have no order; tell whether all are such numbers."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType
 
     if not isinstance(part.frame.schema[policy.column].dataType, StringType):
-        return
+        return False
     score = F.col(quoted(str(policy.column)))
     numbers, others = part.frame.agg(F.count_if(score.rlike(NUMBER)), F.count_if(~score.rlike(NUMBER))).first()
     if numbers and others:
         raise ColumnError(
             f"column '{policy.column}' of the keep policy '{policy}' mixes numbers ({numbers:,}) and text ({others:,})"
         )
+    return bool(numbers)
 
 
 def _check_ids(part: Deposit, column: str) -> None:

@@ -18,8 +18,9 @@ from likewise.search.recall.sample import Probe
 from likewise.shingle import Shingler
 from likewise.spark import steps
 from likewise.spark.copies import FirstRows
-from likewise.spark.corpus import Corpus, among, numbered
+from likewise.spark.corpus import Corpus, numbered
 from likewise.spark.node import ready
+from likewise.spark.rowset import RowSet
 from likewise.spark.source import TEXT
 from likewise.spark.store import Checkpoints
 
@@ -38,7 +39,7 @@ class SketchRecipe:
     probe: Probe
 
 
-def sketch(corpus: Corpus, recipe: SketchRecipe, first: FirstRows, copies: Ints, checkpoints: Checkpoints) -> Any:
+def sketch(corpus: Corpus, recipe: SketchRecipe, first: FirstRows, copies: RowSet, checkpoints: Checkpoints) -> Any:
     """Sketch every document that is not a copy."""
 
     def make() -> Any:
@@ -54,7 +55,7 @@ def _sketched(batches: Iterator[Any], numbering: Any, known: Any) -> Iterator[An
     recipe, first, copies = known.value
     for batch in batches:
         rows, rest = numbered(batch, numbering.value)
-        chosen = np.flatnonzero(~among(rows, copies))
+        chosen = np.flatnonzero(~copies.has(rows))
         if not len(chosen):
             continue
         items = steps.items_of(rest.column(rest.schema.get_field_index(TEXT)), recipe.shingler, recipe.common)
