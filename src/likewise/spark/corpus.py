@@ -75,12 +75,12 @@ class Corpus:
         """Which pairs count."""
         return Sides(self.split, across=True) if len(self.parts) == 2 else None
 
-    def _together(self, columns: Callable[[Deposit], list[Any]]) -> Any:
+    def _together(self, columns: Callable[[Deposit], list[Any]], facts: bool = False) -> Any:
         """Return columns of all rows, with the partition and the place of each."""
         from pyspark.sql import functions as F
 
         frames = [
-            part.frame.select((F.col(PART) + number * OTHER).cast("int").alias(PART), PLACE, *columns(part))
+            (part.facts if facts else part.frame).select((F.col(PART) + number * OTHER).cast("int").alias(PART), PLACE, *columns(part))
             for number, part in enumerate(self.parts)
         ]
         return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
@@ -95,7 +95,7 @@ class Corpus:
     @cached_property
     def facts(self) -> Any:
         """The partition, the place and the digest of every row."""
-        return self._together(lambda part: [DIGEST])
+        return self._together(lambda part: [DIGEST], facts=True)
 
     def near(self, frame: Any, rows: Ints, numbering: Any) -> Any:
         """Leave out other rows before they reach Python, if those that are wanted are few."""

@@ -20,6 +20,7 @@ from likewise.search.matches import VerifiedPairs, count_different
 from likewise.shingle import Shingler
 from likewise.spark import corpus as corpora
 from likewise.spark.corpus import Corpus, numbered
+from likewise.spark.in_place import check_unchanged
 from likewise.spark.metrics import StepMetrics
 from likewise.spark.result import SparkDedup, publish_frames
 from likewise.spark.rowset import RowSet
@@ -227,6 +228,7 @@ class Answer:
             measured = writing.enter_context(StepMetrics(run.session, "write", run.checkpoints.progress))
 
             def finished() -> dict[str, Any]:
+                check_unchanged(run.session, run.inputs[0])
                 writing.close()
                 run.checkpoints.metrics["write"] = measured.to_dict()
                 found.update(self.stats())

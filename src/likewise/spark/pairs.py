@@ -15,6 +15,7 @@ from likewise.jobs.rows import pair_table
 from likewise.search.expand import listed_pairs, nearest_rows
 from likewise.search.matches import VerifiedPairs
 from likewise.spark.corpus import Corpus
+from likewise.spark.in_place import check_unchanged
 from likewise.spark.run import ClusterRun, begun
 from likewise.spark.search import ClusterSearch
 from likewise.spark.store import WORK
@@ -60,6 +61,8 @@ def pairs(given: dict[str, Any]) -> Pairs:
             "id": run.options.id, "html": run.options.html, "engine": "spark", "threads": resources.threads,
             "memory": resources.budget.total,
         }  # fmt: skip
+        for one in run.inputs:
+            check_unchanged(run.session, one)
         stats = run_json(OWNER, parameters, list(corpus.parts), log)
         run.checkpoints.finish(run.folder / WORK)
         return Pairs(pair_table(*names, similarity), stats)

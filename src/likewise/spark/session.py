@@ -18,6 +18,9 @@ OPTIONS = {
     "spark.driver.maxResultSize": "0",
 }
 """Settings of a session that likewise makes itself; files such as spark-defaults.conf have others."""
+LOCAL = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+"""Settings of such a session whose tasks run in this process: the optimising compiler of Java takes more time than the
+rest of a run of a few minutes, and speeds up little, because the work is done by kernels."""
 RAISED = re.compile(r"likewise\.errors\.(\w+): (.*)")
 """An error of likewise in the report of a task that failed."""
 BATCH_ROWS, BATCH_BYTES = "4096", str(64 << 20)
@@ -55,8 +58,10 @@ def session_of(owner: str, source: Any, master: str | None) -> Any:
         running = active.sparkContext.master
         raise ParameterError.of(owner, "master", f"{running!r}, the session that is running, or left out", master)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("likewise").master(master or "local[*]")
-    for name, value in OPTIONS.items():
+    master = master or "local[*]"
+    builder = SparkSession.builder.appName("likewise").master(master)
+    own_process = master.startswith("local") and not master.startswith("local-cluster")
+    for name, value in {**OPTIONS, **(LOCAL if own_process else {})}.items():
         builder = builder.config(name, value)
     try:
         with quiet():

@@ -164,7 +164,7 @@ class Numbering:
 
 @dataclass(frozen=True)
 class Deposit:
-    """The input as it lies in the folder of the run."""
+    """The input as it lies in the folder of the run; or where it came from, then `noted` has the digests."""
 
     frame: Any
     numbering: Numbering
@@ -173,6 +173,12 @@ class Deposit:
     files: tuple[str, ...]
     text: str
     short: int
+    noted: Any = None
+
+    @property
+    def facts(self) -> Any:
+        """Where the digests are: beside the rows, unless these were left where they are."""
+        return self.frame if self.noted is None else self.noted
 
     @property
     def aside(self) -> list[Aside]:
@@ -194,6 +200,11 @@ def deposit(given: SparkInput, options: ReadOptions, checkpoints: Checkpoints, s
     from pyspark.sql import functions as F
     from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
+    from likewise.spark.in_place import in_place
+
+    known = in_place(given, options, checkpoints, step, short)
+    if known is not None:
+        return known
     schema = given.frame.schema
     plain = isinstance(schema[options.text].dataType, StringType) and not options.html
     added = [StructField(PART, IntegerType()), StructField(PLACE, LongType()), StructField(SIZE, LongType())]
