@@ -19,9 +19,11 @@ from likewise.search.items import BYTES_A_BYTE, Items, TextItems
 from likewise.search.matches import Sides
 from likewise.search.sketch import SketchPlan
 from likewise.shingle import Shingler
-from likewise.spark.source import DIGEST, OTHER, PART, PLACE, SIZE, TEXT, Deposit, quoted
+from likewise.spark.source import DIGEST, OTHER, PART, PLACE, PREFIX, SIZE, TEXT, Deposit, quoted
 
-ROW = "row"
+ROW, WANTED = "row", f"{PREFIX}wanted"
+PLACES = 33
+"""Bits for the place of a row in its partition, in one number with the partition, which has 31."""
 MOST_JOINED = 4_000_000
 """Rows that are picked out by a join before they reach Python, at most: a table of them is sent to every machine."""
 LARGE = 1 << 24
@@ -80,7 +82,9 @@ class Corpus:
         from pyspark.sql import functions as F
 
         frames = [
-            (part.facts if facts else part.frame).select((F.col(PART) + number * OTHER).cast("int").alias(PART), PLACE, *columns(part))
+            (part.facts if facts else part.frame).select(
+                (F.col(PART) + number * OTHER).cast("int").alias(PART), PLACE, *columns(part)
+            )
             for number, part in enumerate(self.parts)
         ]
         return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
@@ -99,13 +103,22 @@ class Corpus:
 
     def near(self, frame: Any, rows: Ints, numbering: Any) -> Any:
         """Leave out other rows before they reach Python, if those that are wanted are few."""
-        from pyspark.sql import functions as F
-
         if not len(rows) or len(rows) > MOST_JOINED or 2 * len(rows) > numbering.rows:
             return frame
+        return self._joined(frame, rows, numbering, "left_semi")
+
+    def apart(self, frame: Any, rows: Ints, numbering: Any) -> Any:
+        """Leave out these rows without a way through Python; None if they are too many for that."""
+        return frame if not len(rows) else None if len(rows) > MOST_JOINED else self._joined(frame, rows, numbering)
+
+    def _joined(self, frame: Any, rows: Ints, numbering: Any, how: str = "left_anti") -> Any:
+        """Join rows by one number for the partition and the place: Spark has a compact table for such keys."""
+        from pyspark.sql import functions as F
+
         parts, places = numbering.locate(rows)
-        wanted = pa.table({PART: pa.array(parts, pa.int32()), PLACE: to_arrow(places)})
-        return frame.join(F.broadcast(self.session.createDataFrame(wanted)), [PART, PLACE], "left_semi")
+        known = self.session.createDataFrame(pa.table({WANTED: to_arrow((parts << PLACES) + places)}))
+        key = F.shiftleft(F.col(PART).cast("bigint"), PLACES) + F.col(PLACE)
+        return frame.join(F.broadcast(known), key == known[WANTED], how)
 
     def fetch(self, rows: Ints, columns: list[str], frame: Any = None, numbering: Any = None) -> pa.Table:
         """Return some columns of these rows, which ascend, in their order.

@@ -179,6 +179,16 @@ class Answer:
                 StructField("keeper", kind),
             ]
         )
+        alone = None
+        if column is not None and isinstance(self.tables, DriverTables):
+            alone = self.corpus.apart(frame, self.tables.universe.rows, self.corpus.numbering)
+        if alone is not None:
+            alone = alone.selectExpr(
+                *(f"{quoted(str(column))} as {name}" for name in ("id", "cluster")),
+                "1L as size",
+                f"{quoted(str(column))} as keeper",
+            )
+            return self.tables.clusters().unionAll(alone) if len(present) else alone
         known = self.corpus.broadcast(present)
         alone = frame.select(PART, PLACE, *([] if column is None else [quoted(column)])).mapInArrow(
             partial(_alone, numbering=self.corpus.shared_numbering, known=known), schema
@@ -188,8 +198,13 @@ class Answer:
     def kept(self) -> Any:
         """Return the surviving rows, all columns."""
         part = self.corpus.parts[0]
-        removed = self.corpus.broadcast(self.tables.gone)
         columns = [quoted(name) for name in part.columns]
+        if isinstance(self.tables, DriverTables):
+            gone = self.tables.universe.rows[self.tables.removal.rows]
+            rest = self.corpus.apart(part.frame, gone, part.numbering)
+            if rest is not None:
+                return rest.select(*columns)
+        removed = self.corpus.broadcast(self.tables.gone)
         frame, schema = part.frame.select(PART, PLACE, *columns), part.frame.select(*columns).schema
         return frame.mapInArrow(partial(_kept, numbering=self.corpus.shared_numbering, removed=removed), schema)
 
