@@ -18,9 +18,10 @@ OPTIONS = {
     "spark.driver.maxResultSize": "0",
 }
 """Settings of a session that likewise makes itself; files such as spark-defaults.conf have others."""
-LOCAL = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+LOCAL = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"}
 """Settings of such a session whose tasks run in this process: the optimising compiler of Java takes more time than the
-rest of a run of a few minutes, and speeds up little, because the work is done by kernels."""
+rest of a run of a few minutes, and speeds up little, because the work is done by kernels; a collector that works beside
+the tasks takes cores from them."""
 RAISED = re.compile(r"likewise\.errors\.(\w+): (.*)")
 """An error of likewise in the report of a task that failed."""
 BATCH_ROWS, BATCH_BYTES = "4096", str(64 << 20)
