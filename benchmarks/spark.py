@@ -13,7 +13,7 @@ growth     Seconds for several sizes, and the exponent between them.
 skew       Identical documents and documents of one template: the longest task of each stage beside the median.
 
 Each run is a process of its own, and its time is that of the whole command. Shuffled bytes are those that Spark
-reports, compressed. Needs `pip install 'likewise[spark]'` and Java 17. `spark_same.py` compares the answers of both engines.
+reports, compressed. Needs `pip install 'likewise[spark]'` and Java 17. `spark_same.py` compares the answers of engines.
 """
 
 from __future__ import annotations

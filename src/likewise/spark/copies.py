@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+import pyarrow.compute as pc
 
 from likewise.base.arrays import Hashes, Ints
 from likewise.spark import steps
@@ -127,11 +127,13 @@ def find_copies(corpus: Corpus, checkpoints: Checkpoints) -> Links:
     return Links.of(corpus, "copies", make, checkpoints)
 
 
-def _words(digests: Any) -> Hashes:
-    """Return a column of 16 bytes each as words."""
-    whole = pa.concat_arrays([digests.cast(pa.binary(16))])
-    words: Hashes = np.frombuffer(whole.buffers()[1], np.uint64)[: 2 * len(whole)].reshape(-1, 2)
-    return words
+def _unpacked(rows: Ints, digests: Any) -> tuple[Ints, Hashes]:
+    """Return the rows and the digests of a column whose values have one digest of 16 bytes or several: then those of
+    rows that follow each other, of which `rows` has the first."""
+    counts = np.asarray(pc.binary_length(digests), np.int64) // 16
+    begins = np.cumsum(counts) - counts
+    words: Hashes = np.frombuffer(b"".join(digests.to_pylist()), np.uint64).reshape(-1, 2)
+    return np.repeat(rows - begins, counts) + np.arange(len(words)), words
 
 
 def _digested(batches: Iterator[Any], numbering: Any, split: int, targets: Any) -> Iterator[Any]:
@@ -140,9 +142,10 @@ def _digested(batches: Iterator[Any], numbering: Any, split: int, targets: Any) 
     rows: list[Ints] = []
     digests: list[Hashes] = []
     for batch in batches:
-        numbers, rest = numbered(batch, numbering.value)
+        first, rest = numbered(batch, numbering.value)
+        numbers, words = _unpacked(first, rest.column(0))
         rows.append(numbers)
-        digests.append(_words(rest.column(0)))
+        digests.append(words)
     if rows:
         yield from sent_digests(np.concatenate(rows), np.concatenate(digests), split, targets)
 

@@ -98,7 +98,7 @@ class Corpus:
 
     @cached_property
     def facts(self) -> Any:
-        """The partition, the place and the digest of every row."""
+        """The partition, the place and the digest of every row, or of several rows that follow each other."""
         return self._together(lambda part: [DIGEST], facts=True)
 
     def near(self, frame: Any, rows: Ints, numbering: Any) -> Any:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,21 @@ from likewise.spark.source import DIGEST, FILE, PART, PLACE, SIZE, TROUBLE, Depo
 from likewise.spark.store import Checkpoints, HadoopFolder
 
 INDEX = "_metadata.row_index"
-NOTED = f"{PART} int, {PLACE} bigint, {SIZE} bigint, {DIGEST} binary, {TROUBLE} string"
+WRONG, COUNT, SHORT, BROKEN = "wrong", "count", "short", "broken"
+NOTED = (
+    f"{PART} int, {PLACE} bigint, {DIGEST} binary, {COUNT} bigint, {SIZE} bigint, {SHORT} bigint, {BROKEN} bigint, "
+    f"{WRONG} bigint, {TROUBLE} string"
+)
+"""What is noted of rows that follow each other in a file: where they begin, their digests of 16 bytes each, how many
+they are, their bytes, how many are short or broken; the place of the first broken one, and what is wrong with it."""
+
+
+TYPES = pa.schema(
+    [
+        (PART, pa.int32()), (PLACE, pa.int64()), (DIGEST, pa.binary()), (COUNT, pa.int64()), (SIZE, pa.int64()),
+        (SHORT, pa.int64()), (BROKEN, pa.int64()), (WRONG, pa.int64()), (TROUBLE, pa.string()),
+    ]
+)  # fmt: skip
 
 
 def in_place(
@@ -43,22 +58,13 @@ def in_place(
         return None
     text = quoted(options.text)
     noted = checkpoints.frame(
-        step, lambda: frame.select(PART, PLACE, text).mapInArrow(partial(_noted, options=options), NOTED)
+        step, lambda: frame.select(PART, PLACE, text).mapInArrow(partial(_noted, options=options, short=short), NOTED)
     )
-    sizes = (
-        noted.groupBy(PART)
-        .agg(
-            F.count("*").alias("rows"),
-            F.sum(SIZE).alias("bytes"),
-            F.count(TROUBLE).alias("broken"),
-            F.count_if(F.col(SIZE) < short).alias("short"),
-        )
-        .toArrow()
-        .to_pydict()
-    )
+    counted = [F.sum(name).alias(name) for name in (COUNT, SIZE, SHORT, BROKEN)]
+    sizes = noted.groupBy(PART).agg(*counted).toArrow().to_pydict()
     if None in sizes[PART]:
         raise InputError(f"{given.kind}: a file came in while the input was read; leave it alone and run again")
-    rows = dict(zip(sizes[PART], sizes["rows"], strict=True))
+    rows = dict(zip(sizes[PART], sizes[COUNT], strict=True))
     begins, stretches, row = [], {}, 0
     for part, file in enumerate(given.files):
         if part in rows:
@@ -66,10 +72,11 @@ def in_place(
             stretches[part] = np.zeros(1, np.int64), np.array([row], np.int64)
             row += rows[part]
     columns = tuple(name for name in given.frame.columns if not name.startswith(source.PREFIX))
-    numbering = Numbering(row, sum(sizes["bytes"]), stretches)
-    known = Deposit(frame, numbering, columns, given.kind, given.files, options.text, sum(sizes["short"]), noted)
-    if sum(sizes["broken"]):
-        source._raise_first(replace(known, frame=noted), begins)
+    numbering = Numbering(row, sum(sizes[SIZE]), stretches)
+    known = Deposit(frame, numbering, columns, given.kind, given.files, options.text, sum(sizes[SHORT]), noted)
+    if sum(sizes[BROKEN]):
+        broken = noted.select(PART, F.col(WRONG).alias(PLACE), TROUBLE)
+        source._raise_first(replace(known, frame=broken), begins)
     return known
 
 
@@ -99,24 +106,30 @@ def _placed(given: SparkInput, options: ReadOptions) -> Any:
     return frame.join(F.broadcast(given.frame.sparkSession.createDataFrame(names)), FILE, "left")
 
 
-def _noted(batches: Iterator[Any], options: ReadOptions) -> Iterator[Any]:
-    """Yield the size and the digest of every text, and what is wrong with it."""
+def _noted(batches: Iterator[Any], options: ReadOptions, short: int) -> Iterator[Any]:
+    """Note the digests of texts, and what is wrong with them, for each stretch of rows that follow each other."""
     ready()
     for batch in batches:
         texts, trouble = text_of(batch.column(2), options, "the input")
-        rows = batch.num_rows
-        reasons = [trouble[row].reason if row in trouble else None for row in range(rows)] if trouble else [None] * rows
         if texts.null_count:
             texts = texts.fill_null("")
+        sizes = np.asarray(pc.binary_length(texts), np.int64)
         digests = steps.full_digests(TextChunk.from_arrow(texts))
-        columns = [
-            batch.column(0),
-            batch.column(1),
-            pc.binary_length(texts).cast(pa.int64()),
-            pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), rows, [None, pa.py_buffer(digests)]).cast(pa.binary()),
-            pa.array(reasons, pa.string()),
-        ]
-        yield pa.RecordBatch.from_arrays(columns, [PART, PLACE, SIZE, DIGEST, TROUBLE])
+        parts, places = batch.column(0), np.asarray(batch.column(1), np.int64)
+        files = np.asarray(parts.fill_null(-1), np.int64)
+        cuts = np.flatnonzero((np.diff(files) != 0) | (np.diff(places) != 1)) + 1
+        bounds = [0, *cuts.tolist(), len(places)]
+        for start, stop in pairwise(bounds):
+            if start == stop:
+                continue
+            broken = sorted(row for row in trouble if start <= row < stop)
+            values = {
+                PART: parts[start].as_py(), PLACE: int(places[start]), DIGEST: digests[start:stop].tobytes(),
+                COUNT: stop - start, SIZE: int(sizes[start:stop].sum()), SHORT: int((sizes[start:stop] < short).sum()),
+                BROKEN: len(broken), WRONG: int(places[broken[0]]) if broken else None,
+                TROUBLE: trouble[broken[0]].reason if broken else None,
+            }  # fmt: skip
+            yield pa.RecordBatch.from_pylist([values], TYPES)
 
 
 def check_unchanged(session: Any, given: SparkInput) -> None:
