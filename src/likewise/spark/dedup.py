@@ -17,7 +17,6 @@ from likewise.jobs.result import KINDS
 from likewise.search.cluster import Keep, Removal, components, removals
 from likewise.search.expand import listed_pairs
 from likewise.search.matches import VerifiedPairs, count_different
-from likewise.shingle import Shingler
 from likewise.spark import corpus as corpora
 from likewise.spark.corpus import Corpus, numbered
 from likewise.spark.metrics import StepMetrics
@@ -27,7 +26,8 @@ from likewise.spark.run import ClusterRun, RankOrder, begun
 from likewise.spark.search import ClusterSearch
 from likewise.spark.source import PART, PLACE, quoted
 from likewise.spark.spread import LargeMatches, SpreadTables
-from likewise.spark.store import WORK
+from likewise.spark.state import KeptState, pair_frame
+from likewise.spark.store import WORK, HadoopFolder
 from likewise.spark.universe import Universe
 
 OWNER = "dedup"
@@ -53,17 +53,55 @@ def dedup(given: dict[str, Any]) -> SparkDedup:
             policy,
         )
         found = search.find()
-        tables: DriverTables | SpreadTables
-        if isinstance(found, LargeMatches):
-            tables = SpreadTables(found, run.options.id, log)
-        else:
-            universe, matches = found
-            log.counts["different"] = len(corpus) - len(universe.rows) + count_different(matches)
-            with log.stage("cluster"):
-                pairs = matches.left, matches.right, matches.similarity
-                removal = removals(matches.groups, *pairs, ranks(universe.rows), matches.copies, matches.empty)
-            tables = DriverTables(run, corpus, universe, matches, removal)
-        return Answer(run, corpus, tables, policy, shingler).write()
+        options = run.options
+        parameters = {
+            **settings.to_dict(shingler), "keep": str(policy), "text": options.text, "id": options.id,
+            "on_error": options.on_error, "encoding_errors": options.encoding_errors, "lines": options.lines,
+            "sets": options.sets, "html": options.html, "plain": options.plain, "hidden": options.hidden,
+            "against": None, "engine": "spark", "threads": resources.threads, "memory": resources.budget.total,
+        }  # fmt: skip
+        state = _state(run, found) if given["state"] else None
+        return Answer(run, corpus, tables_of(run, corpus, found, policy, ranks), parameters, state).write()
+
+
+Found = tuple[Universe, VerifiedPairs] | LargeMatches
+
+
+def tables_of(
+    run: ClusterRun, corpus: Corpus, found: Found, policy: Keep, ranks: RankOrder | None = None
+) -> DriverTables | SpreadTables:
+    """Choose keepers, and return the tables: made on the driver or, of a large corpus, on the cluster."""
+    if isinstance(found, LargeMatches):
+        return SpreadTables(found, run.options.id, run.log)
+    universe, matches = found
+    order = RankOrder(corpus, policy) if ranks is None else ranks
+    run.log.counts["different"] = len(corpus) - len(universe.rows) + count_different(matches)
+    with run.log.stage("cluster"):
+        pairs = matches.left, matches.right, matches.similarity
+        removal = removals(matches.groups, *pairs, order(universe.rows), matches.copies, matches.empty)
+    return DriverTables(run, corpus, universe, matches, removal)
+
+
+def _state(run: ClusterRun, found: Found) -> KeptState | None:
+    """Return what later runs need; None if the input is no file that could be read again, or nothing lasts."""
+    given = run.inputs[0]
+    if given.identity is None or not run.checkpoints.lasting:
+        return None
+    about = {
+        "threshold": run.settings.threshold,
+        "complete": run.log.details.get("crowds", {}).get("complete", True),
+        "given": list(given.given),
+        "inputs": given.identity,
+    }
+    if isinstance(found, LargeMatches):
+        copied, grouped = found.members.copied, found.members.grouped
+        about["empty"] = grouped.empty.tolist()
+        return KeptState(copied.frame, grouped.frame, pair_frame(run.session, found.pairs), about)
+    universe, matches = found
+    first = universe.rows[universe.groups.first]
+    pairs = first[matches.left], first[matches.right], matches.similarity
+    about["empty"] = universe.empty_rows.tolist()
+    return KeptState.of(run.session, universe.copied, universe.grouped, pairs, about)
 
 
 class DriverTables:
@@ -155,13 +193,20 @@ class Answer:
     """The result of a run, and what run.json says about it."""
 
     def __init__(
-        self, run: ClusterRun, corpus: Corpus, tables: DriverTables | SpreadTables, policy: Keep, shingler: Shingler
+        self,
+        run: ClusterRun,
+        corpus: Corpus,
+        tables: DriverTables | SpreadTables,
+        parameters: dict[str, Any],
+        state: KeptState | None,
+        command: str = OWNER,
     ) -> None:
         self.run = run
         self.corpus = corpus
         self.tables = tables
-        self.policy = policy
-        self.shingler = shingler
+        self.parameters = parameters
+        self.state = state
+        self.command = command
 
     def clusters(self) -> Any:
         """Return the cluster of every document; documents without any duplicate never come to the driver."""
@@ -194,7 +239,7 @@ class Answer:
 
     def stats(self) -> dict[str, Any]:
         """Return the content of run.json."""
-        run, options = self.run, self.run.options
+        run = self.run
         details = run.log.details
         details["spark"] = {
             "master": run.session.sparkContext.master,
@@ -203,14 +248,11 @@ class Answer:
         }
         if run.checkpoints.resumed:
             details["resumed"] = run.checkpoints.resumed
-        parameters = {
-            **run.settings.to_dict(self.shingler), "keep": str(self.policy), "text": options.text, "id": options.id,
-            "on_error": options.on_error, "encoding_errors": options.encoding_errors, "lines": options.lines,
-            "sets": options.sets, "html": options.html, "plain": options.plain, "hidden": options.hidden,
-            "against": None, "engine": "spark", "threads": run.resources.threads,
-            "memory": run.resources.budget.total,
-        }  # fmt: skip
-        return run_json(OWNER, parameters, list(self.corpus.parts), run.log)
+        return run_json(self.command, self.parameters, list(self.corpus.parts), run.log)
+
+    def _save_state(self, folder: HadoopFolder) -> None:
+        assert self.state is not None
+        self.run.log.details["state"] = self.state.save(folder)
 
     def write(self) -> SparkDedup:
         """Write the tables and run.json, and remove the steps."""
@@ -232,7 +274,7 @@ class Answer:
                 found.update(self.stats())
                 return found
 
-            publish_frames(run.folder, frames, finished)
+            publish_frames(run.folder, frames, finished, None if self.state is None else self._save_state)
         run.checkpoints.finish(run.folder / WORK)
         return SparkDedup(run.folder, found)
 

@@ -15,6 +15,7 @@ from likewise.errors import OutputError
 from likewise.io.publish import MANIFEST
 from likewise.io.write import write_json
 from likewise.jobs.result import Dedup, Result
+from likewise.jobs.state import FOLDER
 from likewise.spark.store import WORK, HadoopFolder
 
 ANSWER = "answer"
@@ -60,7 +61,9 @@ class SparkDedup(Result):
         path = os.fspath(directory)
         target = HadoopFolder(self._folder.session, path if "://" in path else f"file://{os.path.abspath(path)}")
         check_free(target)
-        publish_frames(target, {name: partial(self._table, name) for name in self.files}, lambda: self.stats)
+        details = {name: value for name, value in self.stats["details"].items() if name != "state"}
+        stats = {**self.stats, "details": details}
+        publish_frames(target, {name: partial(self._table, name) for name in self.files}, lambda: stats)
         return Path(directory)
 
     def _summary(self) -> str:
@@ -88,20 +91,26 @@ def check_free(folder: HadoopFolder, inputs: Iterable[str] = ()) -> None:
 
 
 def publish_frames(
-    folder: HadoopFolder, frames: dict[str, Callable[[], Any]], stats: Callable[[], dict[str, Any]]
+    folder: HadoopFolder,
+    frames: dict[str, Callable[[], Any]],
+    stats: Callable[[], dict[str, Any]],
+    state: Callable[[HadoopFolder], None] | None = None,
 ) -> None:
     """Write DataFrames as Parquet datasets beside the result of an earlier run, and put them in its place.
 
+    state: writes what later runs need to a folder.
     run.json of the earlier run goes first and the new one comes last: a folder without it is unfinished.
     """
     staged = folder / WORK / ANSWER
     staged.remove()
     for name, frame in frames.items():
         frame().write.mode("overwrite").option("compression", "zstd").parquet((staged / name).path)
+    if state is not None:
+        state(staged / FOLDER)
     (folder / MANIFEST).remove()
     for name in Dedup.outputs:
         (folder / name).remove()
-    for name in frames:
+    for name in [*frames, *([] if state is None else [FOLDER])]:
         (staged / name).move(folder / name)
     staged.remove()
     with tempfile.TemporaryDirectory() as scratch:

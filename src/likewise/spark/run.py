@@ -190,8 +190,11 @@ def _folder(owner: str, session: Any, out: str | Path | None, scratch: Path) -> 
         if not session.sparkContext.master.startswith("local"):
             raise ParameterError(f"{owner} on a cluster needs 'out', a folder that all its machines can reach")
         return HadoopFolder(session, f"file://{scratch}"), False
-    path = os.fspath(out)
+    return HadoopFolder(session, located(session, out)), True
+
+
+def located(session: Any, folder: str | os.PathLike[str]) -> str:
+    """Return a folder as a URI, or as a path of the session's file system."""
+    path = os.fspath(folder)
     default = str(session._jsc.sc().hadoopConfiguration().get("fs.defaultFS", "file:///"))
-    if "://" not in path and default.startswith("file:"):
-        path = f"file://{os.path.abspath(path)}"
-    return HadoopFolder(session, path), True
+    return f"file://{os.path.abspath(path)}" if "://" not in path and default.startswith("file:") else path

@@ -50,6 +50,7 @@ class SparkInput:
     kind: str
     files: tuple[str, ...] = ()
     identity: dict[str, list[int]] | None = None
+    given: tuple[str, ...] = ()
 
 
 def open_input(session: Any, source: Any, options: ReadOptions) -> SparkInput:
@@ -118,7 +119,8 @@ def _read_files(session: Any, files: Files, options: ReadOptions) -> SparkInput:
     elif missing := sorted(set(identity) - set(seen)):
         raise InputError(f"{missing[0]}: Spark does not read files whose names begin with _ or a dot; rename it")
     metadata = frame.selectExpr("*", f"_metadata.file_path as {FILE}", f"_metadata.file_block_start as {BLOCK}")
-    return SparkInput(metadata, given[0], tuple(identity), identity)
+    whole = tuple(path if "://" in path else os.path.abspath(path) for path in given)
+    return SparkInput(metadata, given[0], tuple(identity), identity, whole)
 
 
 def _path_of(uri: str) -> str:
