@@ -121,7 +121,13 @@ def find_copies(corpus: Corpus, checkpoints: Checkpoints) -> Links:
 
     def make() -> Any:
         parts = partitions(corpus.session, len(corpus))
-        sender = partial(_digested, numbering=corpus.shared_numbering, split=corpus.split, targets=addresses(parts))
+        sender = partial(
+            _digested,
+            numbering=corpus.shared_numbering,
+            split=corpus.split,
+            earlier=corpus.earlier,
+            targets=addresses(parts),
+        )
         return shuffled(corpus.facts.mapInArrow(sender, SCHEMA), parts).mapInArrow(_linked, SCHEMA)
 
     return Links.of(corpus, "copies", make, checkpoints)
@@ -134,16 +140,17 @@ def _words(digests: Any) -> Hashes:
     return words
 
 
-def _digested(batches: Iterator[Any], numbering: Any, split: int, targets: Any) -> Iterator[Any]:
-    """Send the digests of the documents of a task."""
+def _digested(batches: Iterator[Any], numbering: Any, split: int, earlier: int, targets: Any) -> Iterator[Any]:
+    """Send the digests of the documents of a task; those of earlier runs are no copies."""
     ready()
     rows: list[Ints] = []
     digests: list[Hashes] = []
     for batch in batches:
         numbers, rest = numbered(batch, numbering.value)
-        rows.append(numbers)
-        digests.append(_words(rest.column(0)))
-    if rows:
+        new = numbers >= earlier
+        rows.append(numbers[new])
+        digests.append(_words(rest.column(0))[new])
+    if sum(map(len, rows)):
         yield from sent_digests(np.concatenate(rows), np.concatenate(digests), split, targets)
 
 

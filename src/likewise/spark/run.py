@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -51,8 +51,8 @@ class ClusterRun:
     inputs: list[SparkInput]
     log: RunLog
 
-    def corpus(self) -> Corpus:
-        """Write the input to the folder of the run, and number its rows."""
+    def corpus(self, earlier: EarlierRuns | None = None) -> Corpus:
+        """Write the input to the folder of the run, after the documents of earlier runs, and number its rows."""
         with self.log.stage("read"):
             words = self.settings.shingler
             short = BYTES_A_WORD * words.k if isinstance(words, Words) else 0
@@ -60,8 +60,9 @@ class ClusterRun:
                 deposit(given, self.options, self.checkpoints, "read-other" if number else "read", short)
                 for number, given in enumerate(self.inputs)
             )
-        corpus = Corpus(self.session, parts)
-        self.log.counts["bytes"] = corpus.numbering.bytes
+            before = [] if earlier is None else earlier.deposits(self.checkpoints)
+        corpus = Corpus(self.session, (*before, *parts), earlier is None, means=earlier.means() if earlier else ())
+        self.log.counts["bytes"] = sum(part.numbering.bytes for part in parts)
         if self.options.id is not None:
             for part in parts:
                 _check_ids(part, self.options.id)
@@ -71,7 +72,7 @@ class ClusterRun:
         """Return the shingler; where its k depends on the lengths of the documents, the k for these."""
         given = self.settings.shingle
         if isinstance(given, str) and given.split(",")[0] == "chars":
-            lengths = corpus.parts[0].frame.selectExpr(f"percentile({SIZE}, 0.9)").first()[0]
+            lengths = corpus.parts[-1 if corpus.earlier else 0].frame.selectExpr(f"percentile({SIZE}, 0.9)").first()[0]
             shingler = parse_shingler(given, np.array([lengths or 0.0]))
         else:
             shingler = parse_shingler(given)
@@ -81,6 +82,16 @@ class ClusterRun:
                 "shingle='chars' suits short texts better"
             )
         return shingler
+
+
+class EarlierRuns(Protocol):
+    """The documents that earlier runs kept."""
+
+    def deposits(self, checkpoints: Checkpoints) -> list[Deposit]:
+        """Write them to the folder of this run."""
+
+    def means(self) -> tuple[int, ...]:
+        """Return the bytes that a set of each run is taken to have."""
 
 
 class RankOrder:
@@ -101,13 +112,16 @@ class RankOrder:
         from pyspark.sql import functions as F
 
         corpus, policy = self._corpus, self._policy
+        old = int(np.searchsorted(rows, corpus.earlier))
+        if old:
+            return np.concatenate([np.arange(old), self._ranks(rows[old:]) + old])
         lengths, scores = np.zeros(len(rows), np.int64), None
         if policy.rule in ("longest", "shortest"):
             frame = corpus.texts.withColumn(LENGTH, F.char_length(TEXT).cast("bigint"))
             lengths = np.asarray(corpus.fetch(rows, [LENGTH], frame).column(LENGTH), np.int64)
         elif policy.column is not None and len(rows):
-            check_scores(corpus.parts[0], policy)
-            scores = corpus.column(rows, policy.column)
+            check_scores(corpus.parts[-1], policy)
+            scores = corpus.column(rows - corpus.earlier, policy.column, len(corpus.parts) - 1)
         return policy.ranks(lengths, scores)
 
 

@@ -31,8 +31,8 @@ from likewise.spark.store import Checkpoints, HadoopFolder
 PREFIX = "_likewise_"
 PART, PLACE, SIZE, TROUBLE = f"{PREFIX}part", f"{PREFIX}place", f"{PREFIX}size", f"{PREFIX}trouble"
 TEXT, FILE, BLOCK, DIGEST = f"{PREFIX}text", f"{PREFIX}file", f"{PREFIX}block", f"{PREFIX}digest"
-OTHER = 1 << 30
-"""Added to the numbers of the partitions of a second collection."""
+OTHER = 1 << 24
+"""Added to the numbers of the partitions of a second collection, twice to those of a third."""
 READERS = {"parquet": "parquet", "jsonl": "json"}
 """Formats of files that are read through Spark; a DataFrame may come from any other."""
 
@@ -158,9 +158,11 @@ class Numbering:
         place = np.searchsorted(first, rows, side="right") - 1
         return parts[place], rows - shifts[place]
 
-    def followed_by(self, other: Numbering) -> Numbering:
-        """Return the numbering of both collections; rows of the second come after those of the first."""
-        moved = {part + OTHER: (starts, shifts + self.rows) for part, (starts, shifts) in other.stretches.items()}
+    def followed_by(self, other: Numbering, number: int) -> Numbering:
+        """Return the numbering of these collections and of the next one, whose rows come after them."""
+        moved = {
+            part + number * OTHER: (starts, shifts + self.rows) for part, (starts, shifts) in other.stretches.items()
+        }
         return Numbering(self.rows + other.rows, self.bytes + other.bytes, {**self.stretches, **moved})
 
 
@@ -188,10 +190,18 @@ class Deposit:
         return [{"path": path} for path in self.files]
 
 
-def deposit(given: SparkInput, options: ReadOptions, checkpoints: Checkpoints, step: str, short: int) -> Deposit:
+def deposit(
+    given: SparkInput,
+    options: ReadOptions,
+    checkpoints: Checkpoints,
+    step: str,
+    short: int,
+    layout: tuple[Ints, Ints] | None = None,
+) -> Deposit:
     """Write the input to the folder of the run, unless it is there; number its rows; raise if one is broken.
 
-    Documents of fewer than `short` bytes are counted.
+    Documents of fewer than `short` bytes are counted. layout: places of the input at which rows begin that do not
+    follow those before, and their numbers.
     """
     from pyspark.sql import functions as F
     from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
@@ -219,7 +229,7 @@ def deposit(given: SparkInput, options: ReadOptions, checkpoints: Checkpoints, s
         .toArrow()
         .to_pydict()
     )
-    numbering, names = _numbered(sizes, given.files)
+    numbering, names = _numbered(sizes, given.files, layout)
     columns = tuple(name for name in schema.names if not name.startswith(PREFIX))
     known = Deposit(
         frame, numbering, columns, given.kind, given.files, options.text if plain else TEXT, sum(sizes["short"])
@@ -258,7 +268,9 @@ def _placed(batches: Iterator[Any], options: ReadOptions, plain: bool) -> Iterat
         place += rows
 
 
-def _numbered(sizes: dict[str, list[Any]], files: tuple[str, ...]) -> tuple[Numbering, list[tuple[int, str]]]:
+def _numbered(
+    sizes: dict[str, list[Any]], files: tuple[str, ...], layout: tuple[Ints, Ints] | None = None
+) -> tuple[Numbering, list[tuple[int, str]]]:
     """Return the numbering that follows from the stretches of the partitions; and where each file begins."""
     order = {path: place for place, path in enumerate(files)}
     count = len(sizes[PART])
@@ -274,13 +286,27 @@ def _numbered(sizes: dict[str, list[Any]], files: tuple[str, ...]) -> tuple[Numb
     begins: list[tuple[int, str]] = []
     row = 0
     for i in sorted(range(count), key=keys.__getitem__):
-        found.setdefault(sizes[PART][i], []).append((sizes["first"][i], row - sizes["first"][i]))
+        first = sizes["first"][i]
+        for place, number in _stretches(row, sizes["rows"][i], layout):
+            begin = first + place - row
+            found.setdefault(sizes[PART][i], []).append((begin, number - begin))
         if not begins or begins[-1][1] != owners[i]:
             begins.append((row, owners[i]))
         row += sizes["rows"][i]
     stretches = {part: np.array(sorted(places), np.int64) for part, places in found.items()}
     split = {part: (places[:, 0].copy(), places[:, 1].copy()) for part, places in stretches.items()}
     return Numbering(row, sum(sizes["bytes"]), split), begins
+
+
+def _stretches(start: int, count: int, layout: tuple[Ints, Ints] | None) -> list[tuple[int, int]]:
+    """Return the places from `start` on at which rows begin that do not follow those before, with their numbers."""
+    if layout is None:
+        return [(start, start)]
+    begins, numbers = layout
+    low = int(np.searchsorted(begins, start, side="right")) - 1
+    high = int(np.searchsorted(begins, start + count))
+    cuts = zip(begins[low + 1 : high].tolist(), numbers[low + 1 : high].tolist(), strict=True)
+    return [(start, int(numbers[low] + start - begins[low])), *cuts]
 
 
 def _raise_first(known: Deposit, begins: list[tuple[int, str]]) -> None:

@@ -47,6 +47,8 @@ class LargeMatches:
 class SpreadTables:
     """The tables of a large run."""
 
+    as_text = False
+
     def __init__(self, matches: LargeMatches, id: str | None, log: RunLog) -> None:
         self._matches = matches
         self._members = members = matches.members

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from likewise.base.arrays import Ints
+from likewise.base.arrays import Hashes, Ints
 from likewise.base.runlog import SCHEMA
 from likewise.errors import DamagedError, IncompatibleError, MissingInput
 from likewise.io.publish import MANIFEST
 from likewise.io.seals import read_sealed, write_sealed
 from likewise.jobs.state import FOLDER
+from likewise.search.prepare import NO_ROWS
 from likewise.search.scored import ScoredPairs
 from likewise.spark.copies import LINK, Links, Repeated
 from likewise.spark.corpus import Corpus
@@ -27,7 +29,7 @@ from likewise.spark.store import HadoopFolder, check_room
 
 FORMAT = "spark-1"
 """Version of the files in `state/` of a run on Spark."""
-ABOUT, COPIES, GROUPS, PAIRS = "state.json", "copies", "groups", "pairs"
+ABOUT, COPIES, GROUPS, PAIRS, GONE, LAYOUT = "state.json", "copies", "groups", "pairs", "gone", "layout"
 PAIR = 0
 AGAIN = "run dedup again"
 
@@ -51,9 +53,28 @@ class KeptState:
         )
         return cls(copies, groups, pair_frame(session, pairs), about)
 
-    def save(self, folder: HadoopFolder) -> str:
-        """Write everything; return the checksum of state.json."""
-        for name, frame in ((COPIES, self.copied), (GROUPS, self.grouped), (PAIRS, self.pairs)):
+    def save(self, folder: HadoopFolder, gone: RowSet, layout: dict[int, tuple[Ints, Hashes]]) -> str:
+        """Write everything, the rows that are removed too; return the checksum of state.json.
+
+        layout: for each file of kept/, the places at which rows begin that do not follow those before, and the places
+        of these among all that are kept; and, under -1 minus its number, how many rows it has.
+        """
+        begins, places, start = [NO_ROWS], [NO_ROWS], 0
+        for number in sorted(one for one in layout if one >= 0):
+            begins.append(layout[number][0] + start)
+            places.append(layout[number][1].view(np.int64))
+            start += int(layout[-1 - number][0][0])
+        order = np.concatenate(begins), np.concatenate(places).view(np.uint64)
+        session = folder.session
+        frames = {
+            COPIES: self.copied,
+            GROUPS: self.grouped,
+            PAIRS: self.pairs,
+            GONE: parcel_frame(session, parcel(0, LINK, gone.words, np.zeros(len(gone.words), np.uint64))),
+            LAYOUT: parcel_frame(session, parcel(0, LINK, *order)),
+        }
+        self.about["items"] = gone.total
+        for name, frame in frames.items():
             frame.write.mode("overwrite").option("compression", "zstd").parquet((folder / name).path)
         with tempfile.TemporaryDirectory() as scratch:
             path = Path(scratch) / ABOUT
@@ -116,6 +137,19 @@ class SparkState:
         high = np.flatnonzero(similarity >= threshold)
         chosen: Ints = high[np.lexsort((right[high], left[high]))]
         return left[chosen], right[chosen], similarity[chosen]
+
+    @cached_property
+    def gone(self) -> RowSet:
+        """The rows that were removed."""
+        words = collected(self.frame(GONE).toArrow()).get(LINK, nothing())[0]
+        return RowSet.from_words(self.about["items"], words)
+
+    @property
+    def layout(self) -> tuple[Ints, Ints]:
+        """The places in the files of kept/ at which rows begin that do not follow those before, and their places among
+        all that were kept."""
+        begins, places = collected(self.frame(LAYOUT).toArrow()).get(LINK, nothing())
+        return begins, places.view(np.int64)
 
     def kept(self) -> KeptState:
         """Return the state as a run at another threshold leaves it: as it is."""
