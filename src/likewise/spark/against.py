@@ -124,7 +124,7 @@ class SparkAgainst(Against):
         if not isinstance(state, SparkRun):
             return kept_ids(state).take(to_arrow(places))
         column = state.run["parameters"]["id"]
-        return to_arrow(state.state.gone.others(places)) if column is None else corpus.column(places, column, number)
+        return to_arrow(state.state.names(places)) if column is None else corpus.column(places, column, number)
 
     @property
     def starts(self) -> Ints:
@@ -195,7 +195,12 @@ class AgainstTables(DriverTables):
         ]
         fresh = rows[cuts[-1] :] - starts[-1]
         column = self.run.options.id
-        parts.append(to_arrow(fresh) if column is None else self.corpus.column(fresh, column, len(self.earlier.states)))
+        part = self.corpus.parts[-1]
+        parts.append(
+            to_arrow(part.positions(fresh))
+            if column is None
+            else self.corpus.column(fresh, column, len(self.earlier.states))
+        )
         plain = [part.cast(pa.large_string()) if pa.types.is_string(part.type) else part for part in parts]
         self.as_text = len({str(part.type) for part in plain}) > 1
         return pa.concat_arrays([part.cast(pa.large_string()) for part in plain] if self.as_text else plain)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from likewise.base import checks
 from likewise.base.arrays import to_arrow
 from likewise.base.runlog import run_json
+from likewise.jobs.result import aside_table
 from likewise.search.cluster import Keep, removals
 from likewise.search.matches import VerifiedPairs, count_different
 from likewise.search.prepare import NO_ROWS
@@ -176,9 +177,9 @@ class Answer:
                 StructField("keeper", kind),
             ]
         )
-        known = self.corpus.broadcast(present)
+        known, broken = self.corpus.broadcast(present), self.corpus.broadcast(part.broken)
         alone = frame.select(PART, PLACE, *([] if column is None else [quoted(column)])).mapInArrow(
-            partial(_alone, numbering=self._numbering, known=known, as_text=self.tables.as_text), schema
+            partial(_alone, numbering=self._numbering, known=known, broken=broken, as_text=self.tables.as_text), schema
         )
         return self.tables.clusters().unionAll(alone) if len(present) else alone
 
@@ -209,7 +210,7 @@ class Answer:
         known = self.corpus.broadcast(gone)
         frame = self.corpus.parts[-1].frame.select(PART, PLACE)
         layout = collected(frame.mapInArrow(partial(_laid, numbering=self._numbering, removed=known), SCHEMA).toArrow())
-        self.run.log.details["state"] = self.state.save(folder, gone, layout)
+        self.run.log.details["state"] = self.state.save(folder, gone, self.corpus.parts[-1].broken, layout)
 
     @cached_property
     def _numbering(self) -> Any:
@@ -225,6 +226,9 @@ class Answer:
             "pairs.parquet": self.tables.pairs,
             "clusters.parquet": self.clusters,
         }
+        aside = self.corpus.parts[-1].aside
+        if aside:
+            frames["aside.parquet"] = lambda: run.session.createDataFrame(aside_table(aside)).coalesce(1)
         found: dict[str, Any] = {}
         with ExitStack() as writing:
             writing.enter_context(run.log.stage("write"))
@@ -238,17 +242,18 @@ class Answer:
 
             publish_frames(run.folder, frames, finished, None if self.state is None else self._save_state)
         run.checkpoints.finish(run.folder / WORK)
-        return SparkDedup(run.folder, found)
+        return SparkDedup(run.folder, found, aside)
 
 
-def _alone(batches: Iterator[Any], numbering: Any, known: Any, as_text: bool) -> Iterator[Any]:
+def _alone(batches: Iterator[Any], numbering: Any, known: Any, broken: Any, as_text: bool) -> Iterator[Any]:
     """Yield the documents that are clusters of their own."""
     for batch in batches:
         rows, rest = numbered(batch, numbering.value)
         alone = ~known.value.has(rows)
         if not alone.any():
             continue
-        ids = rest.column(0).filter(pa.array(alone)) if rest.num_columns else to_arrow(rows[alone])
+        numbers = rows[alone] if broken.value is None else broken.value.others(rows[alone])
+        ids = rest.column(0).filter(pa.array(alone)) if rest.num_columns else to_arrow(numbers)
         if as_text:
             ids = ids.cast(pa.string())
         sizes = to_arrow(np.ones(len(ids), np.int64))

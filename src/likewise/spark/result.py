@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from likewise.base.words import counted
 from likewise.errors import OutputError
 from likewise.io.publish import MANIFEST
+from likewise.io.read import Aside
 from likewise.io.write import write_json
 from likewise.jobs.result import Dedup, Result
 from likewise.jobs.state import FOLDER
@@ -24,14 +25,16 @@ ANSWER = "answer"
 class SparkDedup(Result):
     """The result of `dedup` on Spark: `.kept`, `.removed`, `.pairs` and `.clusters` are Spark DataFrames.
 
-    `.stats` is the content of run.json; `.save(directory)` writes everything.
+    `.stats` is the content of run.json; `.aside` has the rows that were set aside under on_error="skip": file, row
+    and reason. `.save(directory)` writes everything.
     """
 
     files: ClassVar[dict[str, str]] = {**Dedup.files, "kept": "kept"}
 
-    def __init__(self, folder: HadoopFolder, stats: dict[str, Any]) -> None:
+    def __init__(self, folder: HadoopFolder, stats: dict[str, Any], aside: list[Aside]) -> None:
         self._folder = folder
         self.stats = stats
+        self.aside = aside
 
     def _table(self, name: str) -> Any:
         return self._folder.session.read.parquet((self._folder / name).path)
@@ -63,7 +66,8 @@ class SparkDedup(Result):
         check_free(target)
         details = {name: value for name, value in self.stats["details"].items() if name != "state"}
         stats = {**self.stats, "details": details}
-        publish_frames(target, {name: partial(self._table, name) for name in self.files}, lambda: stats)
+        names = [*self.files, *(["aside.parquet"] if self.aside else [])]
+        publish_frames(target, {name: partial(self._table, name) for name in names}, lambda: stats)
         return Path(directory)
 
     def _summary(self) -> str:

@@ -45,7 +45,7 @@ def rethreshold(given: dict[str, Any]) -> SparkDedup:
     parameters = state.run["parameters"]
     wanted, policy = check_rethreshold(directory, state.about, parameters, given["threshold"], given["keep"])
     asked = {
-        **UNUSED, **{name: parameters[name] for name in ("text", "id", "encoding_errors", "html")},
+        **UNUSED, **{name: parameters[name] for name in ("text", "id", "on_error", "encoding_errors", "html")},
         "source": state.about["given"], "out": given["out"] or directory, "threshold": wanted, "keep": str(policy),
         "threads": given["threads"], "master": given["master"], "progress": given["progress"],
         "state": state.run["details"]["state"],

@@ -30,7 +30,7 @@ from likewise.spark.store import WORK, Checkpoints, HadoopFolder
 
 NOT_HERE = {
     "estimate": False, "lines": False, "plain": False, "hidden": False, "batch_rows": None,
-    "against": None, "on_error": "stop", "explain": False, "vector": "vector", "within": None, "beyond": None,
+    "against": None, "explain": False, "vector": "vector", "within": None, "beyond": None,
     "measure": "jaccard",
 }  # fmt: skip
 """Parameters of jobs that the Spark engine does not have, with their defaults."""
@@ -171,15 +171,15 @@ def begun(owner: str, given: dict[str, Any], policy: Keep | None = None) -> Iter
     resources = Resources.of(owner, given["threads"], given["memory"], given["spill"])
     column = policy.column if policy else None
     options = reading(
-        settings, resources, given["text"], given["id"], encoding_errors=given["encoding_errors"], html=given["html"],
-        score=column,
+        settings, resources, given["text"], given["id"], given.get("on_error", "stop"), given["encoding_errors"],
+        html=given["html"], score=column,
     )  # fmt: skip
     sources = [given["source"], *([] if given.get("other") is None else [given["other"]])]
     session = session_of(owner, next((one for one in sources if hasattr(one, "sparkSession")), None), given["master"])
     scratch = Path(tempfile.mkdtemp(prefix="likewise-spark-", dir=given["spill"]))
     try:
         with arrow_batches(session), spark_errors():
-            inputs = [open_input(session, source, options) for source in sources]
+            inputs = [open_input(session, source, options, resources.budget.total) for source in sources]
             folder, lasting = _folder(owner, session, given.get("out"), scratch)
             if lasting:
                 check_free(folder, [path for one in inputs for path in one.files])

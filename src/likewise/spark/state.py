@@ -53,8 +53,10 @@ class KeptState:
         )
         return cls(copies, groups, pair_frame(session, pairs), about)
 
-    def save(self, folder: HadoopFolder, gone: RowSet, layout: dict[int, tuple[Ints, Hashes]]) -> str:
-        """Write everything, the rows that are removed too; return the checksum of state.json.
+    def save(
+        self, folder: HadoopFolder, gone: RowSet, broken: RowSet | None, layout: dict[int, tuple[Ints, Hashes]]
+    ) -> str:
+        """Write everything, the rows that are removed and those set aside too; return the checksum of state.json.
 
         layout: for each file of kept/, the places at which rows begin that do not follow those before, and the places
         of these among all that are kept; and, under -1 minus its number, how many rows it has.
@@ -70,10 +72,10 @@ class KeptState:
             COPIES: self.copied,
             GROUPS: self.grouped,
             PAIRS: self.pairs,
-            GONE: parcel_frame(session, parcel(0, LINK, gone.words, np.zeros(len(gone.words), np.uint64))),
+            GONE: parcel_frame(session, _bits(0, gone) + ([] if broken is None else _bits(1, broken))),
             LAYOUT: parcel_frame(session, parcel(0, LINK, *order)),
         }
-        self.about["items"] = gone.total
+        self.about["items"], self.about["lines"] = gone.total, None if broken is None else broken.total
         for name, frame in frames.items():
             frame.write.mode("overwrite").option("compression", "zstd").parquet((folder / name).path)
         with tempfile.TemporaryDirectory() as scratch:
@@ -141,8 +143,16 @@ class SparkState:
     @cached_property
     def gone(self) -> RowSet:
         """The rows that were removed."""
-        words = collected(self.frame(GONE).toArrow()).get(LINK, nothing())[0]
+        words = collected(self.frame(GONE).toArrow()).get(0, nothing())[0]
         return RowSet.from_words(self.about["items"], words)
+
+    def names(self, places: Ints) -> Ints:
+        """Return the numbers of rows in the input by their places among those kept: ids of rows without any other."""
+        rows = self.gone.others(places)
+        if self.about["lines"] is None:
+            return rows
+        words = collected(self.frame(GONE).toArrow()).get(1, nothing())[0]
+        return RowSet.from_words(self.about["lines"], words).others(rows)
 
     @property
     def layout(self) -> tuple[Ints, Ints]:
@@ -155,6 +165,10 @@ class SparkState:
         """Return the state as a run at another threshold leaves it: as it is."""
         about = {name: value for name, value in self.about.items() if name != "format"}
         return KeptState(self.frame(COPIES), self.frame(GROUPS), self.frame(PAIRS), about)
+
+
+def _bits(kind: int, rows: RowSet) -> list[Any]:
+    return list(parcel(0, kind, rows.words, np.zeros(len(rows.words), np.uint64)))
 
 
 def _sealed(place: HadoopFolder, missing: str) -> tuple[dict[str, Any], str]:

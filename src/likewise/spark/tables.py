@@ -61,7 +61,7 @@ class DriverTables:
     def _name(self, places: Ints) -> Any:
         """Return the ids of rows of the universe."""
         if self._ids is None:
-            return to_arrow(self.universe.rows[places])
+            return to_arrow(self.corpus.parts[-1].positions(self.universe.rows[places]))
         return self._ids.take(to_arrow(places))
 
     def _frame(self, table: pa.Table) -> Any:
