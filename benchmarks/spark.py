@@ -211,7 +211,8 @@ def growth(asked: argparse.Namespace) -> dict[str, Any]:
     seconds = [found[str(documents)]["seconds"] for documents in asked.sizes]
     table = Table("documents", "seconds", "exponent")
     for place, documents in enumerate(asked.sizes):
-        power = exponent(asked.sizes[place - 1 : place + 1], seconds[place - 1 : place + 1]) if place else None
+        first, last = max(0, place - 1), place
+        power = exponent((asked.sizes[first], documents), (seconds[first], seconds[last])) if place else None
         table.add_row(f"{documents:,}", f"{seconds[place]:,.1f}", "" if power is None else f"{power:.2f}")
     console.print(table)
     return found

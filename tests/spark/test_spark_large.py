@@ -41,8 +41,8 @@ def test_crowds_of_a_large_corpus(spark, large, monkeypatch):
     monkeypatch.setattr(candidates, "PAIRS_AN_ITEM", 1)
     monkeypatch.setattr(expand, "MAX_LISTED", 300)
     monkeypatch.setattr(expand, "LISTED_PER_ITEM", 1)
-    rows = table(templates(400) + documents(200))
-    settings = {"keep": "min:score", "method": "lsh"}
+    rows = table([None, *templates(400), None, *documents(200)])
+    settings = {"keep": "min:score", "method": "lsh", "on_error": "skip"}
     local, found = likewise.dedup(rows, **settings), likewise.dedup(spark.createDataFrame(rows), **settings)
     agree(local, found)
     assert local.stats["details"]["crowds"] == found.stats["details"]["crowds"]

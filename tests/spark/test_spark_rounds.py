@@ -93,7 +93,7 @@ def least_of_components(pairs):
 def chosen(frames):
     parts = [exchange.collected(frame.where(f"{KIND} = {CHOSEN}").toArrow()) for frame in frames]
     found = np.concatenate([part.get(CHOSEN, exchange.nothing())[0] for part in parts])
-    return set(found.tolist()) - {-1}
+    return set(found.tolist())
 
 
 def both(cluster, edges, pairs):

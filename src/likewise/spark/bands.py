@@ -73,7 +73,7 @@ def candidates(
     parts = partitions(session, len(corpus) * bands)
     targets = addresses(parts)
     keys = sketches.select("rows", "units", "keys")
-    low, high = (corpus.split, corpus.split) if corpus.sides else (0, 1 << 62)
+    low, high = (corpus.split, corpus.split) if corpus.split else (corpus.earlier, 1 << 62)
     plan = Bucketing(skipped, bands, targets, np.zeros(0, np.uint64), 0, low, high)
 
     def count() -> Any:

@@ -121,7 +121,13 @@ def find_copies(corpus: Corpus, checkpoints: Checkpoints) -> Links:
 
     def make() -> Any:
         parts = partitions(corpus.session, len(corpus))
-        sender = partial(_digested, numbering=corpus.shared_numbering, split=corpus.split, targets=addresses(parts))
+        sender = partial(
+            _digested,
+            numbering=corpus.shared_numbering,
+            split=corpus.split,
+            earlier=corpus.earlier,
+            targets=addresses(parts),
+        )
         return shuffled(corpus.facts.mapInArrow(sender, SCHEMA), parts).mapInArrow(_linked, SCHEMA)
 
     return Links.of(corpus, "copies", make, checkpoints)
@@ -136,17 +142,18 @@ def _unpacked(rows: Ints, digests: Any) -> tuple[Ints, Hashes]:
     return np.repeat(rows - begins, counts) + np.arange(len(words)), words
 
 
-def _digested(batches: Iterator[Any], numbering: Any, split: int, targets: Any) -> Iterator[Any]:
-    """Send the digests of the documents of a task."""
+def _digested(batches: Iterator[Any], numbering: Any, split: int, earlier: int, targets: Any) -> Iterator[Any]:
+    """Send the digests of the documents of a task; those of earlier runs are no copies."""
     ready()
     rows: list[Ints] = []
     digests: list[Hashes] = []
     for batch in batches:
         first, rest = numbered(batch, numbering.value)
         numbers, words = _unpacked(first, rest.column(0))
-        rows.append(numbers)
-        digests.append(words)
-    if rows:
+        new = numbers >= earlier
+        rows.append(numbers[new])
+        digests.append(words[new])
+    if sum(map(len, rows)):
         yield from sent_digests(np.concatenate(rows), np.concatenate(digests), split, targets)
 
 

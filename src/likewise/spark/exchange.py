@@ -101,6 +101,12 @@ def nothing() -> tuple[Ints, Hashes]:
     return np.zeros(0, np.int64), np.zeros(0, np.uint64)
 
 
+def parcel_frame(session: Any, parts: Iterable[Any]) -> Any:
+    """Return parcels of the driver as a frame."""
+    kinds = [(TARGET, pa.int32()), (KIND, pa.int32()), (ROWS, pa.binary()), (WORDS, pa.binary())]
+    return session.createDataFrame(pa.Table.from_batches(list(parts), pa.schema(kinds)), SCHEMA)
+
+
 class Outbox:
     """Entries on their way: a row and some words each, held until they are worth sending."""
 

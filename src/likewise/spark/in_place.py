@@ -73,7 +73,9 @@ def in_place(
             row += rows[part]
     columns = tuple(name for name in given.frame.columns if not name.startswith(source.PREFIX))
     numbering = Numbering(row, sum(sizes[SIZE]), stretches)
-    known = Deposit(frame, numbering, columns, given.kind, given.files, options.text, sum(sizes[SHORT]), noted)
+    known = Deposit(
+        frame, numbering, columns, given.kind, given.files, options.text, sum(sizes[SHORT]), [], None, noted
+    )
     if sum(sizes[BROKEN]):
         broken = noted.select(PART, F.col(WRONG).alias(PLACE), TROUBLE)
         source._raise_first(replace(known, frame=broken), begins)

@@ -112,6 +112,12 @@ class Members:
         )
         return chosen.mapInArrow(sender, schema)
 
+    def positions(self) -> Any:
+        """Return (row, value) of the members: the numbers of rows in the input, those set aside counted."""
+        broken = self.corpus.broadcast(self.corpus.parts[0].broken)
+        rows = self.frame.select(ROW)
+        return rows.mapInArrow(partial(_positions, broken=broken), f"{ROW} bigint, {VALUE} bigint")
+
     @cached_property
     def ranked(self) -> Any:
         """(leader, best, size, rank): of rows with equal sets, the one that is preferred; their number; and a number
@@ -171,6 +177,12 @@ def _resolved(links: Any) -> Any:
     """Return links (a, b) whose targets may be linked once more, to rows that are not."""
     again = links.toDF("c", "d")
     return links.join(again, links[B] == again["c"], "left").selectExpr(A, f"coalesce(d, {B}) as {B}")
+
+
+def _positions(batches: Iterator[Any], broken: Any) -> Iterator[Any]:
+    for batch in batches:
+        rows = np.asarray(batch.column(0), np.int64)
+        yield pa.RecordBatch.from_arrays([batch.column(0), to_arrow(broken.value.others(rows))], [ROW, VALUE])
 
 
 def _members(batches: Iterator[Any], numbering: Any, known: Any, cast: str) -> Iterator[Any]:

@@ -12,10 +12,10 @@ MEDIAN, MOST = 0.5, 1.0
 PAUSE = 0.5
 """Seconds between two looks at what is done."""
 STAGES = {
-    "read": "read", "read-other": "read", "copies": "identical", "common": "common", "sketch": "sketch",
-    "groups": "sketch", "buckets": "candidates", "candidates": "candidates", "verify": "verify", "write": "write",
-    "members": "cluster", "ranks": "cluster", "edges": "cluster", "keepers": "cluster", "components": "cluster",
-    "rows": "cluster", "listed": "tables",
+    "read": "read", "read-other": "read", "earlier": "read", "copies": "identical", "common": "common",
+    "sketch": "sketch", "groups": "sketch", "buckets": "candidates", "candidates": "candidates", "verify": "verify",
+    "write": "write", "members": "cluster", "ranks": "cluster", "edges": "cluster", "keepers": "cluster",
+    "components": "cluster", "rows": "cluster", "listed": "tables",
 }  # fmt: skip
 """The stage of a run that a step belongs to, for progress bars."""
 

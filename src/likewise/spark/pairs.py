@@ -95,7 +95,8 @@ def _named(corpus: Corpus, universe: Universe, places: Ints, column: str | None)
     """Return the ids of rows of the universe, all of them of one collection."""
     rows, split = universe.rows[places], corpus.split
     if column is None:
-        return to_arrow(rows - split * (rows >= split) if split else rows)
+        second = bool(split and len(rows) and rows[0] >= split)
+        return to_arrow(corpus.parts[second].positions(rows - split if second else rows))
     different, place = np.unique(rows, return_inverse=True)
     second = bool(split and len(rows) and rows[0] >= split)
     ids = corpus.column(different - split if second else different, column, int(second))

@@ -15,19 +15,29 @@ rounds go on. So their number is bounded: by a logarithm where they do much, by 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from likewise.base.arrays import Hashes, Ints
 from likewise.kernels import graph
 from likewise.spark.corpus import among
-from likewise.spark.exchange import KIND, SCHEMA, Outbox, addresses, collected, nothing, opened, parcel, partitions
-from likewise.spark.exchange import shuffled as exchanged
+from likewise.spark.exchange import (
+    KIND,
+    SCHEMA,
+    Outbox,
+    addresses,
+    collected,
+    nothing,
+    opened,
+    parcel,
+    parcel_frame,
+    partitions,
+    shuffled,
+)
 from likewise.spark.steps import NOTHING, scattered
 from likewise.spark.store import Checkpoints
 
@@ -59,11 +69,6 @@ class Rounds:
         entries, loose = collected(frame.where(f"{KIND} = {COUNT}").toArrow()).get(COUNT, nothing())
         return frame, int(entries.sum()), int(loose.sum())
 
-    def _parcels(self, parts: Iterable[Any]) -> Any:
-        """Return parcels of the driver as a frame."""
-        table = pa.Table.from_batches(list(parts) or list(parcel(0, CHOSEN, np.array([-1]), np.zeros(1, np.uint64))))
-        return self.session.createDataFrame(table, SCHEMA)
-
     def keepers(self, edges: Any, entries: int) -> list[Any]:
         """Return the nodes that are kept, of those that have an edge, as frames of CHOSEN parcels.
 
@@ -81,7 +86,7 @@ class Rounds:
             chosen.append(frame.where(f"{KIND} = {CHOSEN}"))
         rest = collected(frame.where(f"{KIND} in ({EDGE}, {WAITS}, {KEPT}, {ALIVE}, {GONE})").toArrow())
         kept, _ = settled(rest)
-        chosen.append(self._parcels(parcel(0, CHOSEN, kept, kept.view(np.uint64))))
+        chosen.append(parcel_frame(self.session, parcel(0, CHOSEN, kept, kept.view(np.uint64))))
         return chosen
 
     def _prefix(self, frame: Any) -> Any:
@@ -109,12 +114,12 @@ class Rounds:
             make = partial(_shuffled, frame, parts, partial(_linked, both=False), _small_star)
             frame, now, _ = self._step(name, make)
         nodes, root = connected(*collected(frame.where(f"{KIND} = {EDGE}").toArrow()).get(EDGE, nothing()))
-        return self._parcels(parcel(0, EDGE, nodes, root.view(np.uint64)))
+        return parcel_frame(self.session, parcel(0, EDGE, nodes, root.view(np.uint64)))
 
 
 def _shuffled(frame: Any, parts: int, send: Callable[..., Any], receive: Callable[..., Any]) -> Any:
     sent = frame.mapInArrow(partial(send, targets=addresses(parts)), SCHEMA)
-    return exchanged(sent, parts).mapInArrow(receive, SCHEMA)
+    return shuffled(sent, parts).mapInArrow(receive, SCHEMA)
 
 
 def _sent(outbox: Outbox, nodes: Ints, others: Hashes, targets: Any) -> Iterator[Any]:

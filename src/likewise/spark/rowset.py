@@ -24,6 +24,23 @@ class RowSet:
         for rows in parts:
             np.bitwise_or.at(flags, rows >> 3, np.left_shift(1, rows & 7).astype(np.uint8))
         self._bits = flags
+        self._count()
+
+    @classmethod
+    def from_words(cls, total: int, words: Ints) -> RowSet:
+        """Return the set of which `words` is the content."""
+        found = cls(total)
+        found._bits = words.view(np.uint8).copy()
+        found._count()
+        return found
+
+    @property
+    def words(self) -> Ints:
+        """All bits, 64 in each number."""
+        return self._bits.view(np.int64)
+
+    def _count(self) -> None:
+        flags = self._bits
         counts = np.bitwise_count(flags.reshape(-1, BLOCK)).sum(axis=1, dtype=np.int64)
         self._before = np.concatenate([[0], np.cumsum(counts)])
 

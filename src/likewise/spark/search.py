@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -52,6 +53,7 @@ class ClusterSearch:
     folder: Path
     log: RunLog
     policy: Keep = field(default_factory=Keep)
+    _built: dict[str, Any] = field(default_factory=dict)
 
     def find(self) -> tuple[Universe, VerifiedPairs] | LargeMatches:
         """Return the rows that matter, and the pairs of their groups; of a large corpus, where they are."""
@@ -71,7 +73,7 @@ class ClusterSearch:
                 rows, banding, probe = tune_search(self.settings, items, first, log, corpus.sides)
         if banding is None:
             return self._exact(copied.repeated, first, common)
-        recipe = SketchRecipe(self.shingler, common, self.settings.minhash, banding, probe)
+        recipe = SketchRecipe(self.shingler, common, self.settings.minhash, banding, probe, corpus.earlier)
         return self._hashed(copied, first, recipe, rows)
 
     def _hashed(
@@ -79,6 +81,7 @@ class ClusterSearch:
     ) -> tuple[Universe, VerifiedPairs] | LargeMatches:
         """Search by locality-sensitive hashing."""
         log, corpus, settings, kept = self.log, self.corpus, self.settings, self.checkpoints
+        self._built.update(bands=recipe.banding.b, rows=recipe.banding.r)
         with log.stage("sketch"):
             sketches = sketch(corpus, recipe, first, copied.rows, kept)
             sample, found = neighbours(sketches) if len(drawn) else (NO_ROWS, NO_ROWS)
@@ -99,7 +102,7 @@ class ClusterSearch:
         if paired.crowds:
             with log.stage("crowds"):
                 pairs, crowd_of = self._crowded(universe, paired, pairs, ranks, recipe.common)
-        if corpus.sides:
+        if corpus.split:
             pairs = add_empty_pair(universe.groups, universe.filled, *pairs)
         log.counts["verified"] = len(pairs[0])
         self._note_recall(recipe.banding, pairs)
@@ -108,7 +111,8 @@ class ClusterSearch:
         if len(drawn) and matches.sketched is not None:
             with log.stage("certify"):
                 sides = universe.sides(corpus.sides)
-                certificate = certified(matches.sketched, pairs, crowd_of, ranks, sides, len(corpus))
+                items = len(corpus) - corpus.earlier + (sides.split if sides and corpus.earlier else 0)
+                certificate = certified(matches.sketched, pairs, crowd_of, ranks, sides, items)
             log.certificate = certificate.to_dict()
         return universe, matches
 
@@ -183,13 +187,20 @@ class ClusterSearch:
         """Return a table of the shingles to leave out; None if there is none."""
         settings, fraction = self.settings, self.settings.ignore_common
         if fraction is None:
-            return None
+            known = NO_ROWS if settings.common is None else settings.common
+            self._built["common"] = known.tolist()
+            return value_table(settings.common) if settings.common is not None and len(known) else None
         with self.log.stage("common"):
             seed = settings.minhash.seed
             found = find_common(
                 self.corpus, self.shingler, first, copied.rows, fraction, seed, self.checkpoints, self.log
             )
+        self._built["common"] = found.tolist()
         return value_table(found) if len(found) else None
+
+    def built_with(self) -> dict[str, Any]:
+        """Return the banding, 0 of an exact search, and the shingles left out: what later runs must share."""
+        return {"bands": 0, "rows": 0, **self._built}
 
     def _documents(self, rows: Ints, common: Hashes | None) -> TextItems:
         """Bring documents to the driver."""

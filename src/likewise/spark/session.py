@@ -24,6 +24,8 @@ rest of a run of a few minutes, and speeds up little, because the work is done b
 the tasks takes cores from them."""
 RAISED = re.compile(r"likewise\.errors\.(\w+): (.*)")
 """An error of likewise in the report of a task that failed."""
+PYTHON_ERROR = re.compile(r"[\w.]*(Error|Exception|Interrupt)\b")
+"""The line of a task's report that says what went wrong in Python."""
 BATCH_ROWS, BATCH_BYTES = "4096", str(64 << 20)
 """The largest Arrow batch that a task gets: a few megabytes of ordinary documents, and never much more than 64 MiB."""
 
@@ -90,6 +92,8 @@ def spark_errors() -> Iterator[None]:
             raise getattr(errors, raised[1], InputError)(raised[2]) from error
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         told = next((line[1:].strip() for line in lines if line.startswith(": ")), lines[0] if lines else "")
+        if told.endswith(":"):
+            told += next((f" {line}" for line in reversed(lines) if PYTHON_ERROR.match(line)), "")
         raise InputError(f"Spark failed: {told or type(error).__name__}") from error
 
 

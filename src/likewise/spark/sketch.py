@@ -30,13 +30,14 @@ SCHEMA = "rows binary, units binary, keys binary, sample binary, found binary"
 
 @dataclass(frozen=True)
 class SketchRecipe:
-    """How documents are sketched."""
+    """How documents are sketched; the sample is not shown those of earlier runs."""
 
     shingler: Shingler
     common: Hashes | None
     minhash: MinHash
     banding: Banding
     probe: Probe
+    earlier: int
 
 
 def sketch(corpus: Corpus, recipe: SketchRecipe, first: FirstRows, copies: RowSet, checkpoints: Checkpoints) -> Any:
@@ -63,6 +64,8 @@ def _sketched(batches: Iterator[Any], numbering: Any, known: Any) -> Iterator[An
         units, keys, sample, found = steps.sketched(items, chosen, recipe.minhash, recipe.banding, probe)
         rows = rows[chosen]
         found = rows[found]
+        new = found >= recipe.earlier
+        sample, found = sample[new], found[new]
         if recipe.probe.one_in > 1:
             counts = mix(first.place(found).astype(np.uint64)) % np.uint64(recipe.probe.one_in) == 0
             sample, found = sample[counts], found[counts]

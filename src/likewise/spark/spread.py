@@ -47,6 +47,8 @@ class LargeMatches:
 class SpreadTables:
     """The tables of a large run."""
 
+    as_text = False
+
     def __init__(self, matches: LargeMatches, id: str | None, log: RunLog) -> None:
         self._matches = matches
         self._members = members = matches.members
@@ -192,8 +194,12 @@ class SpreadTables:
 
     def _named(self, frame: Any, columns: dict[str, str]) -> Any:
         """Return a table with the ids of rows, under new names, in place of their numbers."""
+        ids = None
         if self._id is not None:
             ids = self._members.values(self._id)
+        elif self._corpus.parts[0].broken is not None:
+            ids = self._members.positions()
+        if ids is not None:
             for old in columns:
                 frame = frame.join(ids.selectExpr(f"row as {old}", f"{VALUE} as _{old}"), old).drop(old)
                 frame = frame.withColumnRenamed(f"_{old}", old)
