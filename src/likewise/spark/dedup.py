@@ -248,7 +248,7 @@ class Answer:
             measured = writing.enter_context(StepMetrics(run.session, "write", run.checkpoints.progress))
 
             def finished() -> dict[str, Any]:
-                check_unchanged(run.session, run.inputs[0])
+                check_unchanged(run.session, run.inputs[0], self.corpus.parts[-1])
                 writing.close()
                 run.checkpoints.metrics["write"] = measured.to_dict()
                 found.update(self.stats())

@@ -26,7 +26,8 @@ from likewise.spark.node import ready
 from likewise.spark.source import DIGEST, FILE, PART, PLACE, SIZE, TROUBLE, Deposit, Numbering, SparkInput, quoted
 from likewise.spark.store import Checkpoints, HadoopFolder
 
-INDEX = "_metadata.row_index"
+HIDDEN, INDEX = "_metadata", "row_index"
+"""Where Spark has the place of a row in its file; of Parquet only."""
 WRONG, COUNT, SHORT, BROKEN = "wrong", "count", "short", "broken"
 NOTED = (
     f"{PART} int, {PLACE} bigint, {DIGEST} binary, {COUNT} bigint, {SIZE} bigint, {SHORT} bigint, {BROKEN} bigint, "
@@ -84,18 +85,16 @@ def in_place(
 
 def _placed(given: SparkInput, options: ReadOptions) -> Any:
     """Return the input with the number of each row's file, its place there and the size of its text; or None."""
-    from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType
 
     plain = isinstance(given.frame.schema[options.text].dataType, StringType) and not options.html
     if not given.files or not plain or options.on_error != "stop" or len(set(given.files)) < len(given.files):
         return None
-    size = F.octet_length(quoted(options.text)).cast("bigint").alias(SIZE)
-    try:
-        frame = given.frame.select("*", F.col(INDEX).alias(PLACE), size)
-    except AnalysisException:
+    if INDEX not in given.frame.select(HIDDEN).schema[HIDDEN].dataType.fieldNames():
         return None
+    size = F.octet_length(quoted(options.text)).cast("bigint").alias(SIZE)
+    frame = given.frame.select("*", F.col(f"{HIDDEN}.{INDEX}").alias(PLACE), size)
     if len(given.files) == 1:
         return frame.withColumn(PART, F.lit(0))
     numbers = {source._path_of(uri): uri for uri in given.frame.inputFiles()}
@@ -134,15 +133,19 @@ def _noted(batches: Iterator[Any], options: ReadOptions, short: int) -> Iterator
             yield pa.RecordBatch.from_pylist([values], TYPES)
 
 
-def check_unchanged(session: Any, given: SparkInput) -> None:
-    """Raise if a file of the input is no longer what it was when the run began."""
-    for path, facts in (given.identity or {}).items():
+def check_unchanged(session: Any, given: SparkInput, part: Deposit) -> None:
+    """Raise if a file that was read where it is is no longer what it was when the run began."""
+    if part.noted is None:
+        return
+    for path, (size, changed) in (given.identity or {}).items():
         try:
-            if "://" in path:
-                now = HadoopFolder(session, path).facts
-            else:
-                now = [os.stat(path).st_size, os.stat(path).st_mtime_ns]
+            now = HadoopFolder(session, path).facts if "://" in path else _facts(path)
         except Exception:
-            now = []
-        if now != facts and now != [facts[0], facts[1] // 1_000_000]:
+            now = [-1, -1]
+        if now[0] != size or changed not in (now[1], now[1] // 1_000_000):
             raise InputError(f"{path}: this file changed while the run was reading it; leave it alone and run again")
+
+
+def _facts(path: str) -> list[int]:
+    found = os.stat(path)
+    return [found.st_size, found.st_mtime_ns]

@@ -61,8 +61,8 @@ def pairs(given: dict[str, Any]) -> Pairs:
             "id": run.options.id, "html": run.options.html, "engine": "spark", "threads": resources.threads,
             "memory": resources.budget.total,
         }  # fmt: skip
-        for one in run.inputs:
-            check_unchanged(run.session, one)
+        for one, part in zip(run.inputs, corpus.parts, strict=True):
+            check_unchanged(run.session, one, part)
         stats = run_json(OWNER, parameters, list(corpus.parts), log)
         run.checkpoints.finish(run.folder / WORK)
         return Pairs(pair_table(*names, similarity), stats)

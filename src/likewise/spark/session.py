@@ -16,6 +16,7 @@ from likewise.errors import InputError, ParameterError
 OPTIONS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.maxResultSize": "0",
+    "spark.python.daemon.module": "likewise.spark.daemon",
 }
 """Settings of a session that likewise makes itself; files such as spark-defaults.conf have others."""
 LOCAL = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"}

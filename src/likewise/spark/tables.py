@@ -18,6 +18,9 @@ from likewise.spark.rowset import RowSet
 from likewise.spark.run import ClusterRun
 from likewise.spark.universe import Universe
 
+PER_FILE = 1 << 17
+"""Rows of a table from the driver that one task writes, at most as many tasks as there are cores."""
+
 
 class DriverTables:
     """Pairs, removed documents and clusters; rows of earlier runs come before those of this one."""
@@ -66,7 +69,7 @@ class DriverTables:
 
     def _frame(self, table: pa.Table) -> Any:
         """Return a table of the driver as a DataFrame of about as many parts as it needs."""
-        parts = max(1, -(-table.num_rows // (1 << 20)))
+        parts = max(1, -(-table.num_rows // PER_FILE))
         return self.run.session.createDataFrame(table).coalesce(parts)
 
     def _pair_table(self) -> pa.Table:
