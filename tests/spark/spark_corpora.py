@@ -63,7 +63,7 @@ def settled(found):
 
 
 def posts(count, seed=4):
-    """Messages of discussion groups: words by Zipf's law, headers, quoted messages, signatures, cross-posts, one FAQ."""
+    """Messages of discussion groups: words by Zipf's law, headers, quotations, signatures, cross-posts, one FAQ."""
     draw = random.Random(seed)
     weights = [1 / (rank + 3) for rank in range(len(WORDS))]
     signatures = [" ".join(draw.choices(WORDS, k=draw.randint(5, 25))) for _ in range(40)]
