@@ -79,7 +79,8 @@ def candidates(
     def count() -> Any:
         few = partitions(session, len(corpus))
         known = corpus.broadcast(Bucketing(skipped, bands, addresses(few), plan.giants, 0, low, high))
-        least = max(2, len(corpus) * bands // (SHARE * parts * max(1, len(corpus.numbering.stretches))))
+        tasks = int(keys._jdf.queryExecution().toRdd().getNumPartitions())
+        least = max(2, len(corpus) * bands // (SHARE * parts * max(1, tasks)))
         sent = keys.mapInArrow(partial(_counted, known=known, least=least), SCHEMA)
         return shuffled(sent, few).mapInArrow(_summed, SCHEMA)
 

@@ -38,8 +38,10 @@ START = 12.0
 """Seconds to start Spark and its Python processes, and to load the kernels."""
 STEP = 1.5
 """Seconds to plan the queries of a step and to start its tasks, whatever they do."""
-PASS = 6e-9
+PASS = 9e-9
 """Seconds of a core for each byte of text that passes from a Parquet file through Java to Python."""
+SCAN = 3e-9
+"""Seconds of a core for each byte of text that Java reads from Parquet to pick out a few rows: for the sample, twice."""
 COPY = 25e-9
 """Seconds of a core for each byte of text that Java reads from Parquet and writes to Parquet."""
 ROW = 2e-6
@@ -159,7 +161,7 @@ class SparkLoad:
         return {
             "read": self.text_bytes * PASS + n * ROW,
             "copies": moved["copies"] + n * ROW,
-            "sketch": self.text_bytes * PASS + sketching,
+            "sketch": self.text_bytes * (PASS + 2 * SCAN) + sketching,
             "groups": moved["groups"] + different * here.sort,
             "buckets": moved["buckets"] + different * bands * here.sort,
             "candidates": moved["candidates"] + 2 * different * bands * here.sort + self.meetings * here.candidate,
