@@ -43,7 +43,7 @@ def test_files_and_results_of_hdfs(spark, store, tmp_path, monkeypatch):
     for name in ("pairs", "removed", "clusters", "kept"):
         assert settled(getattr(local, name)) == settled(getattr(found, name)), name
     assert sorted(path.name for path in disk.iterdir()) == sorted(
-        ["kept", "removed.parquet", "pairs.parquet", "clusters.parquet", "run.json"]
+        ["kept", "removed.parquet", "pairs.parquet", "clusters.parquet", "run.json", "state"]
     )
     assert all((disk / name / "_SUCCESS").exists() for name in ("kept", "pairs.parquet"))
     assert json.loads((disk / "run.json").read_text())["counts"] == local.stats["counts"]

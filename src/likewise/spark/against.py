@@ -28,9 +28,10 @@ from likewise.search.items import BYTES_A_BYTE
 from likewise.search.matches import VerifiedPairs
 from likewise.shingle import Shingler
 from likewise.spark.corpus import Corpus
+from likewise.spark.in_place import deposited
 from likewise.spark.run import ClusterRun, located
 from likewise.spark.session import quiet, session_of, spark_errors
-from likewise.spark.source import DIGEST, TEXT, Deposit, SparkInput, deposit, open_input
+from likewise.spark.source import DIGEST, TEXT, Deposit, SparkInput, open_input
 from likewise.spark.state import SparkState
 from likewise.spark.store import Checkpoints, HadoopFolder
 from likewise.spark.tables import DriverTables
@@ -94,7 +95,7 @@ class SparkAgainst(Against):
         for number, state in enumerate(self.states):
             given, options = self._input(state)
             layout = state.state.layout if isinstance(state, SparkRun) else None
-            part = deposit(given, options, checkpoints, f"earlier-{number + 1}", 0, layout)
+            part = deposited(given, options, checkpoints, f"earlier-{number + 1}", 0, layout)
             if part.numbering.rows != _count(state):
                 raise IncompatibleError(
                     f"{state.directory}: kept/ has {part.numbering.rows} documents and the run kept {_count(state)};"

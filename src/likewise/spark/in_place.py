@@ -17,13 +17,28 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from likewise.base.arrays import TextChunk
+from likewise.base.arrays import Ints, TextChunk
 from likewise.errors import InputError
 from likewise.io.read import ReadOptions
 from likewise.io.read.columns import text_of
-from likewise.spark import source, steps
+from likewise.spark import steps
 from likewise.spark.node import ready
-from likewise.spark.source import DIGEST, FILE, PART, PLACE, SIZE, TROUBLE, Deposit, Numbering, SparkInput, quoted
+from likewise.spark.source import (
+    DIGEST,
+    FILE,
+    PART,
+    PLACE,
+    PREFIX,
+    SIZE,
+    TROUBLE,
+    Deposit,
+    Numbering,
+    SparkInput,
+    deposit,
+    path_of,
+    quoted,
+    raise_first,
+)
 from likewise.spark.store import Checkpoints, HadoopFolder
 
 HIDDEN, INDEX = "_metadata", "row_index"
@@ -43,6 +58,15 @@ TYPES = pa.schema(
         (SHORT, pa.int64()), (BROKEN, pa.int64()), (WRONG, pa.int64()), (TROUBLE, pa.string()),
     ]
 )  # fmt: skip
+
+
+def deposited(
+    given: SparkInput, options: ReadOptions, checkpoints: Checkpoints, step: str, short: int,
+    layout: tuple[Ints, Ints] | None = None,
+) -> Deposit:  # fmt: skip
+    """Number the rows of an input, where it is if that can be, else as `deposit` does."""
+    found = None if layout is not None else in_place(given, options, checkpoints, step, short)
+    return deposit(given, options, checkpoints, step, short, layout) if found is None else found
 
 
 def in_place(
@@ -72,14 +96,14 @@ def in_place(
             begins.append((row, file))
             stretches[part] = np.zeros(1, np.int64), np.array([row], np.int64)
             row += rows[part]
-    columns = tuple(name for name in given.frame.columns if not name.startswith(source.PREFIX))
+    columns = tuple(name for name in given.frame.columns if not name.startswith(PREFIX))
     numbering = Numbering(row, sum(sizes[SIZE]), stretches)
     known = Deposit(
         frame, numbering, columns, given.kind, given.files, options.text, sum(sizes[SHORT]), [], None, noted
     )
     if sum(sizes[BROKEN]):
         broken = noted.select(PART, F.col(WRONG).alias(PLACE), TROUBLE)
-        source._raise_first(replace(known, frame=broken), begins)
+        raise_first(replace(known, frame=broken), begins)
     return known
 
 
@@ -97,7 +121,7 @@ def _placed(given: SparkInput, options: ReadOptions) -> Any:
     frame = given.frame.select("*", F.col(f"{HIDDEN}.{INDEX}").alias(PLACE), size)
     if len(given.files) == 1:
         return frame.withColumn(PART, F.lit(0))
-    numbers = {source._path_of(uri): uri for uri in given.frame.inputFiles()}
+    numbers = {path_of(uri): uri for uri in given.frame.inputFiles()}
     known = [
         (uri, part)
         for part, file in enumerate(given.files)

@@ -23,9 +23,10 @@ from likewise.search.cluster import NUMBER, Keep
 from likewise.search.load import BYTES_A_WORD
 from likewise.shingle import Shingler, Words, parse_shingler
 from likewise.spark.corpus import Corpus
+from likewise.spark.in_place import deposited
 from likewise.spark.result import check_free
 from likewise.spark.session import arrow_batches, session_of, spark_errors
-from likewise.spark.source import SIZE, TEXT, Deposit, SparkInput, deposit, open_input, quoted
+from likewise.spark.source import SIZE, TEXT, Deposit, SparkInput, open_input, quoted
 from likewise.spark.store import WORK, Checkpoints, HadoopFolder
 
 NOT_HERE = {
@@ -57,7 +58,7 @@ class ClusterRun:
             words = self.settings.shingler
             short = BYTES_A_WORD * words.k if isinstance(words, Words) else 0
             parts = tuple(
-                deposit(given, self.options, self.checkpoints, "read-other" if number else "read", short)
+                deposited(given, self.options, self.checkpoints, "read-other" if number else "read", short)
                 for number, given in enumerate(self.inputs)
             )
             before = [] if earlier is None else earlier.deposits(self.checkpoints)

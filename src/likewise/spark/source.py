@@ -122,7 +122,7 @@ def _read_files(session: Any, files: Files, options: ReadOptions, memory: int) -
         frame = session.read.format(READERS[kind]).load(paths)
     except Exception as error:
         raise MissingInput(f"{given[0]}: {str(error).splitlines()[0]}") from error
-    seen = sorted(map(_path_of, frame.inputFiles()))
+    seen = sorted(map(path_of, frame.inputFiles()))
     if identity is None:
         places = {path: path if "://" in path else f"file://{path}" for path in seen}
         identity = {path: HadoopFolder(session, place).facts for path, place in places.items()}
@@ -161,7 +161,7 @@ def _read_here(session: Any, files: Files, options: ReadOptions, memory: int, ab
     return replace(about, frame=session.createDataFrame(table), aside=tuple(source.aside), broken=broken)
 
 
-def _path_of(uri: str) -> str:
+def path_of(uri: str) -> str:
     """Return a URI in one spelling: a local file as its path, any other with its scheme."""
     parsed = urlparse(uri)
     path = unquote(parsed.path)
@@ -265,11 +265,6 @@ def deposit(
     from pyspark.sql import functions as F
     from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
-    from likewise.spark.in_place import in_place
-
-    where_it_is = None if layout is not None else in_place(given, options, checkpoints, step, short)
-    if where_it_is is not None:
-        return where_it_is
     schema = given.frame.schema
     plain = isinstance(schema[options.text].dataType, StringType) and not options.html
     added = [StructField(PART, IntegerType()), StructField(PLACE, LongType()), StructField(SIZE, LongType())]
@@ -300,7 +295,7 @@ def deposit(
     if not sum(sizes["broken"]):
         return known
     if not options.skip:
-        _raise_first(known, names)
+        raise_first(known, names)
     broken = frame.where(F.col(TROUBLE).isNotNull()).select(PART, PLACE, TROUBLE).toArrow()
     parts, places = (np.asarray(broken.column(name), np.int64) for name in (PART, PLACE))
     rows = numbering.number(parts, places)
@@ -354,7 +349,7 @@ def _numbered(
     """Return the numbering that follows from the stretches of the partitions; and where each file begins."""
     order = {path: place for place, path in enumerate(files)}
     count = len(sizes[PART])
-    owners = [_path_of(uri) for uri in sizes[FILE]] if files else [""] * count
+    owners = [path_of(uri) for uri in sizes[FILE]] if files else [""] * count
     unknown = next((owner for owner in owners if files and owner not in order), None)
     if unknown is not None:
         raise InputError(f"{unknown}: this file came in while the input was read; leave it alone and run again")
@@ -389,7 +384,7 @@ def _stretches(start: int, count: int, layout: tuple[Ints, Ints] | None) -> list
     return [(start, int(numbers[low] + start - begins[low])), *cuts]
 
 
-def _raise_first(known: Deposit, begins: list[tuple[int, str]]) -> None:
+def raise_first(known: Deposit, begins: list[tuple[int, str]]) -> None:
     """Raise for the first broken row."""
     from pyspark.sql import functions as F
 

@@ -41,7 +41,7 @@ STEP = 1.5
 PASS = 9e-9
 """Seconds of a core for each byte of text that passes from a Parquet file through Java to Python."""
 SCAN = 3e-9
-"""Seconds of a core for each byte of text that Java reads from Parquet to pick out a few rows: for the sample, twice."""
+"""Seconds of a core for each byte of text that Java reads from Parquet to pick out a few rows, those of the sample."""
 COPY = 25e-9
 """Seconds of a core for each byte of text that Java reads from Parquet and writes to Parquet."""
 ROW = 2e-6
