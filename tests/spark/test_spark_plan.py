@@ -1,14 +1,11 @@
 """What `plan --engine spark` forecasts, beside what Spark reports of the run; and the bars while it runs."""
 
-import json
-
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from spark_corpora import documents, table
 
 import likewise
-from likewise.cli import main
+from likewise.jobs.plan import Machine, of_input
 
 SHUFFLES = ("copies", "groups", "buckets", "candidates", "verify")
 FACTOR = 1.6
@@ -29,10 +26,8 @@ def test_shuffled_bytes_are_those_that_spark_reports(spark, corpus):
         corpus, method="lsh", engine="spark", progress=lambda stage, done, total: seen.append((stage, done, total))
     )
     steps = found.stats["details"]["spark"]["steps"]
-    words = ["plan", str(corpus), "--method", "lsh", "--engine", "spark", "--cores-per-machine", "2", "--json"]
-    done = CliRunner().invoke(main, words)
-    assert done.exit_code == 0, done.output
-    forecast = json.loads(done.stdout)
+    sample = likewise.plan(corpus, method="lsh", threads=2)
+    forecast = of_input(sample, "words:5", Machine.measured(2), machines=1, cores_per_machine=2).to_dict()
     assert set(SHUFFLES) < set(forecast["steps"])
     for step in SHUFFLES:
         ratio = forecast["steps"][step]["shuffle_bytes"] / steps[step]["shuffle_write_bytes"]
