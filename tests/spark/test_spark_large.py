@@ -15,7 +15,7 @@ def large(monkeypatch):
     """Let every corpus count as large, and let the driver leave all to the rounds."""
     monkeypatch.setattr(corpus, "LARGE", 0)
     monkeypatch.setattr(exchange, "LEAST", 100)
-    monkeypatch.setattr(rounds, "REMAINDER", 100)
+    monkeypatch.setattr(rounds, "REMAINDER", 40)
     monkeypatch.setattr(rounds, "PREFIX", 100)
 
 

@@ -58,6 +58,8 @@ class SpreadTables:
         log.counts["different"] = matches.different - self._blank_copies()
         with log.stage("cluster"):
             self._rows = self._checkpoints.frame("rows", self._decide)
+            if not self._rounds.counts:
+                self._rounds.recall()
         if len(matches.drawn):
             with log.stage("certify"):
                 self._certify()
