@@ -50,6 +50,7 @@ def test_duplicates_remain_on_the_cluster(spark, large, monkeypatch, tmp_path):
     assert steps["keepers-1"]["shuffle_write_bytes"] > 0
 
 
+@pytest.mark.soak
 def test_crowds_of_a_large_corpus(spark, large, monkeypatch):
     monkeypatch.setattr(candidates, "PAIRS_AT_LEAST", 500)
     monkeypatch.setattr(candidates, "PAIRS_AN_ITEM", 1)
