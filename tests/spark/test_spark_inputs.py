@@ -33,8 +33,8 @@ def test_broken_rows_are_set_aside(spark, tmp_path):
     for number, (start, stop) in enumerate([(0, 1), (1, 160), (160, 300)]):
         pq.write_table(rows.slice(start, stop - start), tmp_path / f"{number}.parquet", row_group_size=50)
     given = str(tmp_path / "*.parquet")
-    local = likewise.dedup(given, on_error="skip", method="lsh", keep="last")
-    found = likewise.dedup(given, on_error="skip", method="lsh", keep="last", engine="spark", out=tmp_path / "out")
+    local = likewise.dedup(given, on_error="skip", keep="last")
+    found = likewise.dedup(given, on_error="skip", keep="last", engine="spark", out=tmp_path / "out")
     same(local, found)
     assert len(found.aside) == 24
     assert pq.read_table(tmp_path / "out" / "aside.parquet").num_rows == 24

@@ -1,5 +1,6 @@
 """A large corpus, of which the driver never holds the rows with duplicates: the same answer, by rounds and joins."""
 
+import pyarrow.parquet as pq
 import pytest
 from spark_corpora import documents, table, templates
 from test_spark_dedup import agree
@@ -14,18 +15,31 @@ def large(monkeypatch):
     """Let every corpus count as large, and let the driver leave all to the rounds."""
     monkeypatch.setattr(corpus, "LARGE", 0)
     monkeypatch.setattr(exchange, "LEAST", 100)
-    monkeypatch.setattr(rounds, "REMAINDER", 100)
+    monkeypatch.setattr(rounds, "REMAINDER", 40)
     monkeypatch.setattr(rounds, "PREFIX", 100)
 
 
-def test_duplicates_remain_on_the_cluster(spark, large, monkeypatch):
+def test_duplicates_remain_on_the_cluster(spark, large, monkeypatch, tmp_path):
+    """The driver is lost when the rounds are done, and the run is resumed."""
     monkeypatch.setattr(expand, "MAX_LISTED", 400)
     monkeypatch.setattr(expand, "LISTED_PER_ITEM", 0)
     texts = documents(300)
     rows = table(texts + [texts[2]] * 40 + ["", " ", "  ", "  "])
     settings = {"id": "name", "keep": "longest", "method": "lsh", "threshold": 0.6}
-    local, found = likewise.dedup(rows, **settings), likewise.dedup(spark.createDataFrame(rows), **settings)
+    given = tmp_path / "given.parquet"
+    pq.write_table(rows, given)
+    local = likewise.dedup(given, **settings)
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("likewise.spark.spread.SpreadTables._certify", fail)
+        with pytest.raises(KeyboardInterrupt):
+            likewise.dedup(given, engine="spark", out=tmp_path / "out", **settings)
+    found = likewise.dedup(given, engine="spark", out=tmp_path / "out", **settings)
     agree(local, found)
+    assert {"members", "ranks", "keepers-1", "components-1", "rows"} < set(found.stats["details"]["resumed"])
     assert found.stats["details"]["abridged"] == local.stats["details"]["abridged"]
     assert found.stats["details"]["largest_cluster"] == local.stats["details"]["largest_cluster"]
     counts = found.stats["details"]["rounds"]
@@ -36,6 +50,7 @@ def test_duplicates_remain_on_the_cluster(spark, large, monkeypatch):
     assert steps["keepers-1"]["shuffle_write_bytes"] > 0
 
 
+@pytest.mark.soak
 def test_crowds_of_a_large_corpus(spark, large, monkeypatch):
     monkeypatch.setattr(candidates, "PAIRS_AT_LEAST", 500)
     monkeypatch.setattr(candidates, "PAIRS_AN_ITEM", 1)

@@ -15,7 +15,7 @@ from likewise.spark import corpus
 def test_another_threshold_and_other_keepers(spark, tmp_path, monkeypatch):
     given = tmp_path / "given.parquet"
     pq.write_table(table(documents(300)), given, row_group_size=100)
-    settings = {"threshold": 0.6, "method": "lsh", "id": "name"}
+    settings = {"threshold": 0.6, "id": "name"}
     likewise.dedup(given, out=tmp_path / "local", **settings)
     first = likewise.dedup(given, out=tmp_path / "spark", engine="spark", **settings)
     assert (tmp_path / "spark" / "state" / "state.json").exists()

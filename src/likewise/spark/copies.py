@@ -33,7 +33,7 @@ from likewise.spark.store import Checkpoints
 ENTRY, LINK, EMPTY = 0, 1, 2
 """Kinds of parcels: a row and its digest; a row and the first row that equals it; a row without any shingle."""
 LINKS = 1 << 16
-"""Links that go to one task together; those of a document with very many copies go to several."""
+"""RowLinks that go to one task together; those of a document with very many copies go to several."""
 SIDE = np.uint64(0xC2B2AE3D27D4EB4F)
 """Makes the digests of a second collection differ from those of the first (as `prepare.with_sides`)."""
 
@@ -61,7 +61,7 @@ class Repeated:
 
 
 @dataclass(frozen=True)
-class Links:
+class RowLinks:
     """The rows that repeat an earlier one: as a set; and beside the first row of each, either here or on the cluster.
 
     empty: the first rows without any shingle, one a side, where that is known.
@@ -81,7 +81,7 @@ class Links:
         return Repeated.of(rows, first.view(np.int64))
 
     @classmethod
-    def of(cls, corpus: Corpus, step: str, make: Callable[[], Any], checkpoints: Checkpoints) -> Links:
+    def of(cls, corpus: Corpus, step: str, make: Callable[[], Any], checkpoints: Checkpoints) -> RowLinks:
         """Do a step that finds links; bring them to the driver if the corpus is small enough for that."""
         if not corpus.large:
             found = collected(checkpoints.table(step, make))
@@ -116,7 +116,7 @@ class FirstRows:
         return rows - self._repeated.before(rows)
 
 
-def find_copies(corpus: Corpus, checkpoints: Checkpoints) -> Links:
+def find_copies(corpus: Corpus, checkpoints: Checkpoints) -> RowLinks:
     """Find the rows that are byte for byte an earlier one."""
 
     def make() -> Any:
@@ -130,7 +130,7 @@ def find_copies(corpus: Corpus, checkpoints: Checkpoints) -> Links:
         )
         return shuffled(corpus.facts.mapInArrow(sender, SCHEMA), parts).mapInArrow(_linked, SCHEMA)
 
-    return Links.of(corpus, "copies", make, checkpoints)
+    return RowLinks.of(corpus, "copies", make, checkpoints)
 
 
 def _unpacked(rows: Ints, digests: Any) -> tuple[Ints, Hashes]:
@@ -186,7 +186,7 @@ def _linked(batches: Iterator[Any]) -> Iterator[Any]:
         yield from parcel(0, kind, *found.get(kind, nothing()))
 
 
-def find_groups(corpus: Corpus, sketches: Any, checkpoints: Checkpoints) -> Links:
+def find_groups(corpus: Corpus, sketches: Any, checkpoints: Checkpoints) -> RowLinks:
     """Find the rows whose sets equal that of an earlier one, and the first rows that are empty, one a side."""
 
     def make() -> Any:
@@ -194,7 +194,7 @@ def find_groups(corpus: Corpus, sketches: Any, checkpoints: Checkpoints) -> Link
         sender = partial(_units, split=corpus.split, targets=addresses(parts))
         return shuffled(sketches.select("rows", "units").mapInArrow(sender, SCHEMA), parts).mapInArrow(_linked, SCHEMA)
 
-    return Links.of(corpus, "groups", make, checkpoints)
+    return RowLinks.of(corpus, "groups", make, checkpoints)
 
 
 def _units(batches: Iterator[Any], split: int, targets: Any) -> Iterator[Any]:

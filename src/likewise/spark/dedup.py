@@ -20,8 +20,9 @@ from likewise.search.matches import VerifiedPairs, count_different
 from likewise.search.prepare import NO_ROWS
 from likewise.spark import corpus as corpora
 from likewise.spark.against import AgainstTables, SparkAgainst
+from likewise.spark.copies import LINK
 from likewise.spark.corpus import Corpus, numbered
-from likewise.spark.exchange import SCHEMA, collected, parcel
+from likewise.spark.exchange import KIND, SCHEMA, collected, parcel
 from likewise.spark.in_place import check_unchanged
 from likewise.spark.metrics import StepMetrics
 from likewise.spark.result import SparkDedup, publish_frames
@@ -134,7 +135,8 @@ def _state(run: ClusterRun, corpus: Corpus, found: Found, search: ClusterSearch)
     if isinstance(found, LargeMatches):
         copied, grouped = found.members.copied, found.members.grouped
         about["empty"] = grouped.empty.tolist()
-        return KeptState(copied.frame, grouped.frame, pair_frame(run.session, found.pairs), about)
+        links = [one.frame.where(f"{KIND} = {LINK}") for one in (copied, grouped)]
+        return KeptState(links[0], links[1], pair_frame(run.session, found.pairs), about)
     universe, matches = found
     first = universe.rows[universe.groups.first]
     pairs = first[matches.left], first[matches.right], matches.similarity

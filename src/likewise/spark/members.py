@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Ints, to_arrow
 from likewise.errors import ColumnError
 from likewise.search.cluster import Keep
-from likewise.spark.copies import LINK, Links
+from likewise.spark.copies import LINK, RowLinks
 from likewise.spark.corpus import ROW, Corpus, numbered
 from likewise.spark.exchange import KIND, SCHEMA, opened, parcel, parcel_rows
 from likewise.spark.rowset import RowSet
@@ -58,7 +58,7 @@ def row_set(frame: Any, total: int) -> RowSet:
 
 
 @dataclass(frozen=True)
-class Members:
+class LargeMembers:
     """The rows of a corpus that have a copy, an equal set, or a pair.
 
     nodes: the rows with a pair, each the first of those with an equal set.
@@ -66,8 +66,8 @@ class Members:
 
     corpus: Corpus
     policy: Keep
-    copied: Links
-    grouped: Links
+    copied: RowLinks
+    grouped: RowLinks
     nodes: Ints
     checkpoints: Checkpoints
 

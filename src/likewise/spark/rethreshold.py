@@ -15,10 +15,10 @@ from likewise.search.cluster import Keep
 from likewise.search.prepare import NO_ROWS
 from likewise.search.scored import ScoredPairs
 from likewise.spark import corpus as corpora
-from likewise.spark.copies import FirstRows, Links
+from likewise.spark.copies import FirstRows, RowLinks
 from likewise.spark.corpus import Corpus
 from likewise.spark.dedup import Answer, Found, tables_of
-from likewise.spark.members import Members
+from likewise.spark.members import LargeMembers
 from likewise.spark.result import SparkDedup
 from likewise.spark.run import ClusterRun, begun, located
 from likewise.spark.session import session_of, spark_errors
@@ -69,12 +69,14 @@ def rethreshold(given: dict[str, Any]) -> SparkDedup:
         return Answer(run, corpus, tables, changed, state.kept(), OWNER).write()
 
 
-def _found(run: ClusterRun, corpus: Corpus, copied: Links, grouped: Links, pairs: ScoredPairs, policy: Keep) -> Found:
+def _found(
+    run: ClusterRun, corpus: Corpus, copied: RowLinks, grouped: RowLinks, pairs: ScoredPairs, policy: Keep
+) -> Found:
     """Return what a search would have found."""
     left, right, similarity = pairs
     if corpus.large:
         nodes = np.unique(np.concatenate([left, right]))
-        members = Members(corpus, policy, copied, grouped, nodes, run.checkpoints)
+        members = LargeMembers(corpus, policy, copied, grouped, nodes, run.checkpoints)
         different, nothing = len(FirstRows(copied.rows)), (NO_ROWS, NO_ROWS)
         return LargeMatches(members, pairs, different, NO_ROWS, NO_ROWS, NO_ROWS, nothing)
     universe = Universe.of(copied.repeated, grouped.repeated, grouped.empty, left, right)

@@ -44,6 +44,7 @@ from likewise.spark.store import Checkpoints
 WAITS, KEPT, ALIVE, GONE, CHOSEN, COUNT, EDGE = range(10, 17)
 """Kinds of parcels: a node and a neighbour that is undecided, or kept; a node that is undecided; one that is decided,
 though neighbours may not know; one that is kept; how many entries are left; two connected nodes, the larger first."""
+NAMES = ("keepers", "components")
 REMAINDER = 1 << 20
 """Entries that the driver finishes by itself: 16 MB, in less than a second; any round takes longer."""
 PREFIX = 1 << 22
@@ -69,12 +70,18 @@ class Rounds:
         entries, loose = collected(frame.where(f"{KIND} = {COUNT}").toArrow()).get(COUNT, nothing())
         return frame, int(entries.sum()), int(loose.sum())
 
+    def recall(self) -> None:
+        """Take over the numbers of rounds that an interrupted run has finished."""
+        for name in NAMES:
+            while self.checkpoints.recalled(f"{name}-{self.counts.get(name, 0) + 1}"):
+                self.counts[name] = self.counts.get(name, 0) + 1
+
     def keepers(self, edges: Any, entries: int) -> list[Any]:
         """Return the nodes that are kept, of those that have an edge, as frames of CHOSEN parcels.
 
         edges: EDGE parcels, each pair of nodes once; the order of nodes is that of their numbers.
         """
-        name, chosen, frame, left = "keepers", [], edges, [2 * entries]
+        name, chosen, frame, left = NAMES[0], [], edges, [2 * entries]
         while left[-1] > REMAINDER:
             if len(left) > 2 and left[-1] > SLOW * left[-3]:
                 make = partial(self._prefix, frame)
@@ -104,7 +111,7 @@ class Rounds:
 
     def components(self, edges: Any, entries: int) -> Any:
         """Return EDGE parcels: each node that is not the least of its component, beside the least one."""
-        name, frame, now = "components", edges, entries
+        name, frame, now = NAMES[1], edges, entries
         while now > REMAINDER:
             parts = partitions(self.session, 2 * now)
             make = partial(_shuffled, frame, parts, partial(_linked, both=True), _large_star)

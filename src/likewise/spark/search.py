@@ -28,9 +28,9 @@ from likewise.search.search import Search
 from likewise.shingle import Shingler
 from likewise.spark.bands import BandCandidates, candidates
 from likewise.spark.common_shingles import find_common
-from likewise.spark.copies import FirstRows, Links, Repeated, find_copies, find_groups
+from likewise.spark.copies import FirstRows, Repeated, RowLinks, find_copies, find_groups
 from likewise.spark.corpus import Corpus, SampledItems
-from likewise.spark.members import Members
+from likewise.spark.members import LargeMembers
 from likewise.spark.sketch import SketchRecipe, neighbours, sketch
 from likewise.spark.spread import LargeMatches
 from likewise.spark.store import Checkpoints
@@ -77,7 +77,7 @@ class ClusterSearch:
         return self._hashed(copied, first, recipe, rows)
 
     def _hashed(
-        self, copied: Links, first: FirstRows, recipe: SketchRecipe, drawn: Ints
+        self, copied: RowLinks, first: FirstRows, recipe: SketchRecipe, drawn: Ints
     ) -> tuple[Universe, VerifiedPairs] | LargeMatches:
         """Search by locality-sensitive hashing."""
         log, corpus, settings, kept = self.log, self.corpus, self.settings, self.checkpoints
@@ -117,14 +117,14 @@ class ClusterSearch:
         return universe, matches
 
     def _large(
-        self, copied: Links, grouped: Links, first: FirstRows, recipe: SketchRecipe, paired: BandCandidates,
+        self, copied: RowLinks, grouped: RowLinks, first: FirstRows, recipe: SketchRecipe, paired: BandCandidates,
         verified: ScoredPairs, drawn: Ints, sample: Ints, found: Ints,
     ) -> LargeMatches:  # fmt: skip
         """Return the pairs of a large corpus; if it has crowds, compare these, each document by the first of its
         group."""
         log, nothing = self.log, Repeated(NO_ROWS, NO_ROWS)
         universe = Universe.of(nothing, nothing, NO_ROWS, *verified[:2], *paired.crowds)
-        members = Members(self.corpus, self.policy, copied, grouped, universe.rows, self.checkpoints)
+        members = LargeMembers(self.corpus, self.policy, copied, grouped, universe.rows, self.checkpoints)
         pairs, crowds = verified, (NO_ROWS, NO_ROWS)
         if paired.crowds:
             with log.stage("crowds"):
@@ -183,7 +183,7 @@ class ClusterSearch:
             crowd_of[filled] = abridged
         return (filled[left], filled[right], similarity), crowd_of
 
-    def _common(self, first: FirstRows, copied: Links) -> Hashes | None:
+    def _common(self, first: FirstRows, copied: RowLinks) -> Hashes | None:
         """Return a table of the shingles to leave out; None if there is none."""
         settings, fraction = self.settings, self.settings.ignore_common
         if fraction is None:

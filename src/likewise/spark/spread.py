@@ -20,7 +20,7 @@ from likewise.search.recall.certificate import certified
 from likewise.search.scored import ScoredPairs
 from likewise.spark.copies import Repeated
 from likewise.spark.corpus import among
-from likewise.spark.members import VALUE, A, B, Members, from_parcels, row_set, to_parcels
+from likewise.spark.members import VALUE, A, B, LargeMembers, from_parcels, row_set, to_parcels
 from likewise.spark.rounds import CHOSEN, EDGE, Rounds
 from likewise.spark.rowset import RowSet
 from likewise.spark.universe import Universe
@@ -35,7 +35,7 @@ class LargeMatches:
     listed.
     """
 
-    members: Members
+    members: LargeMembers
     pairs: ScoredPairs
     different: int
     drawn: Ints
@@ -58,6 +58,8 @@ class SpreadTables:
         log.counts["different"] = matches.different - self._blank_copies()
         with log.stage("cluster"):
             self._rows = self._checkpoints.frame("rows", self._decide)
+            if not self._rounds.counts:
+                self._rounds.recall()
         if len(matches.drawn):
             with log.stage("certify"):
                 self._certify()

@@ -21,7 +21,7 @@ from likewise.io.seals import read_sealed, write_sealed
 from likewise.jobs.state import FOLDER
 from likewise.search.prepare import NO_ROWS
 from likewise.search.scored import ScoredPairs
-from likewise.spark.copies import LINK, Links, Repeated
+from likewise.spark.copies import LINK, Repeated, RowLinks
 from likewise.spark.corpus import Corpus
 from likewise.spark.exchange import KIND, collected, nothing, parcel, parcel_frame, parcel_rows
 from likewise.spark.rowset import RowSet
@@ -29,8 +29,10 @@ from likewise.spark.store import HadoopFolder, check_room
 
 FORMAT = "spark-1"
 """Version of the files in `state/` of a run on Spark."""
-ABOUT, COPIES, GROUPS, PAIRS, GONE, LAYOUT = "state.json", "copies", "groups", "pairs", "gone", "layout"
-PAIR = 0
+ABOUT, ENTRIES = "state.json", "entries"
+COPIES, GROUPS, PAIRS, GONE, BROKEN, LAYOUT = range(20, 26)
+"""Kinds of parcels: links of copies and of equal sets; pairs; the rows removed, and those set aside, as bits; where the
+rows of kept/ are."""
 AGAIN = "run dedup again"
 
 
@@ -67,17 +69,12 @@ class KeptState:
             places.append(layout[number][1].view(np.int64))
             start += int(layout[-1 - number][0][0])
         order = np.concatenate(begins), np.concatenate(places).view(np.uint64)
-        session = folder.session
-        frames = {
-            COPIES: self.copied,
-            GROUPS: self.grouped,
-            PAIRS: self.pairs,
-            GONE: parcel_frame(session, _bits(0, gone) + ([] if broken is None else _bits(1, broken))),
-            LAYOUT: parcel_frame(session, parcel(0, LINK, *order)),
-        }
+        here = [*_bits(GONE, gone), *([] if broken is None else _bits(BROKEN, broken)), *parcel(0, LAYOUT, *order)]
+        frame = parcel_frame(folder.session, here)
+        for kind, other in ((COPIES, self.copied), (GROUPS, self.grouped), (PAIRS, self.pairs)):
+            frame = frame.unionAll(other.withColumn(KIND, _literal(kind)))
+        frame.write.mode("overwrite").option("compression", "zstd").parquet((folder / ENTRIES).path)
         self.about["items"], self.about["lines"] = gone.total, None if broken is None else broken.total
-        for name, frame in frames.items():
-            frame.write.mode("overwrite").option("compression", "zstd").parquet((folder / name).path)
         with tempfile.TemporaryDirectory() as scratch:
             path = Path(scratch) / ABOUT
             checksum = write_sealed({"format": FORMAT, **self.about}, path)
@@ -89,7 +86,7 @@ def pair_frame(session: Any, pairs: ScoredPairs) -> Any:
     """Return pairs of the driver as parcels."""
     left, right, similarity = pairs
     words = np.stack([right.astype(np.uint64), similarity.view(np.uint64)], axis=1)
-    return parcel_frame(session, parcel(0, PAIR, left, words.ravel()))
+    return parcel_frame(session, parcel(0, PAIRS, left, words.ravel()))
 
 
 @dataclass(frozen=True)
@@ -118,23 +115,28 @@ class SparkState:
             raise IncompatibleError(f"{folder.path}: the run was made by another version of likewise; run it again")
         return cls(folder, about, run)
 
-    def frame(self, name: str) -> Any:
+    def frame(self, kind: int) -> Any:
         """Return parcels of the state."""
-        return self.folder.session.read.parquet((self.folder / FOLDER / name).path)
+        whole = self.folder.session.read.parquet((self.folder / FOLDER / ENTRIES).path)
+        return whole.where(f"{KIND} = {kind}")
 
-    def links(self, name: str, corpus: Corpus) -> Links:
+    def entries(self, kind: int) -> tuple[Ints, Hashes]:
+        """Return parcels of the state, brought to the driver."""
+        return collected(self.frame(kind).toArrow()).get(kind, nothing())
+
+    def links(self, kind: int, corpus: Corpus) -> RowLinks:
         """Return the rows that repeat another one."""
-        frame, empty = self.frame(name).where(f"{KIND} = {LINK}"), np.array(self.about["empty"], np.int64)
+        frame, empty = self.frame(kind).withColumn(KIND, _literal(LINK)), np.array(self.about["empty"], np.int64)
         if corpus.large:
-            return Links(RowSet(len(corpus), parcel_rows(frame)), None, frame, empty)
+            return RowLinks(RowSet(len(corpus), parcel_rows(frame)), None, frame, empty)
         rows, first = collected(frame.toArrow()).get(LINK, nothing())
         here = Repeated.of(rows, first.view(np.int64))
-        return Links(RowSet(len(corpus), [here.rows]), here, None, empty)
+        return RowLinks(RowSet(len(corpus), [here.rows]), here, None, empty)
 
     def pairs(self, threshold: float, memory: int) -> ScoredPairs:
         """Return the pairs that reach a threshold, sorted; raise if they need more memory than the driver may use."""
-        check_room("pairs", self.folder / FOLDER / PAIRS, memory)
-        left, words = collected(self.frame(PAIRS).toArrow()).get(PAIR, nothing())
+        check_room("pairs", self.folder / FOLDER / ENTRIES, memory)
+        left, words = self.entries(PAIRS)
         right, similarity = words[0::2].astype(np.int64), words[1::2].copy().view(np.float64)
         high = np.flatnonzero(similarity >= threshold)
         chosen: Ints = high[np.lexsort((right[high], left[high]))]
@@ -143,28 +145,32 @@ class SparkState:
     @cached_property
     def gone(self) -> RowSet:
         """The rows that were removed."""
-        words = collected(self.frame(GONE).toArrow()).get(0, nothing())[0]
-        return RowSet.from_words(self.about["items"], words)
+        return RowSet.from_words(self.about["items"], self.entries(GONE)[0])
 
     def names(self, places: Ints) -> Ints:
         """Return the numbers of rows in the input by their places among those kept: ids of rows without any other."""
         rows = self.gone.others(places)
         if self.about["lines"] is None:
             return rows
-        words = collected(self.frame(GONE).toArrow()).get(1, nothing())[0]
-        return RowSet.from_words(self.about["lines"], words).others(rows)
+        return RowSet.from_words(self.about["lines"], self.entries(BROKEN)[0]).others(rows)
 
     @property
     def layout(self) -> tuple[Ints, Ints]:
         """The places in the files of kept/ at which rows begin that do not follow those before, and their places among
         all that were kept."""
-        begins, places = collected(self.frame(LAYOUT).toArrow()).get(LINK, nothing())
+        begins, places = self.entries(LAYOUT)
         return begins, places.view(np.int64)
 
     def kept(self) -> KeptState:
         """Return the state as a run at another threshold leaves it: as it is."""
         about = {name: value for name, value in self.about.items() if name != "format"}
         return KeptState(self.frame(COPIES), self.frame(GROUPS), self.frame(PAIRS), about)
+
+
+def _literal(kind: int) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.lit(kind).cast("int")
 
 
 def _bits(kind: int, rows: RowSet) -> list[Any]:
