@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import re
 import sys
 import types
@@ -71,6 +72,7 @@ def main() -> None:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     conf = SparkConf().setMaster(run.master).set("spark.driver.memory", run.memory)
     SparkSession.builder.config(conf=conf).getOrCreate().sparkContext.setLogLevel("ERROR")
     sys.argv = [
