@@ -1,8 +1,9 @@
 """The forecast of a run on Spark: for each of its steps the seconds, and the bytes that Spark will report as shuffled.
 
 What a step sends follows from its design: so many bytes for each document, each band or each candidate. Spark
-compresses that with LZ4; the bytes below are those after it. They and the times that Spark itself takes were measured
-by benchmarks/spark.py; the kernels inside a step run at the speed of this machine.
+compresses that with LZ4; the bytes below are those after it, as one run of 200,000 planted documents had them. The
+times that Spark itself takes are rough: PASS is from a run of a million documents, the others are estimates that no
+benchmark has fitted. The kernels inside a step run at the speed of this machine.
 """
 
 from __future__ import annotations
