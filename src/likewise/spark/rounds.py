@@ -10,7 +10,7 @@ neighbours, then its smaller ones, to the least node it knows. A task first link
 What is left after each round shrinks. Once it is small the driver finishes it with the kernel of the local engine: the
 last rounds of a cluster would decide a handful of nodes each, and a long chain in the worst order one at a time. If the
 rounds decide little while much is left, the driver decides a prefix of the order, as long as it can hold, and the
-rounds go on. So their number is bounded: by a logarithm where they do much, by the edges over PREFIX where they do not.
+rounds go on. So their number is bounded: by a logarithm where they do much, else by a few times the edges over PREFIX.
 """
 
 from __future__ import annotations
