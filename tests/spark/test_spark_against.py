@@ -8,18 +8,19 @@ import likewise
 from likewise.errors import IncompatibleError
 
 
-def test_three_days_one_after_another(spark, tmp_path):
+@pytest.mark.parametrize("days", [2, pytest.param(3, marks=pytest.mark.soak)])
+def test_days_one_after_another(spark, tmp_path, days):
     """The first day is found by the local engine, the others on Spark; the second one reads small files first."""
     texts = documents(600)
-    days = [table(texts[:200]), table(texts[200:400], seed=6), table(texts[400:], seed=7)]
-    for number, rows in enumerate(days):
+    rows = [table(texts[:200]), table(texts[200:400], seed=6), table(texts[400:], seed=7)][:days]
+    for number, day in enumerate(rows):
         (tmp_path / f"day{number}").mkdir()
         for part, (start, stop) in enumerate([(0, 5), (5, 150), (150, 200)]):
-            pq.write_table(rows.slice(start, stop - start), tmp_path / f"day{number}" / f"{part}.parquet")
+            pq.write_table(day.slice(start, stop - start), tmp_path / f"day{number}" / f"{part}.parquet")
     settings = {"threshold": 0.6, "bands": 30, "rows": 3, "keep": "max:score", "ignore_common": 0.2}
     local, mixed = [tmp_path / "local0"], [tmp_path / "local0"]
     likewise.dedup(tmp_path / "day0", out=local[0], **settings)
-    for number in (1, 2):
+    for number in range(1, days):
         given = tmp_path / f"day{number}"
         here = likewise.dedup(given, out=tmp_path / f"local{number}", against=local, **settings)
         found = likewise.dedup(given, out=tmp_path / f"spark{number}", against=mixed, engine="spark", **settings)

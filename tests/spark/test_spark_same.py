@@ -84,6 +84,7 @@ def on_local_cluster(command, given, out, *more):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_dedup_on_a_local_cluster(tmp_path):
     given, out = tmp_path / "given.parquet", tmp_path / "out"
