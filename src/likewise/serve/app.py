@@ -33,13 +33,13 @@ from likewise.serve.models import (
     Removed,
     schema,
 )
-from likewise.serve.pages import DOCS, START, Pages
+from likewise.serve.pages import DOCS, START, PageFiles
 from likewise.serve.refusal import Refusal, error_body, refusal_of
 from likewise.serve.service import Service
 from likewise.serve.settings import ServiceSettings
 
 ITEMS = "/items/"
-DESCRIPTION = """Have we seen this before? Ask an index for the items that are similar to new ones; add and remove items.
+DESCRIPTION = """Have we seen this before? Ask an index for items that are similar to new ones; add items, remove them.
 
 Every error is JSON: {"error": "one line that says why"}. A service that is busy answers 503 with Retry-After."""
 bearer = HTTPBearer(auto_error=False, description="The token of the service.")
@@ -52,7 +52,7 @@ def make_app(index: Index, settings: ServiceSettings | None = None, *, log: Log 
     The index stays open when the application ends. log: called with a dict for every request.
     """
     settings = settings or ServiceSettings()
-    service, bodies, metrics, pages = Service(index, settings), Bodies(settings), Metrics(), Pages()
+    service, bodies, metrics, pages = Service(index, settings), Bodies(settings), Metrics(), PageFiles()
     lanes = {
         "query": Lane("query", settings.workers, settings.max_waiting, settings.timeout, "ask for less at a time"),
         "write": Lane("write", 1, settings.max_writes, settings.timeout, "the change may still be made"),

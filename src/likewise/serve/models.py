@@ -53,7 +53,7 @@ class AddBody(RequestBody):
     replace: bool = Field(False, description="Replace items with the same ids; without it, they are an error.")
 
 
-class Answer(BaseModel):
+class SimilarItem(BaseModel):
     """A similar item."""
 
     id: int | str
@@ -63,7 +63,7 @@ class Answer(BaseModel):
 class QueryAnswer(BaseModel):
     """For each item of the query its answers, the most similar first."""
 
-    answers: list[list[Answer]]
+    answers: list[list[SimilarItem]]
 
 
 class Added(BaseModel):

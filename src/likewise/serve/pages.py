@@ -18,7 +18,7 @@ START = "index.html"
 DOCS = "docs.html"
 
 
-class Pages:
+class PageFiles:
     """The static files, with a tag by which a browser knows whether it has them already."""
 
     def __init__(self) -> None:
