@@ -14,7 +14,7 @@ function resolve(all, schema) {
 
 function typeOf(all, schema) {
   const { title, ...rest } = schema || {};
-  if (rest.$ref) return rest.$ref.split("/").pop();
+  if (rest.$ref) return `{${Object.keys(resolve(all, rest).properties || {}).join(", ")}}`;
   if (rest.anyOf) return [...new Set(rest.anyOf.map(one => typeOf(all, one)))].join(" | ");
   if (rest.enum) return rest.enum.map(one => JSON.stringify(one)).join(" | ");
   if (rest.const !== undefined) return JSON.stringify(rest.const);
@@ -22,18 +22,18 @@ function typeOf(all, schema) {
   return rest.type || "any";
 }
 
-function table(all, schema) {
+function table(all, schema, required) {
   const rows = Object.entries(schema.properties || {}).map(([name, one]) => {
-    const must = (schema.required || []).includes(name) ? "required" : one.default === undefined || one.default === null ? "" : `default ${JSON.stringify(one.default)}`;
+    const must = !required ? "" : (schema.required || []).includes(name) ? "Required." : one.default == null ? "" : `Default: ${JSON.stringify(one.default)}.`;
     return element("tr", "", element("td", "", element("code", name)), element("td", "", element("code", typeOf(all, one))),
-      element("td", [one.description, must].filter(Boolean).join(" ")));
+      element("td", [one.description, must].filter(Boolean).join(" ").replaceAll("`", "")));
   });
   return element("table", "", ...rows);
 }
 
-function bodyOf(all, content) {
+function bodyOf(all, content, required = false) {
   const json = content && content["application/json"];
-  return json ? [table(all, resolve(all, json.schema))] : [];
+  return json ? [table(all, resolve(all, json.schema), required)] : [];
 }
 
 async function show() {
@@ -48,7 +48,7 @@ async function show() {
       routes.append(element("article", "",
         element("h2", `${method.toUpperCase()} ${path}`),
         element("p", route.description),
-        ...(route.requestBody ? [element("h3", "Body"), ...bodyOf(all, route.requestBody.content)] : []),
+        ...(route.requestBody ? [element("h3", "Body"), ...bodyOf(all, route.requestBody.content, true)] : []),
         ...(answer.length ? [element("h3", "Answer"), ...answer] : []),
         element("p", others ? `Errors: ${others}` : "")));
     }

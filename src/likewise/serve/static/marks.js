@@ -27,7 +27,7 @@ function shinglesOf(keys, k, visit) {
   for (let at = 0; size && at + size <= keys.length; at++) visit(keys.slice(at, at + size).join("\u0000"), at, size);
 }
 
-/** The parts of `text`, in order: [from, to, whether it is shared]. */
+/** The parts of `text`, in order: [from, to, whether it is shared]; null for what is between words. */
 function partsOf(text, units, k, others) {
   const covered = new Uint8Array(units.keys.length);
   shinglesOf(units.keys, k, (shingle, at, size) => { if (others.has(shingle)) covered.fill(1, at, at + size); });
@@ -36,9 +36,9 @@ function partsOf(text, units, k, others) {
   for (let at = 0; at < covered.length && parts.length < MOST_PARTS;) {
     let end = at;
     while (end < covered.length && covered[end] === covered[at]) end++;
-    const to = end === covered.length ? text.length : covered[at] ? units.ends[end - 1] : units.starts[end];
-    parts.push([from, to, covered[at] === 1]);
-    from = to;
+    if (units.starts[at] > from) parts.push([from, units.starts[at], null]);
+    from = units.ends[end - 1];
+    parts.push([units.starts[at], from, covered[at] === 1]);
     at = end;
   }
   if (from < text.length) parts.push([from, text.length, null]);

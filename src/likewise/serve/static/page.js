@@ -105,7 +105,7 @@ function show(answers, milliseconds) {
     name.textContent = visible(String(answer.id)) || "(empty id)";
     const number = document.createElement("span");
     number.className = "number";
-    number.textContent = answer.similarity === 1 ? "1" : answer.similarity.toFixed(3);
+    number.textContent = (Math.floor(answer.similarity * 1000) / 1000).toFixed(3); // only equal sets show 1.000
     const bar = document.createElement("span");
     bar.className = "bar";
     const fill = document.createElement("span");
@@ -130,7 +130,7 @@ async function open(answer, button) {
   try {
     const item = await call("GET", `items/${encodeURIComponent(String(answer.id))}`);
     if (!opened || opened.button !== button) return;
-    $("comparison-title").textContent = `${visible(String(answer.id))} · ${answer.similarity.toFixed(4)}`;
+    $("comparison-title").textContent = visible(String(answer.id)) || "(empty id)";
     if (item.text === null) {
       $("mine").textContent = visible(queried.slice(0, LONGEST));
       $("other").textContent = "This index does not keep its documents.";
