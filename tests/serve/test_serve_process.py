@@ -9,7 +9,9 @@ import threading
 import time
 
 import pytest
-from service_process import BEARER, TOKEN
+from service_process import BEARER, TOKEN, Served
+
+from likewise import Index
 
 JSON = {"Content-Type": "application/json"}
 
@@ -30,6 +32,16 @@ def folder(index, tmp_path):
     return tmp_path / "index"
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A service with small limits, for tests that only ask."""
+    folder = tmp_path_factory.mktemp("small") / "index"
+    Index.create(folder, shingle="words:2").close()
+    running = Served(folder, "--max-body", "10kB", "--timeout", "1")
+    yield running
+    assert running.stop()[0] == 0
+
+
 def test_it_serves_and_stops(folder, served):
     service = served(folder)
     assert service.start["items"] == 3
@@ -45,9 +57,8 @@ def test_it_serves_and_stops(folder, served):
     assert all(line["time"].endswith("Z") for line in lines)
 
 
-def test_a_large_body_is_refused_before_it_is_sent(folder, served):
-    service = served(folder, "--max-body", "10kB")
-    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as raw:
+def test_a_large_body_is_refused_before_it_is_sent(small):
+    with socket.create_connection(("127.0.0.1", small.port), timeout=60) as raw:
         raw.sendall(
             b"POST /query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b"Content-Length: 1000000000000\r\n\r\n"
@@ -57,7 +68,7 @@ def test_a_large_body_is_refused_before_it_is_sent(folder, served):
             answer += part
     assert answer.startswith(b"HTTP/1.1 413 ")
     assert b"connection: close" in answer.lower()
-    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as raw:
+    with socket.create_connection(("127.0.0.1", small.port), timeout=60) as raw:
         raw.sendall(
             b"POST /query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b"Transfer-Encoding: chunked\r\n\r\n"
@@ -68,12 +79,11 @@ def test_a_large_body_is_refused_before_it_is_sent(folder, served):
                 raw.sendall(b"1000\r\n" + b" " * 4096 + b"\r\n")
                 sent += 4096
         assert sent < 1 << 28
-    assert asked(service.port, "GET", "/health") == (200, {"status": "ok"})
+    assert asked(small.port, "GET", "/health") == (200, {"status": "ok"})
 
 
-def test_a_body_that_does_not_arrive_is_given_up(folder, served):
-    service = served(folder, "--timeout", "0.5")
-    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as raw:
+def test_a_body_that_does_not_arrive_is_given_up(small):
+    with socket.create_connection(("127.0.0.1", small.port), timeout=60) as raw:
         raw.sendall(
             b"POST /query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
         )
@@ -109,10 +119,9 @@ def test_it_finishes_a_request_that_has_begun(folder, served, number):
     assert [line.get("status") for line in lines] == [200, None]
 
 
-def test_garbage_on_the_wire(folder, served):
-    service = served(folder)
+def test_garbage_on_the_wire(small):
     for garbage in (b"\x00" * 100, b"\x16\x03\x01\x02\x00", b"GET / HTTP/9.9\r\n\r\n", b"A" * 100_000 + b"\r\n\r\n"):
-        with socket.create_connection(("127.0.0.1", service.port), timeout=60) as raw:
+        with socket.create_connection(("127.0.0.1", small.port), timeout=60) as raw:
             try:
                 raw.sendall(garbage)
                 raw.shutdown(socket.SHUT_WR)
@@ -120,7 +129,7 @@ def test_garbage_on_the_wire(folder, served):
             except OSError:
                 continue
             assert not answer or answer.startswith(b"HTTP/1.1 4")
-    assert asked(service.port, "GET", "/health")[0] == 200
+    assert asked(small.port, "GET", "/health")[0] == 200
 
 
 def test_other_machines_need_a_token(folder, typed):

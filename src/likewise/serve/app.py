@@ -77,11 +77,12 @@ def make_app(index: Index, settings: ServiceSettings | None = None, *, log: Log 
     app.add_middleware(Guard, hosts=settings.hosts, metrics=metrics, log=log)
     _answer_errors(app, index.where)
 
-    def reader(credentials: Credentials) -> None:
+    # FastAPI would run these in threads if they were not coroutines, which took longer than a query.
+    async def reader(credentials: Credentials) -> None:
         if settings.private:
             _check_token(settings, credentials)
 
-    def writer(credentials: Credentials) -> None:
+    async def writer(credentials: Credentials) -> None:
         if settings.token is None:
             raise Refusal(403, "this service is read-only: it was started without a token", CLOSE)
         _check_token(settings, credentials)

@@ -14,11 +14,14 @@ LONGEST_ID = 4096
 BIG = 1 << 63
 
 Token = str | Annotated[int, Field(ge=-BIG, lt=2 * BIG)] | float
-Items = Annotated[list[str] | list[list[Token]], Field(max_length=LARGEST_BATCH)]
+ManyTokens = Annotated[list[Token], Field(fail_fast=True)]
+Many = Field(max_length=LARGEST_BATCH, fail_fast=True)
+"""One error in a list is enough: five million empty lists made as many errors, which took gigabytes."""
+Items = Annotated[list[str], Many] | Annotated[list[ManyTokens], Many]
 Int64 = Annotated[int, Field(ge=-BIG, lt=BIG)]
-Ids = Annotated[
-    list[Int64] | list[Annotated[str, Field(max_length=LONGEST_ID)]], Field(max_length=LARGEST_BATCH, min_length=1)
-]
+StringId = Annotated[str, Field(max_length=LONGEST_ID)]
+SomeIds = Field(min_length=1, max_length=LARGEST_BATCH, fail_fast=True)
+Ids = Annotated[list[Int64], SomeIds] | Annotated[list[StringId], SomeIds]
 
 
 class RequestBody(BaseModel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 
 from likewise.errors import DamagedError, LikewiseError, OutputError
@@ -41,8 +42,8 @@ def busy(message: str) -> Refusal:
 
 
 def refusal_of(error: LikewiseError, where: str) -> Refusal:
-    """Return the answer to a request that the index does not take; the folder of the index is not named in it."""
-    message = str(error).replace(where, "the index")
+    """Return the answer to a request that the index does not take; folders of this machine are not named in it."""
+    message = str(error).replace(where, "the index") if os.sep in where else str(error)
     if isinstance(error, OutputError):
         return Refusal(507, message)
     if isinstance(error, DamagedError):
