@@ -360,7 +360,14 @@ def test_the_api_is_documented_without_another_origin(client):
     assert set(described["paths"]["/items/{id}"]) == {"get", "delete"}
     query = described["paths"]["/query"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     assert set(query["properties"]) == {"text", "items", "k", "threshold", "measure"}
-    for path in ("/", "/docs", "/static/page.js", "/static/docs.js", "/static/page.css"):
+    needs = {
+        (path, method): "security" in route
+        for path, methods in described["paths"].items()
+        for method, route in methods.items()
+    }
+    assert {route for route, token in needs.items() if token} == {("/items", "post"), ("/items/{id}", "delete")}
+    assert described["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+    for path in ("/", "/docs", "/static/page.js", "/static/marks.js", "/static/docs.js", "/static/page.css"):
         text = client.get(path).text
         assert text
         assert "http://" not in text.replace("http://www.w3.org/", "")

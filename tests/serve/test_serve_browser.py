@@ -59,7 +59,7 @@ class Page:
     def __init__(self, window, url):
         self.window = window
         window.get(url)
-        self.until(lambda: "items" in self["about"].text)
+        self.until(lambda: "item" in self["about"].text)
 
     def __getitem__(self, id):
         return self.window.find_element(By.ID, id)

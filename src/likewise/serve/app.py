@@ -7,12 +7,11 @@ import hmac
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.exceptions import HTTPException
 
 from likewise.errors import LikewiseError
@@ -42,8 +41,8 @@ ITEMS = "/items/"
 DESCRIPTION = """Have we seen this before? Ask an index for items that are similar to new ones; add items, remove them.
 
 Every error is JSON: {"error": "one line that says why"}. A service that is busy answers 503 with Retry-After."""
-bearer = HTTPBearer(auto_error=False, description="The token of the service.")
-Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
+SCHEME = "token"
+"""The name under which OpenAPI describes the token."""
 
 
 def make_app(index: Index, settings: ServiceSettings | None = None, *, log: Log | None = None) -> FastAPI:
@@ -78,22 +77,24 @@ def make_app(index: Index, settings: ServiceSettings | None = None, *, log: Log 
     _answer_errors(app, index.where)
 
     # FastAPI would run these in threads if they were not coroutines, which took longer than a query.
-    async def reader(credentials: Credentials) -> None:
+    async def reader(request: Request) -> None:
         if settings.private:
-            _check_token(settings, credentials)
+            _check_token(settings, request)
 
-    async def writer(credentials: Credentials) -> None:
+    async def writer(request: Request) -> None:
         if settings.token is None:
             raise Refusal(403, "this service is read-only: it was started without a token", CLOSE)
-        _check_token(settings, credentials)
+        _check_token(settings, request)
 
     may_read, may_write = [Depends(reader)], [Depends(writer)]
+    needs_token: dict[str, Any] = {"security": [{SCHEME: []}]}
+    if_private = needs_token if settings.private else {}
 
     @app.post(
         "/query",
         dependencies=may_read,
         response_model=QueryAnswer,
-        openapi_extra=schema(QueryBody),
+        openapi_extra={**schema(QueryBody), **if_private},
         responses=_errors(400, 401, 408, 413, 415, 422, 503, 504),
     )
     async def query(request: Request) -> Response:
@@ -107,7 +108,7 @@ def make_app(index: Index, settings: ServiceSettings | None = None, *, log: Log 
         "/items",
         dependencies=may_write,
         response_model=Added,
-        openapi_extra=schema(AddBody),
+        openapi_extra={**schema(AddBody), **needs_token},
         responses=_errors(400, 401, 403, 408, 409, 413, 415, 422, 503, 504, 507),
     )
     async def add(request: Request) -> Response:
@@ -121,6 +122,7 @@ def make_app(index: Index, settings: ServiceSettings | None = None, *, log: Log 
         "/items/{id:path}",
         dependencies=may_read,
         response_model=Item,
+        openapi_extra=if_private,
         responses=_errors(400, 401, 404, 503, 504),
     )
     async def item(request: Request, id: str) -> Response:
@@ -131,13 +133,16 @@ def make_app(index: Index, settings: ServiceSettings | None = None, *, log: Log 
         "/items/{id:path}",
         dependencies=may_write,
         response_model=Removed,
+        openapi_extra=needs_token,
         responses=_errors(400, 401, 403, 404, 503, 504, 507),
     )
     async def remove(request: Request, id: str) -> Response:
         """Remove an item."""
         return _json(await lanes["write"].run(service.remove, _id(request)))
 
-    @app.get("/info", dependencies=may_read, response_model=Info, responses=_errors(401, 503, 504))
+    @app.get(
+        "/info", dependencies=may_read, response_model=Info, openapi_extra=if_private, responses=_errors(401, 503, 504)
+    )
     async def info() -> Response:
         """Return the settings of the index and the limits of the service."""
         return _json(await lanes["status"].run(service.info))
@@ -148,7 +153,13 @@ def make_app(index: Index, settings: ServiceSettings | None = None, *, log: Log 
         await lanes["status"].run(service.count)
         return _json(b'{"status": "ok"}')
 
-    @app.get("/metrics", dependencies=may_read, response_class=Response, responses=_errors(401, 503, 504))
+    @app.get(
+        "/metrics",
+        dependencies=may_read,
+        response_class=Response,
+        openapi_extra=if_private,
+        responses=_errors(401, 503, 504),
+    )
     async def prometheus() -> Response:
         """Return counters in the text format of Prometheus."""
         items = await lanes["status"].run(service.count)
@@ -173,6 +184,9 @@ def make_app(index: Index, settings: ServiceSettings | None = None, *, log: Log 
     async def static(request: Request, name: str) -> Response:
         return page(request, name)
 
+    described = app.openapi()
+    bearer = {"type": "http", "scheme": "bearer", "description": "The token of the service."}
+    described["components"]["securitySchemes"] = {SCHEME: bearer}
     return app
 
 
@@ -189,9 +203,10 @@ def _id(request: Request) -> str:
         raise Refusal(400, "the id is not valid UTF-8") from error
 
 
-def _check_token(settings: ServiceSettings, credentials: HTTPAuthorizationCredentials | None) -> None:
+def _check_token(settings: ServiceSettings, request: Request) -> None:
     """Raise unless the request carries the token; the time this takes tells nothing about it."""
-    given = credentials.credentials if credentials else ""
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    given = given.strip() if scheme.lower() == "bearer" else ""
     digests = (hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in (given, settings.token or ""))
     if not hmac.compare_digest(*digests) or not given:
         message = "this needs the token of the service, in the header Authorization: Bearer TOKEN"

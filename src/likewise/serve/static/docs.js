@@ -47,7 +47,7 @@ async function show() {
       const answer = bodyOf(all, route.responses["200"].content);
       routes.append(element("article", "",
         element("h2", `${method.toUpperCase()} ${path}`),
-        element("p", route.description),
+        element("p", route.description + (route.security ? " Needs the token." : "")),
         ...(route.requestBody ? [element("h3", "Body"), ...bodyOf(all, route.requestBody.content, true)] : []),
         ...(answer.length ? [element("h3", "Answer"), ...answer] : []),
         element("p", others ? `Errors: ${others}` : "")));

@@ -57,7 +57,7 @@ async function about() {
     return;
   }
   const kind = info.kind === "sets" ? "sets" : info.shingle || info.kind;
-  $("about").textContent = `${info.items.toLocaleString("en")} items · ${kind} · similarity from ${info.threshold}`;
+  $("about").textContent = `${info.items.toLocaleString("en")} ${info.items === 1 ? "item" : "items"} · ${kind} · similarity from ${info.threshold}`;
   $("threshold").placeholder = info.threshold;
   $("measure-field").hidden = !info.containment;
   if (info.kind === "sets") $("text-label").textContent = "Enter the elements of a set, separated by blanks";
