@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from service_process import BASE, BEARER, TEXTS, TOKEN
 
-from likewise import Index, OutputError, ParameterError
+from likewise import Index, LikewiseError, OutputError, ParameterError
 from likewise.serve import ServiceSettings
 
 JSON = {"Content-Type": "application/json"}
@@ -307,6 +307,17 @@ def test_a_full_disk_is_told_without_the_path(index, client_of, monkeypatch):
     monkeypatch.setattr(index, "add", full)
     message = error(client.post("/items", json={"ids": ["x"], "items": ["y"]}, headers=BEARER), 507)
     assert message == "the index: the disk is full"
+
+
+def test_an_index_that_cannot_be_read_now_is_not_the_fault_of_the_client(index, client_of, monkeypatch):
+    def gone(*args, **options):
+        raise LikewiseError(f"{index.where}: does not answer")
+
+    client = client_of(index)
+    monkeypatch.setattr(index, "query", gone)
+    answer = client.post("/query", json={"text": "a"})
+    assert error(answer, 503) == "the index: does not answer"
+    assert answer.headers["retry-after"] == "1"
 
 
 def test_metrics_count_requests_by_route(client):

@@ -28,7 +28,7 @@ Examples:
 Every request is a line of JSON on standard output. SIGTERM or Ctrl-C finishes the requests that have begun.
 docs/serve.md describes the service."""
 )
-@click.argument("path", metavar="INDEX", type=click.Path(path_type=Path))
+@click.argument("path", metavar="INDEX")
 @shared.word("--host", "ADDRESS", "127.0.0.1", "Where to listen; any address but loopback needs a token.")
 @shared.whole("--port", 8000, "Where to listen; 0 for a port that is free.")
 @click.option(
@@ -56,7 +56,7 @@ docs/serve.md describes the service."""
 @click.option("--threads", type=int, help="Queries that run at a time.  [default: all cores]")
 @click.option("--quiet", is_flag=True, help="Do not log requests.")
 def serve(
-    path: Path,
+    path: str,
     host: str,
     port: int,
     token_file: Path | None,
@@ -96,6 +96,6 @@ def serve(
         url = server.url_of(bound)
         log({"event": "start", "url": url, "items": len(index), "writable": token is not None})
         if sys.stderr.isatty():
-            show.say(f"serving {path} on {url} (Ctrl-C to stop)", err=True)
+            show.say(f"serving {index.where} on {url} (Ctrl-C to stop)", err=True)
         server.serve_app(make_app(index, settings, log=None if quiet else log), bound, timeout, log)
         log({"event": "stop"})

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 
-from likewise.errors import DamagedError, LikewiseError, OutputError
+from likewise.errors import DamagedError, IncompatibleError, InputError, LikewiseError, OutputError, ParameterError
 
 LONGEST = 500
 """Characters of a message."""
@@ -44,8 +44,10 @@ def busy(message: str) -> Refusal:
 def refusal_of(error: LikewiseError, where: str) -> Refusal:
     """Return the answer to a request that the index does not take; folders of this machine are not named in it."""
     message = str(error).replace(where, "the index") if os.sep in where else str(error)
+    if isinstance(error, ParameterError | InputError | IncompatibleError):
+        return Refusal(422, message)
     if isinstance(error, OutputError):
         return Refusal(507, message)
     if isinstance(error, DamagedError):
         return Refusal(500, "the index is damaged; likewise index check says where")
-    return Refusal(422, message)
+    return busy(message)
