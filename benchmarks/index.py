@@ -3,6 +3,7 @@
     python benchmarks/index.py                                   a hundred thousand documents
     python benchmarks/index.py --items 1000000 --items 10000000  more of them, one size after the other
     python benchmarks/index.py --peers none                      likewise alone
+    python benchmarks/index.py --entries                         also one LMDB entry per key, the way not taken
     python benchmarks/index.py --containment                     also with the table of shingles, and quotations
 
 The corpus is planted (planted.py): the queries are copies whose exact similarity to their original is known, and are
@@ -131,6 +132,9 @@ def main() -> None:
     parser.add_argument("--threshold", type=float, default=0.8)
     parser.add_argument("--recall", type=float, default=0.99)
     parser.add_argument("--peers", choices=["datasketch", "none"], default="datasketch")
+    parser.add_argument(
+        "--entries", action="store_true", help="also the way not taken: one LMDB entry per key and item"
+    )
     parser.add_argument("--containment", action="store_true")
     asked = parser.parse_args()
     import likewise
@@ -141,7 +145,8 @@ def main() -> None:
         options = ["--threshold", str(asked.threshold), "--bands", str(banding.b), "--rows", str(banding.r)]
         corpus, queries, known = prepared(items)
         console.print(f"{items:,} documents, {banding}")
-        for tool in ("likewise", *([] if asked.peers == "none" else [asked.peers])):
+        peers = [*(["entries"] if asked.entries else []), *([] if asked.peers == "none" else [asked.peers])]
+        for tool in ("likewise", *peers):
             try:
                 said = run(tool, corpus, queries, items, options)
             except Unavailable as error:

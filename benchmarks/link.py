@@ -44,20 +44,7 @@ from link_scores import best_threshold, quality, scored_pairs
 from record_sets import MADE, Collection, febrl, from_csv, made, made_people, pairs_of, was_seen
 from runs import HERE, REQUIREMENTS, Run, Unavailable, run
 
-PINS = {
-    "splink": ["splink==5.0.0", "duckdb==2.0.0", "sqlglot==30.30.0", "pyarrow==26.0.1"],
-    "recordlinkage": [
-        "recordlinkage==0.16",
-        "numpy==2.4.6",
-        "pandas==2.3.3",
-        "scikit-learn==1.9.1",
-        "scipy==1.17.1",
-        "jellyfish==1.3.0",
-        "joblib==1.6.0",
-        "pyarrow==26.0.1",
-    ],
-}
-REQUIREMENTS.update(PINS)
+PINS = {tool: REQUIREMENTS[tool] for tool in ("splink", "recordlinkage")}
 WAYS: dict[str, tuple[str, list[str]]] = {
     "likewise": ("link", []),
     "splink": ("splink", []),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -19,8 +21,41 @@ REQUIREMENTS: dict[str, list[str]] = {
     "gaoya": ["gaoya==0.2.2", "pyarrow==26.0.1"],
     "datasketch": ["datasketch==2.0.0", "numpy==2.4.6", "xxhash==4.1.0", "pyarrow==26.0.1"],
     "text-dedup": ["text-dedup==0.4.0", "datasets==5.2.0", "numpy==2.4.6", "pyarrow==26.0.1"],
+    "text-dedup-spark": [
+        "text-dedup==0.4.0",
+        "datasets==5.2.0",
+        "numpy==2.4.6",
+        "pyarrow==26.0.1",
+        "pyspark==4.3.0",
+        "scipy",
+        "xxhash",
+    ],
     "datatrove": ["datatrove[io,processing]==0.10.1", "spacy==3.8.18", "pyarrow==26.0.1"],
     "faiss": ["faiss-cpu==1.15.1", "numpy==2.4.6"],
+    "splink": ["splink==5.0.0", "duckdb==2.0.0", "sqlglot==30.30.0", "pyarrow==26.0.1"],
+    "recordlinkage": [
+        "recordlinkage==0.16",
+        "numpy==2.4.6",
+        "pandas==2.3.3",
+        "scikit-learn==1.9.1",
+        "scipy==1.17.1",
+        "jellyfish==1.3.0",
+        "joblib==1.6.0",
+        "pyarrow==26.0.1",
+    ],
+    "tfidf": ["scikit-learn==1.9.1", "scipy==1.17.1", "numpy==2.4.6", "pyarrow==26.0.1"],
+    "autofj": [
+        "autofj==0.0.6",
+        "numpy==1.26.4",
+        "pandas==1.5.3",
+        "jellyfish==0.11.2",
+        "spacy==3.8.18",
+        "nltk==3.10.4",
+        "ngram==4.0.3",
+        "editdistance==0.8.1",
+        "joblib==1.6.0",
+        "pyarrow==17.0.0",
+    ],
     "SetSimilaritySearch": ["SetSimilaritySearch==1.0.1", "numpy==2.4.6"],
     "py_stringsimjoin": [
         "setuptools==68.2.2",
@@ -86,16 +121,24 @@ def _install(python: Path, what: list[str]) -> None:
         raise Unavailable(f"pip install failed: {last_line(result.stderr)}")
 
 
-def run(tool: str, corpus: Path, out: Path, options: Sequence[str] = ()) -> Run:
-    """Run a tool once on a corpus; its answer is left in `out`."""
+def run(tool: str, corpus: Path, out: Path, options: Sequence[str] = (), most: float | None = None) -> Run:
+    """Run a tool once on a corpus; its answer is left in `out`. It is ended after `most` seconds."""
     out.mkdir(parents=True, exist_ok=True)
     for old in out.glob("*.parquet"):
         old.unlink()
     script = HERE / "peers" / f"{tool.replace('-', '_')}_run.py"
     command = [python_of(tool), str(script), str(corpus), "--out", str(out), *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=most is not None
+    )
     watch = MemoryWatch(process.pid)
-    output, errors = process.communicate()
+    try:
+        output, errors = process.communicate(timeout=most)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        watch.stop()
+        raise Unavailable(f"not finished after {most:g} s") from None
     peak = watch.stop()
     if process.returncode:
         raise Unavailable(last_line(errors))

@@ -1,22 +1,32 @@
-"""The price of Spark: one corpus by the local engine, by the Spark engine, and by MLlib's MinHashLSH.
+"""What Spark costs, and what it gives: one corpus by several engines, more executors, more documents, skewed documents.
 
-    python benchmarks/spark.py                           a million documents, local[2]
-    python benchmarks/spark.py --documents 20000         a small one
-    python benchmarks/spark.py --skip-mllib              likewise only
+    python benchmarks/spark.py                            all of it, with a million documents: an hour on two cores
+    python benchmarks/spark.py --documents 20000          a trial
+    python benchmarks/spark.py --parts price              likewise and its peers only
+    python benchmarks/spark.py --peer-documents 100000    peers on fewer documents, which the result says
+    python benchmarks/spark.py --parts growth --sizes 100000 1000000 10000000
 
-The corpus is that of planted.py, whose similar pairs are known. Each run is a process of its own. MLlib gets the same
-shingles, hashed to 2^20 columns, and as many hash tables as give the recall asked for at the threshold (its tables have
-one row each, so few suffice and its candidates are many); approxSimilarityJoin then computes exact distances. Recall is
-that of pairs at the threshold or above. Needs `pip install 'likewise[spark]'` and Java 17.
+price      The planted corpus by the local engine, by the Spark engine on local[2], by Spark MLlib's MinHashLSH and by
+           text-dedup's Spark script, at the same recall: seconds, bytes shuffled, memory, recall of the planted pairs.
+executors  The steps without a shuffle, read and sketch, on one executor of one core and on two, each a process.
+growth     Seconds for several sizes, and the exponent between them.
+skew       Identical documents and documents of one template: the longest task of each stage beside the median.
+
+Each run is a process of its own, and its time is that of the whole command. Shuffled bytes are those that Spark
+reports, compressed. Needs `pip install 'likewise[spark]'` and Java 17. `spark_same.py` compares the answers of engines.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
+import os
+import platform
+import shutil
 import sys
-import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -26,42 +36,80 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from corpus import DATA
+from corpus import DATA, identical, template
+from growth import exponent
 from planted import planted
+from runs import HERE, Unavailable, python_of
+from text import banding
+from watch import Cost, watched
 
 OUT = DATA / "out" / "spark"
-RESULTS = Path(__file__).parent / "results" / "spark.json"
+RESULTS = HERE / "results" / "spark.json"
+LIKEWISE = [sys.executable, "-m", "likewise", "dedup"]
 THRESHOLD, RECALL = 0.8, 0.99
-COLUMNS = 1 << 20
+LONG = 1.0
+"""Seconds of a task from which it counts as long: shorter ones are as uneven as the start of a process is."""
+PEERS = ("mllib", "text-dedup-spark")
+MAPS = ("read", "sketch")
 console = Console(highlight=False, width=140)
 
 
-def mllib(corpus: Path, out: Path, master: str) -> None:
-    """Find the similar pairs with MLlib, and write their ids."""
-    from pyspark.ml.feature import HashingTF, MinHashLSH, NGram, RegexTokenizer
-    from pyspark.sql import SparkSession
-    from pyspark.sql import functions as F
+class EventLog:
+    """The folder to which Spark writes what its tasks did, and the settings that make it do so."""
 
-    spark = SparkSession.builder.master(master).config("spark.driver.memory", "6g").getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    tables = int(np.ceil(np.log(1 - RECALL) / np.log(1 - THRESHOLD)))
-    frame = spark.read.parquet(str(corpus)).select("id", "text")
-    words = RegexTokenizer(inputCol="text", outputCol="words", pattern=r"\W+").transform(frame)
-    shingles = NGram(n=5, inputCol="words", outputCol="shingles").transform(words)
-    vectors = HashingTF(numFeatures=COLUMNS, binary=True, inputCol="shingles", outputCol="vector").transform(shingles)
-    vectors = vectors.where(F.size("shingles") > 0).select("id", "vector").cache()
-    model = MinHashLSH(inputCol="vector", outputCol="hashes", numHashTables=tables, seed=1).fit(vectors)
-    joined = model.approxSimilarityJoin(vectors, vectors, 1 - THRESHOLD + 1e-9, "distance")
-    pairs = joined.select(F.col("datasetA.id").alias("id_a"), F.col("datasetB.id").alias("id_b"))
-    pairs.where("id_a < id_b").write.mode("overwrite").parquet(str(out / "pairs.parquet"))
-    spark.stop()
+    def __init__(self, folder: Path) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        self._events = folder / "events"
+        self._events.mkdir(parents=True)
+        lines = [
+            "spark.eventLog.enabled true", f"spark.eventLog.dir file://{self._events}", "spark.eventLog.compress false",
+            "spark.eventLog.rolling.enabled false", "spark.ui.showConsoleProgress false", "spark.ui.enabled false",
+        ]  # fmt: skip
+        (folder / "spark-defaults.conf").write_text("\n".join(lines) + "\n")
+        self.environment = {"SPARK_CONF_DIR": str(folder), "SPARK_LOCAL_IP": "127.0.0.1"}
+
+    @property
+    def shuffled(self) -> int:
+        """The bytes that all tasks wrote for a shuffle."""
+        total = 0
+        for path in self._events.iterdir():
+            for line in path.read_text().splitlines():
+                if line.startswith('{"Event":"SparkListenerTaskEnd"'):
+                    metrics = json.loads(line).get("Task Metrics") or {}
+                    total += metrics.get("Shuffle Write Metrics", {}).get("Shuffle Bytes Written", 0)
+        return total
 
 
-def made(documents: int) -> tuple[Path, Any]:
-    """Make the corpus, unless it is there; return it and its similar pairs."""
-    corpus, pairs = planted(documents)
-    known = pq.read_table(pairs)
-    return corpus, known.filter(pc.greater_equal(known.column("similarity"), THRESHOLD))
+def run(command: list[str], out: Path) -> tuple[Cost, EventLog]:
+    """Run a command whose files go to `out`, with a log of what Spark does."""
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    log = EventLog(out.with_suffix(".conf"))
+    before = dict(os.environ)
+    os.environ.update(log.environment)
+    try:
+        return watched(command, out)[0], log
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def likewise(corpus: Path, out: Path, *more: str) -> dict[str, Any]:
+    """Run `likewise dedup`; return the cost, and of a run on Spark what each step did."""
+    cost, log = run([*LIKEWISE, str(corpus), "--id", "id", "--method", "lsh", *more, "--out", str(out / "run")], out)
+    facts = {key: round(value, 1) for key, value in asdict(cost).items()}
+    found = json.loads((out / "run" / "run.json").read_text())
+    facts["stages"] = {name: round(seconds, 2) for name, seconds in found["seconds"].items()}
+    facts["counts"] = found["counts"]
+    if "spark" in found["details"]:
+        facts["steps"] = found["details"]["spark"]["steps"]
+        facts["shuffle_bytes"] = log.shuffled
+    return facts
+
+
+def on_spark(master: str) -> list[str]:
+    """Return the options for the Spark engine."""
+    return ["--engine", "spark", "--master", master]
 
 
 def words(table: Any) -> Any:
@@ -70,51 +118,156 @@ def words(table: Any) -> Any:
     return np.minimum(a, b) << 32 | np.maximum(a, b)
 
 
-def run(name: str, corpus: Path, known: Any, master: str) -> dict[str, Any]:
-    """Run one of the three in a process of its own; return the seconds, and what it found."""
+def similar(pairs: Path) -> Any:
+    """Return the planted pairs at the threshold or above."""
+    known = pq.read_table(pairs)
+    return words(known.filter(pc.greater_equal(known.column("similarity"), THRESHOLD)))
+
+
+def recall_of_pairs(found: Path, known: Any) -> dict[str, Any]:
+    """Return how many of the known pairs were found."""
+    pairs = words(pq.read_table(found, columns=["id_a", "id_b"]))
+    return {"pairs": len(pairs), "recall": round(float(np.isin(known, pairs).mean()), 5)}
+
+
+def recall_of_components(found: Path, known: Any) -> dict[str, Any]:
+    """Return how many of the known pairs are in one component."""
+    table = pq.read_table(found, columns=["id", "component"])
+    ids, labels = (np.asarray(column, np.int64) for column in table.columns)
+    of = np.arange(int(max((known & 0xFFFFFFFF).max(), ids.max())) + 1)
+    of[ids] = labels
+    together = of[known >> 32] == of[known & 0xFFFFFFFF]
+    return {"components": len(np.unique(labels)), "recall": round(float(together.mean()), 5)}
+
+
+def peer(name: str, documents: int, master: str) -> dict[str, Any]:
+    """Run a peer; what cannot be had or fails is told."""
+    corpus, pairs = planted(documents)
     out = OUT / name
-    likewise = [sys.executable, "-m", "likewise", "dedup", str(corpus), "--id", "id", "--method", "lsh", "--fresh"]
-    commands = {
-        "local": [*likewise, "--out", str(out)],
-        "spark": [*likewise, "--engine", "spark", "--master", master, "--out", str(out)],
-        "mllib": [sys.executable, __file__, "--mllib", str(corpus), str(out), master],
+    command = [sys.executable if name == "mllib" else "", str(HERE / "peers" / f"{name.replace('-', '_')}_run.py")]
+    command += [str(corpus), "--out", str(out), "--master", master, "--threshold", str(THRESHOLD)]
+    try:
+        if name == "mllib":
+            command += ["--recall", str(RECALL)]
+        else:
+            bands, rows = banding(THRESHOLD, RECALL)
+            command[0] = python_of(name)
+            command += ["--bands", str(bands), "--rows", str(rows)]
+        cost, log = run(command, out)
+    except Unavailable as error:
+        return {"documents": documents, "failed": str(error)}
+    facts = {"documents": documents, **{key: round(value, 1) for key, value in asdict(cost).items()}}
+    facts["shuffle_bytes"] = log.shuffled
+    if name == "mllib":
+        return {**facts, **recall_of_pairs(out / "pairs.parquet", similar(pairs))}
+    return {**facts, **recall_of_components(out / "kept-assignment" / "assignment.parquet", similar(pairs))}
+
+
+def price(asked: argparse.Namespace) -> dict[str, Any]:
+    """Compare engines and peers on one corpus."""
+    corpus, pairs = planted(asked.documents)
+    found = {
+        "local": likewise(corpus, OUT / "local"),
+        "spark": likewise(corpus, OUT / "spark", *on_spark(asked.master)),
     }
-    begun = time.perf_counter()
-    subprocess.run(commands[name], check=True, stdout=subprocess.DEVNULL)
-    found: dict[str, Any] = {"seconds": round(time.perf_counter() - begun, 1)}
-    pairs = pq.read_table(out / "pairs.parquet", columns=["id_a", "id_b"])
-    found["pairs"] = pairs.num_rows
-    found["recall"] = round(float(np.isin(words(known), words(pairs)).mean()), 5)
-    if name == "spark":
-        steps = json.loads((out / "run.json").read_text())["details"]["spark"]["steps"]
-        kept = ("seconds", "shuffle_write_bytes", "spill_bytes")
-        found["steps"] = {step: {key: one[key] for key in kept} for step, one in steps.items()}
-        found["shuffle_bytes"] = sum(step["shuffle_write_bytes"] for step in steps.values())
+    for name, one in found.items():
+        one |= {"documents": asked.documents}
+        one |= recall_of_pairs(OUT / name / "run" / "pairs.parquet", similar(pairs))
+    for name in asked.peers:
+        found[name] = peer(name, asked.peer_documents or asked.documents, asked.master)
+    table = Table("", "documents", "seconds", "shuffled MB", "memory MB", "recall")
+    for name, one in found.items():
+        if "failed" in one:
+            table.add_row(name, f"{one['documents']:,}", one["failed"])
+            continue
+        shuffled = f"{one['shuffle_bytes'] / 1e6:,.1f}" if "shuffle_bytes" in one else ""
+        row = [f"{one['seconds']:,.1f}", shuffled, f"{one['peak_mb']:,.0f}", f"{one['recall']:.4f}"]
+        table.add_row(name, f"{one['documents']:,}", *row)
+    console.print(table)
+    console.print(f"price of Spark: {found['spark']['seconds'] / found['local']['seconds']:.1f} times the local engine")
     return found
 
 
+def executors(asked: argparse.Namespace) -> dict[str, Any]:
+    """Compare one executor of one core with two."""
+    corpus, _ = planted(asked.documents)
+    found = {}
+    for count in (1, 2):
+        master = f"local-cluster[{count},1,1024]"
+        found[str(count)] = likewise(corpus, OUT / f"executors-{count}", *on_spark(master))
+    table = Table("step", "one executor", "two", "times faster")
+    for step in MAPS:
+        one, two = (found[count]["steps"][step]["seconds"] for count in ("1", "2"))
+        table.add_row(step, f"{one:.1f}", f"{two:.1f}", f"{one / two:.2f}")
+    console.print(table)
+    return found
+
+
+def growth(asked: argparse.Namespace) -> dict[str, Any]:
+    """Run several sizes."""
+    found = {}
+    for documents in asked.sizes:
+        found[str(documents)] = likewise(planted(documents)[0], OUT / "growth", *on_spark(asked.master))
+    seconds = [found[str(documents)]["seconds"] for documents in asked.sizes]
+    table = Table("documents", "seconds", "exponent")
+    for place, documents in enumerate(asked.sizes):
+        first, last = max(0, place - 1), place
+        power = exponent((asked.sizes[first], documents), (seconds[first], seconds[last])) if place else None
+        table.add_row(f"{documents:,}", f"{seconds[place]:,.1f}", "" if power is None else f"{power:.2f}")
+    console.print(table)
+    return found
+
+
+def uneven(steps: dict[str, Any]) -> Iterable[tuple[str, int, float, float]]:
+    """Yield step, tasks, median and longest of every stage with several tasks of which one is long."""
+    for step, one in steps.items():
+        for stage in one["stages"]:
+            if stage["tasks"] > 1 and stage.get("task_seconds_most", 0) >= LONG:
+                yield step, stage["tasks"], stage["task_seconds_median"], stage["task_seconds_most"]
+
+
+def skew(asked: argparse.Namespace) -> dict[str, Any]:
+    """Run documents that all go to one place."""
+    found = {}
+    makers: dict[str, Callable[[int], Path]] = {"identical": identical, "template": template}
+    table = Table("corpus", "step", "tasks", "median s", "longest s", "ratio")
+    for name, make in makers.items():
+        found[name] = likewise(make(asked.documents), OUT / name, *on_spark(asked.master))
+        ratios = [0.0]
+        for step, tasks, median, most in uneven(found[name]["steps"]):
+            ratios.append(most / max(median, 1e-3))
+            table.add_row(name, step, str(tasks), f"{median:.2f}", f"{most:.2f}", f"{ratios[-1]:.1f}")
+        found[name]["longest_over_median"] = round(max(ratios), 2)
+    console.print(table)
+    return found
+
+
+PARTS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
+    "price": price, "executors": executors, "growth": growth, "skew": skew,
+}  # fmt: skip
+
+
 def main() -> None:
-    """Measure, print, and write the table."""
+    """Measure, print, and write what was measured beside what was known."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, default=1_000_000)
+    parser.add_argument("--peer-documents", type=int, help="documents for the peers, if other than --documents")
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", help="sizes of growth  [default: a tenth of --documents, and it]"
+    )
     parser.add_argument("--master", default="local[2]")
-    parser.add_argument("--skip-mllib", action="store_true")
-    parser.add_argument("--mllib", nargs=3, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.mllib:
-        mllib(Path(options.mllib[0]), Path(options.mllib[1]), options.mllib[2])
-        return
+    parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    asked = parser.parse_args()
+    asked.sizes = asked.sizes or [asked.documents // 10, asked.documents]
     OUT.mkdir(parents=True, exist_ok=True)
-    corpus, known = made(options.documents)
-    names = ["local", "spark"] if options.skip_mllib else ["local", "spark", "mllib"]
-    measured = {name: run(name, corpus, known, options.master) for name in names}
-    table = Table("", "seconds", "pairs", "recall", "shuffled MB")
-    for name, one in measured.items():
-        shuffled = f"{one['shuffle_bytes'] / 1e6:,.1f}" if "shuffle_bytes" in one else ""
-        table.add_row(name, f"{one['seconds']:,.1f}", f"{one['pairs']:,}", f"{one['recall']:.4f}", shuffled)
-    console.print(table)
-    facts = {"documents": options.documents, "master": options.master, **measured}
-    RESULTS.write_text(json.dumps(facts, indent=2) + "\n")
+    known = json.loads(asked.results.read_text()) if asked.results.exists() else {}
+    for part in asked.parts:
+        console.print(f"[bold]{part}[/bold]")
+        known[part] = PARTS[part](asked)
+        known["machine"] = {"processor": platform.machine(), "cores": os.cpu_count(), "pyspark": version("pyspark")}
+        asked.results.write_text(json.dumps(known, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -20,4 +20,6 @@ from likewise.search.exact.index import ExactIndex as Index
 from likewise.search.exact.pairs import pairs
 from likewise.search.exact.strings import strings
 
+Index.__module__, Index.__name__, Index.__qualname__ = __name__, "Index", "Index"  # as its users call it
+
 __all__ = ["Bounds", "Index", "compared", "explain", "identical", "pairs", "strings"]

@@ -189,6 +189,8 @@ def test_what_is_wrong_is_said(tmp_path, index):
         Index.open(tmp_path / "nothing")
     with pytest.raises(OutputError, match="there is an index already"):
         Index.create(tmp_path / "index")
+    with pytest.raises(OutputError, match="this folder is not empty"):
+        Index.create(tmp_path)
     with pytest.raises(ParameterError, match="2 ids and 1 items"):
         index.add(["a", "b"], ["one"])
     with pytest.raises(ParameterError, match=r"'ids' parameter of Index\.add"):
@@ -375,3 +377,32 @@ def test_what_an_interrupted_addition_left_is_removed(index, monkeypatch):
     assert index.check(repair=True).unused == 0
     assert index.check().unused == 0
     assert len(index) == 40
+
+
+SHINGLERS = {
+    "words:2": "to be or not to be that is the question {}",
+    "words:2,bits=32": "to be or not to be that is the question {}",
+    "chars:4,bag=true": "to be or not to be {} to be or not to be",
+    "chars:3,whitespace=remove,normalize=NFKC": "ﬁne weather for ducks {}",
+    "tokens": "milk bread eggs tea x{}",
+    "tokens,counts=true": "milk:3 bread:2 eggs x{}:2",
+    "stopwords:en": "the cat sat on the mat and the dog lay by the door of the house {}",
+    "stopwords:auto": "the cat sat on the mat and the dog lay by the door of the house {}",
+    "urls": "http://www.example.org/docs/manual/part/chapter{}/index.html",
+}
+
+
+@pytest.mark.parametrize("spec", SHINGLERS)
+def test_every_shingler_gives_the_similarities_of_pairs(tmp_path, spec):
+    documents = [SHINGLERS[spec].format(f"{'abcdefgh'[i % 8]}{i // 4}") for i in range(12)]
+    expected = likewise.pairs(documents, shingle=spec, threshold=0.5, method="exact").table.to_pylist()
+    with Index.create(tmp_path / "index", shingle=spec, threshold=0.5, bands=64, rows=1) as index:
+        index.add(None, documents[:7])
+        index.add(None, documents[7:])
+        index.close()
+    with Index.open(tmp_path / "index", shingle=spec) as index:
+        found = index.query(documents).to_pylist()
+    assert sorted(
+        (row["id_a"], row["id_b"], row["similarity"]) for row in found if row["id_a"] < row["id_b"]
+    ) == sorted((row["id_a"], row["id_b"], row["similarity"]) for row in expected)
+    assert len(found) == 2 * len(expected) + 12

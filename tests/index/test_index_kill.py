@@ -150,3 +150,60 @@ def test_a_kill_while_a_copy_is_made_leaves_the_old_one(tmp_path, monkeypatch):
         index.compact()
         assert len(index) == 19
         assert len([one for one in path.iterdir() if (one / "data.mdb").exists()]) == 1
+
+
+READER = """
+import sys, time
+from likewise import Index
+path, seconds = sys.argv[1], float(sys.argv[2])
+asked = [[f"{id}.{i}" for i in range(40)] for id in range(5)]
+index = Index.open(path, threads=1)
+index.query(asked)
+longest, count, begun = 0.0, 0, time.monotonic()
+while time.monotonic() - begun < seconds:
+    start = time.monotonic()
+    found = index.query(asked)
+    longest = max(longest, time.monotonic() - start)
+    assert found["id_b"].to_pylist() == [0, 1, 2, 3, 4] and found["similarity"].to_pylist() == [1.0] * 5
+    assert len(index) >= 5
+    count += 1
+print(count, longest)
+"""
+
+
+def read_and_write(tmp_path, readers, seconds):
+    """Many processes ask while one changes the index; return how often they asked and the longest wait of any."""
+    path = tmp_path / "index"
+    with Index.create(path, shingle=None, threads=1) as index:
+        index.add(range(5), [[f"{id}.{i}" for i in range(40)] for id in range(5)])
+        command = [sys.executable, "-c", READER, str(path), str(seconds)]
+        pipe = subprocess.PIPE
+        running = [subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) for _ in range(readers)]
+        number = 5
+        while any(one.poll() is None for one in running):
+            ids = range(number, number + 50)
+            index.add(ids, [[f"{id}.{i}" for i in range(40)] for id in ids])
+            number += 50
+            if number % 500 == 5:
+                index.remove(range(number - 400, number))
+            if number % 1500 == 5:
+                index.compact()
+            time.sleep(0.001)
+        ended = [one.communicate() for one in running]
+        assert [one.returncode for one in running] == [0] * readers, ended
+        assert index.check().items == len(index)
+    said = [output.split() for output, _ in ended]
+    return sum(int(count) for count, _ in said), max(float(longest) for _, longest in said)
+
+
+def test_processes_read_while_one_writes(tmp_path):
+    count, _ = read_and_write(tmp_path, 2, 3)
+    assert count > 10
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_eight_readers_and_a_writer_for_a_minute(tmp_path):
+    count, longest = read_and_write(tmp_path, 8, 60)
+    print(f"{count} queries of five, the longest {longest * 1000:.0f} ms")
+    assert count > 1000

@@ -232,6 +232,24 @@ def test_a_copy_that_was_not_finished_is_overwritten(tmp_path):
     store.close()
 
 
+def test_who_waits_to_rewrite_leaves_the_new_one_alone(tmp_path):
+    """Two want to compact at once: the second finds that the first has done it, whatever happens to it then."""
+    first, second = LmdbStore(tmp_path / "store", create=True), LmdbStore(tmp_path / "store")
+    put(first, a=b"a")
+
+    def change(old, write):
+        write(lambda transaction: transaction.put("n", bytes(old.get("n") or b"") + b"+"))
+
+    threads = [threading.Thread(target=store.rewrite, args=(change,)) for store in (first, second, first)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert content(first) == content(second) == {"n": b"+++"}
+    first.close()
+    second.close()
+
+
 LIMITED = """
 import resource, signal, sys
 from likewise.errors import OutputError

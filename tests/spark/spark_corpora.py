@@ -60,3 +60,48 @@ def settled(found):
     """The rows of a table, Arrow or Spark, in the order of their values."""
     arrow = found.toArrow() if hasattr(found, "toArrow") else found
     return arrow.sort_by([(name, "ascending") for name in arrow.column_names]).to_pylist()
+
+
+def posts(count, seed=4):
+    """Messages of discussion groups: words by Zipf's law, headers, quotations, signatures, cross-posts, one FAQ."""
+    draw = random.Random(seed)
+    weights = [1 / (rank + 3) for rank in range(len(WORDS))]
+    signatures = [" ".join(draw.choices(WORDS, k=draw.randint(5, 25))) for _ in range(40)]
+    asked = draw.choices(WORDS, weights, k=300)
+    found = []
+    for number in range(count):
+        chance = draw.random()
+        if found and chance < 0.08:
+            found.append(draw.choice(found))
+            continue
+        if chance < 0.12:
+            changed = list(asked)
+            changed[draw.randrange(len(changed))] = f"edition{number}"
+            found.append(" ".join(changed))
+            continue
+        lines = [f"Subject: {' '.join(draw.choices(WORDS, weights, k=4))}", f"Lines: {draw.randrange(90)}", ""]
+        if found and chance < 0.5:
+            lines += [f"> {line}" for line in draw.choice(found).splitlines()[-3:]]
+        for _ in range(draw.choice([1, 1, 2, 3, 8])):
+            lines.append(" ".join(draw.choices(WORDS, weights, k=draw.randint(3, 60))))
+        lines += ["--", draw.choice(signatures)] if chance < 0.9 else []
+        found.append("\n".join(lines))
+    return found
+
+
+def skewed(count, seed=6):
+    """Templates, one document that is a third of all, and a few others."""
+    found = templates(count // 3, seed) + [templates(1, seed)[0]] * (count // 3)
+    found += documents(count - len(found), seed)
+    random.Random(seed).shuffle(found)
+    return found
+
+
+def cut(rows, parts, seed):
+    """A table in parts of unequal sizes, one of them empty, in any order."""
+    draw = random.Random(seed)
+    cuts = sorted(draw.choices(range(rows.num_rows + 1), k=parts - 1))
+    found = [rows.slice(start, stop - start) for start, stop in zip([0, *cuts], [*cuts, rows.num_rows], strict=True)]
+    found += [rows.slice(0, 0)] * (parts > 1)
+    draw.shuffle(found)
+    return found

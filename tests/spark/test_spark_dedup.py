@@ -56,7 +56,7 @@ def test_files_of_several_sizes_and_a_run_that_is_resumed(spark, tmp_path, monke
     assert found.stats["details"]["resumed"][:2] == ["read", "copies"]
     assert found.stats["details"]["resumed"][-1] == "verify"
     assert sorted(path.name for path in out.iterdir() if path.name[0] != ".") == sorted(
-        ["kept", "removed.parquet", "pairs.parquet", "clusters.parquet", "run.json"]
+        ["kept", "removed.parquet", "pairs.parquet", "clusters.parquet", "run.json", "state"]
     )
     assert (out / "kept" / "_SUCCESS").exists()
     assert json.loads((out / "run.json").read_text())["counts"] == found.stats["counts"]

@@ -12,7 +12,6 @@ from likewise.errors import ColumnError, InputError, ParameterError, TextError
     ("settings", "words"),
     [
         ({"estimate": True}, "'estimate' parameter of dedup has no effect on Spark"),
-        ({"against": "run"}, "'against' parameter of dedup has no effect on Spark"),
         ({"master": "local[2]"}, "left out for a Spark DataFrame"),
         ({"engine": "cluster"}, "'engine' parameter of dedup must be"),
         ({"threshold": 2}, "'threshold' parameter of dedup"),

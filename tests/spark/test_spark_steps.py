@@ -8,6 +8,7 @@ import pytest
 
 from likewise.spark import exchange, steps
 from likewise.spark.copies import FirstRows, Repeated
+from likewise.spark.rowset import RowSet
 from likewise.spark.source import Numbering
 
 
@@ -60,7 +61,7 @@ def test_rows_are_numbered_by_stretches_and_found_again():
 def test_first_rows(seed):
     draw = random.Random(seed)
     again = np.array(sorted(draw.sample(range(1, 50), draw.randrange(20))), np.int64)
-    first = FirstRows(50, Repeated(again, np.zeros(len(again), np.int64)))
+    first = FirstRows(RowSet(50, [again]))
     others = np.setdiff1d(np.arange(50), again)
     assert len(first) == len(others)
     assert first[np.arange(len(first))].tolist() == others.tolist()
@@ -70,3 +71,16 @@ def test_first_rows(seed):
 def test_links_lead_to_the_first():
     known = Repeated.of(np.array([9, 4, 7]), np.array([7, 2, 2]))
     assert known.resolved(np.array([2, 3, 4, 7, 9])).tolist() == [2, 3, 2, 2, 2]
+
+
+@pytest.mark.parametrize("total", [1, 511, 512, 513, 2000])
+def test_a_set_of_rows(total):
+    draw = random.Random(total)
+    chosen = sorted(draw.sample(range(total), draw.randrange(total + 1)))
+    known = RowSet(total, [np.array(chosen[:3], np.int64), np.array(chosen[3:], np.int64)])
+    rows = np.arange(total)
+    assert len(known) == len(chosen)
+    assert np.flatnonzero(known.has(rows)).tolist() == chosen
+    assert known.before(rows).tolist() == [sum(one < row for one in chosen) for row in range(total)]
+    others = [row for row in range(total) if row not in set(chosen)]
+    assert known.others(np.arange(len(others))).tolist() == others

@@ -78,15 +78,22 @@ def dedup(
     if against:
         checks.unused("dedup", {"estimate": (options["estimate"], False)}, "with 'against', which compares documents")
         options.update(_settings_of(context, list(against)))
+    folders = [shared.location(one, options["engine"]) for one in against]
     with show.progress(as_json) as observer:
-        result = likewise.dedup(given, out=target, against=list(against), progress=observer, **options)
+        result = likewise.dedup(given, out=target, against=folders, progress=observer, **options)
     show.report(result.stats, as_json, (*show.opening(result.stats), show.outcome(result.stats)), target)
 
 
 def _settings_of(context: click.Context, against: list[Path]) -> dict[str, Any]:
     """Return the settings of earlier runs, but for those that the user gives."""
-    from likewise.jobs.against import Against
+    if context.params["engine"] == "spark":
+        from likewise.spark.against import settings_of
 
-    settings = Against(list(against)).settings
+        folders = [shared.location(one, "spark") for one in against]
+        settings = settings_of(folders, context.params["master"])
+    else:
+        from likewise.jobs.against import Against
+
+        settings = Against(list(against)).settings
     source = click.core.ParameterSource.DEFAULT
     return {name: value for name, value in settings.items() if context.get_parameter_source(name) == source}

@@ -12,13 +12,15 @@ from likewise.cli import show
 from likewise.errors import ParameterError
 
 if TYPE_CHECKING:
-    from likewise.jobs.plan import Cluster, Forecast
+    from likewise.jobs.plan import Cluster, Forecast, SparkForecast
 
 ONLY_INPUT = (
     "text", "id", "method", "threads", "seed", "sketch", "ignore_common", "certify", "on_error", "encoding_errors",
     "lines", "html", "plain", "hidden", "memory", "spill",
 )  # fmt: skip
 ONLY_CLUSTER = ("documents", "mean_bytes", "machines", "cores_per_machine", "memory_per_machine")
+OF_SPARK = ("machines", "cores_per_machine")
+"""What a forecast of INPUT takes too, if it is for Spark."""
 
 
 @click.command(
@@ -28,6 +30,7 @@ Examples:
   likewise plan 'crawl/*.jsonl.gz' --text body --id url --threshold 0.8 --memory 4GiB
   likewise plan corpus.parquet --method lsh --json
   likewise plan --documents 1e10 --mean-bytes 5000 --machines 1000 --cores-per-machine 16
+  likewise plan corpus.parquet --method lsh --engine spark --machines 4 --cores-per-machine 8
 
 With INPUT, a few megabytes of it are read, from places all over it. The options are those of dedup; the forecast says
 which method the run will take. With --documents nothing is read: it is the arithmetic for a cluster of machines whose
@@ -37,9 +40,10 @@ cores are as fast as this one's. The speed of this machine is measured once, in 
 @shared.search
 @click.option("--documents", type=float, metavar="N", help="Plan for a cluster instead: number of documents.")
 @click.option("--mean-bytes", type=float, metavar="N", help="With --documents: mean size of a document in bytes.")
-@click.option("--machines", type=float, metavar="N", help="With --documents: number of machines.")
-@shared.whole("--cores-per-machine", 16, "With --documents: cores of each machine.", metavar="N")
+@click.option("--machines", type=float, metavar="N", help="With --documents or --engine spark: number of machines.")
+@shared.whole("--cores-per-machine", 16, "With --documents or --engine spark: cores of each machine.", metavar="N")
 @click.option("--memory-per-machine", metavar="SIZE", help="With --documents: memory of each machine.")
+@shared.choice("--engine", ["local", "spark"], "local", "spark: what the steps of the Spark engine take and shuffle.")
 @click.option("--calibrate", is_flag=True, help="Measure the speed of this machine again.")
 @click.pass_context
 def plan(context: click.Context, /, inputs: tuple[str, ...], as_json: bool, **options: Any) -> None:
@@ -47,12 +51,18 @@ def plan(context: click.Context, /, inputs: tuple[str, ...], as_json: bool, **op
 
     INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs.
     """
-    wants_cluster = any(options[name] is not None for name in ONLY_CLUSTER if name != "cores_per_machine")
+    on_spark = options.pop("engine") == "spark"
+    free = ("cores_per_machine", "machines") if on_spark else ("cores_per_machine",)
+    wants_cluster = any(options[name] is not None for name in ONLY_CLUSTER if name not in free)
     if bool(inputs) == wants_cluster:
         raise ParameterError("plan needs either INPUT, or --documents, --mean-bytes and --machines for a cluster")
     shared.take_sets(context, options)
     show.announce_compilation()
     _announce_measuring(options)
+    if inputs and on_spark:
+        own = context.get_parameter_source("cores_per_machine") != click.core.ParameterSource.COMMANDLINE
+        _of_spark(inputs, as_json, {**options, **({"cores_per_machine": None} if own else {})})
+        return
     if inputs:
         _run(inputs, as_json, {name: value for name, value in options.items() if name not in ONLY_CLUSTER})
         return
@@ -62,7 +72,11 @@ def plan(context: click.Context, /, inputs: tuple[str, ...], as_json: bool, **op
     for name in ONLY_INPUT:
         if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
             raise ParameterError(f"--{name.replace('_', '-')} needs an INPUT, and --documents plans without one")
-    _cluster(as_json, {name: value for name, value in options.items() if name not in ONLY_INPUT})
+    wanted = {name: value for name, value in options.items() if name not in ONLY_INPUT}
+    if on_spark:
+        _spark_cluster(as_json, wanted)
+    else:
+        _cluster(as_json, wanted)
 
 
 def _announce_measuring(options: dict[str, Any]) -> None:
@@ -108,6 +122,49 @@ def _closing(found: Forecast) -> str:
         f"about {_time(found.total)} with {show.count(found.threads, 'thread')}, "
         f"{_size(found.memory)} of memory, {_size(found.disk)} of disk"
     )
+
+
+def _of_spark(inputs: tuple[str, ...], as_json: bool, options: dict[str, Any]) -> None:
+    import likewise
+    from likewise.base import checks
+    from likewise.io.read import Files
+    from likewise.jobs.plan import Machine, of_input
+
+    found = likewise.plan(
+        Files(list(inputs)), **{name: value for name, value in options.items() if name not in ONLY_CLUSTER}
+    )
+    machine = Machine.measured(checks.threads("plan", options["threads"]))
+    machines = 1 if options["machines"] is None else options["machines"]
+    _tell_spark(of_input(found, options["shingle"], machine, machines, options["cores_per_machine"]), as_json)
+
+
+def _spark_cluster(as_json: bool, options: dict[str, Any]) -> None:
+    from likewise.base import checks
+    from likewise.jobs.plan import Machine, spark_cluster
+
+    machine = Machine.measured(checks.threads("plan", None), again=options.pop("calibrate"))
+    documents, mean_bytes, machines = (options.pop(name) for name in ("documents", "mean_bytes", "machines"))
+    _tell_spark(spark_cluster(documents, mean_bytes, machines, machine=machine, **options), as_json)
+
+
+def _tell_spark(found: SparkForecast, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2))
+        return
+    rows = [
+        ("documents", f"{found.documents:,}, {_size(found.text_bytes)} of text"),
+        ("shingles", f"{found.shingles:,.0f} per document"),
+        ("banding", f"{found.banding} ({found.banding.slots} slots)"),
+        ("candidate pairs", f"{found.candidates:,}"),
+        *((f"shuffle: {name}", _size(step.shuffle_bytes)) for name, step in found.steps.items() if step.shuffle_bytes),
+        ("time of all cores", _time(found.core_seconds)),
+        ("memory per machine", f"{_size(found.memory)}, beside Java's"),
+    ]
+    _print(rows, {name: step.seconds for name, step in found.steps.items()})
+    for note in found.notes:
+        click.echo(f"assumed: {note}")
+    cores = f"{show.count(found.machines, 'machine')} of {show.count(found.cores, 'core')}"
+    click.echo(f"about {_time(found.total)} on {cores}, {_size(found.shuffle_bytes)} shuffled")
 
 
 def _cluster(as_json: bool, options: dict[str, Any]) -> None:

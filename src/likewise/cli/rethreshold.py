@@ -28,6 +28,7 @@ Examples:
     type=click.Path(path_type=Path),
     help="Folder for the result; DIR stays as it is.  [default: DIR]",
 )
+@click.option("--master", metavar="URL", help="Of a run made on Spark: its master.  [default: local[*]]")
 @shared.threads
 @shared.as_json
 def rethreshold(directory: Path, out: Path | None, as_json: bool, **options: Any) -> None:
@@ -38,10 +39,11 @@ def rethreshold(directory: Path, out: Path | None, as_json: bool, **options: Any
     """
     import likewise
 
+    place, target = shared.location(directory, "spark"), out and shared.location(out, "spark")
     with show.progress(as_json) as observer:
-        result = likewise.rethreshold(directory, out=out, progress=observer, **options)
+        result = likewise.rethreshold(place, out=target, progress=observer, **options)
     counts = result.stats["counts"]
     documents, pairs = show.count(counts["items"], "document"), show.count(counts["verified"], "pair")
     read = f"{documents}; {pairs} from the run in {directory}"
     lines = (read, *show.estimates(result.stats), show.outcome(result.stats))
-    show.report(result.stats, as_json, lines, out or directory)
+    show.report(result.stats, as_json, lines, target or place)

@@ -79,9 +79,12 @@ class LmdbStore:
         self._database: LmdbDatabase | None = None
         if create:
             try:
-                (self.folder / "1").mkdir(parents=True)
-            except FileExistsError as error:
-                raise OutputError(f"{self.folder}: there is an index already") from error
+                self.folder.mkdir(parents=True, exist_ok=True)
+                if _numbers(self.folder):
+                    raise OutputError(f"{self.folder}: there is an index already")
+                if any(self.folder.iterdir()):
+                    raise OutputError(f"{self.folder}: this folder is not empty; name a new one for the index")
+                (self.folder / "1").mkdir()
             except OSError as error:
                 raise OutputError(f"{self.folder}: cannot be made: {error.strerror or error}") from error
             self._database = acquire(self.folder / "1", True)
@@ -205,9 +208,6 @@ class LmdbStore:
                 size = -1
             except lmdb.MapResizedError:
                 size = 0
-            except BaseException:
-                shutil.rmtree(new, ignore_errors=True)
-                raise
             finally:
                 database.leave()
             if size is None and done:
@@ -218,12 +218,19 @@ class LmdbStore:
         raise LikewiseError(f"{self.folder}: the index cannot be mapped")
 
     def _copied(self, old: Snapshot, new: Path, change: Callable[[Snapshot, Write], R]) -> R:
-        """Fill a new database, durably."""
+        """Fill a new database, durably; what is there was not finished, for writers wait for each other."""
         shutil.rmtree(new, ignore_errors=True)
         try:
             new.mkdir()
         except OSError as error:
             raise OutputError(f"{new}: cannot be made: {error.strerror or error}") from error
+        try:
+            return self._filled(old, new, change)
+        except BaseException:
+            shutil.rmtree(new, ignore_errors=True)
+            raise
+
+    def _filled(self, old: Snapshot, new: Path, change: Callable[[Snapshot, Write], R]) -> R:
         made = LmdbStore.__new__(LmdbStore)
         made.folder, made.where, made._lock = self.folder, self.where, threading.RLock()
         made._database = acquire(new, True)

@@ -140,10 +140,9 @@ class IndexView:
 
     def ids(self, rows: Ints) -> Any:
         """Return the ids of rows of the whole index, in this order."""
-        firsts, chunks = self._layout
-        empty = pa.array([], pa.int64() if self.manifest.ids in (INT64, None) else pa.large_string())
         if not len(rows):
-            return empty
+            return pa.nulls(0, pa.int64() if self.manifest.ids in (INT64, None) else pa.large_string())
+        firsts, chunks = self._layout
         of = np.searchsorted(firsts, rows, side="right") - 1
         if (of == of[0]).all():
             return chunks[int(of[0])].ids(rows - firsts[of[0]])

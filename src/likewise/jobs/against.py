@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -161,20 +161,8 @@ class Against:
 
     def __init__(self, directories: list[str | Path]) -> None:
         self.states = [State.load(directory) for directory in directories]
-        for state in self.states:
-            if state.run["parameters"].get("estimate"):
-                raise IncompatibleError(
-                    f"{state.directory}: the similarities of that run are estimates, and new documents cannot be"
-                    " compared with it; run it again without estimate"
-                )
-        first = self.states[0]
-        for state in self.states[1:]:
-            difference = _difference(first, state)
-            if difference:
-                raise IncompatibleError(
-                    f"{first.directory} and {state.directory} were made with different settings: {difference}"
-                )
-        self.shingler = _shingler(first)
+        check_runs(self.states)
+        self.shingler = shingler_of_run(self.states[0])
         self.parts: list[Items] = [KeptItems(state, self.shingler) for state in self.states]
         self.count = sum(map(len, self.parts))
 
@@ -214,7 +202,7 @@ class Against:
 
     def names(self, collection: Collection) -> Any:
         """Return the ids of all documents, those of the earlier runs first; as text if their types differ."""
-        ids = [_kept_ids(state) for state in self.states]
+        ids = [kept_ids(state) for state in self.states]
         ids.append(to_arrow(np.arange(collection.rows)) if collection.ids is None else collection.ids)
         if len({str(part.type) for part in ids}) > 1:
             ids = [part.cast(pa.large_string()) for part in ids]
@@ -246,6 +234,23 @@ class Against:
         return same
 
 
+def check_runs(states: Sequence[State]) -> None:
+    """Raise if new documents cannot be compared with all of these runs in one way."""
+    for state in states:
+        if state.run["parameters"].get("estimate"):
+            raise IncompatibleError(
+                f"{state.directory}: the similarities of that run are estimates, and new documents cannot be"
+                " compared with it; run it again without estimate"
+            )
+    first = states[0]
+    for state in states[1:]:
+        difference = _difference(first, state)
+        if difference:
+            raise IncompatibleError(
+                f"{first.directory} and {state.directory} were made with different settings: {difference}"
+            )
+
+
 def chunk_digests(chunk: TextChunk, rows: Ints) -> Hashes:
     """Fingerprint these documents in full."""
     out = np.zeros((len(chunk), 2), np.uint64)
@@ -253,7 +258,7 @@ def chunk_digests(chunk: TextChunk, rows: Ints) -> Hashes:
     return out[rows]
 
 
-def _shingler(state: State) -> Shingler:
+def shingler_of_run(state: State) -> Shingler:
     """Return the shingler of a run."""
     try:
         return shingler_of(state.run["parameters"])
@@ -265,7 +270,7 @@ def _shingler(state: State) -> Shingler:
 def _difference(a: State, b: State) -> str:
     if (a.about["bands"], a.about["rows"]) != (b.about["bands"], b.about["rows"]):
         return "their bands and rows differ, or one is exact; make the second one with --against the first"
-    shinglers = _shingler(a).to_dict(), _shingler(b).to_dict()
+    shinglers = shingler_of_run(a).to_dict(), shingler_of_run(b).to_dict()
     before = {**{name: a.run["parameters"].get(name) for name in SETTINGS}, **shinglers[0]}
     now = {**{name: b.run["parameters"].get(name) for name in SETTINGS}, **shinglers[1]}
     for name in before | now:
@@ -276,5 +281,6 @@ def _difference(a: State, b: State) -> str:
     return ""
 
 
-def _kept_ids(state: State) -> Any:
+def kept_ids(state: State) -> Any:
+    """Return the ids of the documents that a run kept."""
     return state.ids.take(to_arrow(state.kept))

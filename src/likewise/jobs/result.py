@@ -398,7 +398,7 @@ class Dedup(Result):
             outputs: dict[str, Output] = dict.fromkeys(self.outputs)
             outputs |= {f"{name}.parquet": self._rows(name).write for name in ("removed", "pairs", "clusters")}
             if self.aside:
-                outputs["aside.parquet"] = _aside_table(self.aside)
+                outputs["aside.parquet"] = aside_table(self.aside)
             outputs["kept"] = write_kept
             if source and self._about is not None:
                 outputs[FOLDER] = lambda path: self._save_state(path, kept_files)
@@ -415,7 +415,7 @@ class Dedup(Result):
         self._log.details["state"] = checksum
 
 
-def _aside_table(aside: list[Any]) -> Any:
+def aside_table(aside: list[Any]) -> Any:
     """Return what was set aside: file, row (null for a whole file, or the rest of it) and reason."""
     rows = [entry.row for entry in aside]
     return pa.table(

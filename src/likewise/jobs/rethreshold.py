@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,8 +14,10 @@ from likewise.base.memory import Budget
 from likewise.base.runlog import Progress, RunLog
 from likewise.errors import IncompatibleError, InputError, ParameterError
 from likewise.io.changes import changed_files
+from likewise.io.publish import MANIFEST
 from likewise.io.read import Files, ReadOptions, Source, open_source
 from likewise.io.workspace import Workspace
+from likewise.jobs.engines import cluster_engine
 from likewise.jobs.result import Dedup
 from likewise.jobs.state import State
 from likewise.search.cluster import Keep, removals
@@ -31,6 +34,7 @@ def rethreshold(
     out: str | Path | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
+    master: str | None = None,
 ) -> Dedup:
     """Take a finished run of `dedup` to a higher threshold, or to another keep policy, without comparing again.
 
@@ -40,25 +44,19 @@ def rethreshold(
     The pairs of the first run stay in `state/`, so that any threshold from that of the first run upwards can be asked
     for, in any order. The input files must still be there, unchanged: documents that are kept now and were removed
     before are taken from them.
+
+    A run that was made on Spark is taken there again: master, such as "local[4]" or "spark://host:7077", is that of
+    Spark; by default that of the running session, or "local[*]".
     """
+    given = dict(locals())
+    on_cluster = cluster_engine("rethreshold", _engine(directory), master)
+    if on_cluster is not None:
+        return cast(Dedup, on_cluster(given))
     count = checks.threads("rethreshold", threads)
     state = State.load(directory, "rethreshold")
     parameters = state.run["parameters"]
-    lowest = state.about.get("threshold")
-    if lowest is None:
-        raise IncompatibleError(f"{directory}: a run made with --against cannot be re-thresholded; run it again")
-    if not state.about["complete"]:
-        raise IncompatibleError(
-            f"{directory}: the run has crowds of similar documents and did not list all of their pairs;"
-            " for another threshold run dedup again"
-        )
-    wanted = parameters["threshold"] if threshold is None else checks.threshold("rethreshold", threshold)
-    if wanted < lowest:
-        raise ParameterError(
-            f"The 'threshold' parameter of rethreshold must be at least {lowest:g}, that of the run in {directory}:"
-            f" pairs below it were not looked for. Got {wanted:g} instead; run dedup again."
-        )
-    policy = Keep.parse(parameters["keep"] if keep is None else keep, "rethreshold")
+    wanted, policy = check_rethreshold(directory, state.about, parameters, threshold, keep)
+    lowest = state.about["threshold"]
     folder = Path(directory if out is None else out)
     log = RunLog.of(progress)
     for name in ("items", "bytes", "different", "groups", "candidates"):
@@ -99,6 +97,42 @@ def rethreshold(
     result = Dedup(collection, matches, removal, log, changed, about=state, command="rethreshold")
     result.save(folder)
     return result
+
+
+def check_rethreshold(
+    directory: str | Path,
+    about: dict[str, Any],
+    parameters: dict[str, Any],
+    threshold: float | None,
+    keep: str | Keep | None,
+) -> tuple[float, Keep]:
+    """Return the threshold and the policy to take a run to, by default its own; raise if it cannot be done."""
+    lowest = about.get("threshold")
+    if lowest is None:
+        raise IncompatibleError(f"{directory}: a run made with --against cannot be re-thresholded; run it again")
+    if not about["complete"]:
+        raise IncompatibleError(
+            f"{directory}: the run has crowds of similar documents and did not list all of their pairs;"
+            " for another threshold run dedup again"
+        )
+    wanted = parameters["threshold"] if threshold is None else checks.threshold("rethreshold", threshold)
+    if wanted < lowest:
+        raise ParameterError(
+            f"The 'threshold' parameter of rethreshold must be at least {lowest:g}, that of the run in {directory}:"
+            f" pairs below it were not looked for. Got {wanted:g} instead; run dedup again."
+        )
+    return wanted, Keep.parse(parameters["keep"] if keep is None else keep, "rethreshold")
+
+
+def _engine(directory: str | Path) -> str:
+    """Return where a run was made; a folder that is no local one can only be read by Spark."""
+    if isinstance(directory, str) and "://" in directory:
+        return "spark"
+    try:
+        run = json.loads((Path(directory) / MANIFEST).read_text(encoding="utf-8"))
+        return "spark" if run["parameters"]["engine"] == "spark" else "local"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "local"
 
 
 def _unchanged(state: State, options: ReadOptions) -> Source:

@@ -78,6 +78,8 @@ class State:
             raise DamagedError(f"{folder / ABOUT} is missing; {AGAIN}") from error
         if checksum != known:
             raise DamagedError(f"{folder / ABOUT} belongs to another run than {folder / MANIFEST}; {AGAIN}")
+        if str(about["format"]).startswith("spark"):
+            raise IncompatibleError(f"{folder}: the run was made on Spark; build on it there, with engine='spark'")
         if about["format"] != FORMAT:
             raise IncompatibleError(f"{folder}: the run was made by another version of likewise; run it again")
         return cls(folder, about, run)

@@ -1,4 +1,4 @@
-"""Record linkage: the terms of field values, nearest records by shared terms, and blocks."""
+"""Record linkage: the terms of field values, what pairs of records share, and blocks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from likewise.kernels import inner, kernel
 from likewise.kernels.hashing import mix
+from likewise.kernels.hashtable import numbered_slot, table_bits
 from likewise.kernels.sorting import sort_values
 
 FNV = np.uint64(0xCBF29CE484222325)
@@ -23,6 +24,38 @@ U1 = np.uint64(1)
 def is_word(byte):
     """Tell whether a byte of folded text belongs to a word: a digit, a small letter, or part of another script."""
     return (48 <= byte <= NINE) or (97 <= byte <= 122) or byte >= 128
+
+
+@inner
+def _letter_end(data, p, stop):
+    """Return where the letter at p ends; all bytes of a UTF-8 sequence but the first are 10xxxxxx."""
+    p += 1
+    while p < stop and data[p] & 0xC0 == 0x80:
+        p += 1
+    return p
+
+
+@inner
+def _write_grams(data, first, stop, out, at, write):
+    """Write, or only count, the pieces of three letters of a word, whose edges count as letters; return how many."""
+    n = 0
+    before = here = first
+    while here < stop:
+        after = _letter_end(data, here, stop)
+        if write:
+            end = _letter_end(data, after, stop) if after < stop else after
+            g = FNV
+            if here == first:
+                g = (g ^ EDGE) * FNV_PRIME
+            for q in range(before, end):
+                g = (g ^ np.uint64(data[q])) * FNV_PRIME
+            if after == stop:
+                g = (g ^ EDGE) * FNV_PRIME
+            out[at + n] = mix(g ^ GRAM)
+        n += 1
+        before = here
+        here = after
+    return n
 
 
 @kernel
@@ -61,13 +94,7 @@ def terms(data, offsets, grams, starts, out, write):
                     out[at + n] = mix(h ^ TOKEN)
                 n += 1
                 if grams:
-                    for q in range(first, p):
-                        if write:
-                            g = (FNV ^ (np.uint64(data[q - 1]) if q > first else EDGE)) * FNV_PRIME
-                            g = (g ^ np.uint64(data[q])) * FNV_PRIME
-                            g = (g ^ (np.uint64(data[q + 1]) if q + 1 < p else EDGE)) * FNV_PRIME
-                            out[at + n] = mix(g ^ GRAM)
-                        n += 1
+                    n += _write_grams(data, first, p, out, at + n, write)
             if parts > 1 and digit:
                 if write:
                     out[at + n] = mix(whole ^ TOKEN)
@@ -108,88 +135,26 @@ def bag(offsets, terms_, out_terms, out_counts, out_offsets):
     return n
 
 
-@inner
-def cut_of(scores, touched, n, k, cap, enough):
-    """Return the score above which a row's candidates are taken: its k best, and all from `enough` up to `cap`."""
-    plenty = 0
-    for t in range(n):
-        if scores[touched[t]] >= enough:
-            plenty += 1
-    size = min(max(k, min(plenty, cap)), n)
-    heap = np.full(size, -1.0)
-    for t in range(n):
-        s = scores[touched[t]]
-        if s > heap[0]:
-            at = 0
-            while True:
-                child = 2 * at + 1
-                if child >= size:
-                    break
-                if child + 1 < size and heap[child + 1] < heap[child]:
-                    child += 1
-                if heap[child] >= s:
-                    break
-                heap[at] = heap[child]
-                at = child
-            heap[at] = s
-    return heap[0]
-
-
-@inner
-def enlarged(values, size):
-    """Return an array of this size that begins with these values."""
-    out = np.empty(size, np.int64)
-    for i in range(values.size):
-        out[i] = values[i]
-    return out
-
-
 @kernel
-def nearest(
-    rows, row_offsets, row_terms, row_weights, starts, posted, posted_weights, size, first, k, cap, enough, visits
-):
-    """Return pairs (row, other) of each row and the records nearest to it by the products of shared terms' weights.
-
-    Terms are numbered from the rarest on, and no more than `visits` records are looked at for a row. `first` is added
-    to a posted number to make it a record's number; a record is not paired with itself.
-    """
-    scores = np.zeros(size, np.float64)
-    touched = np.empty(size, np.int64)
-    left = np.empty(rows.size * (k + 2) + 16, np.int64)
-    right = np.empty(rows.size * (k + 2) + 16, np.int64)
-    count = 0
-    for r in range(rows.size):
-        row = rows[r]
-        n = np.int64(0)
-        seen = 0
-        for t in range(row_offsets[row], row_offsets[row + 1]):
-            term = row_terms[t]
-            length = starts[term + 1] - starts[term]
-            if seen and seen + length > visits:
-                break
-            seen += length
-            for p in range(starts[term], starts[term + 1]):
-                other = posted[p]
-                if other + first == row:
-                    continue
-                if scores[other] == 0.0:
-                    touched[n] = other
-                    n += 1
-                scores[other] += row_weights[t] * posted_weights[p]
-        if n:
-            cut = cut_of(scores, touched, n, k, cap, enough)
-            if count + n > left.size:
-                left = enlarged(left, 2 * left.size + n)
-                right = enlarged(right, 2 * right.size + n)
-            taken = 0
-            for t in range(n):
-                if scores[touched[t]] >= cut and taken < cap + k:
-                    left[count] = row
-                    right[count] = touched[t] + first
-                    count += 1
-                    taken += 1
-                scores[touched[t]] = 0.0
-    return left[:count], right[:count]
+def records_having(wanted, offsets, terms_, counts):
+    """Return for each of some distinct terms how many records have it; counts[i] records have the terms of row i."""
+    bits = table_bits(wanted.size)
+    down, mask = np.uint64(64 - bits), np.uint64((1 << bits) - 1)
+    table = np.zeros(1 << bits, np.uint64)
+    numbers = np.full(1 << bits, -1, np.int64)
+    for i in range(wanted.size):
+        slot = numbered_slot(wanted[i], table, numbers, down, mask)
+        table[slot] = wanted[i]
+        numbers[slot] = i
+    found = np.zeros(wanted.size, np.int64)
+    last = np.full(wanted.size, -1, np.int64)
+    for i in range(offsets.size - 1):
+        for t in range(offsets[i], offsets[i + 1]):
+            number = numbers[numbered_slot(terms_[t], table, numbers, down, mask)]
+            if number >= 0 and last[number] != i:
+                last[number] = i
+                found[number] += counts[i]
+    return found
 
 
 @kernel
@@ -216,44 +181,70 @@ def cosines(offsets, terms_, weights, left, right):
 
 
 @kernel
-def contained(offsets, terms_, weights, rows, others):
-    """Return the sum of squared weights of the terms of each row that the other row has, too."""
-    out = np.zeros(rows.size, np.float64)
+def shared_parts(offsets, terms_, weights, rows, others):
+    """Return what rows share with others: the sum of the products of their weights, and of the squares of the row's."""
+    products = np.zeros(rows.size, np.float64)
+    squares = np.zeros(rows.size, np.float64)
     for p in range(rows.size):
         a = offsets[rows[p]]
         b = offsets[others[p]]
         end_a = offsets[rows[p] + 1]
         end_b = offsets[others[p] + 1]
+        product = 0.0
+        square = 0.0
         while a < end_a and b < end_b:
             if terms_[a] == terms_[b]:
-                out[p] += weights[a] * weights[a]
+                product += weights[a] * weights[b]
+                square += weights[a] * weights[a]
                 a += 1
                 b += 1
             elif terms_[a] < terms_[b]:
                 a += 1
             else:
                 b += 1
-    return out
+        products[p] = product
+        squares[p] = square
+    return products, squares
+
+
+@kernel
+def two_best(side, scores, records):
+    """Return for every record the place of its best pair, the first of equal ones (-1: none), and the next best score.
+
+    `side` has the record of each pair. A record of fewer than two pairs has the score -inf in second place.
+    """
+    place = np.full(records, -1, np.int64)
+    second = np.full(records, -np.inf, np.float64)
+    for p in range(side.size):
+        record = side[p]
+        if place[record] < 0:
+            place[record] = p
+        elif scores[p] > scores[place[record]]:
+            second[record] = scores[place[record]]
+            place[record] = p
+        elif scores[p] > second[record]:
+            second[record] = scores[p]
+    return place, second
 
 
 @inner
-def found_part(value, other, codes, offsets, tokens, rarity):
-    """Return how much of a value's tokens, by rarity, occur in any field of another record, and how much there is."""
+def stamped(record, stamp, codes, offsets, tokens, stamps):
+    """Leave a stamp at all tokens of a record."""
+    for f in range(codes.shape[1]):
+        v = codes[record, f]
+        if v >= 0:
+            for t in range(offsets[v], offsets[v + 1]):
+                stamps[tokens[t]] = stamp
+
+
+@inner
+def found_part(value, stamp, offsets, tokens, rarity, stamps):
+    """Return how much of a value's tokens, by rarity, have this stamp, and how much there is."""
     found = 0.0
     whole = 0.0
     for t in range(offsets[value], offsets[value + 1]):
         whole += rarity[tokens[t]]
-        there = False
-        for f in range(codes.shape[1]):
-            v = codes[other, f]
-            if v >= 0:
-                for u in range(offsets[v], offsets[v + 1]):
-                    if tokens[u] == tokens[t]:
-                        there = True
-                        break
-            if there:
-                break
-        if there:
+        if stamps[tokens[t]] == stamp:
             found += rarity[tokens[t]]
     return found, whole
 
@@ -262,19 +253,17 @@ def found_part(value, other, codes, offsets, tokens, rarity):
 def found_elsewhere(field, codes, offsets, tokens, rarity, left, right):
     """Return for pairs of records how much of the field's tokens on either side occur anywhere on the other."""
     out = np.full(left.size, np.nan)
+    stamps = np.zeros(rarity.size if left.size else 0, np.int32)
     for p in range(left.size):
         found = 0.0
         whole = 0.0
-        a = codes[left[p], field]
-        b = codes[right[p], field]
-        if a >= 0:
-            some, of = found_part(a, right[p], codes, offsets, tokens, rarity)
-            found += some
-            whole += of
-        if b >= 0:
-            some, of = found_part(b, left[p], codes, offsets, tokens, rarity)
-            found += some
-            whole += of
+        for x, y, stamp in ((left[p], right[p], 2 * p + 1), (right[p], left[p], 2 * p + 2)):
+            value = codes[x, field]
+            if value >= 0:
+                stamped(y, stamp, codes, offsets, tokens, stamps)
+                some, of = found_part(value, stamp, offsets, tokens, rarity, stamps)
+                found += some
+                whole += of
         if whole > 0.0:
             out[p] = found / whole
     return out

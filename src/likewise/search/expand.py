@@ -6,6 +6,8 @@ many as fit in a table (`listed_pairs`), or the k best of every row (`nearest_ro
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -110,13 +112,17 @@ def _best_partners(matches: VerifiedPairs, big: NDArray[np.bool_], same: float) 
 def _largest_listed(matches: VerifiedPairs, within: bool, budget: int) -> int:
     """Return the largest group size such that listing groups up to it in full stays within the budget."""
     sizes = matches.groups.sizes
-    levels = np.unique(sizes)
 
     def total(cap: int) -> float:
         listed = np.where(sizes > cap, 1, sizes).astype(float)
         pairs = float((listed[matches.left] * listed[matches.right]).sum())
         return pairs + (float((listed * (listed - 1) / 2).sum()) if within else 0.0)
 
+    return largest_cap(np.unique(sizes), total, budget)
+
+
+def largest_cap(levels: Ints, total: Callable[[int], float], budget: int) -> int:
+    """Return the largest of these sizes, which ascend, whose total is within the budget; 1 if there is none."""
     low, high = 0, len(levels)
     while low < high:
         middle = (low + high) // 2

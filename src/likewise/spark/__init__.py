@@ -15,6 +15,7 @@ Kernels run over Arrow batches (`mapInArrow`), one thread a task. Each step leav
              bytes than the keys of all bands, which a task would need to see that a pair is not new.
 8. verify    Documents that are connected by candidates travel to one task, each once, and are compared there.
 9. (driver)  Crowds, keepers and components, by the code of the local engine over the rows that have a copy or a pair.
+             Of a large corpus, keepers and components are found in rounds of shuffles; such rows stay where they are.
 10. write    kept/ and the tables, as partitioned Parquet; run.json last.
 
 The driver holds what is proportional to duplicates and pairs, never to the corpus. docs/spark.md has the numbers.

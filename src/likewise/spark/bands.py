@@ -18,7 +18,7 @@ from likewise.base.arrays import Hashes, Ints
 from likewise.kernels.graph import components
 from likewise.search.candidates import cap_of_sizes
 from likewise.spark import steps
-from likewise.spark.corpus import Corpus, among
+from likewise.spark.corpus import Corpus
 from likewise.spark.exchange import (
     HELD,
     SCHEMA,
@@ -32,6 +32,7 @@ from likewise.spark.exchange import (
     shuffled,
 )
 from likewise.spark.node import ready
+from likewise.spark.rowset import RowSet
 from likewise.spark.store import Checkpoints
 
 ENTRY, GIANT, SIZES, PAIR, CROWD, MEMBER, BRIDGE, ITEMS = range(8)
@@ -45,7 +46,7 @@ SHARE = 2
 class Bucketing:
     """How the documents of a task are bucketed: which are left out, and where buckets go."""
 
-    skipped: Ints
+    skipped: RowSet
     bands: int
     targets: Any
     giants: Hashes
@@ -65,20 +66,21 @@ class BandCandidates:
 
 
 def candidates(
-    corpus: Corpus, sketches: Any, skipped: Ints, bands: int, most: Any, checkpoints: Checkpoints
+    corpus: Corpus, sketches: Any, skipped: RowSet, bands: int, most: Any, checkpoints: Checkpoints
 ) -> BandCandidates:
     """Pair the documents that share a bucket. `most` returns, for a number of documents, the affordable pairs."""
     session = corpus.session
     parts = partitions(session, len(corpus) * bands)
     targets = addresses(parts)
     keys = sketches.select("rows", "units", "keys")
-    low, high = (corpus.split, corpus.split) if corpus.sides else (0, 1 << 62)
+    low, high = (corpus.split, corpus.split) if corpus.split else (corpus.earlier, 1 << 62)
     plan = Bucketing(skipped, bands, targets, np.zeros(0, np.uint64), 0, low, high)
 
     def count() -> Any:
         few = partitions(session, len(corpus))
         known = corpus.broadcast(Bucketing(skipped, bands, addresses(few), plan.giants, 0, low, high))
-        least = max(2, len(corpus) * bands // (SHARE * parts * max(1, len(corpus.numbering.stretches))))
+        tasks = int(keys._jdf.queryExecution().toRdd().getNumPartitions())
+        least = max(2, len(corpus) * bands // (SHARE * parts * max(1, tasks)))
         sent = keys.mapInArrow(partial(_counted, known=known, least=least), SCHEMA)
         return shuffled(sent, few).mapInArrow(_summed, SCHEMA)
 
@@ -120,7 +122,7 @@ def _chosen(batches: Iterator[Any], plan: Bucketing, most: int) -> Iterator[tupl
         for row, unit, key in zip(*(batch.column(place) for place in range(3)), strict=True):
             numbers = np.frombuffer(row.as_buffer(), np.int64)
             filled = (np.frombuffer(unit.as_buffer(), np.uint64).reshape(-1, 2) != 0).any(axis=1)
-            chosen = filled & ~among(numbers, plan.skipped)
+            chosen = filled & ~plan.skipped.has(numbers)
             held.append((numbers[chosen], np.frombuffer(key.as_buffer(), np.uint32).reshape(-1, plan.bands)[chosen]))
             count += len(held[-1][0])
             if count >= most:

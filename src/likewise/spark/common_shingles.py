@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from likewise.base.arrays import Hashes, Ints, to_arrow
+from likewise.base.arrays import Hashes, to_arrow
 from likewise.base.runlog import RunLog
 from likewise.kernels.common_shingles import count_carriers
 from likewise.search.common_shingles import SAMPLE, common_ones, described, suspected, value_table, without_counts
@@ -17,8 +17,9 @@ from likewise.search.prepare import SPELLED, lowest
 from likewise.shingle import Shingler
 from likewise.spark import steps
 from likewise.spark.copies import FirstRows
-from likewise.spark.corpus import Corpus, SampledItems, among, numbered
+from likewise.spark.corpus import Corpus, SampledItems, numbered
 from likewise.spark.node import ready
+from likewise.spark.rowset import RowSet
 from likewise.spark.source import TEXT
 from likewise.spark.store import Checkpoints
 
@@ -26,7 +27,7 @@ COUNTS = "place bigint, carriers bigint"
 
 
 def find_common(
-    corpus: Corpus, shingler: Shingler, first: FirstRows, copies: Ints, fraction: float, seed: int,
+    corpus: Corpus, shingler: Shingler, first: FirstRows, copies: RowSet, fraction: float, seed: int,
     checkpoints: Checkpoints, log: RunLog,
 ) -> Hashes:  # fmt: skip
     """Return the shingles in more than this fraction of the different documents, and log which they are."""
@@ -57,7 +58,7 @@ def _counted(batches: Iterator[Any], numbering: Any, known: Any) -> Iterator[Any
     carriers = np.zeros(len(table), np.int64)
     for batch in batches:
         rows, rest = numbered(batch, numbering.value)
-        chosen = np.flatnonzero(~among(rows, copies))
+        chosen = np.flatnonzero(~copies.has(rows))
         if len(chosen):
             items = steps.items_of(rest.column(rest.schema.get_field_index(TEXT)), shingler, None)
             sets = without_counts(items).sets(chosen, 1)

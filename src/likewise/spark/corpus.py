@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,11 +19,16 @@ from likewise.search.items import BYTES_A_BYTE, Items, TextItems
 from likewise.search.matches import Sides
 from likewise.search.sketch import SketchPlan
 from likewise.shingle import Shingler
-from likewise.spark.source import DIGEST, OTHER, PART, PLACE, SIZE, TEXT, Deposit, quoted
+from likewise.spark.source import DIGEST, OTHER, PART, PLACE, PREFIX, SIZE, TEXT, Deposit, quoted
 
-ROW = "row"
+ROW, WANTED = "row", f"{PREFIX}wanted"
+PLACES = 33
+"""Bits for the place of a row in its partition, in one number with the partition, which has 31."""
 MOST_JOINED = 4_000_000
 """Rows that are picked out by a join before they reach Python, at most: a table of them is sent to every machine."""
+LARGE = 1 << 24
+"""Rows of a corpus from which keepers, components and tables are made on the cluster. Below it the driver does that: it
+then holds two gigabytes or so if every row has a duplicate, and is faster than the rounds of a cluster."""
 AT_ONCE = 256 << 20
 """Bytes of documents that the driver asks for in one job."""
 
@@ -38,16 +43,26 @@ def among(rows: Ints, known: Ints) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class Corpus:
-    """One deposit or two, end to end."""
+    """One deposit or several, end to end: two collections whose pairs are those across, or the documents of earlier
+    runs and then new ones.
+
+    large: rows with duplicates remain on the cluster to the end. means: of earlier runs, the bytes a set is taken to
+    have.
+    """
 
     session: Any
     parts: tuple[Deposit, ...]
+    across: bool = True
+    large: bool = False
+    means: tuple[int, ...] = ()
 
     @cached_property
     def numbering(self) -> Any:
         """The numbers of all rows."""
-        first = self.parts[0].numbering
-        return first if len(self.parts) == 1 else first.followed_by(self.parts[1].numbering)
+        whole = self.parts[0].numbering
+        for number, part in enumerate(self.parts[1:], 1):
+            whole = whole.followed_by(part.numbering, number)
+        return whole
 
     @cached_property
     def shared_numbering(self) -> Any:
@@ -63,23 +78,32 @@ class Corpus:
 
     @property
     def split(self) -> int:
-        """The first row of the second collection; 0 if there is none."""
-        return self.parts[0].numbering.rows if len(self.parts) == 2 else 0
+        """The first row of the second of two collections; 0 if there is none."""
+        return self.parts[0].numbering.rows if len(self.parts) == 2 and self.across else 0
+
+    @property
+    def earlier(self) -> int:
+        """The number of documents of earlier runs, which come first."""
+        return 0 if self.across else sum(part.numbering.rows for part in self.parts[:-1])
 
     @property
     def sides(self) -> Sides | None:
         """Which pairs count."""
-        return Sides(self.split, across=True) if len(self.parts) == 2 else None
+        if self.across:
+            return Sides(self.split, across=True) if len(self.parts) == 2 else None
+        return Sides(self.earlier, across=False)
 
-    def _together(self, columns: Callable[[Deposit], list[Any]]) -> Any:
+    def _together(self, columns: Callable[[Deposit], list[Any]], facts: bool = False) -> Any:
         """Return columns of all rows, with the partition and the place of each."""
         from pyspark.sql import functions as F
 
         frames = [
-            part.frame.select((F.col(PART) + number * OTHER).cast("int").alias(PART), PLACE, *columns(part))
+            (part.facts if facts else part.frame).select(
+                (F.col(PART) + number * OTHER).cast("int").alias(PART), PLACE, *columns(part)
+            )
             for number, part in enumerate(self.parts)
         ]
-        return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
+        return reduce(lambda one, other: one.unionAll(other), frames)
 
     @cached_property
     def texts(self) -> Any:
@@ -90,18 +114,27 @@ class Corpus:
 
     @cached_property
     def facts(self) -> Any:
-        """The partition, the place and the digest of every row."""
-        return self._together(lambda part: [DIGEST])
+        """The partition, the place and the digest of every row, or of several rows that follow each other."""
+        return self._together(lambda part: [DIGEST], facts=True)
 
     def near(self, frame: Any, rows: Ints, numbering: Any) -> Any:
         """Leave out other rows before they reach Python, if those that are wanted are few."""
-        from pyspark.sql import functions as F
-
         if not len(rows) or len(rows) > MOST_JOINED or 2 * len(rows) > numbering.rows:
             return frame
+        return self._joined(frame, rows, numbering, "left_semi")
+
+    def apart(self, frame: Any, rows: Ints, numbering: Any) -> Any:
+        """Leave out these rows, of which there are at most MOST_JOINED, without a way through Python."""
+        return self._joined(frame, rows, numbering) if len(rows) else frame
+
+    def _joined(self, frame: Any, rows: Ints, numbering: Any, how: str = "left_anti") -> Any:
+        """Join rows by one number for the partition and the place: Spark has a compact table for such keys."""
+        from pyspark.sql import functions as F
+
         parts, places = numbering.locate(rows)
-        wanted = pa.table({PART: pa.array(parts, pa.int32()), PLACE: to_arrow(places)})
-        return frame.join(F.broadcast(self.session.createDataFrame(wanted)), [PART, PLACE], "left_semi")
+        known = self.session.createDataFrame(pa.table({WANTED: to_arrow((parts << PLACES) + places)}))
+        key = F.shiftleft(F.col(PART).cast("bigint"), PLACES) + F.col(PLACE)
+        return frame.join(F.broadcast(known), key == known[WANTED], how)
 
     def fetch(self, rows: Ints, columns: list[str], frame: Any = None, numbering: Any = None) -> pa.Table:
         """Return some columns of these rows, which ascend, in their order.
@@ -203,7 +236,12 @@ class SampledItems(Items):
         different, place = np.unique(rows, return_inverse=True)
         if not np.array_equal(self._sizes[0], different):
             self._sizes = different, np.asarray(self._corpus.fetch(different, [SIZE]).column(SIZE), np.int64)
-        return self._sizes[1][place] * BYTES_A_BYTE[self._shingler.name] + 64
+        estimated = self._sizes[1] * BYTES_A_BYTE[self._shingler.name] + 64
+        start = 0
+        for mean, part in zip(self._corpus.means, self._corpus.parts, strict=False):
+            estimated[(different >= start) & (different < start + part.numbering.rows)] = mean
+            start += part.numbering.rows
+        return estimated[place]
 
     def ignoring(self, common: Hashes) -> SampledItems:
         """Return the same documents without these shingles."""

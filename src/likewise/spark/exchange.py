@@ -90,9 +90,21 @@ def opened(batches: Iterable[Any]) -> dict[int, tuple[Ints, Hashes]]:
     return {kind: (np.concatenate(held[0]), np.concatenate(held[1])) for kind, held in found.items()}
 
 
+def parcel_rows(frame: Any) -> Iterator[Ints]:
+    """Yield the first arrays of parcels, one parcel at a time: the driver never holds many."""
+    for one in frame.select(ROWS).toLocalIterator():
+        yield np.frombuffer(one[0], np.int64)
+
+
 def nothing() -> tuple[Ints, Hashes]:
     """Return what `opened` has for a kind of which nothing came."""
     return np.zeros(0, np.int64), np.zeros(0, np.uint64)
+
+
+def parcel_frame(session: Any, parts: Iterable[Any]) -> Any:
+    """Return parcels of the driver as a frame."""
+    kinds = [(TARGET, pa.int32()), (KIND, pa.int32()), (ROWS, pa.binary()), (WORDS, pa.binary())]
+    return session.createDataFrame(pa.Table.from_batches(list(parts), pa.schema(kinds)), SCHEMA)
 
 
 class Outbox:

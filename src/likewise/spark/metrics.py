@@ -12,8 +12,10 @@ MEDIAN, MOST = 0.5, 1.0
 PAUSE = 0.5
 """Seconds between two looks at what is done."""
 STAGES = {
-    "read": "read", "read-other": "read", "copies": "identical", "common": "common", "sketch": "sketch",
-    "groups": "sketch", "buckets": "candidates", "candidates": "candidates", "verify": "verify", "write": "write",
+    "read": "read", "read-other": "read", "earlier": "read", "copies": "identical", "common": "common",
+    "sketch": "sketch", "groups": "sketch", "buckets": "candidates", "candidates": "candidates", "verify": "verify",
+    "write": "write", "members": "cluster", "ranks": "cluster", "edges": "cluster", "keepers": "cluster",
+    "components": "cluster", "rows": "cluster", "listed": "tables",
 }  # fmt: skip
 """The stage of a run that a step belongs to, for progress bars."""
 
@@ -41,14 +43,14 @@ class StepMetrics:
 
     def _watch(self, progress: Progress) -> None:
         """Report how many of the tasks known so far are done, until the step ends."""
-        tracker = self._context.statusTracker()
+        tracker, stage = self._context.statusTracker(), STAGES[self._step.rstrip("-0123456789")]
         while not self._done.wait(PAUSE):
             jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
-            stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
-            known = [stage for stage in stages if stage]
-            total = sum(stage.numTasks for stage in known)
+            stages = [tracker.getStageInfo(number) for job in jobs if job for number in job.stageIds]
+            known = [one for one in stages if one]
+            total = sum(one.numTasks for one in known)
             if total:
-                progress(STAGES[self._step], sum(stage.numCompletedTasks for stage in known), total)
+                progress(stage, sum(one.numCompletedTasks for one in known), total)
 
     def __exit__(self, *error: object) -> None:
         self._seconds = time.perf_counter() - self._begun

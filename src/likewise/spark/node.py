@@ -32,11 +32,11 @@ def ready() -> None:
     with suppress(OSError), open(folder / "spark-lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not done.exists():
-            _run_kernels()
+            run_kernels()
             done.write_text(str(os.getpid()))
 
 
-def _run_kernels() -> None:
+def run_kernels() -> None:
     """Run every kernel of the map and shuffle steps once, on a few words."""
     from likewise.families.banding import Banding
     from likewise.families.minhash import MinHash

@@ -15,6 +15,7 @@ from likewise.jobs.rows import pair_table
 from likewise.search.expand import listed_pairs, nearest_rows
 from likewise.search.matches import VerifiedPairs
 from likewise.spark.corpus import Corpus
+from likewise.spark.in_place import check_unchanged
 from likewise.spark.run import ClusterRun, begun
 from likewise.spark.search import ClusterSearch
 from likewise.spark.store import WORK
@@ -44,7 +45,9 @@ def pairs(given: dict[str, Any]) -> Pairs:
             run.scratch,
             log,
         )
-        universe, matches = search.find()
+        found = search.find()
+        assert isinstance(found, tuple)
+        universe, matches = found
         left, right, similarity = _listed(corpus, universe, matches, k, below, run)
         log.counts["pairs"] = len(left)
         names = _named(corpus, universe, left, run.options.id), _named(corpus, universe, right, run.options.id)
@@ -58,6 +61,8 @@ def pairs(given: dict[str, Any]) -> Pairs:
             "id": run.options.id, "html": run.options.html, "engine": "spark", "threads": resources.threads,
             "memory": resources.budget.total,
         }  # fmt: skip
+        for one, part in zip(run.inputs, corpus.parts, strict=True):
+            check_unchanged(run.session, one, part)
         stats = run_json(OWNER, parameters, list(corpus.parts), log)
         run.checkpoints.finish(run.folder / WORK)
         return Pairs(pair_table(*names, similarity), stats)
@@ -90,7 +95,8 @@ def _named(corpus: Corpus, universe: Universe, places: Ints, column: str | None)
     """Return the ids of rows of the universe, all of them of one collection."""
     rows, split = universe.rows[places], corpus.split
     if column is None:
-        return to_arrow(rows - split * (rows >= split) if split else rows)
+        second = bool(split and len(rows) and rows[0] >= split)
+        return to_arrow(corpus.parts[second].positions(rows - split if second else rows))
     different, place = np.unique(rows, return_inverse=True)
     second = bool(split and len(rows) and rows[0] >= split)
     ids = corpus.column(different - split if second else different, column, int(second))

@@ -13,8 +13,10 @@ from typing import Any, ClassVar
 from likewise.base.words import counted
 from likewise.errors import OutputError
 from likewise.io.publish import MANIFEST
+from likewise.io.read import Aside
 from likewise.io.write import write_json
 from likewise.jobs.result import Dedup, Result
+from likewise.jobs.state import FOLDER
 from likewise.spark.store import WORK, HadoopFolder
 
 ANSWER = "answer"
@@ -23,14 +25,16 @@ ANSWER = "answer"
 class SparkDedup(Result):
     """The result of `dedup` on Spark: `.kept`, `.removed`, `.pairs` and `.clusters` are Spark DataFrames.
 
-    `.stats` is the content of run.json; `.save(directory)` writes everything.
+    `.stats` is the content of run.json; `.aside` has the rows that were set aside under on_error="skip": file, row
+    and reason. `.save(directory)` writes everything.
     """
 
     files: ClassVar[dict[str, str]] = {**Dedup.files, "kept": "kept"}
 
-    def __init__(self, folder: HadoopFolder, stats: dict[str, Any]) -> None:
+    def __init__(self, folder: HadoopFolder, stats: dict[str, Any], aside: list[Aside]) -> None:
         self._folder = folder
         self.stats = stats
+        self.aside = aside
 
     def _table(self, name: str) -> Any:
         return self._folder.session.read.parquet((self._folder / name).path)
@@ -60,7 +64,10 @@ class SparkDedup(Result):
         path = os.fspath(directory)
         target = HadoopFolder(self._folder.session, path if "://" in path else f"file://{os.path.abspath(path)}")
         check_free(target)
-        publish_frames(target, {name: partial(self._table, name) for name in self.files}, lambda: self.stats)
+        details = {name: value for name, value in self.stats["details"].items() if name != "state"}
+        stats = {**self.stats, "details": details}
+        names = [*self.files, *(["aside.parquet"] if self.aside else [])]
+        publish_frames(target, {name: partial(self._table, name) for name in names}, lambda: stats)
         return Path(directory)
 
     def _summary(self) -> str:
@@ -88,20 +95,26 @@ def check_free(folder: HadoopFolder, inputs: Iterable[str] = ()) -> None:
 
 
 def publish_frames(
-    folder: HadoopFolder, frames: dict[str, Callable[[], Any]], stats: Callable[[], dict[str, Any]]
+    folder: HadoopFolder,
+    frames: dict[str, Callable[[], Any]],
+    stats: Callable[[], dict[str, Any]],
+    state: Callable[[HadoopFolder], None] | None = None,
 ) -> None:
     """Write DataFrames as Parquet datasets beside the result of an earlier run, and put them in its place.
 
+    state: writes what later runs need to a folder.
     run.json of the earlier run goes first and the new one comes last: a folder without it is unfinished.
     """
     staged = folder / WORK / ANSWER
     staged.remove()
     for name, frame in frames.items():
         frame().write.mode("overwrite").option("compression", "zstd").parquet((staged / name).path)
+    if state is not None:
+        state(staged / FOLDER)
     (folder / MANIFEST).remove()
     for name in Dedup.outputs:
         (folder / name).remove()
-    for name in frames:
+    for name in [*frames, *([] if state is None else [FOLDER])]:
         (staged / name).move(folder / name)
     staged.remove()
     with tempfile.TemporaryDirectory() as scratch:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,14 +23,15 @@ from likewise.search.cluster import NUMBER, Keep
 from likewise.search.load import BYTES_A_WORD
 from likewise.shingle import Shingler, Words, parse_shingler
 from likewise.spark.corpus import Corpus
+from likewise.spark.in_place import deposited
 from likewise.spark.result import check_free
 from likewise.spark.session import arrow_batches, session_of, spark_errors
-from likewise.spark.source import SIZE, TEXT, Deposit, SparkInput, deposit, open_input, quoted
+from likewise.spark.source import SIZE, TEXT, Deposit, SparkInput, open_input, quoted
 from likewise.spark.store import WORK, Checkpoints, HadoopFolder
 
 NOT_HERE = {
     "estimate": False, "lines": False, "plain": False, "hidden": False, "batch_rows": None,
-    "against": None, "on_error": "stop", "explain": False, "vector": "vector", "within": None, "beyond": None,
+    "against": None, "explain": False, "vector": "vector", "within": None, "beyond": None,
     "measure": "jaccard",
 }  # fmt: skip
 """Parameters of jobs that the Spark engine does not have, with their defaults."""
@@ -51,17 +52,18 @@ class ClusterRun:
     inputs: list[SparkInput]
     log: RunLog
 
-    def corpus(self) -> Corpus:
-        """Write the input to the folder of the run, and number its rows."""
+    def corpus(self, earlier: EarlierRuns | None = None) -> Corpus:
+        """Write the input to the folder of the run, after the documents of earlier runs, and number its rows."""
         with self.log.stage("read"):
             words = self.settings.shingler
             short = BYTES_A_WORD * words.k if isinstance(words, Words) else 0
             parts = tuple(
-                deposit(given, self.options, self.checkpoints, "read-other" if number else "read", short)
+                deposited(given, self.options, self.checkpoints, "read-other" if number else "read", short)
                 for number, given in enumerate(self.inputs)
             )
-        corpus = Corpus(self.session, parts)
-        self.log.counts["bytes"] = corpus.numbering.bytes
+            before = [] if earlier is None else earlier.deposits(self.checkpoints)
+        corpus = Corpus(self.session, (*before, *parts), earlier is None, means=earlier.means() if earlier else ())
+        self.log.counts["bytes"] = sum(part.numbering.bytes for part in parts)
         if self.options.id is not None:
             for part in parts:
                 _check_ids(part, self.options.id)
@@ -71,7 +73,7 @@ class ClusterRun:
         """Return the shingler; where its k depends on the lengths of the documents, the k for these."""
         given = self.settings.shingle
         if isinstance(given, str) and given.split(",")[0] == "chars":
-            lengths = corpus.parts[0].frame.selectExpr(f"percentile({SIZE}, 0.9)").first()[0]
+            lengths = corpus.parts[-1 if corpus.earlier else 0].frame.selectExpr(f"percentile({SIZE}, 0.9)").first()[0]
             shingler = parse_shingler(given, np.array([lengths or 0.0]))
         else:
             shingler = parse_shingler(given)
@@ -81,6 +83,16 @@ class ClusterRun:
                 "shingle='chars' suits short texts better"
             )
         return shingler
+
+
+class EarlierRuns(Protocol):
+    """The documents that earlier runs kept."""
+
+    def deposits(self, checkpoints: Checkpoints) -> list[Deposit]:
+        """Write them to the folder of this run."""
+
+    def means(self) -> tuple[int, ...]:
+        """Return the bytes that a set of each run is taken to have."""
 
 
 class RankOrder:
@@ -101,29 +113,33 @@ class RankOrder:
         from pyspark.sql import functions as F
 
         corpus, policy = self._corpus, self._policy
+        old = int(np.searchsorted(rows, corpus.earlier))
+        if old:
+            return np.concatenate([np.arange(old), self._ranks(rows[old:]) + old])
         lengths, scores = np.zeros(len(rows), np.int64), None
         if policy.rule in ("longest", "shortest"):
             frame = corpus.texts.withColumn(LENGTH, F.char_length(TEXT).cast("bigint"))
             lengths = np.asarray(corpus.fetch(rows, [LENGTH], frame).column(LENGTH), np.int64)
         elif policy.column is not None and len(rows):
-            _check_scores(corpus.parts[0], policy)
-            scores = corpus.column(rows, policy.column)
+            check_scores(corpus.parts[-1], policy)
+            scores = corpus.column(rows - corpus.earlier, policy.column, len(corpus.parts) - 1)
         return policy.ranks(lengths, scores)
 
 
-def _check_scores(part: Deposit, policy: Keep) -> None:
-    """Raise if scores are text of which some are numbers: they have no order."""
+def check_scores(part: Deposit, policy: Keep) -> bool:
+    """Raise if scores are text of which some are numbers, for they have no order; tell whether all are such numbers."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType
 
     if not isinstance(part.frame.schema[policy.column].dataType, StringType):
-        return
+        return False
     score = F.col(quoted(str(policy.column)))
     numbers, others = part.frame.agg(F.count_if(score.rlike(NUMBER)), F.count_if(~score.rlike(NUMBER))).first()
     if numbers and others:
         raise ColumnError(
             f"column '{policy.column}' of the keep policy '{policy}' mixes numbers ({numbers:,}) and text ({others:,})"
         )
+    return bool(numbers)
 
 
 def _check_ids(part: Deposit, column: str) -> None:
@@ -156,15 +172,15 @@ def begun(owner: str, given: dict[str, Any], policy: Keep | None = None) -> Iter
     resources = Resources.of(owner, given["threads"], given["memory"], given["spill"])
     column = policy.column if policy else None
     options = reading(
-        settings, resources, given["text"], given["id"], encoding_errors=given["encoding_errors"], html=given["html"],
-        score=column,
+        settings, resources, given["text"], given["id"], given.get("on_error", "stop"), given["encoding_errors"],
+        html=given["html"], score=column,
     )  # fmt: skip
     sources = [given["source"], *([] if given.get("other") is None else [given["other"]])]
     session = session_of(owner, next((one for one in sources if hasattr(one, "sparkSession")), None), given["master"])
     scratch = Path(tempfile.mkdtemp(prefix="likewise-spark-", dir=given["spill"]))
     try:
         with arrow_batches(session), spark_errors():
-            inputs = [open_input(session, source, options) for source in sources]
+            inputs = [open_input(session, source, options, resources.budget.total) for source in sources]
             folder, lasting = _folder(owner, session, given.get("out"), scratch)
             if lasting:
                 check_free(folder, [path for one in inputs for path in one.files])
@@ -189,8 +205,11 @@ def _folder(owner: str, session: Any, out: str | Path | None, scratch: Path) -> 
         if not session.sparkContext.master.startswith("local"):
             raise ParameterError(f"{owner} on a cluster needs 'out', a folder that all its machines can reach")
         return HadoopFolder(session, f"file://{scratch}"), False
-    path = os.fspath(out)
+    return HadoopFolder(session, located(session, out)), True
+
+
+def located(session: Any, folder: str | os.PathLike[str]) -> str:
+    """Return a folder as a URI, or as a path of the session's file system."""
+    path = os.fspath(folder)
     default = str(session._jsc.sc().hadoopConfiguration().get("fs.defaultFS", "file:///"))
-    if "://" not in path and default.startswith("file:"):
-        path = f"file://{os.path.abspath(path)}"
-    return HadoopFolder(session, path), True
+    return f"file://{os.path.abspath(path)}" if "://" not in path and default.startswith("file:") else path

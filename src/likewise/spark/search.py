@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from likewise.families.banding import Banding
 from likewise.io.workspace import Workspace
 from likewise.search import by_join
 from likewise.search.candidates import most_candidates, wanted_pairs
+from likewise.search.cluster import Keep
 from likewise.search.common_shingles import value_table
 from likewise.search.crowds.gather import Gathering
 from likewise.search.expand import most_listed
@@ -26,9 +28,11 @@ from likewise.search.search import Search
 from likewise.shingle import Shingler
 from likewise.spark.bands import BandCandidates, candidates
 from likewise.spark.common_shingles import find_common
-from likewise.spark.copies import FirstRows, Repeated, find_copies, find_groups
+from likewise.spark.copies import FirstRows, Repeated, RowLinks, find_copies, find_groups
 from likewise.spark.corpus import Corpus, SampledItems
+from likewise.spark.members import LargeMembers
 from likewise.spark.sketch import SketchRecipe, neighbours, sketch
+from likewise.spark.spread import LargeMatches
 from likewise.spark.store import Checkpoints
 from likewise.spark.universe import Universe
 from likewise.spark.verify import verify
@@ -48,13 +52,15 @@ class ClusterSearch:
     checkpoints: Checkpoints
     folder: Path
     log: RunLog
+    policy: Keep = field(default_factory=Keep)
+    _built: dict[str, Any] = field(default_factory=dict)
 
-    def find(self) -> tuple[Universe, VerifiedPairs]:
-        """Return the rows that matter, and the pairs of their groups."""
+    def find(self) -> tuple[Universe, VerifiedPairs] | LargeMatches:
+        """Return the rows that matter, and the pairs of their groups; of a large corpus, where they are."""
         log, corpus = self.log, self.corpus
         with log.stage("identical"):
             copied = find_copies(corpus, self.checkpoints)
-        first = FirstRows(len(corpus), copied)
+        first = FirstRows(copied.rows)
         log.counts["items"] = len(corpus)
         log.counts["different"] = len(first)
         common = self._common(first, copied)
@@ -66,34 +72,38 @@ class ClusterSearch:
             else:
                 rows, banding, probe = tune_search(self.settings, items, first, log, corpus.sides)
         if banding is None:
-            return self._exact(copied, first, common)
-        recipe = SketchRecipe(self.shingler, common, self.settings.minhash, banding, probe)
+            return self._exact(copied.repeated, first, common)
+        recipe = SketchRecipe(self.shingler, common, self.settings.minhash, banding, probe, corpus.earlier)
         return self._hashed(copied, first, recipe, rows)
 
     def _hashed(
-        self, copied: Repeated, first: FirstRows, recipe: SketchRecipe, drawn: Ints
-    ) -> tuple[Universe, VerifiedPairs]:
+        self, copied: RowLinks, first: FirstRows, recipe: SketchRecipe, drawn: Ints
+    ) -> tuple[Universe, VerifiedPairs] | LargeMatches:
         """Search by locality-sensitive hashing."""
         log, corpus, settings, kept = self.log, self.corpus, self.settings, self.checkpoints
+        self._built.update(bands=recipe.banding.b, rows=recipe.banding.r)
         with log.stage("sketch"):
             sketches = sketch(corpus, recipe, first, copied.rows, kept)
             sample, found = neighbours(sketches) if len(drawn) else (NO_ROWS, NO_ROWS)
-            grouped, empty = find_groups(corpus, sketches, kept)
+            grouped = find_groups(corpus, sketches, kept)
         with log.stage("candidates"):
             paired = candidates(corpus, sketches, grouped.rows, recipe.banding.b, self._most, kept)
         with log.stage("verify"):
             verified = verify(corpus, paired.left, paired.right, self.shingler, recipe.common, settings.threshold, kept)
-        universe = Universe.of(copied, grouped, empty, *verified[:2], drawn, found, *paired.crowds)
         log.counts["groups"] = len(first) - len(grouped.rows)
+        log.counts["candidates"] = len(paired.left)
+        if corpus.large:
+            return self._large(copied, grouped, first, recipe, paired, verified, drawn, sample, found)
+        empty = grouped.empty
+        universe = Universe.of(copied.repeated, grouped.repeated, empty, *verified[:2], drawn, found, *paired.crowds)
         ranks = best_ranks(universe.groups, self.ranks(universe.rows))
         pairs = universe.group(verified[0]), universe.group(verified[1]), verified[2]
         crowd_of = NO_ROWS
         if paired.crowds:
             with log.stage("crowds"):
                 pairs, crowd_of = self._crowded(universe, paired, pairs, ranks, recipe.common)
-        if corpus.sides:
+        if corpus.split:
             pairs = add_empty_pair(universe.groups, universe.filled, *pairs)
-        log.counts["candidates"] = len(paired.left)
         log.counts["verified"] = len(pairs[0])
         self._note_recall(recipe.banding, pairs)
         seen = Drawn(universe.place(drawn), sample, universe.copies[universe.place(found)])
@@ -101,9 +111,32 @@ class ClusterSearch:
         if len(drawn) and matches.sketched is not None:
             with log.stage("certify"):
                 sides = universe.sides(corpus.sides)
-                certificate = certified(matches.sketched, pairs, crowd_of, ranks, sides, len(corpus))
+                items = len(corpus) - corpus.earlier + (sides.split if sides and corpus.earlier else 0)
+                certificate = certified(matches.sketched, pairs, crowd_of, ranks, sides, items)
             log.certificate = certificate.to_dict()
         return universe, matches
+
+    def _large(
+        self, copied: RowLinks, grouped: RowLinks, first: FirstRows, recipe: SketchRecipe, paired: BandCandidates,
+        verified: ScoredPairs, drawn: Ints, sample: Ints, found: Ints,
+    ) -> LargeMatches:  # fmt: skip
+        """Return the pairs of a large corpus; if it has crowds, compare these, each document by the first of its
+        group."""
+        log, nothing = self.log, Repeated(NO_ROWS, NO_ROWS)
+        universe = Universe.of(nothing, nothing, NO_ROWS, *verified[:2], *paired.crowds)
+        members = LargeMembers(self.corpus, self.policy, copied, grouped, universe.rows, self.checkpoints)
+        pairs, crowds = verified, (NO_ROWS, NO_ROWS)
+        if paired.crowds:
+            with log.stage("crowds"):
+                known = universe.group(verified[0]), universe.group(verified[1]), verified[2]
+                ranks = members.ranks(universe.rows)
+                known, crowd_of = self._crowded(universe, paired, known, ranks, recipe.common)
+                pairs = universe.rows[known[0]], universe.rows[known[1]], known[2]
+                if len(crowd_of):
+                    crowds = universe.rows, crowd_of
+        log.counts["verified"] = len(pairs[0])
+        self._note_recall(recipe.banding, pairs)
+        return LargeMatches(members, pairs, len(first), drawn, sample, found, crowds)
 
     def _most(self, items: int) -> int:
         """Return the candidate pairs that are affordable: as few as can be listed, where more are predicted."""
@@ -150,17 +183,24 @@ class ClusterSearch:
             crowd_of[filled] = abridged
         return (filled[left], filled[right], similarity), crowd_of
 
-    def _common(self, first: FirstRows, copied: Repeated) -> Hashes | None:
+    def _common(self, first: FirstRows, copied: RowLinks) -> Hashes | None:
         """Return a table of the shingles to leave out; None if there is none."""
         settings, fraction = self.settings, self.settings.ignore_common
         if fraction is None:
-            return None
+            known = NO_ROWS if settings.common is None else settings.common
+            self._built["common"] = known.tolist()
+            return value_table(settings.common) if settings.common is not None and len(known) else None
         with self.log.stage("common"):
             seed = settings.minhash.seed
             found = find_common(
                 self.corpus, self.shingler, first, copied.rows, fraction, seed, self.checkpoints, self.log
             )
+        self._built["common"] = found.tolist()
         return value_table(found) if len(found) else None
+
+    def built_with(self) -> dict[str, Any]:
+        """Return the banding, 0 of an exact search, and the shingles left out: what later runs must share."""
+        return {"bands": 0, "rows": 0, **self._built}
 
     def _documents(self, rows: Ints, common: Hashes | None) -> TextItems:
         """Bring documents to the driver."""

@@ -16,10 +16,17 @@ from likewise.errors import InputError, ParameterError
 OPTIONS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.maxResultSize": "0",
+    "spark.python.daemon.module": "likewise.spark.daemon",
 }
 """Settings of a session that likewise makes itself; files such as spark-defaults.conf have others."""
+LOCAL = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"}
+"""Settings of such a session whose tasks run in this process: the optimising compiler of Java takes more time than the
+rest of a run of a few minutes, and speeds up little, because the work is done by kernels; a collector that works beside
+the tasks takes cores from them."""
 RAISED = re.compile(r"likewise\.errors\.(\w+): (.*)")
 """An error of likewise in the report of a task that failed."""
+PYTHON_ERROR = re.compile(r"[\w.]*(Error|Exception|Interrupt)\b")
+"""The line of a task's report that says what went wrong in Python."""
 BATCH_ROWS, BATCH_BYTES = "4096", str(64 << 20)
 """The largest Arrow batch that a task gets: a few megabytes of ordinary documents, and never much more than 64 MiB."""
 
@@ -55,8 +62,10 @@ def session_of(owner: str, source: Any, master: str | None) -> Any:
         running = active.sparkContext.master
         raise ParameterError.of(owner, "master", f"{running!r}, the session that is running, or left out", master)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("likewise").master(master or "local[*]")
-    for name, value in OPTIONS.items():
+    master = master or "local[*]"
+    builder = SparkSession.builder.appName("likewise").master(master)
+    own_process = master.startswith("local") and not master.startswith("local-cluster")
+    for name, value in {**OPTIONS, **(LOCAL if own_process else {})}.items():
         builder = builder.config(name, value)
     try:
         with quiet():
@@ -83,7 +92,10 @@ def spark_errors() -> Iterator[None]:
         if raised is not None:
             raise getattr(errors, raised[1], InputError)(raised[2]) from error
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        raise InputError(f"Spark failed: {lines[0] if lines else type(error).__name__}") from error
+        told = next((line[1:].strip() for line in lines if line.startswith(": ")), lines[0] if lines else "")
+        if told.endswith(":"):
+            told += next((f" {line}" for line in reversed(lines) if PYTHON_ERROR.match(line)), "")
+        raise InputError(f"Spark failed: {told or type(error).__name__}") from error
 
 
 @contextmanager

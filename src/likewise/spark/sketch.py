@@ -18,8 +18,9 @@ from likewise.search.recall.sample import Probe
 from likewise.shingle import Shingler
 from likewise.spark import steps
 from likewise.spark.copies import FirstRows
-from likewise.spark.corpus import Corpus, among, numbered
+from likewise.spark.corpus import Corpus, numbered
 from likewise.spark.node import ready
+from likewise.spark.rowset import RowSet
 from likewise.spark.source import TEXT
 from likewise.spark.store import Checkpoints
 
@@ -29,16 +30,17 @@ SCHEMA = "rows binary, units binary, keys binary, sample binary, found binary"
 
 @dataclass(frozen=True)
 class SketchRecipe:
-    """How documents are sketched."""
+    """How documents are sketched; the sample is not shown those of earlier runs."""
 
     shingler: Shingler
     common: Hashes | None
     minhash: MinHash
     banding: Banding
     probe: Probe
+    earlier: int
 
 
-def sketch(corpus: Corpus, recipe: SketchRecipe, first: FirstRows, copies: Ints, checkpoints: Checkpoints) -> Any:
+def sketch(corpus: Corpus, recipe: SketchRecipe, first: FirstRows, copies: RowSet, checkpoints: Checkpoints) -> Any:
     """Sketch every document that is not a copy."""
 
     def make() -> Any:
@@ -54,7 +56,7 @@ def _sketched(batches: Iterator[Any], numbering: Any, known: Any) -> Iterator[An
     recipe, first, copies = known.value
     for batch in batches:
         rows, rest = numbered(batch, numbering.value)
-        chosen = np.flatnonzero(~among(rows, copies))
+        chosen = np.flatnonzero(~copies.has(rows))
         if not len(chosen):
             continue
         items = steps.items_of(rest.column(rest.schema.get_field_index(TEXT)), recipe.shingler, recipe.common)
@@ -62,6 +64,8 @@ def _sketched(batches: Iterator[Any], numbering: Any, known: Any) -> Iterator[An
         units, keys, sample, found = steps.sketched(items, chosen, recipe.minhash, recipe.banding, probe)
         rows = rows[chosen]
         found = rows[found]
+        new = found >= recipe.earlier
+        sample, found = sample[new], found[new]
         if recipe.probe.one_in > 1:
             counts = mix(first.place(found).astype(np.uint64)) % np.uint64(recipe.probe.one_in) == 0
             sample, found = sample[counts], found[counts]

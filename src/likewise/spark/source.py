@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -21,20 +21,25 @@ import pyarrow.compute as pc
 from likewise.base.arrays import Ints, TextChunk, to_arrow
 from likewise.errors import ColumnError, InputError, MissingInput, ParameterError, TextError
 from likewise.io.read import Aside, ReadOptions, open_source
-from likewise.io.read.columns import text_of
+from likewise.io.read.columns import NULL_ID, text_of
 from likewise.io.read.find import Files, files_of, format_of, looks_like_files
 from likewise.io.read.memory import InMemory
 from likewise.spark import steps
 from likewise.spark.node import ready
+from likewise.spark.rowset import RowSet
 from likewise.spark.store import Checkpoints, HadoopFolder
 
 PREFIX = "_likewise_"
 PART, PLACE, SIZE, TROUBLE = f"{PREFIX}part", f"{PREFIX}place", f"{PREFIX}size", f"{PREFIX}trouble"
 TEXT, FILE, BLOCK, DIGEST = f"{PREFIX}text", f"{PREFIX}file", f"{PREFIX}block", f"{PREFIX}digest"
-OTHER = 1 << 30
-"""Added to the numbers of the partitions of a second collection."""
+OTHER = 1 << 24
+"""Added to the numbers of the partitions of a second collection, twice to those of a third."""
 READERS = {"parquet": "parquet", "jsonl": "json"}
 """Formats of files that are read through Spark; a DataFrame may come from any other."""
+BY_DRIVER = ("csv", "tsv", "arrow")
+"""Formats of files on the driver's machine that the reader of the local engine reads, so that it is the same table."""
+SPREAD = 4
+"""Bytes of memory for each byte of such a file: as a table of Arrow, and once more on its way to Spark."""
 
 
 def quoted(name: str) -> str:
@@ -50,14 +55,17 @@ class SparkInput:
     kind: str
     files: tuple[str, ...] = ()
     identity: dict[str, list[int]] | None = None
+    given: tuple[str, ...] = ()
+    aside: tuple[Aside, ...] = ()
+    broken: RowSet | None = None
 
 
-def open_input(session: Any, source: Any, options: ReadOptions) -> SparkInput:
-    """Return the input as a DataFrame."""
+def open_input(session: Any, source: Any, options: ReadOptions, memory: int = 1 << 60) -> SparkInput:
+    """Return the input as a DataFrame; what the driver reads itself may need so much memory."""
     if type(source).__module__.startswith("pyspark."):
         found = SparkInput(source, "pyspark.DataFrame")
     elif (files := _files(source)) is not None:
-        found = _read_files(session, files, options)
+        found = _read_files(session, files, options, memory)
     else:
         opened = open_source(source, options)
         if not isinstance(opened, InMemory):
@@ -88,7 +96,7 @@ def _files(source: Any) -> Files | None:
     return files_of(source)
 
 
-def _read_files(session: Any, files: Files, options: ReadOptions) -> SparkInput:
+def _read_files(session: Any, files: Files, options: ReadOptions, memory: int) -> SparkInput:
     """Return the rows of files, each with its file and the part of it in which it was read."""
     given = [os.fspath(path) for path in files.paths]
     if any("://" in path for path in given):
@@ -102,26 +110,58 @@ def _read_files(session: Any, files: Files, options: ReadOptions) -> SparkInput:
         kind = kinds.pop() if len(kinds) == 1 else "several formats"
         paths = [os.path.abspath(file.path) for file in found]
         identity = {path: [os.stat(path).st_size, os.stat(path).st_mtime_ns] for path in paths}
+    whole = tuple(path if "://" in path else os.path.abspath(path) for path in given)
+    if kind in BY_DRIVER and identity is not None:
+        return _read_here(session, files, options, memory, SparkInput(None, given[0], (), identity, whole))
     if kind not in READERS:
         raise InputError(
-            f"{given[0]}: the Spark engine reads files of Parquet and of JSON lines, and this is {kind};"
-            " read it with Spark and pass the DataFrame"
+            f"{given[0]}: the Spark engine reads files of Parquet and of JSON lines, of this machine also CSV, TSV and"
+            f" Arrow, and this is {kind}; read it with Spark and pass the DataFrame"
         )
     try:
         frame = session.read.format(READERS[kind]).load(paths)
     except Exception as error:
         raise MissingInput(f"{given[0]}: {str(error).splitlines()[0]}") from error
-    seen = sorted(map(_path_of, frame.inputFiles()))
+    seen = sorted(map(path_of, frame.inputFiles()))
     if identity is None:
         places = {path: path if "://" in path else f"file://{path}" for path in seen}
         identity = {path: HadoopFolder(session, place).facts for path, place in places.items()}
     elif missing := sorted(set(identity) - set(seen)):
         raise InputError(f"{missing[0]}: Spark does not read files whose names begin with _ or a dot; rename it")
     metadata = frame.selectExpr("*", f"_metadata.file_path as {FILE}", f"_metadata.file_block_start as {BLOCK}")
-    return SparkInput(metadata, given[0], tuple(identity), identity)
+    return SparkInput(metadata, given[0], tuple(identity), identity, whole)
 
 
-def _path_of(uri: str) -> str:
+def _read_here(session: Any, files: Files, options: ReadOptions, memory: int, about: SparkInput) -> SparkInput:
+    """Read files with the reader of the local engine, and give their rows to Spark.
+
+    CSV declares no types: ids get those that the local engine gives them.
+    """
+    needed = SPREAD * sum(size for size, _ in (about.identity or {}).values())
+    if needed > memory:
+        raise InputError(
+            f"{about.kind}: the driver reads such files itself and would need about {needed / 1e9:,.1f} GB, and may use"
+            f" {memory / 1e9:,.1f} GB; give it more with 'memory', or read them with Spark and pass the DataFrame"
+        )
+    source = open_source(files, options)
+    count, ids = 0, []
+    for batch in source.batches():
+        count += batch.num_rows
+        if options.id is not None:
+            ids.append(batch.column("id"))
+    table = source.kept(np.ones(count, bool))
+    if ids:
+        place = table.schema.get_field_index(options.id)
+        table = table.set_column(place, options.id, source.finish_ids(pa.chunked_array(ids)))
+    positions = source.positions()
+    broken = None
+    if positions is not None and len(positions):
+        total = int(positions[-1]) + 1
+        broken = RowSet(total, [np.setdiff1d(np.arange(total), positions)])
+    return replace(about, frame=session.createDataFrame(table), aside=tuple(source.aside), broken=broken)
+
+
+def path_of(uri: str) -> str:
     """Return a URI in one spelling: a local file as its path, any other with its scheme."""
     parsed = urlparse(uri)
     path = unquote(parsed.path)
@@ -156,15 +196,31 @@ class Numbering:
         place = np.searchsorted(first, rows, side="right") - 1
         return parts[place], rows - shifts[place]
 
-    def followed_by(self, other: Numbering) -> Numbering:
-        """Return the numbering of both collections; rows of the second come after those of the first."""
-        moved = {part + OTHER: (starts, shifts + self.rows) for part, (starts, shifts) in other.stretches.items()}
+    def without(self, broken: Ints) -> Numbering:
+        """Return the numbering of the other rows; those given ascend. Rows after a broken one begin a new stretch."""
+        firsts = [starts + shifts for starts, shifts in self.stretches.values()]
+        begins = np.unique(np.concatenate([*firsts, broken + 1]))
+        begins = np.setdiff1d(begins[begins < self.rows], broken)
+        parts, places = self.locate(begins)
+        shifts = begins - np.searchsorted(broken, begins) - places
+        found = {}
+        for part in np.unique(parts).tolist():
+            here = np.flatnonzero(parts == part)
+            here = here[np.argsort(places[here])]
+            found[part] = places[here], shifts[here]
+        return Numbering(self.rows - len(broken), self.bytes, found)
+
+    def followed_by(self, other: Numbering, number: int) -> Numbering:
+        """Return the numbering of these collections and of the next one, whose rows come after them."""
+        moved = {
+            part + number * OTHER: (starts, shifts + self.rows) for part, (starts, shifts) in other.stretches.items()
+        }
         return Numbering(self.rows + other.rows, self.bytes + other.bytes, {**self.stretches, **moved})
 
 
 @dataclass(frozen=True)
 class Deposit:
-    """The input as it lies in the folder of the run."""
+    """The input as it lies in the folder of the run; or where it came from, then `noted` has the digests."""
 
     frame: Any
     numbering: Numbering
@@ -173,11 +229,18 @@ class Deposit:
     files: tuple[str, ...]
     text: str
     short: int
+    aside: list[Aside]
+    broken: RowSet | None
+    noted: Any = None
 
     @property
-    def aside(self) -> list[Aside]:
-        """The rows that were set aside: none, a broken row is an error."""
-        return []
+    def facts(self) -> Any:
+        """Where the digests are: beside the rows, unless these were left where they are."""
+        return self.frame if self.noted is None else self.noted
+
+    def positions(self, rows: Ints) -> Ints:
+        """Return the numbers of rows in the input, those set aside counted: the ids of rows that have no other."""
+        return rows if self.broken is None else self.broken.others(rows)
 
     def describe(self) -> list[dict[str, Any]]:
         """Return what was read, for run.json."""
@@ -186,10 +249,18 @@ class Deposit:
         return [{"path": path} for path in self.files]
 
 
-def deposit(given: SparkInput, options: ReadOptions, checkpoints: Checkpoints, step: str, short: int) -> Deposit:
+def deposit(
+    given: SparkInput,
+    options: ReadOptions,
+    checkpoints: Checkpoints,
+    step: str,
+    short: int,
+    layout: tuple[Ints, Ints] | None = None,
+) -> Deposit:
     """Write the input to the folder of the run, unless it is there; number its rows; raise if one is broken.
 
-    Documents of fewer than `short` bytes are counted.
+    Documents of fewer than `short` bytes are counted. layout: places of the input at which rows begin that do not
+    follow those before, and their numbers.
     """
     from pyspark.sql import functions as F
     from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
@@ -212,19 +283,32 @@ def deposit(given: SparkInput, options: ReadOptions, checkpoints: Checkpoints, s
             F.count("*").alias("rows"),
             F.sum(SIZE).alias("bytes"),
             F.count(TROUBLE).alias("broken"),
-            F.count_if(F.col(SIZE) < short).alias("short"),
+            F.count_if((F.col(SIZE) < short) & F.col(TROUBLE).isNull()).alias("short"),
         )
         .toArrow()
         .to_pydict()
     )
-    numbering, names = _numbered(sizes, given.files)
+    numbering, names = _numbered(sizes, given.files, layout)
     columns = tuple(name for name in schema.names if not name.startswith(PREFIX))
-    known = Deposit(
-        frame, numbering, columns, given.kind, given.files, options.text if plain else TEXT, sum(sizes["short"])
+    text, aside, few = options.text if plain else TEXT, list(given.aside), sum(sizes["short"])
+    known = Deposit(frame, numbering, columns, given.kind, tuple(given.identity or ()), text, few, aside, given.broken)
+    if not sum(sizes["broken"]):
+        return known
+    if not options.skip:
+        raise_first(known, names)
+    broken = frame.where(F.col(TROUBLE).isNotNull()).select(PART, PLACE, TROUBLE).toArrow()
+    parts, places = (np.asarray(broken.column(name), np.int64) for name in (PART, PLACE))
+    rows = numbering.number(parts, places)
+    order = np.argsort(rows)
+    begins, files = np.array([row for row, _ in names]), [file or known.kind for _, file in names]
+    owner = np.searchsorted(begins, rows[order], side="right") - 1
+    reasons = broken.column(TROUBLE).take(to_arrow(order)).to_pylist()
+    within = (rows[order] - begins[owner]).tolist()
+    aside += [Aside(files[own], row, reason) for own, row, reason in zip(owner, within, reasons, strict=True)]
+    left = numbering.without(rows[order])
+    return replace(
+        known, frame=frame.where(F.col(TROUBLE).isNull()), numbering=left, broken=RowSet(numbering.rows, [rows])
     )
-    if sum(sizes["broken"]):
-        _raise_first(known, names)
-    return known
 
 
 def _placed(batches: Iterator[Any], options: ReadOptions, plain: bool) -> Iterator[Any]:
@@ -237,6 +321,9 @@ def _placed(batches: Iterator[Any], options: ReadOptions, plain: bool) -> Iterat
         rows = batch.num_rows
         texts, trouble = text_of(batch.column(batch.schema.get_field_index(options.text)), options, "the input")
         reasons = [trouble[row].reason if row in trouble else None for row in range(rows)] if trouble else [None] * rows
+        if options.skip and options.id is not None:
+            ids = batch.column(batch.schema.get_field_index(options.id)).is_null().to_pylist()
+            reasons = [reason or (NULL_ID if null else None) for reason, null in zip(reasons, ids, strict=True)]
         if texts.null_count:
             texts = texts.fill_null("")
         sizes = pc.binary_length(texts).cast(pa.int64())
@@ -256,11 +343,13 @@ def _placed(batches: Iterator[Any], options: ReadOptions, plain: bool) -> Iterat
         place += rows
 
 
-def _numbered(sizes: dict[str, list[Any]], files: tuple[str, ...]) -> tuple[Numbering, list[tuple[int, str]]]:
+def _numbered(
+    sizes: dict[str, list[Any]], files: tuple[str, ...], layout: tuple[Ints, Ints] | None = None
+) -> tuple[Numbering, list[tuple[int, str]]]:
     """Return the numbering that follows from the stretches of the partitions; and where each file begins."""
     order = {path: place for place, path in enumerate(files)}
     count = len(sizes[PART])
-    owners = [_path_of(uri) for uri in sizes[FILE]] if files else [""] * count
+    owners = [path_of(uri) for uri in sizes[FILE]] if files else [""] * count
     unknown = next((owner for owner in owners if files and owner not in order), None)
     if unknown is not None:
         raise InputError(f"{unknown}: this file came in while the input was read; leave it alone and run again")
@@ -272,7 +361,10 @@ def _numbered(sizes: dict[str, list[Any]], files: tuple[str, ...]) -> tuple[Numb
     begins: list[tuple[int, str]] = []
     row = 0
     for i in sorted(range(count), key=keys.__getitem__):
-        found.setdefault(sizes[PART][i], []).append((sizes["first"][i], row - sizes["first"][i]))
+        first = sizes["first"][i]
+        for place, number in _stretches(row, sizes["rows"][i], layout):
+            begin = first + place - row
+            found.setdefault(sizes[PART][i], []).append((begin, number - begin))
         if not begins or begins[-1][1] != owners[i]:
             begins.append((row, owners[i]))
         row += sizes["rows"][i]
@@ -281,7 +373,18 @@ def _numbered(sizes: dict[str, list[Any]], files: tuple[str, ...]) -> tuple[Numb
     return Numbering(row, sum(sizes["bytes"]), split), begins
 
 
-def _raise_first(known: Deposit, begins: list[tuple[int, str]]) -> None:
+def _stretches(start: int, count: int, layout: tuple[Ints, Ints] | None) -> list[tuple[int, int]]:
+    """Return the places from `start` on at which rows begin that do not follow those before, with their numbers."""
+    if layout is None:
+        return [(start, start)]
+    begins, numbers = layout
+    low = int(np.searchsorted(begins, start, side="right")) - 1
+    high = int(np.searchsorted(begins, start + count))
+    cuts = zip(begins[low + 1 : high].tolist(), numbers[low + 1 : high].tolist(), strict=True)
+    return [(start, int(numbers[low] + start - begins[low])), *cuts]
+
+
+def raise_first(known: Deposit, begins: list[tuple[int, str]]) -> None:
     """Raise for the first broken row."""
     from pyspark.sql import functions as F
 

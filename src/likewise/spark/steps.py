@@ -90,10 +90,11 @@ def bucket_pairs(words: Hashes, rows: Ints, cap: int, low: int, high: int) -> tu
     if not len(rows):
         return NOTHING, NOTHING, NOTHING, NOTHING
     order = radix_argsort(rows.astype(np.uint64), max(1, int(rows.max()).bit_length()))
-    order = order[radix_argsort(words[order], max(1, int(words.max()).bit_length()))]
     words, rows = words[order], rows[order]
-    different = np.unique(rows)
-    members = np.searchsorted(different, rows).astype(np.int32)
+    new = np.concatenate([[True], rows[1:] != rows[:-1]])
+    different, members = rows[new], np.cumsum(new, dtype=np.int32) - np.int32(1)
+    order = radix_argsort(words, max(1, int(words.max()).bit_length()))
+    words, members = words[order], members[order]
     buckets = np.cumsum(np.concatenate([[False], words[1:] != words[:-1]])).astype(np.uint32)
     low, high = np.searchsorted(different, [low, high]).tolist()
     nothing, no_keys, light = np.zeros(0, np.int32), np.zeros((0, 0), np.uint32), np.zeros((0, 0), np.bool_)

@@ -91,6 +91,16 @@ class HadoopFolder:
         HadoopFolder(self.session, f"{above}/.{name}.crc").remove()
 
 
+def check_room(step: str, folder: HadoopFolder, limit: int) -> None:
+    """Raise if the result of a step needs more memory than the driver may use."""
+    needed = PACKED * folder.bytes
+    if needed > limit:
+        have = f"and may use {limit / 1e9:,.1f} GB; give it more with 'memory' and run again"
+        raise InputError(
+            f"step '{step}': the driver would need {needed / 1e9:,.1f} GB for the rows with duplicates, {have}"
+        )
+
+
 class Checkpoints:
     """The steps that a run has finished, each a Parquet dataset; those of an interrupted run with the same identity are
     taken over."""
@@ -142,16 +152,20 @@ class Checkpoints:
         self.metrics[step] = known["metrics"]
         return self.session.read.schema(StructType.fromJson(known["schema"])).parquet(place.path)
 
+    def recalled(self, step: str) -> bool:
+        """Take over the numbers of a finished step that another one has used up; tell whether there is one."""
+        text = (self.folder / f"{step}.json").read()
+        if text is None:
+            return False
+        self.resumed.append(step)
+        self.metrics[step] = json.loads(text)["metrics"]
+        return True
+
     def table(self, step: str, make: Callable[[], Any]) -> Any:
         """Return the result of a step that is small enough for the driver as an Arrow table."""
         if self.lasting:
             frame = self.frame(step, make)
-            needed = PACKED * (self.folder / step).bytes
-            if needed > self.limit:
-                have = f"and may use {self.limit / 1e9:,.1f} GB; give it more with 'memory' and run again"
-                raise InputError(
-                    f"step '{step}': the driver would need {needed / 1e9:,.1f} GB for the rows with duplicates, {have}"
-                )
+            check_room(step, self.folder / step, self.limit)
             return frame.toArrow()
         frame = make()
         with StepMetrics(self.session, step, self.progress) as measured:

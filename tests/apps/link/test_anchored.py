@@ -122,7 +122,7 @@ def test_a_field_and_its_copy_share_their_weight() -> None:
     one, other = ([dice.choice(letters) * 5 for _ in range(200)] for letters in ("abcdefgh", "pqrstuvw"))
     columns = {"one": one, "copy": one, "other": other}
     fields = [make_field(name, pa.chunked_array([values])) for name, values in columns.items()]
-    shares = shares_of(FieldComparer(fields).compare(*random_pairs(200, 0, 1), strict=True)[0])
+    shares = shares_of(FieldComparer(fields).compare(*random_pairs(200, 0, 1), strict=True)[0], fields)
     assert abs(shares["one"] - 0.5) < 0.03
     assert abs(shares["copy"] - 0.5) < 0.03
     assert shares["other"] > 0.9

@@ -66,16 +66,19 @@ def test_conflicting_numbers() -> None:
     assert conflicting_numbers(field, left, right).tolist() == [True, False, False, False, True]
 
 
-def test_contained_part_is_that_of_a_naive_count() -> None:
+def test_shared_parts_are_those_of_a_naive_count() -> None:
     texts = ["alpha beta", "beta gamma delta", "alpha beta gamma", "epsilon"]
     rows = weighted(hashed(pa.array(texts), True))
     sets = [
         dict(zip(rows.terms[a:b].tolist(), rows.weights[a:b].tolist(), strict=True)) for a, b in _spans(rows.offsets)
     ]
     left, right = (side.ravel() for side in np.indices((4, 4)))
-    found = kernels.contained(rows.offsets, rows.terms, rows.weights, left, right)
-    naive = [sum(w * w for term, w in sets[x].items() if term in sets[y]) for x, y in zip(left, right, strict=True)]
-    np.testing.assert_allclose(found, naive, atol=1e-12)
+    products, squares = kernels.shared_parts(rows.offsets, rows.terms, rows.weights, left, right)
+    pairs = list(zip(left, right, strict=True))
+    naive = [sum(w * w for term, w in sets[x].items() if term in sets[y]) for x, y in pairs]
+    np.testing.assert_allclose(squares, naive, atol=1e-12)
+    naive = [sum(w * sets[y].get(term, 0.0) for term, w in sets[x].items()) for x, y in pairs]
+    np.testing.assert_allclose(products, naive, atol=1e-12)
 
 
 def _spans(offsets: np.ndarray) -> list[tuple[int, int]]:

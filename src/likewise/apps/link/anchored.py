@@ -8,6 +8,8 @@ together among random pairs (dependent fields) share their weight.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,8 +45,18 @@ DOUBT = 0.5
 FEW = 100
 """Random pairs with both fields that a correlation needs."""
 
+TINY = 1e-12
+"""Variances up to this are rounding errors of a constant."""
+
 CORRELATED = 50_000
 """Random pairs from which correlations are estimated; their error is below 0.01."""
+
+TEXT_WORDS = 8
+"""Words of a text, on average, from which on pairs that agree in all but this text may be related instead of matches:
+parts of a long text change, not all of it."""
+
+LEAST_RELATED = 0.05
+"""Pairs that are related, as a fraction of the matches, if that is taken to occur at all."""
 
 LEAST_ROUNDS = 5
 """Rounds in which the number of matches is estimated if nothing else is learnt."""
@@ -86,29 +98,32 @@ def by_chance(one: FieldAgreement, field: Field, matches: Floats | None = None) 
     return found
 
 
-def shares_of(compared: list[FieldAgreement], matches: Floats | None = None) -> dict[str, float]:
+def shares_of(compared: list[FieldAgreement], fields: list[Field], matches: Floats | None = None) -> dict[str, float]:
     """Return the part of each field's weight that counts: 1 / (the sum of its correlations with all fields).
 
     matches: the probability that each pair is a match, by which it is left out; in matches, all fields agree together.
+    A value found in another field counts only if it is short: long texts share words by chance.
     """
-    columns = [np.where(one.level > STEPS, DOUBT, one.level / STEPS)[:CORRELATED] for one in compared]
-    known = [one.level[:CORRELATED] >= 0 for one in compared]
-    others = np.ones(len(columns[0])) if matches is None else 1 - matches[:CORRELATED]
-    sums = np.ones(len(compared))
-    for one in range(len(compared)):
-        for other in range(one):
-            both = known[one] & known[other]
-            if both.sum() > FEW:
-                found = _correlation(columns[one][both], columns[other][both], others[both])
-                sums[[one, other]] += max(0.0, found)
+    levels = np.stack([one.level[:CORRELATED] for one in compared], axis=1)
+    highest = np.array([STEPS if field.long else LEVELS for field in fields])
+    known = ((levels >= 0) & (levels <= highest)).astype(np.float64)
+    values = np.where(levels > STEPS, DOUBT, levels / STEPS)
+    others = np.ones(len(levels)) if matches is None else 1 - matches[:CORRELATED]
+    sums = 1 + np.maximum(_correlations(values, known, others), 0.0).sum(axis=1)
     return {one.name: float(1 / total) for one, total in zip(compared, sums, strict=True)}
 
 
-def _correlation(x: Floats, y: Floats, weights: Floats) -> float:
-    weights = weights / max(float(weights.sum()), 1e-12)
-    x, y = x - float(weights @ x), y - float(weights @ y)
-    spread = float(np.sqrt((weights @ x**2) * (weights @ y**2)))
-    return float(weights @ (x * y)) / spread if spread > 0 else 0.0
+def _correlations(values: Floats, known: Floats, weights: Floats) -> Floats:
+    """Return the correlation of each two columns where both are known, 0 if that is in FEW rows or for itself."""
+    there, filled = known * weights[:, None], values * known
+    whole = np.maximum(there.T @ known, 1e-12)
+    mean = (filled * weights[:, None]).T @ known / whole
+    spread = (filled**2 * weights[:, None]).T @ known / whole - mean**2
+    product = (filled * weights[:, None]).T @ filled / whole - mean * mean.T
+    size = np.sqrt(np.maximum(spread * spread.T, 0.0))
+    enough = (known.T @ known > FEW) & (size > TINY) & ~np.eye(len(size), dtype=bool)
+    found: Floats = np.divide(product, size, where=enough, out=np.zeros_like(size))
+    return found
 
 
 def at_first(chances: Floats) -> Floats:
@@ -141,6 +156,13 @@ def _limited(seen: Floats) -> Floats:
     return found
 
 
+def _still_related(relatives: dict[tuple[str, ...], Floats], matches: float) -> dict[tuple[str, ...], float]:
+    """Return the log-odds of pairs that are related, against matches, by the fields that tell, where there are any."""
+    counts = {names: float(found.sum()) for names, found in relatives.items()}
+    matches = max(1.0, matches)
+    return {name: float(np.log(count / matches)) for name, count in counts.items() if count > LEAST_RELATED * matches}
+
+
 def mostly_short(fields: list[Field]) -> bool:
     """Return whether most values are short, compared by edits, rather than texts compared by the terms they share."""
     short = sum(one.present for one in fields if not one.long)
@@ -153,13 +175,15 @@ def learn_anchored(
     fields: list[Field],
     pairs: float,
     never: NDArray[np.bool_],
+    personal: Sequence[tuple[str, ...]] = (),
     rounds: int = ROUNDS,
     seed: int = 1,
 ) -> MatchModel:
     """Return the model learnt from candidates (`compared`), given random pairs and the number of all pairs.
 
-    Pairs in `never` are no matches. Without rounds, nothing is learnt of what matches look like, but how many there
-    are. Of more than `SAMPLE` candidates, a random sample is used.
+    Pairs in `never` are no matches. Related pairs may differ in a long text, or in some `personal` fields. Without
+    rounds, nothing is learnt of what matches look like, but how many there are. Of more than `SAMPLE` candidates, a
+    random sample is used.
     """
     size = len(never)
     compared = [one for one in compared if one.name != ALL_TEXT]
@@ -169,10 +193,12 @@ def learn_anchored(
     scale = size / max(1, len(never))
     random = [one for one in random if one.name != ALL_TEXT]
     model, expected, drawn = None, np.zeros(len(never)), np.zeros(len(random[0].level))
+    texts = [(one.name,) for one in fields if one.long and one.words >= TEXT_WORDS]
+    related = dict.fromkeys([*texts, *personal] if rounds else [], 0.0)
     part, done, moved = float(np.sqrt(size)) / pairs, 0, 1.0
     while moved >= STABLE and done < max(rounds, LEAST_ROUNDS):
         weights, typical = {}, {}
-        shares = shares_of(random, drawn)
+        shares = shares_of(random, fields, drawn)
         for one, some, field in zip(compared, random, fields, strict=True):
             chances = by_chance(some, field, drawn)
             usual = at_first(chances)
@@ -183,11 +209,13 @@ def learn_anchored(
                 usual = kept * usual + (1 - kept) * _limited(seen)
             weights[one.name] = _logs(usual, chances)
             typical[one.name] = -float(np.log(chances[EQUAL]))
-        model = MatchModel(weights, typical, float(np.log(part / (1 - part))), done, shares)
-        after = np.where(never, 0.0, chance(model.scores(compared)))
+        model = MatchModel(weights, typical, float(np.log(part / (1 - part))), done, shares, related)
+        scores, relatives = model.judged(compared)
+        after = np.where(never, 0.0, chance(scores))
         drawn = chance(model.scores(random))
         moved = float(np.abs(after - expected).max(initial=0.0))
         expected = after
+        related = _still_related(relatives, float(expected.sum()))
         part = min(0.5, max(1.0, scale * float(expected.sum())) / pairs)
         done += 1
     assert model is not None

@@ -27,6 +27,7 @@ from likewise.base.memory import MIB, UNLIMITED, Budget
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Tick
 from likewise.kernels import linking as kernels
+from likewise.kernels.nearest_records import nearest
 
 ALIKE = 0.2
 """Least estimated similarity of a pair that shares bands: leaves out those that share one by chance."""
@@ -206,7 +207,7 @@ def _nearest(
             size: int = last - first,
             shift: int = first,
         ) -> Ints:
-            left, right = kernels.nearest(
+            left, right = nearest(
                 some, rows.offsets, rows.terms, rows.weights, *posted, size, shift, least, cap, ENOUGH, visits
             )
             keys: Ints = np.minimum(left, right) * records + np.maximum(left, right)

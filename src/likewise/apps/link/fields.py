@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from likewise.apps.link.dates import date_digits
+from likewise.apps.link.mojibake import repaired
 from likewise.apps.link.terms import HashedTerms, hashed
 from likewise.base import checks
 from likewise.base.arrays import Ints
@@ -102,7 +103,7 @@ class Field:
 
 
 def fold(values: pa.Array) -> pa.Array:
-    """Return texts in lower case, without accents and character references, white space collapsed.
+    """Return texts in lower case, without accents, character references and mojibake, white space collapsed.
 
     >>> fold(pa.array(["  Müller &amp;  SONS", "PS-LX350H"])).to_pylist()
     ['muller & sons', 'ps-lx350h']
@@ -114,7 +115,7 @@ def fold(values: pa.Array) -> pa.Array:
         return plain
     whole = plain.to_pylist()
     for row, value in zip(rows.tolist(), values.take(pa.array(rows)).to_pylist(), strict=True):
-        letters = unicodedata.normalize("NFKD", html.unescape(value))
+        letters = unicodedata.normalize("NFKD", repaired(html.unescape(value)))
         whole[row] = " ".join("".join(c for c in letters if not unicodedata.combining(c)).casefold().split())
     return pa.array(whole, pa.string())
 

@@ -25,6 +25,9 @@ visit is not."""
 TOGETHER = 5.0
 """Errors cluster: two in one record are this many times as frequent as if they were independent."""
 
+MOST = 4
+"""Personal fields, at most, of which all combinations are considered: eleven of them."""
+
 Mask = NDArray[np.bool_]
 
 
@@ -34,6 +37,12 @@ class Households:
 
     own: list[FieldAgreement]
     apart: Mask
+
+    def kinds(self) -> list[tuple[str, ...]]:
+        """Return the personal fields in which related people may differ: any two or more, if there are at most MOST."""
+        names = [one.name for one in self.own]
+        sizes = range(2, len(names) + 1) if len(names) <= MOST else ()
+        return [some for size in sizes for some in combinations(names, size)]
 
     def strangers(self, compared: list[FieldAgreement], matches: Floats) -> Mask:
         """Return which of the pairs in `apart` are of two people, given the probability that each pair is a match.

@@ -7,7 +7,7 @@ maximisation), starting from pairs of mutual nearest neighbours. Weights do not 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,9 @@ class MatchModel:
     """Match weights as natural logarithms, by field and level; `prior` is the log-odds of a match before comparing.
 
     `rarity` is the typical rarity of identical values of each field, `shares` the part of each field's weight that
-    counts if it was learnt from labels.
+    counts if it was learnt from labels or from random pairs. `related` are log-odds, by fields: of pairs that agree in
+    these fields by chance and in all others as matches do, against matches. The discs of a set are such pairs, and the
+    people of a household.
     """
 
     weights: dict[str, Floats]
@@ -59,6 +61,7 @@ class MatchModel:
     prior: float
     rounds: int
     shares: dict[str, float] = field(default_factory=dict)
+    related: dict[tuple[str, ...], float] = field(default_factory=dict)
 
     def share(self, name: str) -> float:
         """Return the part of a field's weight that counts."""
@@ -74,12 +77,46 @@ class MatchModel:
         found[equal] += share * FREQUENCY * np.nan_to_num(rarer)
         return found
 
+    def parts(self, compared: list[FieldAgreement]) -> dict[str, Floats]:
+        """Return what each field adds to the log-odds of each pair; with the prior, these add up to the scores.
+
+        That a pair may be related counts against a match, and is subtracted from the fields that can tell.
+        """
+        found = {one.name: self.of(one) for one in compared}
+        if self.related:
+            odds = self._related(found)
+            some = np.logaddexp.reduce(odds, axis=0)
+            lost = np.logaddexp(0.0, some)
+            for names, part in zip(self.related, np.exp(odds - some), strict=True):
+                for name in names:
+                    found[name] = found[name] - part * lost / len(names)
+        return found
+
+    def _related(self, weights: dict[str, Floats]) -> Floats:
+        """Return the log-odds of related pairs, against other pairs that are no matches, a row for each kind."""
+        total = self.prior + np.sum(list(weights.values()), axis=0)
+        found: Floats = np.stack(
+            [more + total - np.sum([weights[name] for name in names], axis=0) for names, more in self.related.items()]
+        )
+        return found
+
     def scores(self, compared: list[FieldAgreement]) -> Floats:
         """Return the log-odds that pairs match."""
-        total = np.full(len(compared[0].level), self.prior)
-        for one in compared:
-            total += self.of(one)
-        return total
+        return self.judged(compared)[0]
+
+    def judged(self, compared: list[FieldAgreement]) -> tuple[Floats, dict[tuple[str, ...], Floats]]:
+        """Return the log-odds that pairs match, and the probabilities that they are related, by telling fields."""
+        if not self.related:
+            total = np.full(len(compared[0].level), self.prior)
+            for one in compared:
+                total += self.of(one)
+            return total, {}
+        weights = {one.name: self.of(one) for one in compared}
+        total = self.prior + np.sum(list(weights.values()), axis=0)
+        odds = self._related(weights)
+        others = np.logaddexp.reduce([np.zeros_like(total), *odds], axis=0)
+        whole = np.logaddexp(others, total)
+        return total - others, {names: np.exp(one - whole) for names, one in zip(self.related, odds, strict=True)}
 
 
 def rising(values: Floats, weights: NDArray[Any]) -> Floats:
@@ -198,7 +235,7 @@ def train(
     """
     more = np.zeros(len(chosen)) if added is None else added
     picked = [one.part(chosen) for one in compared]
-    columns = np.stack([start.of(one) for one in picked] + [np.ones(len(chosen))], axis=1)
+    columns = np.stack([*start.parts(picked).values(), np.ones(len(chosen))], axis=1)
     pull = np.array([1.0] * len(picked) + [0.0])
     beta = np.append(np.ones(len(picked)), start.prior)
     strength = np.array([penalty] * len(picked) + [1e-6])
@@ -214,7 +251,7 @@ def train(
         if np.abs(step).max() < 1e-8:
             break
     shares = {one.name: float(share) * start.share(one.name) for one, share in zip(picked, beta[:-1], strict=True)}
-    return MatchModel(start.weights, start.rarity, float(beta[-1]), start.rounds, shares)
+    return replace(start, prior=float(beta[-1]), shares=shares)
 
 
 def weights_of(model: MatchModel, compared: list[FieldAgreement]) -> dict[str, tuple[float, float]]:

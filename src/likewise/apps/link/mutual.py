@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from likewise.apps.link.fields import Floats
 from likewise.apps.link.model import rising
 from likewise.base.arrays import Ints
+from likewise.kernels import linking
 
 PARTS = 10
 """Ranges of rank in which partners by chance are counted."""
@@ -66,18 +67,13 @@ class MutualBest:
         if not len(side):
             return cls(np.zeros(0, np.int64), np.zeros(0, bool))
         scores = scores + TIE * np.random.default_rng(len(side)).random(len(side))
-        order = np.lexsort((-scores, side))
-        owner, value = side[order], scores[order]
-        first = np.append(True, owner[1:] != owner[:-1])
-        second = np.append(False, first[:-1]) & ~first
-        next_best = np.full(records, float(scores.min()))
-        next_best[owner[second]] = value[second]
-        best = np.full(records, -np.inf)
-        np.maximum.at(best, other, scores)
-        pairs = order[first]
-        strength = 2 * scores[pairs] - next_best[side[pairs]]
+        best, second = linking.two_best(side, scores, records)
+        partner, _ = linking.two_best(other, scores, records)
+        pairs = best[best >= 0]
+        next_best = np.maximum(second[side[pairs]], float(scores.min()))
+        strength = 2 * scores[pairs] - next_best
         pairs = pairs[np.argsort(-strength, kind="stable")]
-        return cls(pairs, scores[pairs] >= best[other[pairs]])
+        return cls(pairs, scores[pairs] >= scores[partner[other[pairs]]])
 
 
 @dataclass(frozen=True)

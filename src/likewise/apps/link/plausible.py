@@ -19,6 +19,9 @@ PATHS = 20_000
 WRONG = -0.25
 """Identical values of a field are evidence against a match from this weight on (natural logarithm): about a point."""
 
+NOTHING = 0.25
+"""Identical values of a field say nothing up to this weight."""
+
 
 def doubts(
     model: MatchModel, scores: Floats, left: Ints, right: Ints, records: int, triads: bool = True, seed: int = 1
@@ -30,6 +33,9 @@ def doubts(
     wrong = [name for name, logs in model.weights.items() if name != ALL_TEXT and logs[EQUAL] < WRONG]
     if wrong:
         return f"identical values of {', '.join(wrong)} would be evidence against a match"
+    idle = [name for name, logs in model.weights.items() if name != ALL_TEXT and logs[EQUAL] < NOTHING]
+    if 2 * len(idle) > len(model.weights):
+        return f"identical values of {', '.join(idle)} would be no evidence of a match"
     if triads:
         found = open_triads(left, right, scores > 0, records, seed)
         if found > OPEN:

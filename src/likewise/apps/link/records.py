@@ -132,7 +132,7 @@ def records_of(
             notes.append(f"{one.name}: all values are {what}; left out")
         else:
             made.append(one)
-    untold = {} if fields is not None or all_fields or len(made) < 2 else untelling(made, border)
+    untold = {} if fields is not None or all_fields or len(made) < 2 else untelling(made, border, threads=threads)
     notes.extend(f"{name}: {why}" for name, why in untold.items())
     made[:] = [one for one in made if one.name not in untold]
     if not made:

@@ -88,9 +88,23 @@ def detail(
         }
         log.details["prior"] = round(float(scored.model.prior * POINTS), 2)
         log.details["em_rounds"] = scored.model.rounds
+        _note_related(log, scored)
     if decision.expected_f1 is not None and scored.matches is not None and _complete(records):
         log.details["expected_f1"] = round(decision.expected_f1, 4)
         log.details["expected_f1_range"] = f1_range(decision.expected_f1, scored.matches)
+
+
+def _note_related(log: RunLog, scored: ScoredRecords) -> None:
+    """Note how many candidates are expected to be related but no matches, by the fields that tell."""
+    assert scored.model is not None
+    found = {", ".join(names): float(some.sum()) for names, some in scored.model.judged(scored.compared)[1].items()}
+    if found:
+        log.details["related"] = {names: round(count, 1) for names, count in found.items()}
+    for names, count in found.items():
+        log.notes.append(
+            f"{names}: about {count:,.0f} candidates agree in all else as matches do, and here no more than by chance; "
+            "they are taken for related records, such as volumes of a set or people of a household"
+        )
 
 
 def _complete(records: RecordTable) -> bool:

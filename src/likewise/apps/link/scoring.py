@@ -47,7 +47,7 @@ TAKEN = {
 """Names of the ways to learn, in the order in which they are tried unless the fields are short."""
 
 DOUBTFUL = "matches are doubtful: {}; check them, give labelled pairs, or choose the fields"
-SHORT_WHY = "one table of short fields, no households told apart: chance agreement is counted in random pairs"
+SHORT_WHY = "one table of short fields: chance agreement is counted in random pairs"
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,8 @@ class ScoredRecords:
         """Return the points of each field for some of the pairs."""
         if self.model is None:
             return {name: points[chosen] for name, points in self.kept.items()}
-        found = {one.name: self.model.of(one.part(chosen)) * POINTS for one in self.compared}
+        parts = self.model.parts([one.part(chosen) for one in self.compared])
+        found = {name: part * POINTS for name, part in parts.items()}
         for name, more in self.added.items():
             found[name] = found[name] + more[chosen] * POINTS
         return found
@@ -174,7 +175,7 @@ class ModelScorer:
         with log.stage("learn"):
             start = nearest_first(compared, left, right, n)
             people = households(compared, start)
-            short = not self._records.border and not people.own and mostly_short(self._records.fields)
+            short = not self._records.border and mostly_short(self._records.fields)
             ways = ("random pairs", "candidates", "usual") if short else ("candidates", "random pairs", "usual")
             random: list[FieldAgreement] = []
             why = SHORT_WHY if short else "no weights are given"
@@ -228,7 +229,7 @@ class ModelScorer:
         n = self._records.count
         pairs = n * (n - 1) / 2
         return learn_anchored(
-            compared, random, self._records.fields, pairs, people.apart, rounds=rounds, seed=self._seed
+            compared, random, self._records.fields, pairs, people.apart, people.kinds(), rounds, self._seed
         )
 
     def _scored(

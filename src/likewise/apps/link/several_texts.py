@@ -21,6 +21,7 @@ from likewise.apps.link.scoring import ScoredRecords
 from likewise.apps.link.terms import WeightedTerms, all_codes, of_records, weighted
 from likewise.apps.link.text_likeness import number_conflicts, shared_terms
 from likewise.base.arrays import Ints
+from likewise.kernels import linking
 
 CORROBORATED = 0.8
 """Other fields that agree, summed over fields, in pairs that are best partners by the telling text: with fewer, pairs
@@ -118,13 +119,9 @@ def _telling(field: Field, border: int) -> bool:
 
 def _first_two(value: Floats, side: Ints, records: int) -> tuple[Floats, Floats]:
     """Return the best and the second best value of each record."""
-    order = np.lexsort((-value, side))
-    owner = side[order]
-    first = np.append(True, owner[1:] != owner[:-1])
-    second = np.append(False, first[:-1]) & ~first
-    best, next_best = np.zeros(records), np.zeros(records)
-    best[owner[first]] = value[order][first]
-    next_best[owner[second]] = value[order][second]
+    place, second = linking.two_best(side, value, records)
+    best = np.where(place >= 0, np.append(value, 0.0)[place], 0.0)
+    next_best = np.where(np.isfinite(second), second, 0.0)
     return best, next_best
 
 

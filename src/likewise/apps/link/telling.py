@@ -7,8 +7,10 @@ Where there are too few such pairs, as in a table of hardly any duplicates, noth
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -19,6 +21,7 @@ from likewise.apps.link.fields import Field, Floats, among, rarity
 from likewise.apps.link.similarity import similarity_of
 from likewise.apps.link.terms import hashed
 from likewise.base.arrays import Ints
+from likewise.base.parallel import all_at_once
 from likewise.kernels import linking as kernels
 
 RARE = 4
@@ -53,12 +56,13 @@ KEYS = 100_000
 
 UNTOLD = "agrees no more often in records that share all else than by chance; left out"
 NEARLY_EMPTY = "hardly any record has a value; left out"
+NUMBER = re.compile(r"\d{1,15}", re.ASCII)
 MIX = np.uint64(0x9E3779B97F4A7C15)
 Keys = np.ndarray[tuple[int], np.dtype[np.uint64]]
 Pairs = tuple[Ints, Ints]
 
 
-def untelling(fields: Sequence[Field], border: int, seed: int = 1) -> dict[str, str]:
+def untelling(fields: Sequence[Field], border: int, seed: int = 1, threads: int = 1) -> dict[str, str]:
     """Return the fields that are better left out, with the reason; one field always remains.
 
     Texts of several words are not judged. The least telling are judged first: row numbers, whose values must be equal
@@ -71,16 +75,19 @@ def untelling(fields: Sequence[Field], border: int, seed: int = 1) -> dict[str, 
     kept = list(fields)
     short = [one for one in fields if not one.long]
     numbered = {one.name: is_numbered(one, border) for one in short}
-    links: dict[tuple[str, ...], Pairs] = {(one.name,): _links([one], border) for one in fields}
-    links |= {(one.name, two.name): _links([one, two], border) for one, two in combinations(short, 2)}
-    worth = {one.name: _worth(one) for one in fields}
+    linked = [*((one,) for one in fields), *combinations(short, 2)]
+    pairs = all_at_once([partial(_links, some, border) for some in linked], threads)
+    links = {tuple(one.name for one in some): found for some, found in zip(linked, pairs, strict=True)}
+    used = np.unique(np.concatenate([side for found in pairs for side in found]))
+    weighed = all_at_once([partial(_worth, one, used) for one in fields], threads)
+    worth = {one.name: found for one, found in zip(fields, weighed, strict=True)}
     needed = float(np.log(border * (records - border) if border else records * (records - 1) / 2))
     for field in sorted(short, key=lambda one: (not numbered[one.name], len(links[one.name,][0]))):
         others = [one for one in kept if one is not field]
         if not others:
             break
-        names = {one.name for one in others}
-        left, right = _some([pairs for keys, pairs in links.items() if names.issuperset(keys)], seed)
+        known = {one.name for one in others}
+        left, right = _some([pairs for keys, pairs in links.items() if known.issuperset(keys)], seed)
         sure = np.sum([worth[one.name](left, right) for one in others], axis=0) >= needed
         judged = replace(field, kind="exact") if numbered[field.name] else field
         why = _why_not(field, others, border, _more_alike(judged, left[sure], right[sure], seed))
@@ -107,8 +114,10 @@ def is_numbered(field: Field, border: int) -> bool:
     """Return whether the values of each table are whole numbers, all different, nearly without gaps."""
     for part in (field.codes[:border], field.codes[border:]) if border else (field.codes,):
         codes = part[part >= 0]
-        used = field.texts.take(pa.array(np.unique(codes)))
-        if len(used) < len(codes) or not len(used) or not pc.all(pc.match_substring_regex(used, r"^\d{1,15}$")).as_py():
+        if not len(codes) or not NUMBER.fullmatch(field.texts[int(codes[0])].as_py()):
+            return False
+        used = field.texts.take(pa.array(np.flatnonzero(np.bincount(codes))))
+        if len(used) < len(codes) or not pc.all(pc.match_substring_regex(used, f"^{NUMBER.pattern}$")).as_py():
             return False
         ends = pc.min_max(used.cast(pa.int64())).as_py()
         if ends["max"] - ends["min"] + 1 > DENSE * len(used):
@@ -162,10 +171,10 @@ def _some(pairs: Sequence[Pairs], seed: int) -> Pairs:
     return left[chosen], right[chosen]
 
 
-def _worth(field: Field) -> Callable[[Ints, Ints], Floats]:
+def _worth(field: Field, used: Ints) -> Callable[[Ints, Ints], Floats]:
     """Return the function that gives the logarithm of how improbable it is that pairs share by chance what they do.
 
-    Of texts, that is the sum over the words that they share.
+    Of texts, that is the sum over the words that they share. The pairs are of records among `used`.
     """
     rare = np.append(rarity(field), 0.0)
 
@@ -176,17 +185,22 @@ def _worth(field: Field) -> Callable[[Ints, Ints], Floats]:
 
     if not field.long:
         return equal
-    words = hashed(field.folded, False)
+    values = np.unique(field.codes[used])
+    values = values[values >= 0]
+    places = np.full(len(field.texts) + 1, -1)
+    places[values] = np.arange(len(values))
+    words = hashed(field.folded.take(pa.array(values)), False)
     terms, counts = np.empty_like(words.terms), np.empty(len(words.terms), np.int64)
     offsets = np.zeros(len(words.offsets), np.int64)
     size = kernels.bag(words.offsets, words.terms, terms, counts, offsets)
     terms = terms[:size]
-    different, places = np.unique(terms, return_inverse=True)
-    frequency = np.bincount(places, np.repeat(field.counts, np.diff(offsets)), len(different))
-    weights = np.sqrt(np.log(np.maximum(1.0, field.present / np.maximum(1, frequency))))[places]
+    different, place = np.unique(terms, return_inverse=True)
+    every = hashed(field.folded, False)
+    frequency = kernels.records_having(different, every.offsets, every.terms, field.counts)
+    weights = np.sqrt(np.log(np.maximum(1.0, field.present / np.maximum(1, frequency))))[place]
 
     def shared(left: Ints, right: Ints) -> Floats:
-        a, b = field.codes[left].astype(np.int64), field.codes[right].astype(np.int64)
+        a, b = places[field.codes[left]], places[field.codes[right]]
         known = (a >= 0) & (b >= 0)
         found = np.zeros(len(a))
         found[known] = kernels.cosines(offsets, terms, weights, a[known], b[known])

@@ -36,9 +36,8 @@ def likeness(records: RecordTable, fields: list[Field], rows: WeightedTerms, lef
 def shared_terms(records: RecordTable, rows: WeightedTerms, left: Ints, right: Ints) -> Floats:
     """Return the cosine of the terms of pairs, and the part of the record of the smaller table that the other has."""
     asked, other = (left, right) if first_smaller(records) else (right, left)
-    whole = np.minimum(kernels.cosines(rows.offsets, rows.terms, rows.weights, left, right), 1.0)
-    part = np.minimum(kernels.contained(rows.offsets, rows.terms, rows.weights, asked, other), 1.0)
-    found: Floats = (whole + CONTAINED * part) / (1 + CONTAINED)
+    whole, part = kernels.shared_parts(rows.offsets, rows.terms, rows.weights, asked, other)
+    found: Floats = (np.minimum(whole, 1.0) + CONTAINED * np.minimum(part, 1.0)) / (1 + CONTAINED)
     return found
 
 

@@ -17,11 +17,15 @@ from likewise.jobs.plan.machine import Machine
 from likewise.jobs.plan.model import forecast
 from likewise.jobs.plan.result import Forecast
 from likewise.jobs.plan.sample import InputSample
+from likewise.jobs.plan.shuffles import SparkForecast, of_input, spark_cluster
 from likewise.jobs.settings import Resources, Settings
 from likewise.search.search import Search
 from likewise.shingle import Shingler
 
-__all__ = ["Cluster", "Forecast", "InputSample", "Machine", "cluster", "forecast", "plan", "predicted"]
+__all__ = [
+    "Cluster", "Forecast", "InputSample", "Machine", "SparkForecast", "cluster", "forecast", "of_input", "plan",
+    "predicted", "spark_cluster",
+]  # fmt: skip
 
 OWNER = "plan"
 

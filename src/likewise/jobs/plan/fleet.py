@@ -146,8 +146,8 @@ def cluster(
     >>> work.text_bytes, work.key_bytes, work.shuffle["keys"]
     (50000000000000, 800000000000, 2400000000000)
     """
-    n, machines = _whole("documents", documents), _whole("machines", machines)
-    cores = _whole("cores_per_machine", cores_per_machine)
+    n, machines = whole("documents", documents), whole("machines", machines)
+    cores = whole("cores_per_machine", cores_per_machine)
     mean_bytes = checks.number("plan", "mean_bytes", mean_bytes, 0, open_left=True, rule="a positive number")
     if (bands is None) != (rows is None):
         raise ParameterError("The 'bands' and 'rows' parameters of plan go together: give both or neither.")
@@ -161,7 +161,7 @@ def cluster(
     else:
         choice = tune_for(threshold, recall, corpus, max_slots).considered
     here = machine or Machine.measured(checks.threads("plan", None))
-    speed = _Speed.measured(shingler, mean_bytes)
+    speed = KernelSpeed.measured(shingler, mean_bytes)
     work = [_Work(n, mean_bytes, machines, cores, threshold, corpus, banding, here, speed) for banding in choice]
     return min((one.cluster(given) for one in work), key=lambda one: one.total)
 
@@ -178,7 +178,7 @@ class _Work:
     corpus: Similarities
     banding: Banding
     machine: Machine
-    speed: _Speed
+    speed: KernelSpeed
 
     @property
     def text(self) -> float:
@@ -253,7 +253,7 @@ class _Work:
         )
 
 
-def _whole(name: str, value: object) -> int:
+def whole(name: str, value: object) -> int:
     """Return a positive whole number; 1e10 is one."""
     good = isinstance(value, int | float) and not isinstance(value, bool)
     if not good or not 1 <= float(value) < 1e18 or float(value) != int(float(value)):  # type: ignore[arg-type]
@@ -261,19 +261,24 @@ def _whole(name: str, value: object) -> int:
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
-def _notes(memory: float, given: int | None) -> tuple[str, ...]:
-    notes = [
+def assumptions() -> tuple[str, ...]:
+    """Return what is assumed about a cluster and not measured."""
+    return (
         f"cores as fast as those of this machine, at {EFFICIENCY:.0%} efficiency (an assumption, not measured)",
         f"a network of {NETWORK * 8 / 1e9:g} Gbit/s per machine",
         f"one document in {1 / DUPLICATES:g} has a near-duplicate; unrelated ones are as similar as in prose",
-    ]
+    )
+
+
+def _notes(memory: float, given: int | None) -> tuple[str, ...]:
+    notes = list(assumptions())
     if given is not None and given < memory:
         notes.append(f"the memory of a machine is less than {memory / 1e9:.1f} GB: run fewer tasks at a time")
     return tuple(notes)
 
 
 @dataclass(frozen=True)
-class _Speed:
+class KernelSpeed:
     """Seconds of one core per byte of text in documents of a given size."""
 
     read: float
@@ -282,7 +287,7 @@ class _Speed:
     write: float
 
     @classmethod
-    def measured(cls, shingler: Shingler, mean_bytes: float) -> _Speed:
+    def measured(cls, shingler: Shingler, mean_bytes: float) -> KernelSpeed:
         """Make documents of that size and run the kernels on them."""
         words = max(1, round(min(mean_bytes, LONGEST) / 7))
         count = max(4, min(20_000, MEASURED // (7 * words)))

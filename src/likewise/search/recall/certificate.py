@@ -52,12 +52,18 @@ class Certificate:
 
 
 def certified(
-    sketched: Sketched, found: ScoredPairs, crowd_of: Ints, ranks: Ints, sides: Sides | None, items: int
+    sketched: Sketched,
+    found: ScoredPairs,
+    crowd_of: Ints,
+    ranks: Ints,
+    sides: Sides | None,
+    items: int,
+    kept: NDArray[np.bool_] | None = None,
 ) -> Certificate:
     """Compare the true neighbours of the sample with the pairs found.
 
     crowd_of: the crowd of every group whose pairs are not all listed, or -1, or empty; there a pair counts as found if
-    it is listed or if, with groups preferred by `ranks`, not both are kept.
+    it is listed or if, with groups preferred by `ranks`, not both are kept. kept: which groups are, if known.
     """
     groups, drawn = sketched.groups, sketched.drawn
     first = first_of_each(sketched.copies)
@@ -69,7 +75,8 @@ def certified(
     own = groups.of[drawn.rows[sample]]
     known = pairs_known(found[0], found[1], own, other, len(groups))
     if len(crowd_of):
-        kept = keepers(np.argsort(ranks, kind="stable"), found[0], found[1]) < 0
+        if kept is None:
+            kept = keepers(np.argsort(ranks, kind="stable"), found[0], found[1]) < 0
         known |= _accounted(kept, own, other, crowd_of)
     sizes = groups.sizes
     if sides and not sides.across:  # the sample was shown new documents only

@@ -1,0 +1,227 @@
+"""New documents against those that earlier runs kept, on Spark: these are read from kept/ and sketched again.
+
+An earlier run may have been made by either engine. Its documents come first, in the order of its rows, and are never
+removed. The local engine takes their band keys from the state; here they are made anew, which is a map without a
+shuffle, because keys would have to be brought together with the documents that candidates need anyway.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from likewise.base.arrays import Hashes, Ints, to_arrow
+from likewise.errors import IncompatibleError
+from likewise.io.publish import MANIFEST
+from likewise.io.read import Files, ReadOptions
+from likewise.jobs.against import Against, check_runs, kept_ids, shingler_of_run
+from likewise.jobs.state import State
+from likewise.search.cluster import Removal
+from likewise.search.expand import listed_pairs
+from likewise.search.items import BYTES_A_BYTE
+from likewise.search.matches import VerifiedPairs
+from likewise.shingle import Shingler
+from likewise.spark.corpus import Corpus
+from likewise.spark.in_place import deposited
+from likewise.spark.run import ClusterRun, located
+from likewise.spark.session import quiet, session_of, spark_errors
+from likewise.spark.source import DIGEST, TEXT, Deposit, SparkInput, open_input
+from likewise.spark.state import SparkState
+from likewise.spark.store import Checkpoints, HadoopFolder
+from likewise.spark.tables import DriverTables
+from likewise.spark.universe import Universe
+
+SCHEME = "://"
+
+
+@dataclass(frozen=True)
+class SparkRun:
+    """A finished run on Spark, as `Against` sees a run."""
+
+    directory: str
+    state: SparkState
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """How the run was made."""
+        return self.state.about
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """The content of run.json."""
+        return self.state.run
+
+    @cached_property
+    def common(self) -> Hashes:
+        """The shingles that the run left out as too common."""
+        return np.array(self.state.about["common"], np.uint64)
+
+    @property
+    def count(self) -> int:
+        """The number of documents that were kept."""
+        return self.state.gone.total - len(self.state.gone)
+
+
+class SparkAgainst(Against):
+    """The finished runs that new documents are compared with on Spark."""
+
+    def __init__(self, session: Any, directories: list[str | Path]) -> None:
+        self.session = session
+        self.states = [_opened(session, directory) for directory in directories]
+        check_runs(self.states)
+        self.shingler: Shingler = shingler_of_run(self.states[0])
+        self.count = sum(map(_count, self.states))
+
+    @property
+    def identity(self) -> list[list[Any]]:
+        """What tells these runs from others: their folders, and the checksums of their states."""
+        return [[str(one.directory), one.run["details"]["state"]] for one in self.states]
+
+    def means(self) -> tuple[int, ...]:
+        """Return the bytes that a set of each run is taken to have: what the local engine takes."""
+        counts = [state.run["counts"] for state in self.states]
+        each = BYTES_A_BYTE[self.shingler.name]
+        return tuple(int(one.get("bytes", 0) / max(1, one["items"])) * each + 64 for one in counts)
+
+    def deposits(self, checkpoints: Checkpoints) -> list[Deposit]:
+        """Write the documents to the folder of this run, with their numbers."""
+        found = []
+        for number, state in enumerate(self.states):
+            given, options = self._input(state)
+            layout = state.state.layout if isinstance(state, SparkRun) else None
+            part = deposited(given, options, checkpoints, f"earlier-{number + 1}", 0, layout)
+            if part.numbering.rows != _count(state):
+                raise IncompatibleError(
+                    f"{state.directory}: kept/ has {part.numbering.rows} documents and the run kept {_count(state)};"
+                    " the folder has changed since; run it again"
+                )
+            found.append(part)
+        return found
+
+    def _input(self, state: Any) -> tuple[SparkInput, ReadOptions]:
+        parameters = state.run["parameters"]
+        options = ReadOptions(
+            text=parameters["text"],
+            html=parameters.get("html", False),
+            encoding_errors=parameters["encoding_errors"],
+            owner="dedup",
+        )
+        if isinstance(state, SparkRun):
+            folder = state.state.folder / "kept"
+            files = [(folder / name).path for name in folder.names() if name.endswith(".parquet")]
+        else:
+            files = [str(path) for path in state.kept_files(1)]
+        return open_input(self.session, Files(files), options), options
+
+    def ids(self, number: int, places: Ints, corpus: Corpus) -> Any:
+        """Return the ids of some documents of a run, by their places among those kept."""
+        state = self.states[number]
+        if not isinstance(state, SparkRun):
+            return kept_ids(state).take(to_arrow(places))
+        column = state.run["parameters"]["id"]
+        return to_arrow(state.state.names(places)) if column is None else corpus.column(places, column, number)
+
+    @property
+    def starts(self) -> Ints:
+        """The first row of each run, and of the new documents."""
+        return np.cumsum([0, *map(_count, self.states)])
+
+    def origins(self, rows: Ints) -> Any:
+        """Return for each row the folder of the run that kept it; null for new documents."""
+        folders = pa.array([str(state.directory) for state in self.states] + [None], pa.string())
+        return folders.take(to_arrow(np.searchsorted(self.starts, rows, side="right") - 1))
+
+
+def _count(state: Any) -> int:
+    """Return how many documents a run kept."""
+    return state.count if isinstance(state, SparkRun) else len(state.kept)
+
+
+def _opened(session: Any, directory: str | Path) -> Any:
+    """Return a finished run: of the local engine, or of this one."""
+    path = os.fspath(directory)
+    folder = HadoopFolder(session, located(session, path))
+    if SCHEME in path or '"engine": "spark"' in ((folder / MANIFEST).read() or ""):
+        state = SparkState.load(folder)
+        if state.about.get("bands") is None:
+            raise IncompatibleError(f"{path}: the files of kept/ are not in a known order; run it again")
+        return SparkRun(path, state)
+    return State.load(directory)
+
+
+class AgainstTables(DriverTables):
+    """The tables of a run against earlier ones: of new documents only, and where the other one is."""
+
+    def __init__(
+        self, run: ClusterRun, corpus: Corpus, universe: Universe, matches: VerifiedPairs, removal: Removal,
+        earlier: SparkAgainst,
+    ) -> None:  # fmt: skip
+        self.earlier = earlier
+        super().__init__(run, corpus, universe, matches, self._of_new(corpus, universe, removal))
+        run.log.counts["items"] = len(corpus) - corpus.earlier
+        run.log.counts["earlier"] = corpus.earlier
+
+    def _of_new(self, corpus: Corpus, universe: Universe, removal: Removal) -> Removal:
+        """Keep the removals of new documents, and find which of them are byte for byte one that was kept earlier."""
+        from pyspark.sql import functions as F
+
+        old = universe.place(np.array([corpus.earlier]))[0]
+        new = removal.rows >= old
+        rows, keepers = removal.rows[new], removal.keepers[new]
+        similarity, identical = removal.similarity[new], removal.identical[new]
+        asked = np.flatnonzero((keepers < old) & (similarity == 1.0))
+        if len(asked):
+            both = np.unique(universe.rows[np.concatenate([rows[asked], keepers[asked]])])
+            frame = corpus.texts.withColumn(DIGEST, F.md5(TEXT))
+            digests = np.array(corpus.fetch(both, [DIGEST], frame).column(DIGEST).to_pylist(), dtype=object)
+            one, other = (np.searchsorted(both, universe.rows[side[asked]]) for side in (rows, keepers))
+            identical[asked] |= (digests[one] == digests[other]).astype(bool)
+        return Removal(rows, keepers, similarity, identical)
+
+    def _listed(self, matches: VerifiedPairs) -> Any:
+        left, right, similarity, abridged = listed_pairs(matches, items=len(self.corpus))
+        new = self.universe.rows[right] >= self.corpus.earlier
+        return left[new], right[new], similarity[new], abridged
+
+    def _named_rows(self) -> Any:
+        """Return the ids of the universe; as text if those of the runs have several types."""
+        rows, starts = self.universe.rows, self.earlier.starts
+        cuts = np.searchsorted(rows, starts)
+        parts = [
+            self.earlier.ids(number, rows[cuts[number] : cuts[number + 1]] - starts[number], self.corpus)
+            for number in range(len(self.earlier.states))
+        ]
+        fresh = rows[cuts[-1] :] - starts[-1]
+        column = self.run.options.id
+        part = self.corpus.parts[-1]
+        parts.append(
+            to_arrow(part.positions(fresh))
+            if column is None
+            else self.corpus.column(fresh, column, len(self.earlier.states))
+        )
+        plain = [part.cast(pa.large_string()) if pa.types.is_string(part.type) else part for part in parts]
+        self.as_text = len({str(part.type) for part in plain}) > 1
+        return pa.concat_arrays([part.cast(pa.large_string()) for part in plain] if self.as_text else plain)
+
+    def pairs(self) -> Any:
+        """Return the pairs, and where the first document of each is."""
+        origins = self.earlier.origins(self.universe.rows[self._pairs[0]])
+        return self._frame(self._pair_table().append_column("a_in", origins))
+
+    def removed(self) -> Any:
+        """Return the removed documents, and where the one kept for each is."""
+        origins = self.earlier.origins(self.universe.rows[self.removal.keepers])
+        return self._frame(self._removed_table().append_column("kept_in", origins))
+
+
+def settings_of(directories: list[str | Path], master: str | None) -> dict[str, Any]:
+    """Return the settings that new documents must share with these runs, for the command line."""
+    session = session_of("dedup", None, master)
+    with spark_errors(), quiet():
+        return SparkAgainst(session, directories).settings

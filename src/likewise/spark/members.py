@@ -1,0 +1,199 @@
+"""Rows that have a duplicate, on the cluster: which are copies, which have equal sets, which of them is preferred.
+
+These are tables of Spark, joined by Spark: it divides the work of a document with very many copies by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from likewise.base.arrays import Ints, to_arrow
+from likewise.errors import ColumnError
+from likewise.search.cluster import Keep
+from likewise.spark.copies import LINK, RowLinks
+from likewise.spark.corpus import ROW, Corpus, numbered
+from likewise.spark.exchange import KIND, SCHEMA, opened, parcel, parcel_rows
+from likewise.spark.rowset import RowSet
+from likewise.spark.run import check_scores
+from likewise.spark.source import PART, PLACE, TEXT, quoted
+from likewise.spark.store import Checkpoints
+
+A, B, VALUE = "a", "b", "value"
+
+
+def from_parcels(frame: Any, kind: int) -> Any:
+    """Return the entries of parcels as rows of Spark: a and b."""
+    return frame.where(f"{KIND} = {kind}").mapInArrow(_entries, f"{A} bigint, {B} bigint")
+
+
+def _entries(batches: Iterator[Any]) -> Iterator[Any]:
+    for batch in batches:
+        for rows, words in opened([batch]).values():
+            yield pa.RecordBatch.from_arrays([to_arrow(rows), to_arrow(words.view(np.int64))], [A, B])
+
+
+def to_parcels(frame: Any, kind: int) -> Any:
+    """Return a table with columns a and b as parcels of its entries."""
+    return frame.select(A, B).mapInArrow(partial(_packed, kind=kind), SCHEMA)
+
+
+def _packed(batches: Iterator[Any], kind: int) -> Iterator[Any]:
+    parts = [(np.asarray(batch.column(0), np.int64), np.asarray(batch.column(1), np.int64)) for batch in batches]
+    if parts:
+        rows, others = (np.concatenate(side) for side in zip(*parts, strict=True))
+        yield from parcel(0, kind, rows, others.view(np.uint64))
+
+
+def row_set(frame: Any, total: int) -> RowSet:
+    """Return the rows in the first column of a table as a set."""
+    packed = frame.select(frame.columns[0]).withColumnRenamed(frame.columns[0], A)
+    return RowSet(total, parcel_rows(packed.selectExpr(A, f"{A} as {B}").mapInArrow(partial(_packed, kind=0), SCHEMA)))
+
+
+@dataclass(frozen=True)
+class LargeMembers:
+    """The rows of a corpus that have a copy, an equal set, or a pair.
+
+    nodes: the rows with a pair, each the first of those with an equal set.
+    """
+
+    corpus: Corpus
+    policy: Keep
+    copied: RowLinks
+    grouped: RowLinks
+    nodes: Ints
+    checkpoints: Checkpoints
+
+    def arrow(self, **columns: Any) -> Any:
+        """Return arrays of the driver as a table of Spark."""
+        return self.corpus.session.createDataFrame(pa.table({name: to_arrow(one) for name, one in columns.items()}))
+
+    @cached_property
+    def frame(self) -> Any:
+        """(row, first, leader): the first row with the same bytes, and the first with the same set."""
+
+        def make() -> Any:
+            copies = _resolved(from_parcels(self.copied.frame, LINK)).toDF("row", "first")
+            groups = _resolved(from_parcels(self.grouped.frame, LINK)).toDF("row", "leader")
+            link = groups.toDF("first", "of")
+            whole = copies.join(link, "first", "left").selectExpr("row", "first", "coalesce(of, first) as leader")
+            whole = whole.unionByName(groups.selectExpr("row", "row as first", "leader"))
+            heads = whole.select("leader")
+            if len(self.nodes):
+                heads = heads.unionAll(self.arrow(leader=self.nodes))
+            heads = heads.distinct().selectExpr("leader as row", "leader as first", "leader")
+            return whole.unionByName(heads)
+
+        return self.checkpoints.frame("members", make)
+
+    @cached_property
+    def rows(self) -> RowSet:
+        """The rows, as a set."""
+        return row_set(self.frame, len(self.corpus))
+
+    def values(self, column: str | None, frame: Any = None, cast: bool = False) -> Any:
+        """Return (row, value) of the members: a column of the corpus, or of a table like it."""
+        from pyspark.sql.types import DoubleType, LongType, StructField, StructType
+
+        given = self.corpus.parts[0].frame if frame is None else frame
+        chosen = given.select(PART, PLACE, quoted(str(column)))
+        kind = DoubleType() if cast else chosen.schema[str(column)].dataType
+        schema = StructType([StructField(ROW, LongType()), StructField(VALUE, kind)])
+        known = self.corpus.broadcast(self.rows)
+        sender = partial(
+            _members, numbering=self.corpus.shared_numbering, known=known, cast=str(column) if cast else ""
+        )
+        return chosen.mapInArrow(sender, schema)
+
+    def positions(self) -> Any:
+        """Return (row, value) of the members: the numbers of rows in the input, those set aside counted."""
+        broken = self.corpus.broadcast(self.corpus.parts[0].broken)
+        rows = self.frame.select(ROW)
+        return rows.mapInArrow(partial(_positions, broken=broken), f"{ROW} bigint, {VALUE} bigint")
+
+    @cached_property
+    def ranked(self) -> Any:
+        """(leader, best, size, rank): of rows with equal sets, the one that is preferred; their number; and a number
+        that orders them as the policy does. Ranks are ordered, not dense: Spark numbers the parts of a sorted table."""
+        from pyspark.sql import functions as F
+
+        rule, total = self.policy.rule, len(self.corpus)
+
+        def make() -> Any:
+            count = F.count("*").alias("size")
+            if rule in ("first", "last"):
+                best = F.min("row") if rule == "first" else F.max("row")
+                found = self.frame.groupBy("leader").agg(best.alias("best"), count)
+                return found.withColumn("rank", F.col("best") if rule == "first" else F.lit(total - 1) - F.col("best"))
+            value, down = F.col(VALUE), rule in ("longest", "max")
+            scored = self._scored()
+            if dict(scored.dtypes)[VALUE] in ("float", "double"):
+                value = F.when(~F.isnan(value), value)
+            last = F.isnull(value)
+            if down:
+                best = F.max(F.struct((~last).alias("held"), value.alias(VALUE), (-F.col("row")).alias("row")))
+            else:
+                best = F.min(F.struct(last.alias("held"), value.alias(VALUE), F.col("row")))
+            found = self.frame.join(scored, "row").groupBy("leader").agg(best.alias("top"), count)
+            order = [F.col("top").desc() if down else F.col("top").asc()]
+            found = found.orderBy(*order).withColumn("rank", F.monotonically_increasing_id())
+            return found.select("leader", F.abs("top.row").alias("best"), "size", "rank")
+
+        return self.checkpoints.frame("ranks", make)
+
+    def _scored(self) -> Any:
+        from pyspark.sql import functions as F
+
+        if self.policy.column is None:
+            lengths = self.corpus.texts.withColumn(VALUE, F.char_length(TEXT).cast("bigint"))
+            return self.values(VALUE, lengths)
+        return self.values(self.policy.column, cast=check_scores(self.corpus.parts[0], self.policy))
+
+    def ranks(self, nodes: Ints) -> Ints:
+        """Return the order of some nodes, which ascend: 0 for the most preferred."""
+        found = self.ranked.join(self.arrow(leader=nodes), "leader").select("leader", "rank").toArrow()
+        leaders, ranks = (np.asarray(found.column(name), np.int64) for name in ("leader", "rank"))
+        order = np.argsort(ranks[np.argsort(leaders)])
+        out = np.empty(len(nodes), np.int64)
+        out[order] = np.arange(len(nodes))
+        return out
+
+    def of(self, rows: Ints) -> tuple[Ints, Ints, Ints]:
+        """Return all rows that have an equal set with one of these: row, first, leader."""
+        chosen = self.frame.join(self.arrow(row=rows), "row").select("leader").distinct()
+        found = self.frame.join(chosen, "leader").select("row", "first", "leader").toArrow()
+        row, first, leader = (np.asarray(found.column(name), np.int64) for name in ("row", "first", "leader"))
+        return row, first, leader
+
+
+def _resolved(links: Any) -> Any:
+    """Return links (a, b) whose targets may be linked once more, to rows that are not."""
+    again = links.toDF("c", "d")
+    return links.join(again, links[B] == again["c"], "left").selectExpr(A, f"coalesce(d, {B}) as {B}")
+
+
+def _positions(batches: Iterator[Any], broken: Any) -> Iterator[Any]:
+    for batch in batches:
+        rows = np.asarray(batch.column(0), np.int64)
+        yield pa.RecordBatch.from_arrays([batch.column(0), to_arrow(broken.value.others(rows))], [ROW, VALUE])
+
+
+def _members(batches: Iterator[Any], numbering: Any, known: Any, cast: str) -> Iterator[Any]:
+    """Yield the number and the value of the rows that are members."""
+    for batch in batches:
+        rows, rest = numbered(batch, numbering.value)
+        chosen: NDArray[np.bool_] = known.value.has(rows)
+        values = rest.column(0).filter(pa.array(chosen))
+        if cast:
+            try:
+                values = values.cast(pa.float64())
+            except pa.ArrowInvalid as error:
+                raise ColumnError(f"column '{cast}' of the keep policy mixes numbers and text: {error}") from error
+        yield pa.RecordBatch.from_arrays([to_arrow(rows[chosen]), values], [ROW, VALUE])

@@ -1,0 +1,83 @@
+"""`rethreshold` of a run on Spark: the input is read again, and the pairs that the run stored decide anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from likewise.base import checks
+from likewise.errors import InputError
+from likewise.io.changes import changed_files
+from likewise.jobs.rethreshold import check_rethreshold
+from likewise.search.cluster import Keep
+from likewise.search.prepare import NO_ROWS
+from likewise.search.scored import ScoredPairs
+from likewise.spark import corpus as corpora
+from likewise.spark.copies import FirstRows, RowLinks
+from likewise.spark.corpus import Corpus
+from likewise.spark.dedup import Answer, Found, tables_of
+from likewise.spark.members import LargeMembers
+from likewise.spark.result import SparkDedup
+from likewise.spark.run import ClusterRun, begun, located
+from likewise.spark.session import session_of, spark_errors
+from likewise.spark.spread import LargeMatches
+from likewise.spark.state import COPIES, GROUPS, SparkState
+from likewise.spark.store import HadoopFolder
+from likewise.spark.universe import Universe
+
+OWNER = "rethreshold"
+UNUSED: dict[str, Any] = {
+    "shingle": "words:5", "recall": 0.99, "seed": 1, "sketch": "fast", "bands": None, "rows": None, "max_slots": 2000,
+    "ignore_common": None, "certify": None, "method": "auto", "spill": None, "memory": None,
+}  # fmt: skip
+"""Settings of a search, which is not repeated."""
+
+
+def rethreshold(given: dict[str, Any]) -> SparkDedup:
+    """Do what `likewise.rethreshold` was asked for with these parameters."""
+    checks.threads(OWNER, given["threads"])
+    session = session_of(OWNER, None, given["master"])
+    directory = located(session, given["directory"])
+    with spark_errors():
+        state = SparkState.load(HadoopFolder(session, directory))
+    parameters = state.run["parameters"]
+    wanted, policy = check_rethreshold(directory, state.about, parameters, given["threshold"], given["keep"])
+    asked = {
+        **UNUSED, **{name: parameters[name] for name in ("text", "id", "on_error", "encoding_errors", "html")},
+        "source": state.about["given"], "out": given["out"] or directory, "threshold": wanted, "keep": str(policy),
+        "threads": given["threads"], "master": given["master"], "progress": given["progress"],
+        "state": state.run["details"]["state"],
+    }  # fmt: skip
+    with begun(OWNER, asked, policy) as run:
+        for change in changed_files(state.about["inputs"], run.inputs[0].identity or {}):
+            raise InputError(f"{change}, and the run in {directory} used the earlier version; run dedup again")
+        log = run.log
+        corpus = run.corpus()
+        corpus = replace(corpus, large=len(corpus) >= corpora.LARGE)
+        for name in ("items", "bytes", "different", "groups", "candidates"):
+            if name in state.run["counts"]:
+                log.counts[name] = state.run["counts"][name]
+        copied, grouped = state.links(COPIES, corpus), state.links(GROUPS, corpus)
+        pairs = state.pairs(wanted, run.resources.budget.total)
+        log.counts["verified"] = len(pairs[0])
+        tables = tables_of(run, corpus, _found(run, corpus, copied, grouped, pairs, policy), policy)
+        changed = {
+            **parameters, "threshold": wanted, "keep": str(policy), "first_threshold": state.about["threshold"],
+        }  # fmt: skip
+        return Answer(run, corpus, tables, changed, state.kept(), OWNER).write()
+
+
+def _found(
+    run: ClusterRun, corpus: Corpus, copied: RowLinks, grouped: RowLinks, pairs: ScoredPairs, policy: Keep
+) -> Found:
+    """Return what a search would have found."""
+    left, right, similarity = pairs
+    if corpus.large:
+        nodes = np.unique(np.concatenate([left, right]))
+        members = LargeMembers(corpus, policy, copied, grouped, nodes, run.checkpoints)
+        different, nothing = len(FirstRows(copied.rows)), (NO_ROWS, NO_ROWS)
+        return LargeMatches(members, pairs, different, NO_ROWS, NO_ROWS, NO_ROWS, nothing)
+    universe = Universe.of(copied.repeated, grouped.repeated, grouped.empty, left, right)
+    return universe, universe.matches(universe.group(left), universe.group(right), similarity)

@@ -1,0 +1,128 @@
+"""The tables of a run whose rows with duplicates are on the driver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from likewise.base.arrays import Ints, strings, to_arrow
+from likewise.jobs.result import KINDS
+from likewise.search.cluster import Removal, components
+from likewise.search.expand import listed_pairs
+from likewise.search.matches import VerifiedPairs
+from likewise.search.scored import Scores
+from likewise.spark.corpus import Corpus
+from likewise.spark.rowset import RowSet
+from likewise.spark.run import ClusterRun
+from likewise.spark.universe import Universe
+
+PER_FILE = 1 << 17
+"""Rows of a table from the driver that one task writes, at most as many tasks as there are cores."""
+
+
+class DriverTables:
+    """Pairs, removed documents and clusters; rows of earlier runs come before those of this one."""
+
+    as_text = False
+    """Whether ids of several types were made text."""
+
+    def __init__(
+        self, run: ClusterRun, corpus: Corpus, universe: Universe, matches: VerifiedPairs, removal: Removal
+    ) -> None:
+        self.run = run
+        self.corpus = corpus
+        self.universe = universe
+        self.removal = removal
+        log, rows = run.log, len(corpus) - corpus.earlier
+        self._new = np.flatnonzero(universe.rows >= corpus.earlier)
+        with log.stage("tables"):
+            self._pairs = self._listed(matches)
+            self._labels = components(matches.groups, matches.left, matches.right)
+            self._sizes = np.bincount(self._labels[self._new], minlength=len(universe.rows))
+            self._ids = self._named_rows()
+        log.counts["pairs"] = len(self._pairs[0])
+        log.counts["identical"] = int(removal.identical.sum())
+        log.counts["near"] = int((~removal.identical).sum())
+        log.counts["removed"] = len(removal.rows)
+        log.counts["kept"] = rows - len(removal.rows)
+        log.counts["clusters"] = int((self._sizes > 1).sum())
+        log.details["largest_cluster"] = max(int(self._sizes.max(initial=0)), min(1, rows))
+        if self._pairs[3]:
+            log.details["abridged"] = self._pairs[3]
+
+    def _listed(self, matches: VerifiedPairs) -> tuple[Ints, Ints, Scores, dict[str, int]]:
+        """Return the pairs to list, and what is abridged."""
+        return listed_pairs(matches, items=len(self.corpus))
+
+    def _named_rows(self) -> Any:
+        """Return the ids of the universe; None if they are row numbers."""
+        column = self.run.options.id
+        return None if column is None else self.corpus.column(self.universe.rows, column)
+
+    def _name(self, places: Ints) -> Any:
+        """Return the ids of rows of the universe."""
+        if self._ids is None:
+            return to_arrow(self.corpus.parts[-1].positions(self.universe.rows[places]))
+        return self._ids.take(to_arrow(places))
+
+    def _frame(self, table: pa.Table) -> Any:
+        """Return a table of the driver as a DataFrame of about as many parts as it needs."""
+        parts = max(1, -(-table.num_rows // PER_FILE))
+        return self.run.session.createDataFrame(table).coalesce(parts)
+
+    def _pair_table(self) -> pa.Table:
+        left, right, similarity, _ = self._pairs
+        return pa.table({"id_a": self._name(left), "id_b": self._name(right), "similarity": to_arrow(similarity)})
+
+    def _removed_table(self) -> pa.Table:
+        removal = self.removal
+        return pa.table(
+            {
+                "id": self._name(removal.rows),
+                "kept_id": self._name(removal.keepers),
+                "similarity": to_arrow(removal.similarity),
+                "kind": strings(list(KINDS)).take(to_arrow(removal.identical.astype(np.int64))),
+            }
+        )
+
+    def pairs(self) -> Any:
+        """Return the pairs."""
+        return self._frame(self._pair_table())
+
+    def removed(self) -> Any:
+        """Return the removed documents."""
+        return self._frame(self._removed_table())
+
+    def clusters(self) -> Any:
+        """Return the clusters of all documents of this run that have a duplicate."""
+        places = self._new
+        keepers = np.arange(len(self.universe.rows))
+        keepers[self.removal.rows] = self.removal.keepers
+        labels = self._labels[places]
+        return self._frame(
+            pa.table(
+                {
+                    "id": self._name(places),
+                    "cluster": self._name(labels),
+                    "size": to_arrow(self._sizes[labels]),
+                    "keeper": self._name(keepers[places]),
+                }
+            )
+        )
+
+    def _own(self, places: Ints) -> RowSet:
+        """Return rows of the universe as a set of rows of this run."""
+        earlier = self.corpus.earlier
+        return RowSet(len(self.corpus) - earlier, [self.universe.rows[places] - earlier])
+
+    @property
+    def gone(self) -> RowSet:
+        """The rows that are removed."""
+        return self._own(self.removal.rows)
+
+    @property
+    def present(self) -> RowSet:
+        """The rows that `clusters` has."""
+        return self._own(self._new)

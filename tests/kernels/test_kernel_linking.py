@@ -1,0 +1,84 @@
+"""Kernels of record linkage against naive ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from likewise.kernels import linking
+from likewise.kernels.nearest_records import nearest
+
+
+def rows_of(rng: np.random.Generator, rows: int, terms: int) -> tuple[list[dict[int, float]], np.ndarray]:
+    """Rows of random terms with random weights, sorted by term, and where each begins."""
+    found = []
+    for _ in range(rows):
+        some = np.sort(rng.choice(terms, rng.integers(0, 6), replace=False))
+        found.append({int(term): float(rng.uniform(0.1, 1.0)) for term in some})
+    return found, np.cumsum([0, *(len(row) for row in found)]).astype(np.int64)
+
+
+@pytest.mark.parametrize("border", [0, 12])
+@pytest.mark.parametrize(("k", "cap", "enough"), [(2, 2, 0.2), (1, 4, 0.5), (3, 30, 0.1)])
+def test_nearest_are_the_best_and_those_that_are_enough(border: int, k: int, cap: int, enough: float) -> None:
+    rng = np.random.default_rng(7)
+    rows, offsets = rows_of(rng, 30, 15)
+    terms = np.array([term for row in rows for term in row], np.int32)
+    weights = np.array([weight for row in rows for weight in row.values()])
+    others = range(border, 30)
+    posted = [(term, x - border, rows[x][term]) for term in range(15) for x in others if term in rows[x]]
+    starts = np.searchsorted([term for term, _, _ in posted], np.arange(16)).astype(np.int64)
+    owners = np.array([owner for _, owner, _ in posted], np.int64)
+    asked = np.arange(border or 30)
+    left, right = nearest(
+        asked, offsets, terms, weights, starts, owners, np.array([w for *_, w in posted]),
+        30 - border, border, k, cap, enough, 10**6,
+    )  # fmt: skip
+    found = set(zip(left.tolist(), right.tolist(), strict=True))
+    naive = set()
+    for x in asked.tolist():
+        scores = {y: sum(w * rows[y].get(t, 0.0) for t, w in rows[x].items()) for y in others if y != x}
+        ranked = sorted((y for y in scores if scores[y] > 0), key=lambda y: -scores[y])
+        plenty = sum(scores[y] >= enough for y in ranked)
+        naive |= {(x, y) for y in ranked[: max(k, min(plenty, cap))]}
+    assert found == naive
+
+
+def test_two_best_are_those_of_a_sort() -> None:
+    rng = np.random.default_rng(3)
+    side, scores = rng.integers(0, 40, 200), rng.integers(0, 12, 200).astype(float)
+    place, second = linking.two_best(side, scores, 45)
+    for record in range(45):
+        mine = sorted(np.flatnonzero(side == record).tolist(), key=lambda p: (-scores[p], p))
+        assert place[record] == (mine[0] if mine else -1)
+        assert second[record] == (scores[mine[1]] if len(mine) > 1 else -np.inf)
+
+
+def test_records_that_have_a_word_are_counted_once() -> None:
+    rng = np.random.default_rng(5)
+    values = [rng.integers(0, 30, rng.integers(0, 8)).astype(np.uint64) for _ in range(50)]
+    counts = rng.integers(1, 4, 50)
+    offsets = np.cumsum([0, *map(len, values)]).astype(np.int64)
+    wanted = np.array([0, 3, 7, 29, 99], np.uint64)
+    found = linking.records_having(wanted, offsets, np.concatenate(values), counts)
+    naive = [sum(int(n) for value, n in zip(values, counts, strict=True) if word in value) for word in wanted]
+    assert found.tolist() == naive
+
+
+def test_words_found_elsewhere_are_those_of_a_naive_search() -> None:
+    rng = np.random.default_rng(9)
+    values = [rng.integers(0, 12, rng.integers(1, 5)).astype(np.int32) for _ in range(20)]
+    offsets = np.cumsum([0, *map(len, values)]).astype(np.int64)
+    rarity = rng.uniform(0.5, 3.0, 12)
+    codes = rng.integers(-1, 20, (15, 3)).astype(np.int32)
+    left, right = rng.integers(0, 15, 60), rng.integers(0, 15, 60)
+    for field in range(3):
+        found = linking.found_elsewhere(field, codes, offsets, np.concatenate(values), rarity, left, right)
+        for p, (x, y) in enumerate(zip(left, right, strict=True)):
+            there = whole = 0.0
+            for one, other in ((x, y), (y, x)):
+                words = {int(w) for code in codes[other] if code >= 0 for w in values[code]}
+                mine = values[codes[one, field]].tolist() if codes[one, field] >= 0 else []
+                whole += sum(rarity[w] for w in mine)
+                there += sum(rarity[w] for w in mine if w in words)
+            np.testing.assert_allclose(found[p], there / whole if whole else np.nan)

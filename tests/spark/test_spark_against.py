@@ -1,0 +1,49 @@
+"""New documents against what earlier runs kept, made by either engine, beside the local engine."""
+
+import pyarrow.parquet as pq
+import pytest
+from spark_corpora import documents, settled, table
+
+import likewise
+from likewise.errors import IncompatibleError
+
+
+@pytest.mark.parametrize("days", [2, pytest.param(3, marks=pytest.mark.soak)])
+def test_days_one_after_another(spark, tmp_path, days):
+    """The first day is found by the local engine, the others on Spark; the second one reads small files first."""
+    texts = documents(600)
+    rows = [table(texts[:200]), table(texts[200:400], seed=6), table(texts[400:], seed=7)][:days]
+    for number, day in enumerate(rows):
+        (tmp_path / f"day{number}").mkdir()
+        for part, (start, stop) in enumerate([(0, 5), (5, 150), (150, 200)]):
+            pq.write_table(day.slice(start, stop - start), tmp_path / f"day{number}" / f"{part}.parquet")
+    settings = {"threshold": 0.6, "bands": 30, "rows": 3, "keep": "max:score", "ignore_common": 0.2}
+    local, mixed = [tmp_path / "local0"], [tmp_path / "local0"]
+    likewise.dedup(tmp_path / "day0", out=local[0], **settings)
+    for number in range(1, days):
+        given = tmp_path / f"day{number}"
+        here = likewise.dedup(given, out=tmp_path / f"local{number}", against=local, **settings)
+        found = likewise.dedup(given, out=tmp_path / f"spark{number}", against=mixed, engine="spark", **settings)
+        local.append(tmp_path / f"local{number}")
+        mixed.append(tmp_path / f"spark{number}")
+        for one in (here, found):
+            one.stats["counts"].pop("set_aside")
+        agree_but_for_folders(here, found)
+        assert found.stats["counts"]["earlier"] > 100
+    with pytest.raises(IncompatibleError, match="was made with threshold"):
+        likewise.dedup(given, against=mixed, engine="spark", threshold=0.7)
+
+
+def agree_but_for_folders(local, found):
+    for name in ("pairs", "removed", "clusters", "kept"):
+        one, other = settled(getattr(local, name)), settled(getattr(found, name))
+        for row in (*one, *other):
+            for column in ("a_in", "kept_in"):
+                if row.get(column):
+                    row[column] = row[column][-1]
+        key = lambda row: sorted((k, str(v)) for k, v in row.items())  # noqa: E731
+        assert sorted(one, key=key) == sorted(other, key=key), name
+    assert local.stats["certificate"] == found.stats["certificate"]
+    assert local.stats["method"] == found.stats["method"]
+    for name, count in local.stats["counts"].items():
+        assert found.stats["counts"][name] == count, name
