@@ -25,7 +25,7 @@ class Served:
             environment["LIKEWISE_TOKEN"] = token
         self.process = subprocess.Popen(
             [sys.executable, "-m", "likewise", "serve", str(folder), "--port", "0", *words],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True,
         )  # fmt: skip
         line = self.process.stdout.readline()
         if not line:
@@ -35,7 +35,10 @@ class Served:
         self.port = int(self.url.rpartition(":")[2])
 
     def stop(self, number=signal.SIGTERM):
-        """Tell it to stop; return its exit code and the lines it logged."""
-        self.process.send_signal(number)
+        """Tell it to stop, as a terminal does if by Ctrl-C; return its exit code and the lines it logged."""
+        if number == signal.SIGINT:
+            os.killpg(self.process.pid, number)  # to both processes, and the first passes it on to the second
+        else:
+            self.process.send_signal(number)
         out, _ = self.process.communicate(timeout=60)
         return self.process.returncode, [json.loads(line) for line in out.splitlines()]
