@@ -66,6 +66,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         "import likewise.cli.dedup",
         "import likewise.cli.plan",
         "import likewise.cli.index",
+        "import likewise.cli.serve",
     ],
 )
 def test_import_budget(statement: str) -> None:

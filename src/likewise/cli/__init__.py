@@ -26,6 +26,7 @@ GROUPS = {
     },
     "Index": {
         "index": "Keep items in an index on disk, and find those that are similar to new ones.",
+        "serve": "Serve an index over HTTP: queries, additions and removals, and a page to try it with.",
     },
     "Vectors": {
         "nearest": "Find the nearest neighbours of every vector; pairs lists all pairs within a distance.",
@@ -135,6 +136,8 @@ def run() -> None:
     The command runs in a thread of its own: Python handles an interrupt in the first one only, and not while that one
     is in compiled code.
     """
+    if sys.argv[1:2] == [SERVICE]:
+        sys.exit(_run())
     codes: list[int] = []
     ended = threading.Event()
 
@@ -157,6 +160,8 @@ def run() -> None:
     sys.exit(codes[0] if codes else 1)
 
 
+SERVICE = "serve"
+"""The command that runs in the first thread: it handles signals itself, and finishes what it has begun."""
 STACK = 16 << 20
 """Bytes of stack of the command's thread; some systems give a second thread little."""
 

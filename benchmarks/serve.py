@@ -1,0 +1,199 @@
+"""The service under load on loopback: requests a second, latency, errors.
+
+    python benchmarks/serve.py                          20,000 documents, 60 seconds, one and eight connections
+    python benchmarks/serve.py --items 1000000 --writing    more of them, while items are added
+    python benchmarks/serve.py --tool python            without wrk (apt-get install wrk)
+
+Each request asks for the ten items that are most similar to one document. The corpus is planted (planted.py), and the
+queries are copies of its documents, as in index.py. Load and service share the cores of the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.table import Table
+
+import likewise
+from corpus import DATA
+from index import prepared
+
+OUT = DATA / "out" / "serve"
+TOKEN = "a-token-of-the-benchmark"
+JSON = {"Content-Type": "application/json"}
+WRK = """
+local bodies, at = {}, 0
+for line in io.lines("%s") do bodies[#bodies + 1] = line end
+request = function()
+  at = at %% #bodies + 1
+  return wrk.format("POST", "/query", {["Content-Type"] = "application/json"}, bodies[at])
+end
+done = function(summary, latency)
+  local e = summary.errors
+  io.write(string.format('{"requests": %%d, "seconds": %%f, "p50": %%f, "p99": %%f, "max": %%f, "errors": %%d}\\n',
+    summary.requests, summary.duration / 1e6, latency:percentile(50) / 1e3, latency:percentile(99) / 1e3,
+    latency.max / 1e3, e.connect + e.read + e.write + e.status + e.timeout))
+end
+"""
+console = Console(highlight=False, width=120)
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[tuple[int, int]]:
+    """Start the service; yield its port and its process."""
+    words = [sys.executable, "-m", "likewise", "serve", str(folder), "--port", "0", "--quiet"]
+    environment = {**os.environ, "LIKEWISE_TOKEN": TOKEN}
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
+    assert process.stdout is not None
+    try:
+        start = json.loads(process.stdout.readline())
+        yield int(start["url"].rstrip("/").rpartition(":")[2]), process.pid
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+
+
+def by_wrk(port: int, bodies: Path, clients: int, seconds: int) -> dict[str, float]:
+    """Load by wrk, from one thread."""
+    script = OUT / "load.lua"
+    script.write_text(WRK % bodies)
+    words = ["wrk", "-t1", f"-c{clients}", f"-d{seconds}s", "--timeout", "30s", "-s", str(script)]
+    done = subprocess.run([*words, f"http://127.0.0.1:{port}"], capture_output=True, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def by_python(port: int, bodies: Path, clients: int, seconds: int) -> dict[str, float]:
+    """Load by threads of this process."""
+    lines = bodies.read_bytes().splitlines()
+    times: list[float] = []
+    errors = 0
+    end = time.perf_counter() + seconds
+
+    def ask(first: int) -> None:
+        nonlocal errors
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        for place in range(first, sys.maxsize, clients):
+            begun = time.perf_counter()
+            if begun > end:
+                break
+            try:
+                connection.request("POST", "/query", lines[place % len(lines)], JSON)
+                answer = connection.getresponse()
+                answer.read()
+                errors += answer.status != 200
+            except OSError:
+                errors += 1
+            times.append(time.perf_counter() - begun)
+
+    begun = time.perf_counter()
+    threads = [threading.Thread(target=ask, args=(place,)) for place in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    took = time.perf_counter() - begun
+    p50, p99 = (float(np.quantile(times, share)) * 1e3 for share in (0.5, 0.99))
+    return {
+        "requests": len(times), "seconds": took, "p50": p50, "p99": p99, "max": max(times) * 1e3, "errors": errors,
+    }  # fmt: skip
+
+
+@contextmanager
+def writing(port: int, text: str, wanted: bool) -> Iterator[list[int]]:
+    """Add ten items about ten times a second meanwhile; yield the statuses."""
+    statuses: list[int] = []
+    stop = threading.Event()
+
+    def add() -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        number = 0
+        while not stop.wait(0.1):
+            items = [f"{text} {number} {place}" for place in range(10)]
+            ids = [10**12 + number * 10 + place for place in range(10)]
+            body = json.dumps({"ids": ids, "items": items, "replace": True})
+            connection.request("POST", "/items", body, {**JSON, "Authorization": f"Bearer {TOKEN}"})
+            answer = connection.getresponse()
+            answer.read()
+            statuses.append(answer.status)
+            number += 1
+
+    thread = threading.Thread(target=add)
+    if wanted:
+        thread.start()
+    yield statuses
+    stop.set()
+    if wanted:
+        thread.join()
+
+
+def memory(pid: int) -> int:
+    """The largest resident size of the service and its child, in bytes."""
+    sizes = [0]
+    for process in [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]:
+        for line in Path(f"/proc/{process}/status").read_text().splitlines():
+            if line.startswith("VmHWM"):
+                sizes.append(int(line.split()[1]) * 1024)
+    return max(sizes)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--items", type=int, default=20_000)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--clients", type=int, action="append", help="connections; repeatable")
+    parser.add_argument("--tool", choices=["wrk", "python"], default="wrk" if shutil.which("wrk") else "python")
+    parser.add_argument("--writing", action="store_true", help="add items meanwhile")
+    given = parser.parse_args()
+    corpus, queries, _ = prepared(given.items)
+    OUT.mkdir(parents=True, exist_ok=True)
+    folder = OUT / f"index-{given.items}"
+    shutil.rmtree(folder, ignore_errors=True)
+    with likewise.Index.create(folder, threshold=0.8, items=given.items) as index:
+        texts = pq.read_table(corpus, columns=["text"]).column("text").slice(0, given.items)
+        index.add_batches((None, texts.slice(at, 1 << 16)) for at in range(0, given.items, 1 << 16))
+    asked = pq.read_table(queries).column("text").to_pylist()
+    bodies = OUT / "queries.jsonl"
+    bodies.write_text("".join(json.dumps({"text": text}) + "\n" for text in asked))
+    load = by_wrk if given.tool == "wrk" else by_python
+    table = Table(title=f"{given.items:,} items, {given.seconds} s each, load by {given.tool}, {platform.machine()}")
+    for name in ("connections", "requests/s", "p50 ms", "p99 ms", "max ms", "errors", "additions", "memory MB"):
+        table.add_column(name, justify="right")
+    results: list[dict[str, Any]] = []
+    with served(folder) as (port, pid):
+        load(port, bodies, 2, 1)
+        for clients in given.clients or [1, 8]:
+            with writing(port, asked[0], given.writing) as statuses:
+                found = load(port, bodies, clients, given.seconds)
+            refused = sum(status != 200 for status in statuses)
+            additions = f"{len(statuses)}" + (f" ({refused} refused)" if refused else "")
+            peak = memory(pid)
+            results.append({"connections": clients, **found, "additions": len(statuses), "memory": peak})
+            rate = found["requests"] / found["seconds"]
+            numbers = [f"{found[name]:.2f}" for name in ("p50", "p99", "max")]
+            table.add_row(
+                f"{clients}", f"{rate:,.0f}", *numbers, f"{found['errors']:.0f}", additions, f"{peak / 1e6:,.0f}"
+            )
+    console.print(table)
+    (OUT / "results.json").write_text(json.dumps(results, indent=2))
+
+
+if __name__ == "__main__":
+    main()

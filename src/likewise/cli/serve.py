@@ -1,0 +1,101 @@
+"""`likewise serve`: an index over HTTP."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from likewise.cli import options as shared
+from likewise.cli import show
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  likewise serve library/                                  (a page at http://127.0.0.1:8000/)
+  openssl rand -hex 32 > token && likewise serve library/ --token-file token
+  likewise serve library/ --host 0.0.0.0 --token-file token --max-body 64MB
+
+\b
+  curl http://127.0.0.1:8000/query -H 'Content-Type: application/json' -d '{"text": "a rose is a rose", "k": 3}'
+  curl http://127.0.0.1:8000/items -H 'Content-Type: application/json' -H "Authorization: Bearer $(cat token)" \\
+    -d '{"ids": ["rose"], "items": ["a rose is a rose is a rose"]}'
+
+\b
+Every request is a line of JSON on standard output. SIGTERM or Ctrl-C finishes the requests that have begun.
+docs/serve.md describes the service."""
+)
+@click.argument("path", metavar="INDEX")
+@shared.word("--host", "ADDRESS", "127.0.0.1", "Where to listen; any address but loopback needs a token.")
+@shared.whole("--port", 8000, "Where to listen; 0 for a port that is free.")
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="A file with the token that additions and removals need.  [default: the variable LIKEWISE_TOKEN]",
+)
+@click.option(
+    "--private", is_flag=True, help="Queries need the token too; they always do where other machines can connect."
+)
+@click.option(
+    "--allow-host",
+    "hosts",
+    metavar="NAME",
+    multiple=True,
+    help="Another name by which the service may be addressed, such as that of a proxy before it. Repeatable. On "
+    "loopback, names other than localhost are refused without it.",
+)
+@shared.word("--max-body", "SIZE", "16MiB", "Largest request.")
+@shared.whole("--max-batch", 1000, "The most items of a request.")
+@shared.number("--timeout", 30.0, "Seconds in which a request must arrive, and again in which it must be answered.")
+@shared.whole("--max-waiting", 64, "Queries that may wait for a thread; more are refused with status 503.")
+@shared.whole("--max-writes", 8, "Additions and removals that may wait for the one in progress; more are refused.")
+@click.option("--threads", type=int, help="Queries that run at a time.  [default: all cores]")
+@click.option("--quiet", is_flag=True, help="Do not log requests.")
+def serve(
+    path: str,
+    host: str,
+    port: int,
+    token_file: Path | None,
+    private: bool,
+    hosts: tuple[str, ...],
+    max_body: str,
+    max_batch: int,
+    timeout: float,
+    max_waiting: int,
+    max_writes: int,
+    threads: int | None,
+    quiet: bool,
+) -> None:
+    """Serve an index over HTTP, with a page to try it with. Needs pip install 'likewise[serve]'."""
+    from likewise.errors import ParameterError
+
+    try:
+        from likewise.serve import ServiceSettings, make_app, server
+    except ModuleNotFoundError as error:
+        raise ParameterError(f"serve needs {error.name}: pip install 'likewise[serve]'") from error
+    from likewise import Index
+    from likewise.base import checks
+    from likewise.serve.guard import json_lines
+    from likewise.serve.service import Service
+    from likewise.serve.settings import LOOPBACK, find_token
+
+    checks.whole("serve", "port", port, 0, 65535)
+    token = find_token(token_file)
+    settings = ServiceSettings(token, private, hosts, max_body, max_batch, timeout, max_waiting, max_writes, threads)
+    with Index.open(path, threads=1) as index, server.listen(host, port) as bound:
+        public = server.check_open(bound, token)
+        names = hosts if public else (*LOOPBACK, *hosts)
+        settings = replace(settings, private=private or public, hosts=names)
+        show.announce_compilation()
+        Service(index, settings).warm()
+        log = json_lines(sys.stdout)
+        url = server.url_of(bound)
+        log({"event": "start", "url": url, "items": len(index), "writable": token is not None})
+        if sys.stderr.isatty():
+            show.say(f"serving {index.where} on {url} (Ctrl-C to stop)", err=True)
+        server.serve_app(make_app(index, settings, log=None if quiet else log), bound, timeout, log)
+        log({"event": "stop"})

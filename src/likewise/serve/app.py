@@ -1,0 +1,237 @@
+"""The application: routes, and who may use them."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from likewise.errors import LikewiseError
+from likewise.index import Index
+from likewise.serve.body import CLOSE, Bodies
+from likewise.serve.guard import Guard, Log
+from likewise.serve.lanes import Lane
+from likewise.serve.metrics import CONTENT_TYPE, Metrics
+from likewise.serve.models import (
+    AddBody,
+    Added,
+    ErrorAnswer,
+    Health,
+    Info,
+    Item,
+    QueryAnswer,
+    QueryBody,
+    Removed,
+    schema,
+)
+from likewise.serve.pages import DOCS, START, PageFiles
+from likewise.serve.refusal import Refusal, error_body, refusal_of
+from likewise.serve.service import Service
+from likewise.serve.settings import ServiceSettings
+
+ITEMS = "/items/"
+DESCRIPTION = """Have we seen this before? Ask an index for items that are similar to new ones; add items, remove them.
+
+Every error is JSON: {"error": "one line that says why"}. A service that is busy answers 503 with Retry-After."""
+SCHEME = "token"
+"""The name under which OpenAPI describes the token."""
+
+
+def make_app(index: Index, settings: ServiceSettings | None = None, *, log: Log | None = None) -> FastAPI:
+    """Return an ASGI application that serves an open index.
+
+    The index stays open when the application ends. log: called with a dict for every request.
+    """
+    settings = settings or ServiceSettings()
+    service, bodies, metrics, pages = Service(index, settings), Bodies(settings), Metrics(), PageFiles()
+    lanes = {
+        "query": Lane("query", settings.workers, settings.max_waiting, settings.timeout, "ask for less at a time"),
+        "write": Lane("write", 1, settings.max_writes, settings.timeout, "the change may still be made"),
+        "status": Lane("status", 1, settings.max_waiting, settings.timeout, "the index is busy"),
+    }
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        for lane in lanes.values():
+            lane.close()
+
+    app = FastAPI(
+        title="likewise",
+        version=version("likewise"),
+        description=DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        redirect_slashes=False,
+    )
+    app.add_middleware(Guard, hosts=settings.hosts, metrics=metrics, log=log)
+    _answer_errors(app, index.where)
+
+    # FastAPI would run these in threads if they were not coroutines, which took longer than a query.
+    async def reader(request: Request) -> None:
+        if settings.private:
+            _check_token(settings, request)
+
+    async def writer(request: Request) -> None:
+        if settings.token is None:
+            raise Refusal(403, "this service is read-only: it was started without a token", CLOSE)
+        _check_token(settings, request)
+
+    may_read, may_write = [Depends(reader)], [Depends(writer)]
+    needs_token: dict[str, Any] = {"security": [{SCHEME: []}]}
+    if_private = needs_token if settings.private else {}
+
+    @app.post(
+        "/query",
+        dependencies=may_read,
+        response_model=QueryAnswer,
+        openapi_extra={**schema(QueryBody), **if_private},
+        responses=_errors(400, 401, 408, 413, 415, 422, 503, 504),
+    )
+    async def query(request: Request) -> Response:
+        """Return the items of the index that are similar to these, for each the most similar first."""
+        lane = lanes["query"]
+        lane.check_room()
+        async with bodies.read(request) as body:
+            return _json(await lane.run(service.query, body))
+
+    @app.post(
+        "/items",
+        dependencies=may_write,
+        response_model=Added,
+        openapi_extra={**schema(AddBody), **needs_token},
+        responses=_errors(400, 401, 403, 408, 409, 413, 415, 422, 503, 504, 507),
+    )
+    async def add(request: Request) -> Response:
+        """Add items. They are on disk, and found by queries, when the answer arrives."""
+        lane = lanes["write"]
+        lane.check_room()
+        async with bodies.read(request) as body:
+            return _json(await lane.run(service.add, body))
+
+    @app.get(
+        "/items/{id:path}",
+        dependencies=may_read,
+        response_model=Item,
+        openapi_extra=if_private,
+        responses=_errors(400, 401, 404, 503, 504),
+    )
+    async def item(request: Request, id: str) -> Response:
+        """Return an item as it was added."""
+        return _json(await lanes["query"].run(service.get, _id(request)))
+
+    @app.delete(
+        "/items/{id:path}",
+        dependencies=may_write,
+        response_model=Removed,
+        openapi_extra=needs_token,
+        responses=_errors(400, 401, 403, 404, 503, 504, 507),
+    )
+    async def remove(request: Request, id: str) -> Response:
+        """Remove an item."""
+        return _json(await lanes["write"].run(service.remove, _id(request)))
+
+    @app.get(
+        "/info", dependencies=may_read, response_model=Info, openapi_extra=if_private, responses=_errors(401, 503, 504)
+    )
+    async def info() -> Response:
+        """Return the settings of the index and the limits of the service."""
+        return _json(await lanes["status"].run(service.info))
+
+    @app.get("/health", response_model=Health, responses=_errors(500, 503, 504))
+    async def health() -> Response:
+        """Return whether the service can read its index; needs no token."""
+        await lanes["status"].run(service.count)
+        return _json(b'{"status": "ok"}')
+
+    @app.get(
+        "/metrics",
+        dependencies=may_read,
+        response_class=Response,
+        openapi_extra=if_private,
+        responses=_errors(401, 503, 504),
+    )
+    async def prometheus() -> Response:
+        """Return counters in the text format of Prometheus."""
+        items = await lanes["status"].run(service.count)
+        text = metrics.text(items, {name: lane.inside for name, lane in lanes.items()})
+        return Response(text, media_type=CONTENT_TYPE)
+
+    def page(request: Request, name: str) -> Response:
+        found = pages.answer(name, request)
+        if found is None:
+            raise Refusal(404, "there is no such page")
+        return found
+
+    @app.get("/", include_in_schema=False)
+    async def start(request: Request) -> Response:
+        return page(request, START)
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs(request: Request) -> Response:
+        return page(request, DOCS)
+
+    @app.get("/static/{name}", include_in_schema=False)
+    async def static(request: Request, name: str) -> Response:
+        return page(request, name)
+
+    described = app.openapi()
+    bearer = {"type": "http", "scheme": "bearer", "description": "The token of the service."}
+    described["components"]["securitySchemes"] = {SCHEME: bearer}
+    return app
+
+
+def _json(body: bytes) -> Response:
+    return Response(body, media_type="application/json")
+
+
+def _id(request: Request) -> str:
+    """Return the id of an item from the path as it was sent, in which what is no UTF-8 has not been replaced."""
+    raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
+    try:
+        return unquote_to_bytes(raw.partition(b"?")[0].partition(ITEMS.encode())[2]).decode()
+    except UnicodeDecodeError as error:
+        raise Refusal(400, "the id is not valid UTF-8") from error
+
+
+def _check_token(settings: ServiceSettings, request: Request) -> None:
+    """Raise unless the request carries the token; the time this takes tells nothing about it."""
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    given = given.strip() if scheme.lower() == "bearer" else ""
+    digests = (hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in (given, settings.token or ""))
+    if not hmac.compare_digest(*digests) or not given:
+        message = "this needs the token of the service, in the header Authorization: Bearer TOKEN"
+        raise Refusal(401, message, {"WWW-Authenticate": "Bearer", **CLOSE})
+
+
+def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    return {status: {"model": ErrorAnswer} for status in statuses}
+
+
+def _answer_errors(app: FastAPI, where: str) -> None:
+    """Give all errors one shape."""
+
+    @app.exception_handler(Refusal)
+    async def refused(_: Request, error: Refusal) -> Response:
+        return Response(error.body(), error.status, error.headers, "application/json")
+
+    @app.exception_handler(LikewiseError)
+    async def not_taken(request: Request, error: LikewiseError) -> Response:
+        return await refused(request, refusal_of(error, where))
+
+    @app.exception_handler(HTTPException)
+    async def not_found(_: Request, error: HTTPException) -> Response:
+        return Response(error_body(str(error.detail).lower()), error.status_code, error.headers, "application/json")
+
+    @app.exception_handler(RequestValidationError)
+    async def not_valid(_: Request, error: RequestValidationError) -> Response:
+        return Response(error_body("the request is not valid"), 422, media_type="application/json")

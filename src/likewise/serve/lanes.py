@@ -1,0 +1,71 @@
+"""Threads that do the work of requests while the event loop stays free, with a bounded number of requests waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from likewise.serve.refusal import Refusal, busy
+
+R = TypeVar("R")
+
+
+class Lane:
+    """Some threads, and the requests that wait for one of them.
+
+    noun: what waits, for messages. unfinished: what to say of a request that began and takes too long.
+    """
+
+    def __init__(self, noun: str, threads: int, waiting: int, timeout: float, unfinished: str) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"likewise-{noun}")
+        self._noun = noun
+        self._room = threads + waiting
+        self._timeout = timeout
+        self._unfinished = unfinished
+        self.inside = 0
+
+    def check_room(self) -> None:
+        """Raise if no more requests are taken now."""
+        if self.inside >= self._room:
+            raise busy(f"busy: {self.inside} {self._noun} requests are waiting or running; try again in a moment")
+
+    async def run(self, work: Callable[..., R], *args: Any) -> R:
+        """Do the work in a thread. A request that has not begun in time is withdrawn."""
+        self.check_room()
+        loop = asyncio.get_running_loop()
+        self.inside += 1
+        future = self._pool.submit(work, *args)
+
+        def left(_: Future[R]) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self._leave)
+
+        future.add_done_callback(left)
+        waiting = asyncio.wrap_future(future)
+        waiting.add_done_callback(_retrieve)
+        try:
+            done, _ = await asyncio.wait([waiting], timeout=self._timeout)
+        except asyncio.CancelledError:
+            future.cancel()
+            raise
+        if done:
+            return waiting.result()
+        if future.cancel():
+            raise busy(f"busy: no thread was free for this {self._noun} request; nothing was done, try again")
+        raise Refusal(504, f"not finished within {self._timeout:g} s; {self._unfinished}")
+
+    def _leave(self) -> None:
+        self.inside -= 1
+
+    def close(self) -> None:
+        """Finish what has begun."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _retrieve(waiting: asyncio.Future[Any]) -> None:
+    """Look at the exception of work whose request is gone, so that asyncio does not report it as lost."""
+    if not waiting.cancelled():
+        waiting.exception()

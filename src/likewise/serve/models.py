@@ -1,0 +1,146 @@
+"""The bodies of requests and answers, as the API documents and checks them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from likewise.serve.refusal import Refusal
+from likewise.serve.settings import LARGEST_BATCH, MOST_ANSWERS
+
+LONGEST_ID = 4096
+"""Bytes of an id: percent-encoded it must fit in the head of a request, of which a server takes 16 kB."""
+BIG = 1 << 63
+
+Token = str | Annotated[int, Field(ge=-BIG, lt=2 * BIG)] | float
+ManyTokens = Annotated[list[Token], Field(fail_fast=True)]
+Many = Field(max_length=LARGEST_BATCH, fail_fast=True)
+"""One error in a list is enough: five million empty lists made as many errors, which took gigabytes."""
+Items = Annotated[list[str], Many] | Annotated[list[ManyTokens], Many]
+Int64 = Annotated[int, Field(ge=-BIG, lt=BIG)]
+StringId = Annotated[str, Field(max_length=LONGEST_ID)]
+SomeIds = Field(min_length=1, max_length=LARGEST_BATCH, fail_fast=True)
+Ids = Annotated[list[Int64], SomeIds] | Annotated[list[StringId], SomeIds]
+
+
+class RequestBody(BaseModel):
+    """What all requests have in common: no value is converted to another type, no name is ignored."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class QueryBody(RequestBody):
+    """A query: one document (`text`), or many items."""
+
+    text: str | None = Field(None, description="One document.")
+    items: Items | None = Field(
+        None, description="Documents; or, for an index of sets, lists of tokens. Instead of `text`."
+    )
+    k: int = Field(10, ge=1, le=MOST_ANSWERS, description="The most answers to each item.")
+    threshold: float | None = Field(
+        None, gt=0, le=1, description="The least similarity of an answer; by default that of the index."
+    )
+    measure: Literal["jaccard", "containment"] = Field(
+        "jaccard", description="`containment`: the share of the item's shingles that an answer has."
+    )
+
+
+class AddBody(RequestBody):
+    """Items to add, all or, if there is an error, none."""
+
+    ids: Ids | None = Field(
+        None, description="An id for each item, all strings or all integers; without ids, items are numbered."
+    )
+    items: Items = Field(description="Documents; or, for an index of sets, lists of tokens.")
+    replace: bool = Field(False, description="Replace items with the same ids; without it, they are an error.")
+
+
+class SimilarItem(BaseModel):
+    """A similar item."""
+
+    id: int | str
+    similarity: float
+
+
+class QueryAnswer(BaseModel):
+    """For each item of the query its answers, the most similar first."""
+
+    answers: list[list[SimilarItem]]
+
+
+class Added(BaseModel):
+    """How many items were added, and how many there are now."""
+
+    added: int
+    items: int
+
+
+class Removed(BaseModel):
+    """How many items were removed, and how many there are now."""
+
+    removed: int
+    items: int
+
+
+class Item(BaseModel):
+    """An item; `text` is null if the index does not keep documents."""
+
+    id: int | str
+    text: str | None
+
+
+class Health(BaseModel):
+    """The service answers, and can read its index."""
+
+    status: str
+
+
+class Info(BaseModel):
+    """The settings of the index and the limits of the service."""
+
+    items: int
+    kind: str
+    ids: str | None
+    shingle: str | None
+    threshold: float
+    recall: float
+    containment: bool
+    texts: bool
+    writable: bool
+    private: bool
+    max_body: int
+    max_batch: int
+
+
+class ErrorAnswer(BaseModel):
+    """Why a request is refused."""
+
+    error: str
+
+
+M = TypeVar("M", bound=RequestBody)
+
+
+def parsed(model: type[M], body: bytes) -> M:
+    """Return the body of a request; raise Refusal if it is no JSON or not what is expected."""
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        first = found[0]
+        if first["type"] == "json_invalid":
+            raise Refusal(400, f"the body is not valid JSON: {first['msg'].removeprefix('Invalid JSON: ')}") from error
+        raise Refusal(422, f"{_place(first['loc'])}: {first['msg']}") from error
+    except RecursionError as error:
+        raise Refusal(400, "the body is not valid JSON: nested too deeply") from error
+
+
+def _place(loc: tuple[Any, ...]) -> str:
+    """Name the value that is wrong: items.3, without the names of the types that were tried."""
+    return ".".join(str(part) for part in loc if isinstance(part, int) or str(part).isidentifier()) or "the body"
+
+
+def schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the description of a request's body for OpenAPI."""
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": model.model_json_schema()}}}}

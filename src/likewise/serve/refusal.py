@@ -1,0 +1,53 @@
+"""Requests that are not answered: one exception, and one shape of JSON, for all of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+
+from likewise.errors import DamagedError, IncompatibleError, InputError, LikewiseError, OutputError, ParameterError
+
+LONGEST = 500
+"""Characters of a message."""
+
+
+class Refusal(Exception):
+    """An answer with an error: its status, one line that says why, and headers."""
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = dict(headers or {})
+
+    def body(self) -> bytes:
+        """Return the answer."""
+        return error_body(str(self))
+
+
+def error_body(message: str) -> bytes:
+    """Return an error as JSON.
+
+    >>> error_body("no  such item")
+    b'{"error": "no such item"}'
+    """
+    line = " ".join(message.split())
+    line = line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+    return json.dumps({"error": line}).encode()
+
+
+def busy(message: str) -> Refusal:
+    """Return the answer to a request that may be sent again in a moment."""
+    return Refusal(503, message, {"Retry-After": "1"})
+
+
+def refusal_of(error: LikewiseError, where: str) -> Refusal:
+    """Return the answer to a request that the index does not take; folders of this machine are not named in it."""
+    message = str(error).replace(where, "the index") if os.sep in where else str(error)
+    if isinstance(error, ParameterError | InputError | IncompatibleError):
+        return Refusal(422, message)
+    if isinstance(error, OutputError):
+        return Refusal(507, message)
+    if isinstance(error, DamagedError):
+        return Refusal(500, "the index is damaged; likewise index check says where")
+    return busy(message)

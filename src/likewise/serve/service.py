@@ -1,0 +1,151 @@
+"""What a service does with its index, in threads: bytes of a request in, bytes of an answer out."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from likewise.errors import IncompatibleError, InputError, LikewiseError
+from likewise.index import Index
+from likewise.index.files import fitted_ids
+from likewise.index.item_ids import as_ids
+from likewise.serve.models import LONGEST_ID, AddBody, QueryBody, parsed
+from likewise.serve.refusal import Refusal
+from likewise.serve.settings import MOST_ANSWERS, OWNER, ServiceSettings
+
+
+class Service:
+    """An index, and what requests may ask of it. Every method may be called from any thread."""
+
+    def __init__(self, index: Index, settings: ServiceSettings) -> None:
+        self.index = index
+        self.settings = settings
+
+    def count(self) -> int:
+        """Return the number of items."""
+        return len(self.index)
+
+    def info(self) -> bytes:
+        """Return what a client needs to know of the index and the limits."""
+        info, settings = self.index.info(), self.settings
+        shingling = info.get("shingling")
+        return _packed(
+            {
+                "items": info["count"],
+                "kind": info["items"],
+                "ids": info["ids"],
+                "shingle": shingling["shingle"] if shingling else None,
+                "threshold": info["threshold"],
+                "recall": info["recall"],
+                "containment": info["containment"],
+                "texts": info["texts"],
+                "writable": settings.token is not None,
+                "private": settings.private,
+                "max_body": settings.body_limit,
+                "max_batch": settings.max_batch,
+            }
+        )
+
+    def query(self, body: bytes) -> bytes:
+        """Answer a query."""
+        asked = parsed(QueryBody, body)
+        if (asked.text is None) == (asked.items is None):
+            raise Refusal(422, "a query has either 'text', one document, or 'items', a list")
+        items: list[Any] = list(asked.items) if asked.items is not None else [asked.text]
+        self._check_batch(items)
+        if len(items) * asked.k > MOST_ANSWERS:
+            raise Refusal(422, f"{len(items):,} items with k = {asked.k:,} may have more than {MOST_ANSWERS:,} answers")
+        found = self.index.query(items, asked.k, asked.threshold, asked.measure)
+        answers: list[list[dict[str, Any]]] = [[] for _ in items]
+        columns = (found.column(name).to_pylist() for name in ("id_a", "id_b", "similarity"))
+        for query, id, similarity in zip(*columns, strict=True):
+            answers[query].append({"id": id, "similarity": similarity})
+        return _packed({"answers": answers})
+
+    def add(self, body: bytes) -> bytes:
+        """Add items."""
+        asked = parsed(AddBody, body)
+        self._check_batch(asked.items)
+        if asked.ids is not None and len(asked.ids) != len(asked.items):
+            raise Refusal(422, f"there are {len(asked.ids):,} ids and {len(asked.items):,} items")
+        for id in asked.ids or ():
+            if isinstance(id, str) and len(id.encode()) > LONGEST_ID:
+                raise Refusal(422, f"an id is longer than {LONGEST_ID:,} bytes")
+        try:
+            added = self.index.add(asked.ids, asked.items, replace=asked.replace)
+        except (ValueError, OverflowError) as error:
+            if isinstance(error, LikewiseError) or asked.ids is not None:
+                raise
+            raise Refusal(422, "no number is free after the largest id; give ids") from error
+        except InputError as error:
+            known = [] if asked.replace else [id for id in asked.ids or () if id in self.index]
+            if known:
+                more = f" and {len(known) - 1:,} more" if len(known) > 1 else ""
+                message = f"there is an item with the id {known[0]!r}{more} already, and 'replace' is false"
+                raise Refusal(409, message) from error
+            raise
+        return _packed({"added": added, "items": len(self.index)})
+
+    def get(self, path: str) -> bytes:
+        """Return an item."""
+        id = self._known(path)
+        text = None
+        if self.index.scheme.texts:
+            try:
+                text = self.index.get([id])[0]
+            except InputError as error:  # removed meanwhile
+                raise _no_item(path) from error
+        return _packed({"id": id, "text": text})
+
+    def remove(self, path: str) -> bytes:
+        """Remove an item."""
+        removed = self.index.remove([self._known(path)], missing="skip")
+        if not removed:
+            raise _no_item(path)
+        return _packed({"removed": removed, "items": len(self.index)})
+
+    def _known(self, path: str) -> int | str:
+        """Return the id that a path names, as the index has it: a number if its ids are numbers."""
+        kind = self.index.info()["ids"]
+        try:
+            ids = fitted_ids(as_ids([path], OWNER), kind) if kind else None
+        except (InputError, IncompatibleError) as error:
+            raise _no_item(path) from error
+        id = None if ids is None else ids[0].as_py()
+        if id is None or id not in self.index:
+            raise _no_item(path)
+        found: int | str = id
+        return found
+
+    def _check_batch(self, items: list[Any]) -> None:
+        if len(items) > self.settings.max_batch:
+            raise Refusal(422, f"{len(items):,} items in one request; the most is {self.settings.max_batch:,}")
+
+    def warm(self) -> None:
+        """Add to a small index like this one and query it, so that the first request waits for no compilation."""
+        scheme = self.index.scheme
+        texts = ["one of two items that are much alike", "two of two items that are much alike"]
+        items: list[Any] = texts if scheme.shingler is not None else [text.split() for text in texts]
+        with tempfile.TemporaryDirectory(prefix="likewise-") as folder:
+            like: dict[str, Any] = {
+                "shingle": scheme.shingler,
+                "sketch": scheme.minhash.method,
+                "containment": scheme.containment,
+            }
+            with Index.create(Path(folder) / "warm", threshold=0.1, threads=1, **like) as index:
+                index.add(["a", "b"], items)
+                for measure in ("jaccard", "containment") if scheme.containment else ("jaccard",):
+                    index.query(items, 1, measure=measure)
+                index.remove(["a"])
+                if scheme.texts:
+                    index.get(["b"])
+
+
+def _no_item(path: str) -> Refusal:
+    return Refusal(404, f"there is no item with the id {path[:100]!r}")
+
+
+def _packed(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
