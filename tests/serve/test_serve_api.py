@@ -77,7 +77,7 @@ def test_ids_that_are_numbers(tmp_path, client_of):
             [{"id": 7, "similarity": 1.0}], [],
         ]  # fmt: skip
         error(client.post("/query", json={"text": "milk"}), 422)
-        assert "no number" in error(client.post("/items", json={"items": [["tea"]]}, headers=BEARER), 422)
+        assert "cannot be numbered" in error(client.post("/items", json={"items": [["tea"]]}, headers=BEARER), 422)
         assert len(index) == 2
 
 

@@ -48,6 +48,9 @@ OWN_VALUES = {HEADER, MANIFEST, COMMON}
 EMPTY_CHUNK = ChunkData(0, 0, {})
 """Stands for the data of a chunk that is written and not needed any more."""
 
+LAST = 2**63 - 1
+"""The highest id."""
+
 
 @dataclass(frozen=True)
 class Change:
@@ -171,7 +174,7 @@ def _with_ids(view: IndexView, ids: Any, replacing: bool, owner: str) -> tuple[M
         )
     numbered = manifest.numbered
     if kind == INT64 and len(ids):
-        numbered = max(numbered, min(int(ids.to_numpy().max()), 2**63 - 2) + 1)
+        numbered = max(numbered, min(int(ids.to_numpy().max()), LAST - 1) + 1)
     manifest, segments = _without(view, np.sort(rows[known]))
     return replace(manifest, ids=kind, numbered=numbered), segments
 
@@ -313,4 +316,8 @@ def all_ids(parts: list[Any], owner: str) -> Any:
 
 def new_ids(start: int, count: int) -> Any:
     """Return the ids of items that are given without."""
+    if start + count >= LAST:
+        raise InputError(
+            f"Index.add: items cannot be numbered from {start:,} on, as ids end at {LAST:,}; give them ids"
+        )
     return to_arrow(np.arange(start, start + count))

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from likewise.errors import IncompatibleError, InputError, LikewiseError
+from likewise.errors import IncompatibleError, InputError
 from likewise.index import Index
 from likewise.index.files import fitted_ids
 from likewise.index.item_ids import as_ids
@@ -75,10 +75,6 @@ class Service:
                 raise Refusal(422, f"an id is longer than {LONGEST_ID:,} bytes")
         try:
             added = self.index.add(asked.ids, asked.items, replace=asked.replace)
-        except (ValueError, OverflowError) as error:
-            if isinstance(error, LikewiseError) or asked.ids is not None:
-                raise
-            raise Refusal(422, "no number is free after the largest id; give ids") from error
         except InputError as error:
             known = [] if asked.replace else [id for id in asked.ids or () if id in self.index]
             if known:
