@@ -12,7 +12,7 @@ import contextlib
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,9 +36,19 @@ class LmdbSnapshot:
     A value stays where it is as long as nothing is committed: even a change of another value may move a small one.
     """
 
+    lasting = False
+
     def __init__(self, transaction: Any, place: object) -> None:
         self._transaction = transaction
         self.place = place
+
+    def known(self, name: str) -> memoryview | None:
+        """Return a value, or None if there is none of this name."""
+        return self.get(name)
+
+    def get_many(self, names: Iterable[str]) -> dict[str, memoryview | None]:
+        """Return values by name."""
+        return {name: self.get(name) for name in names}
 
     def get(self, name: str) -> memoryview | None:
         """Return a value, or None if there is none of this name."""
