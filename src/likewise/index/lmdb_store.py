@@ -137,7 +137,7 @@ class LmdbStore:
             return database
 
     @contextmanager
-    def read(self) -> Iterator[Snapshot]:
+    def read(self, fresh: bool = False) -> Iterator[Snapshot]:
         """Yield a snapshot."""
         lmdb = lmdb_module()
         for _ in range(ATTEMPTS):

@@ -28,6 +28,7 @@ PATIENCE = 5.0
 """Seconds for which a server that was reached before is tried again: a restart takes about one."""
 CONNECT_TIMEOUT, TIMEOUT = 5.0, 60.0
 """Seconds to wait for a connection and for an answer."""
+NETWORK_OPTIONS: dict[str, Any] = {"socket_connect_timeout": CONNECT_TIMEOUT, "socket_keepalive": True}
 PASSWORD_VARIABLE = "REDISCLI_AUTH"
 """The environment variable with the password if the URL has none, as for redis-cli."""
 
@@ -92,7 +93,7 @@ class RedisAddress:
         else:
             shown_host = f"[{host}]" if ":" in (host or "") else host
             place = f"{scheme}://{shown_user}{shown_host}:{port or 6379}/{database}?name={name}"
-        whole = parts._replace(scheme=scheme, query=urlencode(options)).geturl()
+        whole = f"{scheme}://{parts.netloc}{parts.path}?{urlencode(options)}"
         return cls(place, name, _seconds(owner, "lease", lease), _seconds(owner, "grace", grace), whole, secret)
 
 
@@ -132,13 +133,9 @@ class RedisServer:
         if client is None:
             redis = self.redis
             try:
-                pool = redis.ConnectionPool.from_url(
-                    self.address.url,
-                    socket_connect_timeout=CONNECT_TIMEOUT,
-                    socket_timeout=TIMEOUT,
-                    socket_keepalive=not self.address.url.startswith("unix:"),
-                    retry=redis.retry.Retry(redis.backoff.NoBackoff(), 0),
-                )
+                once = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
+                options = {} if self.address.url.startswith("unix:") else NETWORK_OPTIONS
+                pool = redis.ConnectionPool.from_url(self.address.url, socket_timeout=TIMEOUT, retry=once, **options)
             except ValueError as error:
                 raise ParameterError(
                     f"{self.where}: an option of this URL cannot be used: {self._hidden(error)}"
@@ -146,7 +143,7 @@ class RedisServer:
             client = self._client = redis.Redis(connection_pool=pool)
         return client
 
-    def call(self, work: Callable[[Any], R], patience: float = PATIENCE) -> R:
+    def call(self, work: Callable[[Any], R]) -> R:
         """Return what `work` does with the client; while the server cannot be reached, try again for a while.
 
         The work may be done more than once. A server that was never reached is tried once, unless it says that it is
@@ -161,7 +158,7 @@ class RedisServer:
             except (errors.ConnectionError, errors.TimeoutError) as error:
                 loading = isinstance(error, errors.BusyLoadingError)
                 final = isinstance(error, errors.AuthenticationError) or not (self._reached or loading)
-                if final or time.monotonic() - begun + pause > patience:
+                if final or time.monotonic() - begun + pause > PATIENCE:
                     raise self.own_error(error) from error
             except errors.RedisError as error:
                 raise self.own_error(error) from error

@@ -33,8 +33,9 @@ class RedisSnapshot:
 
     lasting = True
 
-    def __init__(self, store: RedisStore, catalogue: RedisCatalogue) -> None:
+    def __init__(self, store: RedisStore, catalogue: RedisCatalogue, fresh: bool = False) -> None:
         self._store = store
+        self._fresh = fresh
         self._catalogue = catalogue
         self.values: StoredValues = catalogue.values
         self.place: object = catalogue.id
@@ -42,7 +43,7 @@ class RedisSnapshot:
     def known(self, name: str) -> memoryview | None:
         """Return a value that is in this process already."""
         id, size = self.values.get(name, ("", 0))
-        words = SHARED.get(id) if id else None
+        words = SHARED.get(id) if id and not self._fresh else None
         return None if words is None else as_bytes(words, size)
 
     def get(self, name: str) -> memoryview | None:
@@ -54,7 +55,7 @@ class RedisSnapshot:
         found: dict[str, memoryview | None] = {name: self.known(name) for name in names}
         wanted = {name: self.values[name] for name, value in found.items() if value is None and name in self.values}
         if wanted:
-            fetched = self._store.fetch(list(wanted.values()), self._catalogue.part)
+            fetched = self._store.fetch(list(wanted.values()), self._catalogue.part, not self._fresh)
             for name, (id, size) in wanted.items():
                 if id in fetched:
                     found[name] = as_bytes(fetched[id], size)
@@ -272,7 +273,7 @@ class RedisStore:
                 "held before is gone; ask again, or make the grace in its URL longer"
             )
 
-    def fetch(self, wanted: list[tuple[str, int]], part: int) -> dict[str, Words]:
+    def fetch(self, wanted: list[tuple[str, int]], part: int, keep: bool) -> dict[str, Words]:
         """Return values from the server by id; those that are not there, or not whole, are left out."""
         found: dict[str, Words] = {}
         group: list[tuple[str, int]] = []
@@ -281,11 +282,11 @@ class RedisStore:
             group.append(one)
             size += one[1]
             if size >= TOGETHER or number == len(wanted):
-                found |= self._fetched(group, part)
+                found |= self._fetched(group, part, keep)
                 group, size = [], 0
         return found
 
-    def _fetched(self, wanted: list[tuple[str, int]], part: int) -> dict[str, Words]:
+    def _fetched(self, wanted: list[tuple[str, int]], part: int, keep: bool) -> dict[str, Words]:
         keys = {id: self.keys.parts(id, size, part) for id, size in wanted}
 
         def work(client: Any) -> list[bytes | None]:
@@ -301,13 +302,14 @@ class RedisStore:
             parts = [next(answers) for _ in keys[id]]
             whole = [one for one in parts if one is not None]
             if len(whole) == len(parts) and sum(map(len, whole)) == size:
-                found[id] = SHARED.put(id, as_words(size, whole))
+                words = as_words(size, whole)
+                found[id] = SHARED.put(id, words) if keep else words
         return found
 
     @contextmanager
-    def read(self) -> Iterator[Snapshot]:
+    def read(self, fresh: bool = False) -> Iterator[Snapshot]:
         """Yield a snapshot."""
-        yield RedisSnapshot(self, self.current())
+        yield RedisSnapshot(self, self.current(), fresh)
 
     def write(self, change: Callable[[Transaction], R]) -> R:
         """Make a change and commit it."""

@@ -60,8 +60,8 @@ class Store(Protocol):
     where: str
     """What error messages call it."""
 
-    def read(self) -> AbstractContextManager[Snapshot]:
-        """Return a snapshot of what is committed."""
+    def read(self, fresh: bool = False) -> AbstractContextManager[Snapshot]:
+        """Return a snapshot of what is committed. fresh: read values where they are stored, whatever is in memory."""
 
     def write(self, change: Callable[[Transaction], R]) -> R:
         """Make a change and commit it durably; nothing is changed if it raises. It may be called several times.
