@@ -313,6 +313,34 @@ def test_passwords_are_needed_and_never_shown(tmp_path, server, typed, monkeypat
         mine.stop()
 
 
+READS = "+get +select"
+WRITES = "+set +del +unlink +exists +pexpire +sadd +srem +smembers +watch +unwatch +multi +exec"
+
+
+def test_users_need_few_commands(redis_url):
+    """Those that docs/index.md lists."""
+    with Index.create(redis_url, shingle=None) as index:
+        client = index._store.server.client
+        try:
+            for name, commands in (("reader", READS), ("writer", f"{READS} {WRITES}")):
+                rules = f"on >pass ~likewise:* {commands}".split()
+                assert client.execute_command("ACL", "SETUSER", name, *rules)
+            with Index.open(redis_url.replace("127", "writer:pass@127", 1)) as writer:
+                writer.add(range(9), sets_of(range(9)))
+                with pytest.raises(LikewiseError):
+                    writer.add(range(9), sets_of(range(9)))
+                writer.remove([3])
+                writer.compact()
+                assert writer.check().items == 8
+            with Index.open(redis_url.replace("127", "reader:pass@127", 1)) as reader:
+                assert reader.query(sets_of(range(4)))["id_b"].to_pylist() == [0, 1, 2]
+                assert reader.check().items == 8
+                with pytest.raises(OutputError, match="this user may not do this"):
+                    reader.add([11], sets_of([11]))
+        finally:
+            client.execute_command("ACL", "DELUSER", "reader", "writer")
+
+
 def test_a_full_server_changes_nothing(redis_url):
     with Index.create(redis_url, shingle=None) as index:
         index.add([1], [["a"]])

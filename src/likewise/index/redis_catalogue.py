@@ -19,8 +19,9 @@ from likewise.index.manifest import pack, unpack
 
 FORMAT = 1
 """Version of how values are kept on the server; what the values are has a version of its own, in the header."""
-PART = 1 << 23
-"""Bytes of a part: the server does nothing else while it receives or sends one."""
+PART = (1 << 23) - (1 << 12)
+"""Bytes of a part: the server does nothing else while it copies one. With what it adds to it, a part takes 8 MiB; one
+byte more would take 10."""
 RECENT = 256
 """How many changes a catalogue remembers, for a writer whose connection was lost while it committed."""
 StoredValues = dict[str, tuple[str, int]]

@@ -83,6 +83,13 @@ class ValueCache:
                 words = self._kept.pop(key, None)
                 self._bytes -= 0 if words is None else words.nbytes
 
+    def clear(self) -> None:
+        """Give up all values; those that are in use stay with who uses them, and are fetched again for others."""
+        with self._lock:
+            self._kept.clear()
+            self._alive.clear()
+            self._bytes = 0
+
 
 SHARED = ValueCache()
 """The values of all remote stores of this process."""
