@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from likewise.errors import DamagedError, MissingInput, OutputError
-from likewise.index import lmdb_database
+from likewise.index import lmdb_database, lmdb_store
 from likewise.index.lmdb_store import LmdbStore
 from likewise.index.places import store_at
 
@@ -261,6 +261,25 @@ def test_a_copy_that_was_not_finished_is_overwritten(tmp_path):
     assert content(LmdbStore(tmp_path / "store")) == {"a": b"a"}
     store.rewrite(lambda old, write: write(lambda transaction: transaction.put("b", b"b")))
     assert content(store) == {"b": b"b"}
+    store.close()
+
+
+def test_who_opens_a_store_that_is_being_removed_makes_no_empty_one(tmp_path, monkeypatch):
+    """LMDB creates a database where it finds a folder without one: nobody may see such a folder."""
+    store = LmdbStore(tmp_path / "store", create=True)
+    put(store, a=b"a")
+    seen = []
+    remove = lmdb_store.shutil.rmtree
+
+    def watched(folder, **options):
+        seen.extend(one.name for one in (tmp_path / "store").iterdir() if not (one / "data.mdb").exists())
+        remove(folder, **options)
+
+    monkeypatch.setattr(lmdb_store.shutil, "rmtree", watched)
+    store.rewrite(lambda old, write: write(lambda transaction: transaction.put("b", b"b")))
+    assert seen == []
+    assert [one.name for one in (tmp_path / "store").iterdir()] == ["2"]
+    assert content(LmdbStore(tmp_path / "store")) == {"b": b"b"}
     store.close()
 
 
