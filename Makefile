@@ -19,8 +19,8 @@ $(VENV)/dev: $(VENV)/core requirements-dev.lock
 demo: $(VENV)/core          ## near-duplicates among the Python files on this machine
 	$(BIN)/likewise demo --out out/demo
 
-test: $(VENV)/dev           ## lint, types, layers, all tests: on every core, up to four; last, alone, those that read the clock
-	$(MAKE) --no-print-directory --jobs=2 lint warm java redis
+test: $(VENV)/dev redis     ## lint, types, layers, all tests: on every core, up to four; last, alone, those that read the clock
+	$(MAKE) --no-print-directory --jobs=2 lint warm java
 	$(BIN)/python -m pytest -q -m "not soak and not alone and not spark" --numprocesses=logical --maxprocesses=4 --dist=worksteal
 	$(BIN)/python -m pytest -q -m "spark and not soak"
 	$(BIN)/python -m pytest -q -m alone
@@ -33,7 +33,7 @@ java:                       ## Java for the Spark engine: Debian's, if there is 
 	  || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless; } \
 	  || echo "There is no Java here: the tests of the Spark engine are skipped."
 
-redis: java                 ## a Redis server for the tests of the shared index: Debian's, after java, as one may install at a time
+redis:                      ## a Redis server for the tests of the shared index: Debian's, if there is none and this user may install it
 	@command -v redis-server >/dev/null \
 	  || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && RUNLEVEL=1 apt-get install -y -qq --no-install-recommends redis-server; } \
 	  || echo "There is no redis-server here: the tests of the shared index are skipped."
