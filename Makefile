@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test warm java chromium lint bench soak format clean
+.PHONY: demo test warm java chromium redis lint bench soak format clean
 .DELETE_ON_ERROR:
 
 $(VENV)/core: requirements.lock pyproject.toml
@@ -20,7 +20,7 @@ demo: $(VENV)/core          ## near-duplicates among the Python files on this ma
 	$(BIN)/likewise demo --out out/demo
 
 test: $(VENV)/dev           ## lint, types, layers, all tests: on every core, up to four; last, alone, those that read the clock
-	$(MAKE) --no-print-directory --jobs=2 lint warm java chromium
+	$(MAKE) --no-print-directory --jobs=2 lint warm java chromium redis
 	$(BIN)/python -m pytest -q -m "not soak and not alone and not spark" --numprocesses=logical --maxprocesses=4 --dist=worksteal
 	$(BIN)/python -m pytest -q -m "spark and not soak"
 	$(BIN)/python -m pytest -q -m alone
@@ -37,6 +37,11 @@ chromium: java              ## a browser for the tests of the page: Debian's, li
 	@{ command -v chromium && command -v chromedriver; } >/dev/null \
 	  || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium chromium-driver; } \
 	  || echo "There is no Chromium here: the tests of the page in a browser are skipped."
+
+redis: chromium             ## a Redis server for the tests of the shared index: Debian's, after the others, as apt runs once at a time
+	@command -v redis-server >/dev/null \
+	  || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && RUNLEVEL=1 apt-get install -y -qq --no-install-recommends redis-server; } \
+	  || echo "There is no redis-server here: the tests of the shared index are skipped."
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check src tests benchmarks tools

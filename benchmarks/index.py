@@ -4,6 +4,7 @@
     python benchmarks/index.py --items 1000000 --items 10000000  more of them, one size after the other
     python benchmarks/index.py --peers none                      likewise alone
     python benchmarks/index.py --entries                         also one LMDB entry per key, the way not taken
+    python benchmarks/index.py --redis                           also on a Redis server, which it starts
     python benchmarks/index.py --containment                     also with the table of shingles, and quotations
 
 The corpus is planted (planted.py): the queries are copies whose exact similarity to their original is known, and are
@@ -19,7 +20,10 @@ import argparse
 import json
 import os
 import platform
+import socket
 import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -125,8 +129,28 @@ def quotations(corpus: Path, items: int, bands: int, rows: int) -> dict[str, Any
     return {**said, "recall": recall, "bytes_per_item": built["bytes_per_item"], "build": built["phases"]["build"]}
 
 
+@contextmanager
+def redis_server() -> Iterator[tuple[str, Callable[[], int]]]:
+    """Start a Redis server without persistence; yield the URL of an index, and a function that returns its memory."""
+    import redis
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
+    server = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    try:
+        client = redis.Redis(port=port, retry=redis.retry.Retry(redis.backoff.ConstantBackoff(0.1), 50))
+        client.ping()
+        yield f"redis://127.0.0.1:{port}/0?name=bench&grace=1", lambda: int(client.info("memory")["used_memory"])
+        client.close()
+    finally:
+        server.terminate()
+        server.wait()
+
+
 def main() -> None:
-    """Measure, print a table, and write results/index.json."""
+    """Measure, print a table, and write results/index.json, or index-redis.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, action="append")
     parser.add_argument("--threshold", type=float, default=0.8)
@@ -135,6 +159,7 @@ def main() -> None:
     parser.add_argument(
         "--entries", action="store_true", help="also the way not taken: one LMDB entry per key and item"
     )
+    parser.add_argument("--redis", action="store_true", help="also the shared store, on a redis-server of its own")
     parser.add_argument("--containment", action="store_true")
     asked = parser.parse_args()
     import likewise
@@ -154,6 +179,12 @@ def main() -> None:
                 continue
             more = scored(tool, known, asked.threshold)
             results.append({"tool": tool, "items": items, "bands": banding.b, "rows": banding.r, **said, **more})
+        if asked.redis:
+            with redis_server() as (url, memory):
+                said = run("likewise", corpus, queries, items, [*options, "--url", url])
+                said["server_mb"] = memory() / 2**20
+            said |= {"tool": "likewise, Redis", "items": items, "bands": banding.b, "rows": banding.r}
+            results.append({**said, **scored("likewise", known, asked.threshold)})
         if asked.containment:
             said = quotations(corpus, items, banding.b, banding.r)
             results.append({"tool": "likewise containment", "items": items, **said})
@@ -179,7 +210,7 @@ def main() -> None:
         )
     console.print(table)
     about = {"likewise": version("likewise"), "machine": platform.machine(), "cores": os.cpu_count()}
-    target = HERE / "results" / "index.json"
+    target = HERE / "results" / ("index-redis.json" if asked.redis else "index.json")
     target.write_text(json.dumps({"about": about, "rows": results}, indent=1) + "\n")
     console.print(f"→ {target}")
 

@@ -12,6 +12,7 @@ from common import Phases
 from index_common import latencies, memory, parser, save, to_fill
 
 import likewise
+from likewise.index import value_cache
 
 
 def main() -> None:
@@ -19,9 +20,11 @@ def main() -> None:
     options = parser()
     options.add_argument("--containment", action="store_true")
     options.add_argument("--batch", type=int, default=50_000)
+    options.add_argument("--url", help="a Redis server in place of a folder")
     run, phase = options.parse_args(namespace=argparse.Namespace()), Phases()
     folder = Path(run.out) / "index"
     shutil.rmtree(folder, ignore_errors=True)
+    place = run.url or folder
     texts = to_fill(run.corpus, run.items)
     queries = pq.read_table(run.queries).column("text").to_pylist()
     with likewise.Index.create(f"{run.out}/warm") as warm:
@@ -30,7 +33,7 @@ def main() -> None:
     shutil.rmtree(f"{run.out}/warm")
     with phase("build"):
         index = likewise.Index.create(
-            folder, threshold=run.threshold, bands=run.bands, rows=run.rows, containment=run.containment, texts=False
+            place, threshold=run.threshold, bands=run.bands, rows=run.rows, containment=run.containment, texts=False
         )
         for start in range(0, len(texts), run.batch):
             index.add(None, texts.slice(start, run.batch))
@@ -38,7 +41,9 @@ def main() -> None:
     index.close()
     del texts
     begun = time.perf_counter()
-    index = likewise.Index.open(folder)
+    if run.url:
+        value_cache.SHARED.clear()
+    index = likewise.Index.open(place)
     index.query(queries[0])
     opened = time.perf_counter() - begun
     single = latencies(index.query, queries)

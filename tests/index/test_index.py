@@ -39,8 +39,8 @@ def texts() -> list[str]:
 
 
 @pytest.fixture
-def index(tmp_path, texts):
-    with Index.create(tmp_path / "index", shingle="words:2", threshold=0.5) as made:
+def index(place, texts):
+    with Index.create(place, shingle="words:2", threshold=0.5) as made:
         made.add([f"t{i}" for i in range(len(texts))], texts)
         yield made
 
@@ -79,12 +79,12 @@ def test_the_recall_is_on_target(tmp_path):
     assert found.num_rows <= pairs * probability + 6 * deviation
 
 
-def test_every_item_that_contains_the_query_is_found(tmp_path):
+def test_every_item_that_contains_the_query_is_found(place):
     """A short text in long ones, however common its words: no chance is involved."""
     chance = random.Random(2)
     common = ["the same words in each of them"] * 3
     books = [" ".join([*common, *chance.choices(WORDS, k=2000)]) for _ in range(30)]
-    with Index.create(tmp_path / "index", shingle="words:3", containment=True) as index:
+    with Index.create(place, shingle="words:3", containment=True) as index:
         index.add(None, books)
         for number, book in enumerate(books):
             place = chance.randrange(1000)
@@ -98,9 +98,9 @@ def test_every_item_that_contains_the_query_is_found(tmp_path):
         assert found == [{"id_a": 0, "id_b": 4, "similarity": 4 / 6}]
 
 
-def test_empty_sets_are_like_each_other_only(tmp_path):
+def test_empty_sets_are_like_each_other_only(place):
     """A segment of nothing but empty sets has no table of shingles."""
-    with Index.create(tmp_path / "index", shingle=None, containment=True) as index:
+    with Index.create(place, shingle=None, containment=True) as index:
         index.add([1, 2], [[], []])
         assert index.query([["a"], []]).to_pylist() == [
             {"id_a": 1, "id_b": 1, "similarity": 1.0},
@@ -147,9 +147,9 @@ def test_an_add_is_all_or_nothing(index, texts, monkeypatch):
     assert index.check().unused == 0
 
 
-def test_large_additions_are_stored_in_parts(tmp_path, texts, monkeypatch):
+def test_large_additions_are_stored_in_parts(place, texts, monkeypatch):
     monkeypatch.setattr(module, "BATCH_ROWS", 7)
-    with Index.create(tmp_path / "index", shingle="words:2", threshold=0.5) as index:
+    with Index.create(place, shingle="words:2", threshold=0.5) as index:
         assert index.add(None, texts) == 40
         assert index.add(None, texts[:5]) == 5
         assert index.query(texts[2])["id_b"].to_pylist() == [2, 42]
@@ -157,8 +157,8 @@ def test_large_additions_are_stored_in_parts(tmp_path, texts, monkeypatch):
         assert index.info()["generation"] == 2
 
 
-def test_items_are_numbered_where_there_are_no_ids(tmp_path):
-    with Index.create(tmp_path / "index", shingle=None) as index:
+def test_items_are_numbered_where_there_are_no_ids(place):
+    with Index.create(place, shingle=None) as index:
         index.add([7, 3], [["a"], ["b"]])
         index.add(None, [["c"], ["d"]])
         assert index.query([["a"], ["b"], ["c"], ["d"]])["id_b"].to_pylist() == [7, 3, 8, 9]
@@ -166,8 +166,8 @@ def test_items_are_numbered_where_there_are_no_ids(tmp_path):
             index.add(["x"], [["e"]])
 
 
-def test_settings_are_those_of_the_index(index, tmp_path):
-    path = tmp_path / "index"
+def test_settings_are_those_of_the_index(index, place):
+    path = place
     with Index.open(path, shingle="words:2", threshold=0.5, recall=0.99, seed=1) as again:
         assert len(again) == 40
     with pytest.raises(IncompatibleError, match=r"made with threshold 0\.5, not 0\.8"):
@@ -184,11 +184,12 @@ def test_settings_are_those_of_the_index(index, tmp_path):
         index.query("a", measure="containment")
 
 
-def test_what_is_wrong_is_said(tmp_path, index):
+def test_what_is_wrong_is_said(tmp_path, index, place):
     with pytest.raises(MissingInput, match="there is no index in this folder"):
         Index.open(tmp_path / "nothing")
     with pytest.raises(OutputError, match="there is an index already"):
-        Index.create(tmp_path / "index")
+        Index.create(place)
+    (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="this folder is not empty"):
         Index.create(tmp_path)
     with pytest.raises(ParameterError, match="2 ids and 1 items"):
@@ -215,7 +216,7 @@ def test_what_is_wrong_is_said(tmp_path, index):
 
 
 def test_repr_and_information(index):
-    assert repr(index).endswith("index: 40 items, words:2, jaccard ≥ 0.5>")
+    assert repr(index).endswith(f"{index.where}: 40 items, words:2, jaccard ≥ 0.5>")
     info = index.info()
     assert (info["count"], info["different"], info["removed"], info["ids"]) == (40, 40, 0, "string")
     assert info["bytes_used"] <= info["bytes_on_disk"]
@@ -223,9 +224,9 @@ def test_repr_and_information(index):
     assert object() not in index
 
 
-def test_documents_come_back_as_they_were(tmp_path):
+def test_documents_come_back_as_they_were(place):
     documents = ["", "ä\0\n" * 5, "x" * 200_000, "last"]
-    with Index.create(tmp_path / "index") as index:
+    with Index.create(place) as index:
         index.add(list("abcd"), documents)
         index.add(["e"], ["more"])
         index.remove(["c"])
@@ -237,8 +238,8 @@ def test_documents_come_back_as_they_were(tmp_path):
         assert index.query([""])["id_b"].to_pylist() == ["a"]
 
 
-def test_removed_items_free_their_space(tmp_path):
-    with Index.create(tmp_path / "index", shingle=None) as index:
+def test_removed_items_free_their_space(place):
+    with Index.create(place, shingle=None) as index:
         rng = np.random.default_rng(1)
         sets = [rng.integers(0, 2**40, 500).tolist() for _ in range(2000)]
         index.add(None, sets)
@@ -278,10 +279,9 @@ def test_another_process_sees_what_was_added(index, texts):
     assert len(index) == 41
 
 
-def test_threads_read_while_one_writes(tmp_path, texts):
-    path = tmp_path / "index"
+def test_threads_read_while_one_writes(place, texts):
     stop, errors = threading.Event(), []
-    with Index.create(path, shingle="words:2", threshold=0.5) as index:
+    with Index.create(place, shingle="words:2", threshold=0.5) as index:
         index.add([f"t{i}" for i in range(40)], texts)
 
         def ask():

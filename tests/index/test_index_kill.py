@@ -89,8 +89,7 @@ def outcomes(known, said):
     return [sure]
 
 
-def kill_often(tmp_path, what, times):
-    path = tmp_path / "index"
+def kill_often(path, what, times):
     Index.create(path, shingle=None, threads=1).close()
     chance = random.Random(times)
     known: set[int] = set()
@@ -114,13 +113,17 @@ def kill_often(tmp_path, what, times):
 
 @pytest.mark.parametrize("what", ["add", "all"])
 def test_nothing_acknowledged_is_lost(tmp_path, what):
-    assert kill_often(tmp_path, what, 4) > 0
+    assert kill_often(tmp_path / "index", what, 4) > 0
+
+
+def test_nothing_acknowledged_is_lost_on_a_server(redis_url):
+    assert kill_often(redis_url, "all", 3) > 0
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-def test_nothing_acknowledged_is_lost_in_a_hundred_kills(tmp_path):
-    assert kill_often(tmp_path, "all", 100) > 100
+def test_nothing_acknowledged_is_lost_in_a_hundred_kills(place):
+    assert kill_often(place, "all", 100) > 100
 
 
 def test_a_kill_while_a_copy_is_made_leaves_the_old_one(tmp_path, monkeypatch):
@@ -171,9 +174,8 @@ print(count, longest)
 """
 
 
-def read_and_write(tmp_path, readers, seconds):
+def read_and_write(path, readers, seconds):
     """Many processes ask while one changes the index; return how often they asked and the longest wait of any."""
-    path = tmp_path / "index"
     with Index.create(path, shingle=None, threads=1) as index:
         index.add(range(5), [[f"{id}.{i}" for i in range(40)] for id in range(5)])
         command = [sys.executable, "-c", READER, str(path), str(seconds)]
@@ -196,14 +198,14 @@ def read_and_write(tmp_path, readers, seconds):
     return sum(int(count) for count, _ in said), max(float(longest) for _, longest in said)
 
 
-def test_processes_read_while_one_writes(tmp_path):
-    count, _ = read_and_write(tmp_path, 2, 3)
+def test_processes_read_while_one_writes(place):
+    count, _ = read_and_write(place, 2, 3)
     assert count > 10
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
-def test_eight_readers_and_a_writer_for_a_minute(tmp_path):
-    count, longest = read_and_write(tmp_path, 8, 60)
+def test_eight_readers_and_a_writer_for_a_minute(place):
+    count, longest = read_and_write(place, 8, 60)
     print(f"{count} queries of five, the longest {longest * 1000:.0f} ms")
     assert count > 1000

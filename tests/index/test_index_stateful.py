@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import tempfile
 from pathlib import Path
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from naive_index import NaiveIndex
 
 import likewise
@@ -20,13 +21,19 @@ TOKENS = st.lists(st.integers(0, 9), max_size=6, unique=True)
 IDS = {"integers": st.integers(-3, 25), "strings": st.sampled_from(["", "ä", "b\0", *"cdefghijklmnopqrstuvwxyz"])}
 
 
+NUMBERS = itertools.count()
+
+
 class Anything(RuleBasedStateMachine):
     """Random changes of an index and of its oracle."""
+
+    def place(self):
+        return self.folder / "index"
 
     @initialize(kind=st.sampled_from(sorted(IDS)))
     def begin(self, kind):
         self.folder = Path(tempfile.mkdtemp())
-        self.path = self.folder / "index"
+        self.path = self.place()
         self.kind = kind
         self.oracle = NaiveIndex()
         self.index = likewise.Index.create(
@@ -100,6 +107,14 @@ class Anything(RuleBasedStateMachine):
 
 TestAnything = Anything.TestCase
 TestAnything.settings = settings(stateful_step_count=20)
+
+
+def test_anything_on_a_server(redis_server):
+    class AnythingOnAServer(Anything):
+        def place(self):
+            return redis_server.url(f"state{next(NUMBERS)}")
+
+    run_state_machine_as_test(AnythingOnAServer, settings=settings(stateful_step_count=20))
 
 
 def test_the_number_of_segments_grows_with_the_logarithm():

@@ -11,19 +11,18 @@ import numpy as np
 import pytest
 
 from likewise.errors import DamagedError, MissingInput, OutputError
-from likewise.index import lmdb_database
+from likewise.index import lmdb_database, lmdb_store
 from likewise.index.lmdb_store import LmdbStore
+from likewise.index.places import store_at
 
-STORES = {"lmdb": lambda folder, create: LmdbStore(folder / "store", create)}
 
-
-@pytest.fixture(params=STORES)
-def opened(request, tmp_path):
+@pytest.fixture
+def opened(place):
     """A function that opens the store, and makes it at first."""
     stores = []
 
     def call():
-        stores.append(STORES[request.param](tmp_path, not stores))
+        stores.append(store_at("test", place, create=not stores))
         return stores[-1]
 
     yield call
@@ -169,6 +168,39 @@ def test_a_store_that_is_destroyed_is_gone(opened, tmp_path):
     put(store, a=b"a")
     store.destroy()
     assert list(tmp_path.iterdir()) == []
+    with pytest.raises(MissingInput, match="there is no index"):
+        opened()
+
+
+def test_values_are_read_together_and_late(opened):
+    """What a snapshot calls lasting is read when it has ended, as long as nothing is changed."""
+    store = opened()
+    put(store, a=b"a", b=b"b" * 9, empty=b"")
+    with store.read() as snapshot:
+        found = snapshot.get_many(["a", "empty", "none", "b"])
+        assert {name: None if value is None else bytes(value) for name, value in found.items()} == {
+            "a": b"a", "empty": b"", "none": None, "b": b"b" * 9
+        }  # fmt: skip
+        assert bytes(snapshot.known("a")) == b"a"
+        assert snapshot.known("none") is None
+    if snapshot.lasting:
+        assert bytes(snapshot.get("b")) == b"b" * 9
+
+
+def test_who_waits_to_rewrite_leaves_the_new_one_alone(opened):
+    """Two want to compact at once: the second finds that the first has done it, whatever happens to it then."""
+    first, second = opened(), opened()
+    put(first, a=b"a")
+
+    def change(old, write):
+        write(lambda transaction: transaction.put("n", bytes(old.get("n") or b"") + b"+"))
+
+    threads = [threading.Thread(target=store.rewrite, args=(change,)) for store in (first, second, first)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert content(first) == content(second) == {"n": b"+++"}
 
 
 # What follows is about LMDB only.
@@ -232,22 +264,23 @@ def test_a_copy_that_was_not_finished_is_overwritten(tmp_path):
     store.close()
 
 
-def test_who_waits_to_rewrite_leaves_the_new_one_alone(tmp_path):
-    """Two want to compact at once: the second finds that the first has done it, whatever happens to it then."""
-    first, second = LmdbStore(tmp_path / "store", create=True), LmdbStore(tmp_path / "store")
-    put(first, a=b"a")
+def test_who_opens_a_store_that_is_being_removed_makes_no_empty_one(tmp_path, monkeypatch):
+    """LMDB creates a database where it finds a folder without one: nobody may see such a folder."""
+    store = LmdbStore(tmp_path / "store", create=True)
+    put(store, a=b"a")
+    seen = []
+    remove = lmdb_store.shutil.rmtree
 
-    def change(old, write):
-        write(lambda transaction: transaction.put("n", bytes(old.get("n") or b"") + b"+"))
+    def watched(folder, **options):
+        seen.extend(one.name for one in (tmp_path / "store").iterdir() if not (one / "data.mdb").exists())
+        remove(folder, **options)
 
-    threads = [threading.Thread(target=store.rewrite, args=(change,)) for store in (first, second, first)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert content(first) == content(second) == {"n": b"+++"}
-    first.close()
-    second.close()
+    monkeypatch.setattr(lmdb_store.shutil, "rmtree", watched)
+    store.rewrite(lambda old, write: write(lambda transaction: transaction.put("b", b"b")))
+    assert seen == []
+    assert [one.name for one in (tmp_path / "store").iterdir()] == ["2"]
+    assert content(LmdbStore(tmp_path / "store")) == {"b": b"b"}
+    store.close()
 
 
 LIMITED = """

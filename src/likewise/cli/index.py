@@ -39,13 +39,15 @@ Examples:
   likewise index remove library/ 'books/old.txt'
   likewise index info library/
 
+INDEX is a folder, or the URL of a Redis server with the name of an index, redis://host:6379/0?name=library; its
+password, if it is not in the URL, is that in the variable REDISCLI_AUTH.
 Each command has its own --help with examples. docs/index.md describes the index.""",
 )
 def index() -> None:
     """Keep items in an index on disk, and ask it again and again for what is similar to new ones."""
 
 
-where = click.argument("path", metavar="INDEX", type=click.Path(path_type=Path))
+where = click.argument("path", metavar="INDEX")
 reading = shared.together(
     shared.text,
     shared.id,
@@ -68,7 +70,8 @@ Examples:
   likewise index create library/ --shingle chars:9 --threshold 0.6 --items 10000000
   likewise index create quotations/ --containment          (does a short text occur in a long one?)
   likewise index create baskets/ --sets --threshold 0.5
-  likewise index create library/ --from-run clean/         (what a finished dedup kept)"""
+  likewise index create library/ --from-run clean/         (what a finished dedup kept)
+  likewise index create 'redis://localhost:6379/0?name=library'"""
 )
 @where
 @shared.shingle("words:5", "How a document becomes a set, as in dedup: words:K, chars:K, tokens, stopwords:en, urls.")
@@ -99,8 +102,8 @@ Examples:
 @shared.threads
 @shared.as_json
 @click.pass_context
-def create(context: click.Context, /, path: Path, from_run: Path | None, as_json: bool, **options: Any) -> None:
-    """Make an empty index in the folder INDEX."""
+def create(context: click.Context, /, path: str, from_run: Path | None, as_json: bool, **options: Any) -> None:
+    """Make an empty index in the folder INDEX, or on a Redis server: redis://host:6379/0?name=library."""
     import likewise
     from likewise.errors import ParameterError
 
@@ -133,7 +136,7 @@ Examples:
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @click.option("--replace", is_flag=True, help="Replace items with the same ids; without it, they are an error.")
 @reading
-def add(path: Path, inputs: tuple[str, ...], replace: bool, threads: int | None, as_json: bool, **options: Any) -> None:
+def add(path: str, inputs: tuple[str, ...], replace: bool, threads: int | None, as_json: bool, **options: Any) -> None:
     """Add the items of files to an index: all of them or, if there is an error, none.
 
     INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs. Without --id, the
@@ -148,7 +151,7 @@ def add(path: Path, inputs: tuple[str, ...], replace: bool, threads: int | None,
     begun = time.perf_counter()
     with likewise.Index.open(path, threads=threads) as opened, show.progress(as_json) as observer:
         log = RunLog.of(observer)
-        source = open_items(opened.scheme, Files(inputs), str(path), owner="index add", **options)
+        source = open_items(opened.scheme, Files(inputs), opened.where, owner="index add", **options)
         with log.stage("add", source.total_rows or 0) as tick:
             batches = item_batches(source, opened.info()["ids"], opened.threads, tick)
             count = opened.add_batches(batches, replace=replace)
@@ -157,8 +160,8 @@ def add(path: Path, inputs: tuple[str, ...], replace: bool, threads: int | None,
         click.echo(json.dumps(stats))
     elif not show.quiet():
         aside = f"; {show.count(len(source.aside), 'row')} set aside as broken" if source.aside else ""
-        show.say(f"added {show.count(count, 'item')}{aside}; {path} has {stats['items']:,}")
-        show.say(f"{time.perf_counter() - begun:.1f} s → {path}")
+        show.say(f"added {show.count(count, 'item')}{aside}; {opened.where} has {stats['items']:,}")
+        show.say(f"{time.perf_counter() - begun:.1f} s → {opened.where}")
 
 
 @index.command(
@@ -186,7 +189,7 @@ most similar first. Without --out, the answers are printed."""
 @click.option("--out", metavar="PATH", type=click.Path(path_type=Path), help=shared.FILE_OR_FOLDER)
 @reading
 def query(
-    path: Path,
+    path: str,
     inputs: tuple[str, ...],
     k: int | None,
     threshold: float | None,
@@ -210,10 +213,10 @@ def query(
     given = Files(inputs)
     if out is not None:
         found = shared.files(given, plain=options["plain"], hidden=options["hidden"])
-        Pairs.check_target(out, "index", [*found, *path.glob("*/data.mdb")])
+        Pairs.check_target(out, "index", [*found, *Path(path).glob("*/data.mdb")])
     show.announce_compilation()
     with likewise.Index.open(path, threads=threads) as opened, show.progress(as_json) as observer:
-        source = open_items(opened.scheme, given, str(path), owner="index query", **options)
+        source = open_items(opened.scheme, given, opened.where, owner="index query", **options)
         result = answered(opened, source, RunLog.of(observer), k, threshold, measure)
         if out is not None:
             result.save(out)
@@ -223,7 +226,7 @@ def query(
     counts = result.stats["counts"]
     lines = [f"{show.count(counts['items'], 'item')}: {show.count(counts['pairs'], 'answer')}"]
     if out is not None or as_json:
-        show.report(result.stats, as_json, lines, out or path)
+        show.report(result.stats, as_json, lines, out or opened.where)
 
 
 @index.command(
@@ -239,7 +242,7 @@ Examples:
 )
 @shared.choice("--missing", ["error", "skip"], "error", "What to do with an id that is not in the index.")
 @shared.as_json
-def remove(path: Path, ids: tuple[str, ...], file: Path | None, missing: str, as_json: bool) -> None:
+def remove(path: str, ids: tuple[str, ...], file: Path | None, missing: str, as_json: bool) -> None:
     """Remove the items with these ids from an index: all of them or, if there is an error, none."""
     import likewise
     from likewise.errors import ParameterError
@@ -255,7 +258,7 @@ def remove(path: Path, ids: tuple[str, ...], file: Path | None, missing: str, as
     if as_json:
         click.echo(json.dumps(stats))
     elif not show.quiet():
-        show.say(f"removed {show.count(count, 'item')}; {path} has {stats['items']:,}")
+        show.say(f"removed {show.count(count, 'item')}; {opened.where} has {stats['items']:,}")
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -275,7 +278,7 @@ def _lines(path: Path) -> Iterator[str]:
 @index.command()
 @where
 @shared.as_json
-def info(path: Path, as_json: bool) -> None:
+def info(path: str, as_json: bool) -> None:
     """Show the settings of an index, and what it holds."""
     import likewise
 
@@ -293,7 +296,7 @@ Examples:
 @click.option("--repair", is_flag=True, help="Write the index anew from what is sound; what is not is lost.")
 @shared.threads
 @shared.as_json
-def check(path: Path, repair: bool, threads: int | None, as_json: bool) -> None:
+def check(path: str, repair: bool, threads: int | None, as_json: bool) -> None:
     """Read everything in an index and compare it with its checksums."""
     import likewise
 
@@ -302,14 +305,14 @@ def check(path: Path, repair: bool, threads: int | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(report.to_dict()))
     elif not show.quiet():
-        show.say(f"{path}: {report}")
+        show.say(f"{opened.where}: {report}")
 
 
 @index.command()
 @where
 @shared.threads
 @shared.as_json
-def compact(path: Path, threads: int | None, as_json: bool) -> None:
+def compact(path: str, threads: int | None, as_json: bool) -> None:
     """Give back the space of removed items, and merge all parts of an index. Needs room for a second copy."""
     import likewise
 

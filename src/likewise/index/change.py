@@ -41,7 +41,7 @@ from likewise.index.segment import (
     with_joined_chunks,
 )
 from likewise.index.store import Snapshot, Store, Transaction, Write
-from likewise.index.view import IndexView
+from likewise.index.view import IndexView, SegmentView
 
 OWN_VALUES = {HEADER, MANIFEST, COMMON}
 """Values that do not belong to a segment."""
@@ -95,7 +95,7 @@ class Change:
             first = len(manifest.segments)
             more = replace(manifest, segments=[*manifest.segments, *staged])
             both = IndexView(transaction, more, self.bands, self.store.where)
-            segments += [segment.data() for segment in both.segments[first:]]
+            segments += both.segments[first:]
             _publish_merged(transaction, more, segments, _removed(view))
 
         self.store.write(change)
@@ -161,7 +161,7 @@ def _rewritten(plan: list[Thinning], write: Write) -> Iterator[PlacedChunk]:
             yield PlacedChunk(write(partial(put_chunk, chunk=whole)), EMPTY_CHUNK)
 
 
-def _with_ids(view: IndexView, ids: Any, replacing: bool, owner: str) -> tuple[Manifest, list[SegmentData]]:
+def _with_ids(view: IndexView, ids: Any, replacing: bool, owner: str) -> tuple[Manifest, list[SegmentView]]:
     """Return the manifest and the segments ready for new items: items with the same ids are removed, or an error."""
     manifest = view.manifest
     kind = check_kind(manifest.ids, ids, owner)
@@ -179,21 +179,18 @@ def _with_ids(view: IndexView, ids: Any, replacing: bool, owner: str) -> tuple[M
     return replace(manifest, ids=kind, numbered=numbered), segments
 
 
-def _without(view: IndexView, rows: Ints) -> tuple[Manifest, list[SegmentData]]:
+def _without(view: IndexView, rows: Ints) -> tuple[Manifest, list[SegmentView]]:
     """Return the manifest and the segments with these rows marked as removed; nothing is written."""
-    entries, segments = [], []
+    segments = []
     cuts = np.searchsorted(rows, view.starts)
     for number, segment in enumerate(view.segments):
         mine = rows[cuts[number] : cuts[number + 1]] - view.starts[number]
-        data, entry = segment.data(), segment.entry
         if len(mine):
-            dead = data.dead_rows()
+            dead = segment.dead_rows()
             dead[mine] = True
-            data = replace(data, dead=np.packbits(dead, bitorder="little"))
-            entry = replace(entry, dead=int(dead.sum()))
-        entries.append(entry)
-        segments.append(data)
-    return replace(view.manifest, segments=entries), segments
+            segment = segment.with_dead(dead)
+        segments.append(segment)
+    return replace(view.manifest, segments=[segment.entry for segment in segments]), segments
 
 
 def _removed(view: IndexView) -> dict[str, int]:
@@ -212,13 +209,13 @@ def _folded(segments: list[SegmentData]) -> SegmentData:
 def _publish(
     transaction: Transaction,
     manifest: Manifest,
-    segments: list[SegmentData],
+    segments: list[SegmentView],
     kept: int,
     new: SegmentData,
     before: dict[str, int],
 ) -> None:
     """Write the first `kept` segments as they are, the others and the new one as one."""
-    whole = with_joined_chunks(_folded([*segments[kept:], new]))
+    whole = with_joined_chunks(_folded([*(segment.data() for segment in segments[kept:]), new]))
     gone = manifest.segments[kept:]
     both = zip(manifest.segments[:kept], segments, strict=False)
     entries = [_with_dead(transaction, entry, segment, before) for entry, segment in both]
@@ -228,7 +225,7 @@ def _publish(
 
 
 def _publish_merged(
-    transaction: Transaction, manifest: Manifest, segments: list[SegmentData], before: dict[str, int]
+    transaction: Transaction, manifest: Manifest, segments: list[SegmentView], before: dict[str, int]
 ) -> None:
     """Write segments that are all stored already, those that are to be merged as one."""
     groups: list[list[int]] = []
@@ -246,19 +243,19 @@ def _publish_merged(
         if len(group) == 1:
             entries.append(_with_dead(transaction, manifest.segments[group[0]], segments[group[0]], before))
         else:
-            whole = with_joined_chunks(_folded([segments[number] for number in group]))
+            whole = with_joined_chunks(_folded([segments[number].data() for number in group]))
             entries.append(_put_segment(transaction, whole))
             _drop(transaction, [manifest.segments[number] for number in group], entries[-1])
     write_manifest(transaction, manifest.changed(segments=entries))
 
 
 def _with_dead(
-    transaction: Transaction, entry: SegmentEntry, segment: SegmentData, before: dict[str, int]
+    transaction: Transaction, entry: SegmentEntry, segment: SegmentView, before: dict[str, int]
 ) -> SegmentEntry:
     """Write which rows of a segment were removed, if that has changed. before: how many there were, by segment."""
-    if segment.dead is None or entry.dead == before.get(entry.name, 0):
+    if not entry.dead or entry.dead == before.get(entry.name, 0):
         return entry
-    facts = _put(transaction, entry.name, dead=segment.dead)
+    facts = _put(transaction, entry.name, dead=segment.array("dead"))
     return replace(entry, values={**entry.values, **facts})
 
 
@@ -317,7 +314,5 @@ def all_ids(parts: list[Any], owner: str) -> Any:
 def new_ids(start: int, count: int) -> Any:
     """Return the ids of items that are given without."""
     if start + count >= LAST:
-        raise InputError(
-            f"Index.add: items cannot be numbered from {start:,} on, as ids end at {LAST:,}; give them ids"
-        )
+        raise InputError(f"Index.add: items cannot be numbered from {start:,} on: ids end at {LAST:,}; give them ids")
     return to_arrow(np.arange(start, start + count))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,7 @@ class ChunkData:
 
     rows: int
     units: int
-    arrays: Arrays
+    arrays: Mapping[str, NDArray[Any]]
 
     @property
     def size(self) -> int:

@@ -16,14 +16,13 @@ from likewise.base import checks
 from likewise.base.arrays import Hashes, to_arrow
 from likewise.base.runlog import Progress, RunLog
 from likewise.base.words import counted
-from likewise.errors import InputError, LikewiseError, ParameterError
+from likewise.errors import InputError, LikewiseError, OutputError, ParameterError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.index.answers import IndexQuestion, answers
 from likewise.index.change import Change, all_ids, new_ids
 from likewise.index.from_run import KeptRun
 from likewise.index.inspect import Report, check_index, describe
 from likewise.index.item_ids import as_ids, check_kind, kind_of_ids
-from likewise.index.lmdb_store import LmdbStore
 from likewise.index.manifest import (
     COMMON,
     HEADER,
@@ -34,6 +33,7 @@ from likewise.index.manifest import (
     read_manifest,
     write_manifest,
 )
+from likewise.index.places import index_place, store_at
 from likewise.index.scheme import DEFAULT_ITEMS, Scheme, text_chunk
 from likewise.index.segment import SegmentData, make_segment
 from likewise.index.store import Store, Transaction
@@ -48,7 +48,7 @@ MEASURES = ("jaccard", "containment")
 
 
 class Index:
-    """A persistent index of documents or sets, in a folder: what is similar to this item?
+    """A persistent index of documents or sets, in a folder or on a Redis server: what is similar to this item?
 
     Make one with `Index.create` and open it with `Index.open`, in as many processes as you like; one at a time changes
     it. Every change is durable when the call returns. Use it in a `with` statement, or `close` it.
@@ -95,6 +95,7 @@ class Index:
     ) -> Index:
         """Make an empty index in a new folder, or in an empty one, and open it.
 
+        path: the folder; or the URL of a Redis server with the name of the index, redis://host:6379/0?name=library.
         shingle: how a document becomes a set, as in `dedup`; None for an index of sets.
         threshold, recall: an item with this Jaccard similarity to a query is found with at least this probability;
             queries may ask for a higher threshold, not for a lower one.
@@ -104,18 +105,20 @@ class Index:
         texts: keep the documents, compressed, for `get`; by default they are, in an index of documents.
         """
         owner = f"{OWNER}.create"
-        folder = checks.path(owner, "path", path)
+        place = index_place(owner, path)
         scheme = Scheme.of(
             owner, shingle, threshold, recall, seed, sketch, bands, rows, max_slots, items, containment, texts
         )
         count = checks.threads(owner, threads)
-        return cls._created(folder, scheme, count)
+        return cls._created(place, scheme, count)
 
     @classmethod
-    def _created(cls, folder: Path, scheme: Scheme, threads: int) -> Index:
-        store = LmdbStore(folder, create=True)
+    def _created(cls, place: str | Path, scheme: Scheme, threads: int) -> Index:
+        store = store_at(f"{OWNER}.create", place, create=True)
 
         def change(transaction: Transaction) -> None:
+            if transaction.get(HEADER) is not None:
+                raise OutputError(f"{store.where}: there is an index already")
             transaction.put(HEADER, pack(scheme.header()))
             if len(scheme.common):
                 transaction.put(COMMON, scheme.common.tobytes())
@@ -142,7 +145,7 @@ class Index:
     ) -> Index:
         """Open an index. Its settings are those with which it was made; if one is given and differs, it is an error."""
         owner = f"{OWNER}.open"
-        store = LmdbStore(checks.path(owner, "path", path))
+        store = store_at(owner, index_place(owner, path))
         try:
             index = cls(store, checks.threads(owner, threads))
             given = {
@@ -172,10 +175,10 @@ class Index:
         total).
         """
         owner = f"{OWNER}.from_run"
-        folder, count = checks.path(owner, "path", path), checks.threads(owner, threads)
+        place, count = index_place(owner, path), checks.threads(owner, threads)
         log = RunLog.of(progress)
         kept = KeptRun(run)
-        index = cls._created(folder, kept.scheme(owner, containment, texts), count)
+        index = cls._created(place, kept.scheme(owner, containment, texts), count)
         try:
             with log.stage("add", kept.count) as tick:
                 index.add_batches(kept.batches(count, tick))

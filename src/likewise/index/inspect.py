@@ -65,7 +65,7 @@ def describe(header: Mapping[str, Any], manifest: Manifest, store: Store) -> dic
 def check_index(change: Change, scheme: Scheme, threads: int, repair: bool) -> Report:
     """Check every value against its checksum; with `repair`, keep what is sound."""
     store = change.store
-    with store.read() as snapshot:
+    with store.read(fresh=True) as snapshot:
         manifest = read_manifest(snapshot, store.where)
         facts = dict(manifest.parts())
         damaged = {name for name, stored in facts.items() if not _is_sound(snapshot.get(name), stored)}

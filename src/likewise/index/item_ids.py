@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,7 @@ def ids_to_values(ids: Any) -> dict[str, Any]:
     return {"ids": whole[places[0] : places[-1]], "id_offsets": (places - places[0]).astype(np.uint64)}
 
 
-def ids_from_values(values: dict[str, Any], rows: Ints) -> Any:
+def ids_from_values(values: Mapping[str, Any], rows: Ints) -> Any:
     """Return the ids of some rows of a chunk as an Arrow array, copied."""
     if "id_offsets" not in values:
         return to_arrow(values["ids"].view(np.int64)[rows])

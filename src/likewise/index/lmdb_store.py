@@ -12,7 +12,7 @@ import contextlib
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +24,8 @@ from likewise.index.lmdb_database import DATA, LmdbDatabase, acquire, begun, lmd
 from likewise.index.store import Snapshot, Transaction, Write
 
 R = TypeVar("R")
+GONE = ".gone"
+"""The ending of the name of a folder that is being removed."""
 REPLACED = b"replaced"
 """The name of the mark."""
 ATTEMPTS = 64
@@ -36,9 +38,19 @@ class LmdbSnapshot:
     A value stays where it is as long as nothing is committed: even a change of another value may move a small one.
     """
 
+    lasting = False
+
     def __init__(self, transaction: Any, place: object) -> None:
         self._transaction = transaction
         self.place = place
+
+    def known(self, name: str) -> memoryview | None:
+        """Return a value, or None if there is none of this name."""
+        return self.get(name)
+
+    def get_many(self, names: Iterable[str]) -> dict[str, memoryview | None]:
+        """Return values by name."""
+        return {name: self.get(name) for name in names}
 
     def get(self, name: str) -> memoryview | None:
         """Return a value, or None if there is none of this name."""
@@ -95,7 +107,7 @@ class LmdbStore:
         """Open the current database: the first that is there and was not replaced."""
         self.close()
         for _ in range(ATTEMPTS):
-            numbers = _numbers(self.folder)
+            numbers = _numbers(self.folder) or _numbers(self.folder)  # replaced while the folder was listed
             if not numbers:
                 raise MissingInput(f"{self.folder}: there is no index in this folder; make one with index create")
             for number in numbers:
@@ -127,7 +139,7 @@ class LmdbStore:
             return database
 
     @contextmanager
-    def read(self) -> Iterator[Snapshot]:
+    def read(self, fresh: bool = False) -> Iterator[Snapshot]:
         """Yield a snapshot."""
         lmdb = lmdb_module()
         for _ in range(ATTEMPTS):
@@ -284,7 +296,12 @@ def _numbers(folder: Path) -> list[int]:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a database: its data first, without which it is none."""
+    """Remove a database, and what is left of others: first its name.
+
+    LMDB makes an empty database in a folder without one, even if it is only to open it: a process that opens this one
+    just now must find the folder with its data, or none.
+    """
     with contextlib.suppress(OSError):
-        (folder / DATA).unlink()
-    shutil.rmtree(folder, ignore_errors=True)
+        folder.rename(folder.with_name(f"{folder.name}{GONE}"))
+    for one in folder.parent.glob(f"*{GONE}"):
+        shutil.rmtree(one, ignore_errors=True)

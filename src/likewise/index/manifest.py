@@ -111,7 +111,7 @@ def read_header(snapshot: Snapshot, where: str) -> dict[str, Any]:
     """Return the header of an index."""
     data = snapshot.get(HEADER)
     if data is None:
-        raise DamagedError(f"{where}: the index was not finished: remove the folder and make it again")
+        raise DamagedError(f"{where}: the index was not finished: remove it and make it again")
     header = unpack(data, f"{where}: the header of the index")
     if header["format"] > FORMAT:
         raise IncompatibleError(
@@ -125,7 +125,7 @@ def read_manifest(snapshot: Snapshot, where: str) -> Manifest:
     """Return the manifest of an index."""
     data = snapshot.get(MANIFEST)
     if data is None:
-        raise DamagedError(f"{where}: the index has no manifest: remove the folder and make it again")
+        raise DamagedError(f"{where}: the index has no manifest: remove it and make it again")
     content = unpack(data, f"{where}: the manifest of the index")
     segments = [
         SegmentEntry(**{**one, "chunks": [ChunkEntry(**chunk) for chunk in one["chunks"]]})

@@ -242,11 +242,15 @@ def with_joined_chunks(segment: SegmentData) -> SegmentData:
     for chunk in segment.chunks:
         chunks.append(chunk)
         while len(chunks) > 1:
-            a, b = (_data(one) for one in chunks[-2:])
-            if a.size > RATIO * b.size or a.size + b.size > CHUNK_BYTES:
+            a, b = (_size(one) for one in chunks[-2:])
+            if a > RATIO * b or a + b > CHUNK_BYTES:
                 break
-            chunks[-2:] = [joined_chunks([a, b])]
+            chunks[-2:] = [joined_chunks([_data(one) for one in chunks[-2:]])]
     return replace(segment, chunks=chunks)
+
+
+def _size(chunk: ChunkData | PlacedChunk) -> int:
+    return chunk.entry.bytes if isinstance(chunk, PlacedChunk) else chunk.size
 
 
 def _data(chunk: ChunkData | PlacedChunk) -> ChunkData:

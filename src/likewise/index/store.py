@@ -6,7 +6,7 @@ are buffers that are valid until the snapshot ends, and may be views of the stor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
@@ -18,7 +18,17 @@ class Snapshot(Protocol):
 
     @property
     def place(self) -> object:
-        """Equal to that of another snapshot only if all values are the same, and at the same addresses."""
+        """Equal to that of another snapshot only if all values are the same, and what one has returned stays valid."""
+
+    @property
+    def lasting(self) -> bool:
+        """Whether reading takes a while and is possible after the snapshot has ended: then values are read late."""
+
+    def known(self, name: str) -> memoryview | None:
+        """Return a value that can be had without delay; None if it must be fetched, or if there is none."""
+
+    def get_many(self, names: Iterable[str]) -> dict[str, memoryview | None]:
+        """Return values by name, as `get` does; a remote store fetches them together."""
 
     def get(self, name: str) -> memoryview | None:
         """Return a value, at an address divisible by eight; None if there is none of this name."""
@@ -50,8 +60,8 @@ class Store(Protocol):
     where: str
     """What error messages call it."""
 
-    def read(self) -> AbstractContextManager[Snapshot]:
-        """Return a snapshot of what is committed."""
+    def read(self, fresh: bool = False) -> AbstractContextManager[Snapshot]:
+        """Return a snapshot of what is committed. fresh: read values where they are stored, whatever is in memory."""
 
     def write(self, change: Callable[[Transaction], R]) -> R:
         """Make a change and commit it durably; nothing is changed if it raises. It may be called several times.
@@ -67,7 +77,7 @@ class Store(Protocol):
         """
 
     def size(self) -> int:
-        """Return the bytes that the store takes on disk."""
+        """Return the bytes that the store takes on disk, or on its server."""
 
     def destroy(self) -> None:
         """Remove the store, and what it holds."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +25,18 @@ from likewise.kernels.lookup import CHUNK_FIELDS, SEGMENT_FIELDS, IndexTables
 
 SEGMENT_KINDS: dict[str, Any] = {"digests": np.uint64, "id_hashes": np.uint64, "dead": np.uint8}
 """The types of the arrays of a segment that are not uint32."""
+DOCUMENTS = ("texts", "text_offsets", "blocks")
+"""Arrays that queries do not read: a remote store fetches them for `get` and merging, and they are not held."""
+OF_QUERIES = (
+    "keys", "sets", "starts", "shingles", "owners", "shingle_starts", "groups", "members", "dead", "elements",
+    "offsets", "ids", "id_offsets",
+)  # fmt: skip
+"""Arrays that queries read."""
+OF_IDS = ("id_hashes", "id_rows", "dead")
+"""Arrays of a segment that tell where an id is."""
+OF_MERGING = ("keys", "sets", "digests", "id_hashes", "id_rows", "shingles", "owners", "groups", "members", "dead")
+"""Arrays of a segment that a larger one is made of."""
+Part = SegmentEntry | ChunkEntry
 
 
 class SegmentView:
@@ -31,23 +45,38 @@ class SegmentView:
     def __init__(self, snapshot: Snapshot, entry: SegmentEntry, bands: int, where: str) -> None:
         self.entry = entry
         self._bands = bands
-        self._arrays = {
-            name: stored_array(snapshot, entry, name, SEGMENT_KINDS.get(name, np.uint32), where)
-            for name in entry.values
-        }
+        self._snapshot = snapshot
+        self._dead: NDArray[np.uint8] | None = None
+        self.arrays = stored_arrays(snapshot, entry, SEGMENT_KINDS, where)
         self.chunks = [chunk_view(snapshot, chunk, where) for chunk in entry.chunks]
 
     def array(self, name: str) -> NDArray[Any]:
         """Return an array; an empty one if the segment has none of this name."""
-        return self._arrays.get(name, np.zeros(0, SEGMENT_KINDS.get(name, np.uint32)))
+        if name == "dead" and self._dead is not None:
+            return self._dead
+        return self.arrays.get(name, np.zeros(0, SEGMENT_KINDS.get(name, np.uint32)))
+
+    def with_dead(self, dead: NDArray[np.bool_]) -> SegmentView:
+        """Return the segment with these rows marked as removed; nothing is written."""
+        other = copy(self)
+        other.entry = replace(self.entry, dead=int(dead.sum()))
+        other._dead = np.packbits(dead, bitorder="little")
+        return other
+
+    def dead_rows(self) -> NDArray[np.bool_]:
+        """Return which rows were removed."""
+        if not self.entry.dead:
+            return np.zeros(self.entry.rows, bool)
+        return np.unpackbits(self.array("dead"), count=self.entry.rows, bitorder="little").astype(bool)
 
     def address(self, name: str) -> int:
         """Return the address of an array; 0 if the segment has none of this name."""
-        return self._arrays[name].ctypes.data if name in self._arrays else 0
+        return self.arrays[name].ctypes.data if name in self.arrays else 0
 
     def data(self) -> SegmentData:
         """Return the segment for merging."""
         entry, array = self.entry, self.array
+        fetch(self._snapshot, [self.arrays], OF_MERGING)
         return SegmentData(
             entry.rows,
             entry.units,
@@ -72,9 +101,12 @@ class SegmentView:
         return flags
 
 
-def stored_array(snapshot: Snapshot, part: SegmentEntry | ChunkEntry, name: str, kind: Any, where: str) -> NDArray[Any]:
+def stored_array(snapshot: Snapshot, part: Part, name: str, kind: Any, where: str) -> NDArray[Any]:
     """Return a value of a part as an array; raise if it has not the size that the manifest says."""
-    data = snapshot.get(f"{part.name}/{name}")
+    return _as_array(snapshot.get(f"{part.name}/{name}"), part, name, kind, where)
+
+
+def _as_array(data: memoryview | None, part: Part, name: str, kind: Any, where: str) -> NDArray[Any]:
     size = part.values[name][0]
     if data is None or len(data) != size:
         got = "is missing" if data is None else f"has {len(data):,} bytes in place of {size:,}"
@@ -84,11 +116,67 @@ def stored_array(snapshot: Snapshot, part: SegmentEntry | ChunkEntry, name: str,
     return array
 
 
+class StoredArrays(Mapping[str, NDArray[Any]]):
+    """The arrays of a part in a remote store: each is fetched when it is needed, and then kept, but for documents."""
+
+    def __init__(self, snapshot: Snapshot, part: Part, kinds: Mapping[str, Any], where: str) -> None:
+        self._snapshot, self._part, self._kinds, self._where = snapshot, part, kinds, where
+        self._here: dict[str, NDArray[Any]] = {}
+        for name in part.values:
+            data = snapshot.known(f"{part.name}/{name}") if name not in DOCUMENTS else None
+            if data is not None:
+                self.take(name, data)
+
+    def take(self, name: str, data: memoryview | None) -> NDArray[Any]:
+        """Return a value that was fetched as an array; the first of this name is kept, as its address is known."""
+        array = _as_array(data, self._part, name, self._kinds.get(name, np.uint32), self._where)
+        return array if name in DOCUMENTS else self._here.setdefault(name, array)
+
+    def missing(self, names: Iterable[str]) -> dict[str, tuple[StoredArrays, str]]:
+        """Return which of these arrays must be fetched: full names, to whom they belong, and as what."""
+        mine = [name for name in names if name in self._part.values and name not in self._here]
+        return {f"{self._part.name}/{name}": (self, name) for name in mine}
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name in self._here:
+            return self._here[name]
+        if name not in self._part.values:
+            raise KeyError(name)
+        return self.take(name, self._snapshot.get(f"{self._part.name}/{name}"))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._part.values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._part.values)
+
+    def __len__(self) -> int:
+        return len(self._part.values)
+
+
+def stored_arrays(snapshot: Snapshot, part: Part, kinds: Mapping[str, Any], where: str) -> Mapping[str, NDArray[Any]]:
+    """Return the arrays of a part by name: now, or, if that takes a while, when they are needed."""
+    if snapshot.lasting:
+        return StoredArrays(snapshot, part, kinds, where)
+    return {name: stored_array(snapshot, part, name, kinds.get(name, np.uint32), where) for name in part.values}
+
+
+def fetch(snapshot: Snapshot, parts: Iterable[Mapping[str, NDArray[Any]]], names: Iterable[str]) -> None:
+    """Fetch arrays of several parts together, where they are not here already."""
+    wanted: dict[str, tuple[StoredArrays, str]] = {}
+    for part in parts:
+        if isinstance(part, StoredArrays):
+            wanted |= part.missing(names)
+    if wanted:
+        for full, data in snapshot.get_many(wanted).items():
+            arrays, name = wanted[full]
+            arrays.take(name, data)
+
+
 def chunk_view(snapshot: Snapshot, chunk: ChunkEntry, where: str) -> ChunkData:
     """Return a stored chunk."""
     kinds = {**KINDS, "elements": np.uint32 if chunk.width == 4 else np.uint64}
-    arrays = {name: stored_array(snapshot, chunk, name, kinds[name], where) for name in chunk.values}
-    return ChunkData(chunk.rows, chunk.units, arrays)
+    return ChunkData(chunk.rows, chunk.units, stored_arrays(snapshot, chunk, kinds, where))
 
 
 class IndexView:
@@ -97,12 +185,15 @@ class IndexView:
     def __init__(self, snapshot: Snapshot, manifest: Manifest, bands: int, where: str) -> None:
         self.manifest = manifest
         self.place = snapshot.place
+        self._snapshot = snapshot
         self.segments = [SegmentView(snapshot, entry, bands, where) for entry in manifest.segments]
         self.starts: Ints = np.cumsum([0, *(segment.entry.rows for segment in self.segments)]).astype(np.int64)
 
     @cached_property
     def tables(self) -> IndexTables:
         """The addresses of all arrays that queries read."""
+        parts = [part for one in self.segments for part in (one.arrays, *(chunk.arrays for chunk in one.chunks))]
+        fetch(self._snapshot, parts, OF_QUERIES)
         segments = np.zeros((len(self.segments), SEGMENT_FIELDS), np.int64)
         chunks: list[list[int]] = []
         first_unit = 0
@@ -168,6 +259,7 @@ class IndexView:
         if self.manifest.ids is None or kind_of_ids(ids) != self.manifest.ids or not len(ids):
             return found
         hashes = hashes_of(ids)
+        fetch(self._snapshot, [segment.arrays for segment in self.segments], OF_IDS)
         for start, segment in zip(self.starts, self.segments, strict=False):
             known = segment.array("id_hashes")
             low, high = np.searchsorted(known, hashes, "left"), np.searchsorted(known, hashes, "right")

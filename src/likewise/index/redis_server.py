@@ -1,0 +1,196 @@
+"""A Redis server: its URL, which may hold a password that is never shown, bounded retries, its errors made our own."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+from likewise.errors import LikewiseError, OutputError, ParameterError
+
+R = TypeVar("R")
+SCHEMES = ("redis", "rediss", "unix")
+PASSED_ON = {
+    "db", "username", "password", "socket_timeout", "socket_connect_timeout", "ssl_ca_certs", "ssl_ca_path",
+    "ssl_certfile", "ssl_keyfile", "ssl_password", "ssl_cert_reqs", "ssl_check_hostname",
+}  # fmt: skip
+"""Options of a URL that redis-py understands."""
+EXAMPLE = "redis://host:6379/0?name=library"
+LEASE = 10.0
+"""Seconds after which a writer that has died no longer keeps others waiting; one that is alive renews its lock."""
+GRACE = 600.0
+"""Seconds for which a replaced value stays on the server, for snapshots that began before: the longest of a query."""
+PATIENCE = 5.0
+"""Seconds for which a server that was reached before is tried again: a restart takes about one."""
+CONNECT_TIMEOUT, TIMEOUT = 5.0, 60.0
+"""Seconds to wait for a connection and for an answer."""
+NETWORK_OPTIONS: dict[str, Any] = {"socket_connect_timeout": CONNECT_TIMEOUT, "socket_keepalive": True}
+PASSWORD_VARIABLE = "REDISCLI_AUTH"
+"""The environment variable with the password if the URL has none, as for redis-cli."""
+
+
+def is_url(path: object) -> bool:
+    """Tell whether a place is a URL."""
+    return isinstance(path, str) and re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://", path) is not None
+
+
+@dataclass(frozen=True)
+class RedisAddress:
+    """Where a server is, the name of an index on it, and its settings. where: the URL without password and options."""
+
+    where: str
+    name: str
+    lease: float
+    grace: float
+    url: str = field(repr=False)
+    password: str | None = field(repr=False)
+
+    @classmethod
+    def of(cls, owner: str, url: str) -> RedisAddress:
+        """Parse a URL; no error shows what may be part of a password."""
+        bad = ParameterError(
+            f"The 'path' parameter of {owner} is not a URL such as {EXAMPLE}: scheme redis, rediss (TLS) or unix, "
+            "[user:password@]host:port, the number of a database, ?name=INDEX. In a password, characters such as "
+            "/ ? # @ : must be percent-encoded."
+        )
+        try:
+            parts = urlsplit(url)
+            port, host, user, password = parts.port, parts.hostname, parts.username, parts.password
+            options = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
+        except ValueError:
+            raise bad from None
+        scheme = parts.scheme.lower()
+        unix = scheme == "unix"
+        given = "@" in parts.path + parts.query or parts.fragment
+        if scheme not in SCHEMES or given or (unix and not parts.path.strip("/")) or not (unix or host):
+            raise bad
+        if not unix and not re.fullmatch(r"/?|/[0-9]+", parts.path):
+            raise bad
+        name, lease, grace = options.pop("name", "index"), options.pop("lease", LEASE), options.pop("grace", GRACE)
+        if not re.fullmatch(r"[\w.-]{1,200}", name):
+            raise ParameterError.of(owner, "name", "letters, digits, '.', '-' and '_' in the URL of an index", name)
+        for option in options:
+            if option not in PASSED_ON:
+                known = ", ".join(["name", "lease", "grace", *sorted(PASSED_ON)])
+                raise ParameterError(f"{owner}: the URL of an index has an option that is not one of {known}.")
+        database = options.get("db") or (parts.path.strip("/") if not unix else "") or "0"
+        if not re.fullmatch(r"[0-9]{1,9}", database):
+            raise bad
+        options["db"] = database
+        user = unquote(user) if user else options.get("username")
+        secret = unquote(password) if password else options.get("password")
+        if secret is None:
+            secret = os.environ.get(PASSWORD_VARIABLE) or None
+            if secret is not None:
+                options["password"] = secret
+        shown_user = f"{quote(user)}@" if user else ""
+        if unix:
+            place = f"unix://{shown_user}{parts.path}?db={database}&name={name}"
+        else:
+            shown_host = f"[{host}]" if ":" in (host or "") else host
+            place = f"{scheme}://{shown_user}{shown_host}:{port or 6379}/{database}?name={name}"
+        whole = f"{scheme}://{parts.netloc}{parts.path}?{urlencode(options)}"
+        return cls(place, name, _seconds(owner, "lease", lease), _seconds(owner, "grace", grace), whole, secret)
+
+
+def _seconds(owner: str, name: str, value: str | float) -> float:
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = 0.0
+    if not 0.05 <= seconds <= 1e6:
+        raise ParameterError.of(owner, name, "seconds, 0.05 or more, in the URL of an index", value)
+    return seconds
+
+
+def redis_module() -> Any:
+    """Import redis-py when it is needed."""
+    try:
+        import redis
+    except ImportError as error:
+        raise LikewiseError("an index on a Redis server needs redis-py: pip install 'likewise[redis]'") from error
+    return redis
+
+
+class RedisServer:
+    """A client of a server, for all threads; after a fork it makes new connections."""
+
+    def __init__(self, address: RedisAddress) -> None:
+        self.address = address
+        self.where = address.where
+        self.redis = redis_module()
+        self._client: Any = None
+        self._reached = False
+
+    @property
+    def client(self) -> Any:
+        """The client, which connects when it is used."""
+        client = self._client
+        if client is None:
+            redis = self.redis
+            try:
+                once = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
+                options = {} if self.address.url.startswith("unix:") else NETWORK_OPTIONS
+                pool = redis.ConnectionPool.from_url(self.address.url, socket_timeout=TIMEOUT, retry=once, **options)
+            except ValueError as error:
+                raise ParameterError(
+                    f"{self.where}: an option of this URL cannot be used: {self._hidden(error)}"
+                ) from None
+            client = self._client = redis.Redis(connection_pool=pool)
+        return client
+
+    def call(self, work: Callable[[Any], R]) -> R:
+        """Return what `work` does with the client; while the server cannot be reached, try again for a while.
+
+        The work may be done more than once. A server that was never reached is tried once, unless it says that it is
+        being started.
+        """
+        errors, begun, pause = self.redis.exceptions, time.monotonic(), 0.02
+        while True:
+            try:
+                result = work(self.client)
+                self._reached = True
+                return result
+            except (errors.ConnectionError, errors.TimeoutError) as error:
+                loading = isinstance(error, errors.BusyLoadingError)
+                final = isinstance(error, errors.AuthenticationError) or not (self._reached or loading)
+                if final or time.monotonic() - begun + pause > PATIENCE:
+                    raise self.own_error(error) from error
+            except errors.RedisError as error:
+                raise self.own_error(error) from error
+            time.sleep(pause)
+            pause = min(2 * pause, 0.5)
+
+    def own_error(self, error: Exception) -> LikewiseError:
+        """Return an error of redis-py as one of our own."""
+        errors, text = self.redis.exceptions, self._hidden(error)
+        if isinstance(error, errors.AuthenticationError):
+            return LikewiseError(f"{self.where}: the server refuses this user or password: {text}")
+        if isinstance(error, errors.BusyLoadingError):
+            return LikewiseError(f"{self.where}: the server is still loading its data; try again later")
+        if isinstance(error, errors.ConnectionError | errors.TimeoutError):
+            return LikewiseError(f"{self.where}: the server cannot be reached: {text}")
+        if isinstance(error, errors.ReadOnlyError):
+            return OutputError(f"{self.where}: this server is a replica, which cannot be written to")
+        if isinstance(error, errors.OutOfMemoryError) or "OOM " in text:
+            return OutputError(f"{self.where}: the server has no memory left (maxmemory); nothing was changed")
+        if "MISCONF" in text:
+            return OutputError(f"{self.where}: the server cannot save to its disk, and takes no changes: {text}")
+        if isinstance(error, errors.NoPermissionError):
+            return OutputError(f"{self.where}: this user may not do this: {text}")
+        return LikewiseError(f"{self.where}: {text}")
+
+    def _hidden(self, error: Exception) -> str:
+        text = " ".join(str(error).split()) or type(error).__name__
+        secret = self.address.password
+        return text.replace(secret, "***") if secret else text
+
+    def close(self) -> None:
+        """Close all connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.connection_pool.disconnect()
