@@ -139,12 +139,18 @@ def _of_spark(inputs: tuple[str, ...], as_json: bool, options: dict[str, Any]) -
 
 
 def _spark_cluster(as_json: bool, options: dict[str, Any]) -> None:
+    from likewise.jobs.plan import spark_cluster
+
+    _tell_spark(spark_cluster(**_on_this_machine(options)), as_json)
+
+
+def _on_this_machine(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with the speed of this machine, measured again if that is asked for."""
     from likewise.base import checks
-    from likewise.jobs.plan import Machine, spark_cluster
+    from likewise.jobs.plan import Machine
 
     machine = Machine.measured(checks.threads("plan", None), again=options.pop("calibrate"))
-    documents, mean_bytes, machines = (options.pop(name) for name in ("documents", "mean_bytes", "machines"))
-    _tell_spark(spark_cluster(documents, mean_bytes, machines, machine=machine, **options), as_json)
+    return {**options, "machine": machine}
 
 
 def _tell_spark(found: SparkForecast, as_json: bool) -> None:
@@ -168,13 +174,9 @@ def _tell_spark(found: SparkForecast, as_json: bool) -> None:
 
 
 def _cluster(as_json: bool, options: dict[str, Any]) -> None:
-    from likewise.base import checks
-    from likewise.jobs.plan import Machine, cluster
+    from likewise.jobs.plan import cluster
 
-    again = options.pop("calibrate")
-    machine = Machine.measured(checks.threads("plan", None), again=again)
-    documents, mean_bytes, machines = (options.pop(name) for name in ("documents", "mean_bytes", "machines"))
-    found: Cluster = cluster(documents, mean_bytes, machines, machine=machine, **options)
+    found: Cluster = cluster(**_on_this_machine(options))
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2))
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
@@ -90,6 +90,13 @@ def make_app(index: Index, settings: ServiceSettings | None = None, *, log: Log 
     needs_token: dict[str, Any] = {"security": [{SCHEME: []}]}
     if_private = needs_token if settings.private else {}
 
+    async def with_body(way: str, request: Request, act: Callable[[bytes], bytes]) -> Response:
+        """Answer a request by its body, which is read only if there is room in its lane."""
+        lane = lanes[way]
+        lane.check_room()
+        async with bodies.read(request) as body:
+            return _json(await lane.run(act, body))
+
     @app.post(
         "/query",
         dependencies=may_read,
@@ -99,10 +106,7 @@ def make_app(index: Index, settings: ServiceSettings | None = None, *, log: Log 
     )
     async def query(request: Request) -> Response:
         """Return the items of the index that are similar to these, for each the most similar first."""
-        lane = lanes["query"]
-        lane.check_room()
-        async with bodies.read(request) as body:
-            return _json(await lane.run(service.query, body))
+        return await with_body("query", request, service.query)
 
     @app.post(
         "/items",
@@ -113,10 +117,7 @@ def make_app(index: Index, settings: ServiceSettings | None = None, *, log: Log 
     )
     async def add(request: Request) -> Response:
         """Add items. They are on disk, and found by queries, when the answer arrives."""
-        lane = lanes["write"]
-        lane.check_room()
-        async with bodies.read(request) as body:
-            return _json(await lane.run(service.add, body))
+        return await with_body("write", request, service.add)
 
     @app.get(
         "/items/{id:path}",

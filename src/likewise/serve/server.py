@@ -114,6 +114,6 @@ def check_open(bound: socket.socket, token: str | None) -> bool:
     if public and token is None:
         raise ParameterError(
             f"serve listens on {url_of(bound)} only with a token: other machines can connect. Give a file with one "
-            "(token_file), set LIKEWISE_TOKEN, or leave out 'host'."
+            "('token_file'), set LIKEWISE_TOKEN, or leave out 'host'."
         )
     return public

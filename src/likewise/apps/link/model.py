@@ -84,7 +84,7 @@ class MatchModel:
         """
         found = {one.name: self.of(one) for one in compared}
         if self.related:
-            odds = self._related(found)
+            odds = self._related(found, self.prior + np.sum(list(found.values()), axis=0))
             some = np.logaddexp.reduce(odds, axis=0)
             lost = np.logaddexp(0.0, some)
             for names, part in zip(self.related, np.exp(odds - some), strict=True):
@@ -92,9 +92,8 @@ class MatchModel:
                     found[name] = found[name] - part * lost / len(names)
         return found
 
-    def _related(self, weights: dict[str, Floats]) -> Floats:
+    def _related(self, weights: dict[str, Floats], total: Floats) -> Floats:
         """Return the log-odds of related pairs, against other pairs that are no matches, a row for each kind."""
-        total = self.prior + np.sum(list(weights.values()), axis=0)
         found: Floats = np.stack(
             [more + total - np.sum([weights[name] for name in names], axis=0) for names, more in self.related.items()]
         )
@@ -113,7 +112,7 @@ class MatchModel:
             return total, {}
         weights = {one.name: self.of(one) for one in compared}
         total = self.prior + np.sum(list(weights.values()), axis=0)
-        odds = self._related(weights)
+        odds = self._related(weights, total)
         others = np.logaddexp.reduce([np.zeros_like(total), *odds], axis=0)
         whole = np.logaddexp(others, total)
         return total - others, {names: np.exp(one - whole) for names, one in zip(self.related, odds, strict=True)}

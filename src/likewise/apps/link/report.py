@@ -10,7 +10,7 @@ from likewise.apps.link.agreement import ALL_TEXT
 from likewise.apps.link.blocking import RecordPairs
 from likewise.apps.link.decision import Decision
 from likewise.apps.link.matched import MatchedPairs
-from likewise.apps.link.model import weights_of
+from likewise.apps.link.model import chance, weights_of
 from likewise.apps.link.mutual import ExpectedMatches
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.rules import KnownPairs
@@ -97,7 +97,8 @@ def detail(
 def _note_related(log: RunLog, scored: ScoredRecords) -> None:
     """Note how many candidates are expected to be related but no matches, by the fields that tell."""
     assert scored.model is not None
-    found = {", ".join(names): float(some.sum()) for names, some in scored.model.judged(scored.compared)[1].items()}
+    matches = float(chance(scored.value).sum()) if scored.model.related else 0.0
+    found = {", ".join(names): matches * float(np.exp(odds)) for names, odds in scored.model.related.items()}
     if found:
         log.details["related"] = {names: round(count, 1) for names, count in found.items()}
     for names, count in found.items():

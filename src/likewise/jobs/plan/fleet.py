@@ -146,24 +146,72 @@ def cluster(
     >>> work.text_bytes, work.key_bytes, work.shuffle["keys"]
     (50000000000000, 800000000000, 2400000000000)
     """
-    n, machines = whole("documents", documents), whole("machines", machines)
-    cores = whole("cores_per_machine", cores_per_machine)
-    mean_bytes = checks.number("plan", "mean_bytes", mean_bytes, 0, open_left=True, rule="a positive number")
-    if (bands is None) != (rows is None):
-        raise ParameterError("The 'bands' and 'rows' parameters of plan go together: give both or neither.")
-    threshold, recall = checks.threshold("plan", threshold), checks.recall("plan", recall)
-    given = None if memory_per_machine is None else parse_size("plan", "memory_per_machine", memory_per_machine)
-    shingler = parse_shingler(shingle, owner="plan")
-    size = max(1.0, mean_bytes / (BYTES_A_WORD if shingler.name in ("words", "stopwords") else 1) - shingler.k + 1)
-    corpus = replace(Similarities.typical(n), mean_size=size)
-    if bands is not None and rows is not None:
-        choice = [Banding(bands, rows)]
+    asked = FleetQuestion.of(
+        documents, mean_bytes, machines, cores_per_machine, memory_per_machine, threshold, recall, shingle, bands, rows
+    )
+    n, corpus = asked.documents, asked.corpus()
+    if asked.banding is not None:
+        choice = [asked.banding]
     else:
-        choice = tune_for(threshold, recall, corpus, max_slots).considered
+        choice = tune_for(asked.threshold, asked.recall, corpus, max_slots).considered
     here = machine or Machine.measured(checks.threads("plan", None))
-    speed = KernelSpeed.measured(shingler, mean_bytes)
-    work = [_Work(n, mean_bytes, machines, cores, threshold, corpus, banding, here, speed) for banding in choice]
-    return min((one.cluster(given) for one in work), key=lambda one: one.total)
+    speed = KernelSpeed.measured(asked.shingler, asked.mean_bytes)
+    work = [
+        _Work(n, asked.mean_bytes, asked.machines, asked.cores, asked.threshold, corpus, banding, here, speed)
+        for banding in choice
+    ]
+    return min((one.cluster(asked.memory) for one in work), key=lambda one: one.total)
+
+
+@dataclass(frozen=True)
+class FleetQuestion:
+    """What is asked about documents on machines, checked. `memory` is that of a machine, if it is given."""
+
+    documents: int
+    mean_bytes: float
+    machines: int
+    cores: int
+    memory: int | None
+    threshold: float
+    recall: float
+    shingler: Shingler
+    banding: Banding | None
+
+    @classmethod
+    def of(
+        cls,
+        documents: float,
+        mean_bytes: float,
+        machines: float,
+        cores_per_machine: int,
+        memory_per_machine: str | int | None,
+        threshold: float,
+        recall: float,
+        shingle: str | Shingler,
+        bands: int | None,
+        rows: int | None,
+    ) -> FleetQuestion:
+        """Check the parameters of `plan`."""
+        n, count = whole("documents", documents), whole("machines", machines)
+        cores = whole("cores_per_machine", cores_per_machine)
+        mean = checks.number("plan", "mean_bytes", mean_bytes, 0, open_left=True, rule="a positive number")
+        if (bands is None) != (rows is None):
+            raise ParameterError("The 'bands' and 'rows' parameters of plan go together: give both or neither.")
+        threshold, recall = checks.threshold("plan", threshold), checks.recall("plan", recall)
+        given = None if memory_per_machine is None else parse_size("plan", "memory_per_machine", memory_per_machine)
+        banding = Banding(bands, rows) if bands is not None and rows is not None else None
+        shingler = parse_shingler(shingle, owner="plan")
+        return cls(n, mean, count, cores, given, threshold, recall, shingler, banding)
+
+    @property
+    def size(self) -> float:
+        """Shingles of a document."""
+        unit = BYTES_A_WORD if self.shingler.name in ("words", "stopwords") else 1
+        return max(1.0, self.mean_bytes / unit - self.shingler.k + 1)
+
+    def corpus(self) -> Similarities:
+        """Return how similar such documents are."""
+        return replace(Similarities.typical(self.documents), mean_size=self.size)
 
 
 @dataclass(frozen=True)

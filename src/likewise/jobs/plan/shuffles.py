@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from likewise.base import checks
-from likewise.base.memory import parse_size
 from likewise.errors import ParameterError
 from likewise.families.banding import Banding
-from likewise.families.tuning import DEFAULT_MAX_SLOTS, HASH, Similarities, tune_for
-from likewise.jobs.plan.fleet import BYTES_A_WORD, DUPLICATES, KernelSpeed, assumptions, whole
+from likewise.families.tuning import DEFAULT_MAX_SLOTS, HASH, tune_for
+from likewise.jobs.plan.fleet import DUPLICATES, EFFICIENCY, NETWORK, FleetQuestion, KernelSpeed, assumptions, whole
 from likewise.jobs.plan.machine import Machine
 from likewise.jobs.plan.result import Forecast
 from likewise.search.candidates import most_candidates
@@ -195,8 +194,6 @@ def of_input(
     found: Forecast, shingle: str | Shingler, here: Machine, machines: float = 1, cores_per_machine: int | None = None
 ) -> SparkForecast:
     """Turn the forecast for this machine, by a sample of the input, into one for Spark; `found` must be for "lsh"."""
-    from likewise.jobs.plan.fleet import EFFICIENCY, NETWORK
-
     if found.banding is None:
         raise ParameterError(
             "plan for Spark is for the method lsh; of this input a run would compare all documents on the driver: "
@@ -240,31 +237,21 @@ def spark_cluster(
     >>> work.steps["copies"].shuffle_bytes, work.steps["candidates"].shuffle_bytes
     (20000000000, 188000000000)
     """
-    from likewise.jobs.plan.fleet import EFFICIENCY, NETWORK
-
-    n, count, cores = (
-        whole("documents", documents),
-        whole("machines", machines),
-        whole("cores_per_machine", cores_per_machine),
+    asked = FleetQuestion.of(
+        documents, mean_bytes, machines, cores_per_machine, memory_per_machine, threshold, recall, shingle, bands, rows
     )
-    mean_bytes = checks.number("plan", "mean_bytes", mean_bytes, 0, open_left=True, rule="a positive number")
-    if (bands is None) != (rows is None):
-        raise ParameterError("The 'bands' and 'rows' parameters of plan go together: give both or neither.")
-    threshold, recall = checks.threshold("plan", threshold), checks.recall("plan", recall)
-    given = None if memory_per_machine is None else parse_size("plan", "memory_per_machine", memory_per_machine)
-    shingler = parse_shingler(shingle, owner="plan")
-    size = max(1.0, mean_bytes / (BYTES_A_WORD if shingler.name in ("words", "stopwords") else 1) - shingler.k + 1)
-    corpus = replace(Similarities.typical(n), mean_size=size, most=float(most_candidates(n)))
-    chosen = Banding(bands, rows) if bands is not None and rows is not None else None
-    banding = chosen or tune_for(threshold, recall, corpus, max_slots).banding
+    n, threshold = asked.documents, asked.threshold
+    corpus = replace(asked.corpus(), most=float(most_candidates(n)))
+    banding = asked.banding or tune_for(threshold, asked.recall, corpus, max_slots).banding
     similar = DUPLICATES * n
     below = corpus.values < threshold
     useless = float(corpus.pairs[below] @ (banding.b * corpus.values[below] ** banding.r))
     meetings = min(useless, float(most_candidates(n))) + similar * banding.b * ((threshold + 1) / 2) ** banding.r
     candidates = min(corpus.candidates(banding, threshold), float(most_candidates(n))) + similar
-    load = SparkLoad(n, n, n * mean_bytes, size, banding, candidates, meetings, 1 - DUPLICATES)
+    load = SparkLoad(n, n, n * asked.mean_bytes, asked.size, banding, candidates, meetings, 1 - DUPLICATES)
     here = machine or Machine.measured(checks.threads("plan", None))
-    work = load.forecast(here, KernelSpeed.measured(shingler, mean_bytes), count, cores, EFFICIENCY, NETWORK)
-    short = given is not None and given < work.memory
+    speed = KernelSpeed.measured(asked.shingler, asked.mean_bytes)
+    work = load.forecast(here, speed, asked.machines, asked.cores, EFFICIENCY, NETWORK)
+    short = asked.memory is not None and asked.memory < work.memory
     told = f"the memory of a machine is less than {work.memory / 1e9:.1f} GB: run fewer tasks at a time"
     return replace(work, notes=(*assumptions(), *([told] if short else [])))
