@@ -1,0 +1,1 @@
+"""Estimators that follow the conventions of scikit-learn."""
