@@ -318,7 +318,7 @@ WRITES = "+set +del +unlink +exists +pexpire +sadd +srem +smembers +watch +unwat
 
 
 def test_users_need_few_commands(redis_url):
-    """Those that docs/index.md lists."""
+    """Those that docs/persistent-index.md lists."""
     with Index.create(redis_url, shingle=None) as index:
         client = index._store.server.client
         try:

@@ -41,7 +41,7 @@ Examples:
 
 INDEX is a folder, or the URL of a Redis server with the name of an index, redis://host:6379/0?name=library; its
 password, if it is not in the URL, is that in the variable REDISCLI_AUTH.
-Each command has its own --help with examples. docs/index.md describes the index.""",
+Each command has its own --help with examples. docs/persistent-index.md describes the index.""",
 )
 def index() -> None:
     """Keep items in an index on disk, and ask it again and again for what is similar to new ones."""
