@@ -100,6 +100,8 @@ CONSTANTS = [
     Constant("anchored.USUAL", (0.0, 0.25, 0.5, 0.75, 1.0), ONE),
     Constant("anchored.LEARNT", (100, 200, 400, 800, 1600), ONE),
     Constant("anchored.TRUSTED", (5.0, 10.0, 20.0, 40.0), ONE),
+    Constant("anchored.TEXT_WORDS", (4, 8, 16, 10**9), ONE),
+    Constant("anchored.LEAST_RELATED", (0.0, 0.02, 0.05, 0.2, 10.0), ONE),
     Constant("columns.STRONG", (0.15, 0.2, 0.25, 0.3, 0.4), TWO, "records"),
     Constant("columns.STRONG_IF_FEW", (0.4, 0.6, 0.8), TWO, "records"),
     Constant("columns.WHOLE", (1.1, 1.2, 1.5), TWO, "records"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from likewise.kernels import linking
+from likewise.kernels import linking, record_words
 from likewise.kernels.nearest_records import nearest
 
 
@@ -60,25 +60,45 @@ def test_records_that_have_a_word_are_counted_once() -> None:
     counts = rng.integers(1, 4, 50)
     offsets = np.cumsum([0, *map(len, values)]).astype(np.int64)
     wanted = np.array([0, 3, 7, 29, 99], np.uint64)
-    found = linking.records_having(wanted, offsets, np.concatenate(values), counts)
+    found = record_words.records_having(wanted, offsets, np.concatenate(values), counts)
     naive = [sum(int(n) for value, n in zip(values, counts, strict=True) if word in value) for word in wanted]
     assert found.tolist() == naive
 
 
-def test_words_found_elsewhere_are_those_of_a_naive_search() -> None:
+@pytest.mark.parametrize("longest", [5, 40])  # of 40, three values may be more than are searched one by one
+def test_words_found_elsewhere_are_those_of_a_naive_search(longest: int) -> None:
     rng = np.random.default_rng(9)
-    values = [rng.integers(0, 12, rng.integers(1, 5)).astype(np.int32) for _ in range(20)]
+    values = [rng.integers(0, 12 * longest, rng.integers(1, longest)).astype(np.int32) for _ in range(20)]
     offsets = np.cumsum([0, *map(len, values)]).astype(np.int64)
-    rarity = rng.uniform(0.5, 3.0, 12)
+    rarity = rng.uniform(0.5, 3.0, 12 * longest)
     codes = rng.integers(-1, 20, (15, 3)).astype(np.int32)
+    sizes = np.append(np.diff(offsets), 0)[codes].sum(axis=1)
+    assert sizes.min() < record_words.FEW_TOKENS
+    assert (sizes.max() > record_words.FEW_TOKENS) == (longest > 5)
     left, right = rng.integers(0, 15, 60), rng.integers(0, 15, 60)
-    for field in range(3):
-        found = linking.found_elsewhere(field, codes, offsets, np.concatenate(values), rarity, left, right)
-        for p, (x, y) in enumerate(zip(left, right, strict=True)):
+    wanted = rng.random((60, 3)) < 0.7
+    stamps = np.zeros(len(rarity), np.int32)
+    found = record_words.found_elsewhere(wanted, codes, offsets, np.concatenate(values), rarity, left, right, stamps)
+    for p, (x, y) in enumerate(zip(left, right, strict=True)):
+        for field in range(3):
             there = whole = 0.0
             for one, other in ((x, y), (y, x)):
                 words = {int(w) for code in codes[other] if code >= 0 for w in values[code]}
                 mine = values[codes[one, field]].tolist() if codes[one, field] >= 0 else []
                 whole += sum(rarity[w] for w in mine)
                 there += sum(rarity[w] for w in mine if w in words)
-            np.testing.assert_allclose(found[p], there / whole if whole else np.nan)
+            np.testing.assert_allclose(found[p, field], there / whole if whole and wanted[p, field] else np.nan)
+
+
+def test_terms_are_numbered_as_they_first_occur() -> None:
+    rng = np.random.default_rng(11)
+    some = rng.integers(0, 200_000, 400_000).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    places = np.empty(len(some), np.int32)
+    count = record_words.number_terms(some, places)
+    different, first, back = np.unique(some, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(first))
+    assert count == len(different)
+    assert np.array_equal(places, rank[back])
+    frequency = np.zeros(count, np.int64)
+    record_words.add_counts(np.arange(len(some) + 1), places, np.full(len(some), 3), frequency)
+    assert np.array_equal(frequency, 3 * np.bincount(places))

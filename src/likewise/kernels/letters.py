@@ -14,6 +14,11 @@ WAYS = {"date": DATE, "phone": PHONE}
 LOCAL = 7
 """Phone numbers that agree in at least this many last digits, one of them without area code, are one edit apart."""
 
+SPELT = 4
+"""Letters of a value, at least, that can be a misspelling of another: most short ones are an edit apart."""
+
+FNV = np.uint64(0xCBF29CE484222325)
+FNV_PRIME = np.uint64(0x100000001B3)
 LETTERS = 256
 WORD = 64
 U0 = np.uint64(0)
@@ -99,6 +104,27 @@ def edits(text, offsets, left, right, way):
 
 
 @kernel
+def spelling_keys(text, offsets, keys, owners):
+    """Write hashes of every value and of it without one letter: values an edit apart share one of them.
+
+    The n + 1 keys of a value of n letters are where those of the values before it end. Values of fewer than SPELT
+    letters have keys of their own.
+    """
+    at = 0
+    for i in range(offsets.size - 1):
+        a = offsets[i]
+        end = offsets[i + 1]
+        for left_out in range(a, end + 1):
+            h = FNV
+            for p in range(a, end):
+                if p != left_out:
+                    h = (h ^ np.uint64(text[p])) * FNV_PRIME
+            keys[at] = h if end - a >= SPELT else np.uint64(i)
+            owners[at] = i
+            at += 1
+
+
+@kernel
 def frequencies(terms, rows, repeats, slots):
     """Add up in `slots`, a power of two of them, how many records have each term, given by the rows it is in."""
     mask = np.uint64(slots.size - 1)
@@ -114,7 +140,9 @@ def weigh(offsets, terms, counts, slots, total):
     for i in range(offsets.size - 1):
         length = 0.0
         for t in range(offsets[i], offsets[i + 1]):
-            w = (1.0 + np.log(counts[t])) * np.log1p(total / max(1, slots[terms[t] & mask]))
+            w = np.log1p(total / max(1, slots[terms[t] & mask]))
+            if counts[t] > 1:
+                w *= 1.0 + np.log(counts[t])
             weights[t] = w
             length += w * w
         if length > 0.0:

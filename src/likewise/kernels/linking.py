@@ -1,4 +1,4 @@
-"""Record linkage: the terms of field values, what pairs of records share, and blocks."""
+"""Record linkage: what pairs of records share, and blocks."""
 
 from __future__ import annotations
 
@@ -6,155 +6,9 @@ import numpy as np
 
 from likewise.kernels import inner, kernel
 from likewise.kernels.hashing import mix
-from likewise.kernels.hashtable import numbered_slot, table_bits
-from likewise.kernels.sorting import sort_values
 
-FNV = np.uint64(0xCBF29CE484222325)
-FNV_PRIME = np.uint64(0x100000001B3)
-TOKEN = np.uint64(0x51)
-GRAM = np.uint64(0x52)
-EDGE = np.uint64(0x5F)
-SPACE = np.uint8(32)
-NINE = np.uint8(57)
 U0 = np.uint64(0)
 U1 = np.uint64(1)
-
-
-@inner
-def is_word(byte):
-    """Tell whether a byte of folded text belongs to a word: a digit, a small letter, or part of another script."""
-    return (48 <= byte <= NINE) or (97 <= byte <= 122) or byte >= 128
-
-
-@inner
-def _letter_end(data, p, stop):
-    """Return where the letter at p ends; all bytes of a UTF-8 sequence but the first are 10xxxxxx."""
-    p += 1
-    while p < stop and data[p] & 0xC0 == 0x80:
-        p += 1
-    return p
-
-
-@inner
-def _write_grams(data, first, stop, out, at, write):
-    """Write, or only count, the pieces of three letters of a word, whose edges count as letters; return how many."""
-    n = 0
-    before = here = first
-    while here < stop:
-        after = _letter_end(data, here, stop)
-        if write:
-            end = _letter_end(data, after, stop) if after < stop else after
-            g = FNV
-            if here == first:
-                g = (g ^ EDGE) * FNV_PRIME
-            for q in range(before, end):
-                g = (g ^ np.uint64(data[q])) * FNV_PRIME
-            if after == stop:
-                g = (g ^ EDGE) * FNV_PRIME
-            out[at + n] = mix(g ^ GRAM)
-        n += 1
-        before = here
-        here = after
-    return n
-
-
-@kernel
-def terms(data, offsets, grams, starts, out, write):
-    """Hash the words of every value and, with grams, the three-letter pieces of its words; count or write them.
-
-    Words joined by punctuation without a blank and with a digit among them ("ps-lx350h") are also hashed as one. If
-    `write`, the terms of value i go to out[starts[i]:]; the counts are returned either way.
-    """
-    counts = np.zeros(offsets.size - 1, np.int64)
-    for i in range(offsets.size - 1):
-        at = starts[i] if write else 0
-        n = 0
-        p = offsets[i]
-        stop = offsets[i + 1]
-        while p < stop:
-            while p < stop and data[p] <= SPACE:
-                p += 1
-            whole = FNV
-            parts = 0
-            digit = False
-            while p < stop and data[p] > SPACE:
-                if not is_word(data[p]):
-                    p += 1
-                    continue
-                first = p
-                h = FNV
-                while p < stop and is_word(data[p]):
-                    byte = np.uint64(data[p])
-                    h = (h ^ byte) * FNV_PRIME
-                    whole = (whole ^ byte) * FNV_PRIME
-                    digit = digit or data[p] <= NINE
-                    p += 1
-                parts += 1
-                if write:
-                    out[at + n] = mix(h ^ TOKEN)
-                n += 1
-                if grams:
-                    n += _write_grams(data, first, p, out, at + n, write)
-            if parts > 1 and digit:
-                if write:
-                    out[at + n] = mix(whole ^ TOKEN)
-                n += 1
-        counts[i] = n
-    return counts
-
-
-@kernel
-def gather(codes, value_offsets, value_terms, row_offsets, out):
-    """Write the terms of all values of each record one after another; codes are values, -1 for a missing one."""
-    for i in range(codes.shape[0]):
-        at = row_offsets[i]
-        for f in range(codes.shape[1]):
-            v = codes[i, f]
-            if v >= 0:
-                for t in range(value_offsets[v], value_offsets[v + 1]):
-                    out[at] = value_terms[t]
-                    at += 1
-
-
-@kernel
-def bag(offsets, terms_, out_terms, out_counts, out_offsets):
-    """Sort the terms of every row, in place, and write each once with its count; return how many were written."""
-    n = 0
-    out_offsets[0] = 0
-    for i in range(offsets.size - 1):
-        row = terms_[offsets[i] : offsets[i + 1]]
-        sort_values(row, row.size)
-        for t in range(row.size):
-            if t and row[t] == row[t - 1]:
-                out_counts[n - 1] += 1
-            else:
-                out_terms[n] = row[t]
-                out_counts[n] = 1
-                n += 1
-        out_offsets[i + 1] = n
-    return n
-
-
-@kernel
-def records_having(wanted, offsets, terms_, counts):
-    """Return for each of some distinct terms how many records have it; counts[i] records have the terms of row i."""
-    bits = table_bits(wanted.size)
-    down, mask = np.uint64(64 - bits), np.uint64((1 << bits) - 1)
-    table = np.zeros(1 << bits, np.uint64)
-    numbers = np.full(1 << bits, -1, np.int64)
-    for i in range(wanted.size):
-        slot = numbered_slot(wanted[i], table, numbers, down, mask)
-        table[slot] = wanted[i]
-        numbers[slot] = i
-    found = np.zeros(wanted.size, np.int64)
-    last = np.full(wanted.size, -1, np.int64)
-    for i in range(offsets.size - 1):
-        for t in range(offsets[i], offsets[i + 1]):
-            number = numbers[numbered_slot(terms_[t], table, numbers, down, mask)]
-            if number >= 0 and last[number] != i:
-                last[number] = i
-                found[number] += counts[i]
-    return found
 
 
 @kernel
@@ -227,54 +81,14 @@ def two_best(side, scores, records):
     return place, second
 
 
-@inner
-def stamped(record, stamp, codes, offsets, tokens, stamps):
-    """Leave a stamp at all tokens of a record."""
-    for f in range(codes.shape[1]):
-        v = codes[record, f]
-        if v >= 0:
-            for t in range(offsets[v], offsets[v + 1]):
-                stamps[tokens[t]] = stamp
-
-
-@inner
-def found_part(value, stamp, offsets, tokens, rarity, stamps):
-    """Return how much of a value's tokens, by rarity, have this stamp, and how much there is."""
-    found = 0.0
-    whole = 0.0
-    for t in range(offsets[value], offsets[value + 1]):
-        whole += rarity[tokens[t]]
-        if stamps[tokens[t]] == stamp:
-            found += rarity[tokens[t]]
-    return found, whole
-
-
-@kernel
-def found_elsewhere(field, codes, offsets, tokens, rarity, left, right):
-    """Return for pairs of records how much of the field's tokens on either side occur anywhere on the other."""
-    out = np.full(left.size, np.nan)
-    stamps = np.zeros(rarity.size if left.size else 0, np.int32)
-    for p in range(left.size):
-        found = 0.0
-        whole = 0.0
-        for x, y, stamp in ((left[p], right[p], 2 * p + 1), (right[p], left[p], 2 * p + 2)):
-            value = codes[x, field]
-            if value >= 0:
-                stamped(y, stamp, codes, offsets, tokens, stamps)
-                some, of = found_part(value, stamp, offsets, tokens, rarity, stamps)
-                found += some
-                whole += of
-        if whole > 0.0:
-            out[p] = found / whole
-    return out
-
-
 @kernel
 def band_keys(codes, offsets, terms_, bands, rows, seed, keys, marks, at):
     """Write for every record a key for each band, made of `rows` minima of its terms, each of a bin of its own.
 
-    A band with an empty bin has key 0. `marks` gets a byte of every minimum (0: none), from column `at` on.
+    A band with an empty bin has key 0. `marks` gets a byte of every minimum (0: none), from column `at` on. Terms are
+    well-mixed hashes, so that their products with an odd number from the seed are as good as hashed again.
     """
+    odd = seed | U1
     bins = np.uint64(bands * rows)
     low = np.empty(bands * rows, np.uint64)
     high = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -284,10 +98,9 @@ def band_keys(codes, offsets, terms_, bands, rows, seed, keys, marks, at):
             v = codes[i, f]
             if v >= 0:
                 for t in range(offsets[v], offsets[v + 1]):
-                    h = mix(terms_[t] ^ seed)
+                    h = terms_[t] * odd
                     place = ((h >> np.uint64(40)) * bins) >> np.uint64(24)
-                    if h < low[place]:
-                        low[place] = h
+                    low[place] = min(h, low[place])
         for b in range(bands):
             key = np.uint64(b + 1)
             whole = True

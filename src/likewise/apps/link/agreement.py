@@ -19,6 +19,7 @@ from likewise.base.memory import UNLIMITED, Budget
 from likewise.base.parallel import all_at_once, in_order
 from likewise.base.runlog import Tick
 from likewise.kernels import linking as kernels
+from likewise.kernels import record_words
 
 BATCH = 1 << 17
 """Pairs compared at a time: enough for the kernels, few enough for the memory of one thread."""
@@ -135,6 +136,7 @@ class FieldComparer:
         if strict:
             likely = np.sum([(a >= 0) & (a == b) for a, b in sides], axis=0) >= 2
         found: list[FieldAgreement] = []
+        doubtful = np.zeros((len(left), len(sides)), bool)
         for place, (one, (a, b)) in enumerate(zip(self._fields, sides, strict=True)):
             missing = (a < 0) | (b < 0)
             equal = ~missing & (a == b)
@@ -144,24 +146,13 @@ class FieldComparer:
             level = np.minimum(np.nan_to_num(similarity) * STEPS, STEPS - 1).astype(np.int8)
             level[equal] = EQUAL
             level[missing] = -1
-            if len(self._fields) > 1:
-                absent = missing & ((a >= 0) | (b >= 0)) & (not strict)
-                doubtful = np.flatnonzero(likely & (absent | (~missing & (similarity < DOUBTFUL))))
-                part = kernels.found_elsewhere(
-                    place,
-                    self._codes,
-                    self._words.offsets,
-                    self._numbers,
-                    self._rare,
-                    left[doubtful],
-                    right[doubtful],
-                )
-                known = ~np.isnan(part)
-                taken = known & (missing[doubtful] | (part > np.nan_to_num(similarity[doubtful]) + BETTER))
-                level[doubtful[taken]] = (STEPS + 1 + np.minimum(part[taken] * PARTS, PARTS - 1)).astype(np.int8)
+            absent = missing & ((a >= 0) | (b >= 0)) & (not strict)
+            doubtful[:, place] = likely & (absent | (~missing & (similarity < DOUBTFUL)))
             worth = np.where(equal, one.rarity[a], np.nan).astype(np.float32)
             found.append(FieldAgreement(one.field.name, one.field.kind, similarity.astype(np.float32), level, worth))
             proof += np.where(missing, 0.0, np.minimum(one.evidence[a], one.evidence[b]))
+        if len(self._fields) > 1:
+            self._search_elsewhere(found, left, right, doubtful)
         if self._rows is not None:
             rows = self._rows
             similarity = np.minimum(kernels.cosines(rows.offsets, rows.terms, rows.weights, left, right), 1.0)
@@ -169,6 +160,19 @@ class FieldComparer:
             nothing = np.full(len(left), np.nan, np.float32)
             found.append(FieldAgreement(ALL_TEXT, ALL_TEXT, similarity.astype(np.float32), level, nothing))
         return found, proof
+
+    def _search_elsewhere(
+        self, found: list[FieldAgreement], left: Ints, right: Ints, doubtful: NDArray[np.bool_]
+    ) -> None:
+        """Give the levels of values in the wrong field to doubtful values that are found in one."""
+        stamps = np.zeros(len(self._rare), np.int32)
+        rows = np.flatnonzero(doubtful.any(axis=1))
+        words = (self._codes, self._words.offsets, self._numbers, self._rare)
+        parts = record_words.found_elsewhere(doubtful[rows], *words, left[rows], right[rows], stamps)
+        for one, part in zip(found, parts.T, strict=True):
+            here, missing = one.similarity[rows], one.level[rows] < 0
+            taken = ~np.isnan(part) & (missing | (part > np.nan_to_num(here) + BETTER))
+            one.level[rows[taken]] = (STEPS + 1 + np.minimum(part[taken] * PARTS, PARTS - 1)).astype(np.int8)
 
 
 def _room_for(one: FieldAgreement, pairs: int) -> FieldAgreement:

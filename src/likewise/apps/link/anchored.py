@@ -9,6 +9,7 @@ together among random pairs (dependent fields) share their weight.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from likewise.apps.link.agreement import ALL_TEXT, EQUAL, LEVELS, STEPS, FieldAg
 from likewise.apps.link.fields import Field, Floats
 from likewise.apps.link.model import LOWEST_ABSENT, ROUNDS, SAMPLE, STABLE, MatchModel, chance, rising
 from likewise.base.arrays import Ints
+from likewise.base.parallel import all_at_once
 
 RANDOM = 200_000
 """Random pairs in which chance agreement is counted: a level of one in ten thousand is seen twenty times."""
@@ -178,6 +180,7 @@ def learn_anchored(
     personal: Sequence[tuple[str, ...]] = (),
     rounds: int = ROUNDS,
     seed: int = 1,
+    threads: int = 1,
 ) -> MatchModel:
     """Return the model learnt from candidates (`compared`), given random pairs and the number of all pairs.
 
@@ -210,9 +213,10 @@ def learn_anchored(
             weights[one.name] = _logs(usual, chances)
             typical[one.name] = -float(np.log(chances[EQUAL]))
         model = MatchModel(weights, typical, float(np.log(part / (1 - part))), done, shares, related)
-        scores, relatives = model.judged(compared)
+        judging = [partial(model.judged, some) for some in (compared, random)]
+        (scores, relatives), (by_luck, _) = all_at_once(judging, threads)
         after = np.where(never, 0.0, chance(scores))
-        drawn = chance(model.scores(random))
+        drawn = chance(by_luck)
         moved = float(np.abs(after - expected).max(initial=0.0))
         expected = after
         related = _still_related(relatives, float(expected.sum()))

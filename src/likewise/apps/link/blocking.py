@@ -8,19 +8,21 @@ The candidates are the union of
   as a description, would outweigh a short one, such as a title, in all text.
 - in tables too large for nearest neighbours, records that share bands of MinHash over the words and trigrams of all
   fields. A pair must then share two bands; or one band and an identical field; or two fields whose agreement by chance
-  is improbable.
+  is improbable; or names and dates that agree but for an error in each, twice, or once in records that are alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.apps.link.equal_keys import Blocks, banded, identical_fields
 from likewise.apps.link.fields import Field, Floats, rarity
+from likewise.apps.link.loose_keys import loose_blocks
 from likewise.apps.link.terms import WeightedTerms, all_codes, joined, of_records, term_counts, weighted
 from likewise.base.arrays import Ints
 from likewise.base.memory import MIB, UNLIMITED, Budget
@@ -31,6 +33,12 @@ from likewise.kernels.nearest_records import nearest
 
 ALIKE = 0.2
 """Least estimated similarity of a pair that shares bands: leaves out those that share one by chance."""
+
+ALIKE_BY_CHANCE = 0.1
+"""The same of a pair whose names and dates agree, but for errors, in two ways."""
+
+MORE_ALIKE = 0.3
+"""The same of a pair whose names and dates agree, but for errors, in one way, as those of many different people do."""
 
 NEAREST = 10
 """Nearest neighbours of every record that are always candidates."""
@@ -118,7 +126,7 @@ def block(
     kinds: dict[str, Ints] = {}
     notes: list[str] = []
     rows: WeightedTerms | None = None
-    identical = identical_fields(fields, border, threads, notes)
+    identical, crowded = identical_fields(fields, border, threads, notes)
     texts = [
         one
         for one, size in zip(fields, sizes, strict=True)
@@ -131,7 +139,7 @@ def block(
         parts = [sorted_unique(part) for part in identical.parts(_room(budget), tick)]
         kinds["identical_fields"] = _concatenated(parts)
     else:
-        kinds = _many(fields, identical, border, seed, threads, budget, tick)
+        kinds = _many(fields, identical, crowded, border, seed, threads, budget, tick)
         notes.append(f"{whole:,} terms: candidates by bands of MinHash instead of nearest neighbours by all text")
     if texts:
         kinds["each_text"] = _by_each(texts, records, border, threads)
@@ -222,7 +230,14 @@ def _nearest(
 
 
 def _many(
-    fields: list[Field], identical: Blocks, border: int, seed: int, threads: int, budget: Budget, tick: Tick
+    fields: list[Field],
+    identical: Blocks,
+    crowded: list[Field],
+    border: int,
+    seed: int,
+    threads: int,
+    budget: Budget,
+    tick: Tick,
 ) -> dict[str, Ints]:
     """Return the pairs of large tables by the method that found them."""
     codes = all_codes(fields)
@@ -235,8 +250,8 @@ def _many(
         parts = [keys[at : at + PART] for at in range(0, len(keys), PART)]
         return _concatenated(list(in_order(function, parts, threads)))
 
-    def alike(keys: Ints) -> Ints:
-        near: NDArray[np.bool_] = kernels.agreement(marks, keys // records, keys % records) >= ALIKE
+    def alike(keys: Ints, least: float = ALIKE) -> Ints:
+        near: NDArray[np.bool_] = kernels.agreement(marks, keys // records, keys % records) >= least
         return keys[near]
 
     def half_met(keys: Ints) -> Ints:
@@ -249,23 +264,32 @@ def _many(
         chosen: NDArray[np.bool_] = (count >= min(2, len(fields) - 1)) & (worth >= np.log(records / 2))
         return keys[chosen]
 
+    def met(blocks: Blocks, twice: Callable[[Ints], Ints], once: Callable[[Ints], Ints]) -> Ints:
+        found: list[Ints] = []
+        for part in blocks.parts(room, lambda done: None):
+            part.sort()
+            again = np.append(False, part[1:] == part[:-1]) if len(part) else np.zeros(0, bool)
+            alone = ~again & ~np.append(again[1:], False) if len(part) else again
+            found += [in_parts(twice, sorted_unique(part[again])), in_parts(once, part[alone])]
+        keys = _concatenated(found)
+        keys.sort()
+        return keys
+
     room = _room(budget)
-    met: list[Ints] = []
-    for part in blocks.parts(room, lambda done: None):
-        part.sort()
-        again = np.append(False, part[1:] == part[:-1]) if len(part) else np.zeros(0, bool)
-        once = ~again & ~np.append(again[1:], False) if len(part) else again
-        met += [in_parts(alike, sorted_unique(part[again])), in_parts(half_met, part[once])]
+    kinds = {"bands": met(blocks, alike, half_met)}
     del blocks
+    loose = loose_blocks(crowded, border, threads)
+    if loose is not None:
+        barely, clearly = partial(alike, least=ALIKE_BY_CHANCE), partial(alike, least=MORE_ALIKE)
+        kinds["similar_fields"] = met(loose, barely, clearly)
     equal = [in_parts(rarely_equal, sorted_unique(part)) for part in identical.parts(room, tick)]
-    bands = _concatenated(met)
-    bands.sort()
-    return {"bands": bands, "identical_fields": _concatenated(equal)}
+    return kinds | {"identical_fields": _concatenated(equal)}
 
 
 def completeness(candidates: RecordPairs, truth: Ints, records: int) -> float:
     """Return the fraction of the true pairs (two columns, left < right) that are candidates."""
     if not len(truth):
         return 1.0
-    keys = candidates.left * records + candidates.right
-    return float(np.isin(truth[:, 0] * records + truth[:, 1], keys).mean())
+    keys = np.append(candidates.left * records + candidates.right, -1)
+    wanted = truth[:, 0] * records + truth[:, 1]
+    return float((keys[np.searchsorted(keys[:-1], wanted)] == wanted).mean())

@@ -100,27 +100,32 @@ class Blocks:
         return found
 
 
-def identical_fields(fields: list[Field], border: int, threads: int, notes: list[str]) -> Blocks:
-    """Return the blocks of identical fields; those of fields with large blocks also by two fields together."""
+def identical_fields(fields: list[Field], border: int, threads: int, notes: list[str]) -> tuple[Blocks, list[Field]]:
+    """Return the blocks of identical fields, and the fields with blocks that are too large.
+
+    Of these, there are also blocks by two fields together.
+    """
     blocks = Blocks(len(fields[0].codes), border, threads)
     crowded = blocks.add([_one(field) for field in fields])
     many = [field for field, large in zip(fields, crowded, strict=True) if large]
     if many:
         names = ", ".join(field.name for field in many)
         notes.append(f"{names}: values shared by more than {LIMIT} records are blocked together with another field")
-    blocks.add([_both(one, other) for one, other in combinations(many, 2)])
-    return blocks
+    blocks.add([key_of_both(one.codes, other.codes) for one, other in combinations(many, 2)])
+    return blocks, many
 
 
 def _one(field: Field) -> Column:
     return lambda: (field.codes + np.int32(1)).astype(np.uint32)
 
 
-def _both(one: Field, other: Field) -> Column:
+def key_of_both(one: NDArray[Any], other: NDArray[Any]) -> Column:
+    """Return the keys of records by two of their codes; one that has no code has no key."""
+
     def keys() -> Keys:
-        key = one.codes.astype(np.uint64) * MIX + other.codes.astype(np.uint64)
+        key = one.astype(np.uint64) * MIX + other.astype(np.uint64)
         key = ((key * MIX) >> np.uint64(33)) + np.uint64(1)
-        return np.where((one.codes >= 0) & (other.codes >= 0), key, np.uint64(0)).astype(np.uint32)
+        return np.where((one >= 0) & (other >= 0), key, np.uint64(0)).astype(np.uint32)
 
     return keys
 

@@ -110,14 +110,14 @@ def fold(values: pa.Array) -> pa.Array:
     """
     plain = pc.utf8_trim_whitespace(pc.replace_substring_regex(pc.utf8_lower(values), r"\s+", " "))
     strange = pc.or_(pc.invert(pc.string_is_ascii(values)), pc.match_substring(values, "&"))
-    rows = np.flatnonzero(strange.to_numpy(zero_copy_only=False))
-    if not len(rows):
-        return plain
-    whole = plain.to_pylist()
-    for row, value in zip(rows.tolist(), values.take(pa.array(rows)).to_pylist(), strict=True):
-        letters = unicodedata.normalize("NFKD", repaired(html.unescape(value)))
-        whole[row] = " ".join("".join(c for c in letters if not unicodedata.combining(c)).casefold().split())
-    return pa.array(whole, pa.string())
+    some = [_unaccented(value) for value in values.filter(strange).to_pylist()]
+    return pc.replace_with_mask(plain, strange, pa.array(some, pa.string())) if some else plain
+
+
+def _unaccented(value: str) -> str:
+    """Return a text with character references, mojibake or accents as plain letters, case folded."""
+    letters = unicodedata.normalize("NFKD", repaired(html.unescape(value)))
+    return " ".join("".join(c for c in letters if not unicodedata.combining(c)).casefold().split())
 
 
 def spelled(folded: pa.Array, kind: str) -> pa.Array:

@@ -45,11 +45,11 @@ def pairs_within(candidates: RecordPairs, scored: ScoredRecords, scorer: Scorer,
     known = chosen_pairs(candidates, scored, same)
     order = np.argsort(groups, kind="stable")
     starts = np.cumsum(sizes) - sizes
-    inside = [order[starts[place] : starts[place] + sizes[place]] for place in np.flatnonzero(sizes > 2)]
-    if not inside:
+    every = [_listed(order, starts[sizes == size], size, cap) for size in np.unique(sizes[sizes > 2]).tolist()]
+    if not every:
         return known
-    every = np.concatenate([_every_pair(one) if len(one) <= cap else _with_first(one) for one in inside])
-    missed = np.setdiff1d(every[:, 0] * n + every[:, 1], known.pairs[:, 0] * n + known.pairs[:, 1])
+    inside = np.concatenate(every)
+    missed = np.setdiff1d(inside[:, 0] * n + inside[:, 1], known.pairs[:, 0] * n + known.pairs[:, 1])
     if not len(missed):
         return known
     others = scorer.others(missed // n, missed % n, scored)
@@ -74,9 +74,7 @@ def _largest_listed(sizes: Ints, most: int) -> int:
     return int(max(2, ordered[ordered < ordered[listed]].max(initial=2)))
 
 
-def _every_pair(members: Ints) -> Ints:
-    return np.stack([members[i] for i in np.triu_indices(len(members), 1)], axis=1)
-
-
-def _with_first(members: Ints) -> Ints:
-    return np.stack([np.full(len(members) - 1, members[0]), members[1:]], axis=1)
+def _listed(order: Ints, starts: Ints, size: int, cap: int) -> Ints:
+    """Return the pairs inside clusters of one size, whose records are in `order` from each of the `starts` on."""
+    first, second = np.triu_indices(size, 1) if size <= cap else (np.zeros(size - 1, np.int64), np.arange(1, size))
+    return np.stack([order[starts[:, None] + side].ravel() for side in (first, second)], axis=1)

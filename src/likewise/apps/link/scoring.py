@@ -229,7 +229,15 @@ class ModelScorer:
         n = self._records.count
         pairs = n * (n - 1) / 2
         return learn_anchored(
-            compared, random, self._records.fields, pairs, people.apart, people.kinds(), rounds, self._seed
+            compared,
+            random,
+            self._records.fields,
+            pairs,
+            people.apart,
+            people.kinds(),
+            rounds,
+            self._seed,
+            self._threads,
         )
 
     def _scored(

@@ -19,7 +19,7 @@ from likewise.apps.link.terms import hashed, term_counts
 from likewise.base.arrays import Hashes, Ints
 from likewise.base.memory import UNLIMITED
 from likewise.kernels import letters as kernels
-from likewise.kernels import linking
+from likewise.kernels import linking, record_words
 
 HELPED = 50_000
 """Of each batch, at most this many pairs of values of several words are compared word by word, which is slow; the most
@@ -108,7 +108,7 @@ def _bagged(field: Field, chosen: slice | Ints) -> _Bags:
     values = hashed(folded, True)
     terms, counts = np.empty_like(values.terms), np.empty(len(values.terms), np.int64)
     offsets = np.zeros(len(values.offsets), np.int64)
-    n = linking.bag(values.offsets, values.terms, terms, counts, offsets)
+    n = record_words.bag(values.offsets, values.terms, terms, counts, offsets)
     return _Bags(offsets, terms[:n], counts[:n])
 
 

@@ -23,6 +23,7 @@ from likewise.apps.link.terms import hashed
 from likewise.base.arrays import Ints
 from likewise.base.parallel import all_at_once
 from likewise.kernels import linking as kernels
+from likewise.kernels import record_words
 
 RARE = 4
 """Records that share a rare value or word, at most."""
@@ -192,11 +193,11 @@ def _worth(field: Field, used: Ints) -> Callable[[Ints, Ints], Floats]:
     words = hashed(field.folded.take(pa.array(values)), False)
     terms, counts = np.empty_like(words.terms), np.empty(len(words.terms), np.int64)
     offsets = np.zeros(len(words.offsets), np.int64)
-    size = kernels.bag(words.offsets, words.terms, terms, counts, offsets)
+    size = record_words.bag(words.offsets, words.terms, terms, counts, offsets)
     terms = terms[:size]
     different, place = np.unique(terms, return_inverse=True)
     every = hashed(field.folded, False)
-    frequency = kernels.records_having(different, every.offsets, every.terms, field.counts)
+    frequency = record_words.records_having(different, every.offsets, every.terms, field.counts)
     weights = np.sqrt(np.log(np.maximum(1.0, field.present / np.maximum(1, frequency))))[place]
 
     def shared(left: Ints, right: Ints) -> Floats:

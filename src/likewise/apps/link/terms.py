@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints, TextChunk
-from likewise.kernels import linking as kernels
+from likewise.kernels import record_words as kernels
 
 if TYPE_CHECKING:
     from likewise.apps.link.fields import Field
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 AnyCodes = NDArray[np.int32] | NDArray[np.int64]
-
-
-VALUES_AT_ONCE = 1 << 18
-"""Values whose words are looked up at a time."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +43,11 @@ def hashed(folded: pa.Array, grams: bool) -> HashedTerms:
     if len(folded) == 0:
         return HashedTerms(np.zeros(1, np.int64), np.zeros(0, np.uint64))
     chunk = TextChunk.from_arrow(folded)
-    none = np.zeros(0, np.uint64)
-    counts = kernels.terms(chunk.data, chunk.offsets, grams, chunk.offsets, none, False)
-    offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    out = np.empty(int(offsets[-1]), np.uint64)
-    kernels.terms(chunk.data, chunk.offsets, grams, offsets, out, True)
-    return HashedTerms(offsets, out)
+    most = int(chunk.offsets[-1] - chunk.offsets[0]) * (2 if grams else 1)
+    out, ends = np.empty(most, np.uint64), np.empty(len(chunk.offsets), np.int64)
+    kernels.terms(chunk.data, chunk.offsets, grams, out, ends, True)
+    out.resize(int(ends[-1]), refcheck=False)
+    return HashedTerms(ends, out)
 
 
 def term_counts(folded: pa.Array) -> Ints:
@@ -60,8 +55,9 @@ def term_counts(folded: pa.Array) -> Ints:
     if len(folded) == 0:
         return np.zeros(0, np.int64)
     chunk = TextChunk.from_arrow(folded)
-    counts: Ints = kernels.terms(chunk.data, chunk.offsets, True, chunk.offsets, np.zeros(0, np.uint64), False)
-    return counts
+    ends = np.empty(len(chunk.offsets), np.int64)
+    kernels.terms(chunk.data, chunk.offsets, True, np.zeros(0, np.uint64), ends, False)
+    return np.diff(ends)
 
 
 def batch_terms(fields: list[Field], rows: slice) -> tuple[NDArray[np.int32], HashedTerms]:
@@ -134,12 +130,7 @@ def weighted(rows: HashedTerms) -> WeightedTerms:
 
 def tokens(values: HashedTerms, counts: Ints, records: int) -> tuple[Numbers, Floats]:
     """Return the words of values as numbers, and for each word the logarithm of its inverse record frequency."""
-    different = np.unique(values.terms)
     places = np.empty(len(values.terms), np.int32)
-    frequency = np.zeros(len(different))
-    for start in range(0, len(counts), VALUES_AT_ONCE):
-        ends = values.offsets[start : start + VALUES_AT_ONCE + 1]
-        span = slice(ends[0], ends[-1])
-        places[span] = np.searchsorted(different, values.terms[span])
-        np.add.at(frequency, places[span], np.repeat(counts[start : start + VALUES_AT_ONCE], np.diff(ends)))
+    frequency = np.zeros(kernels.number_terms(values.terms, places), np.int64)
+    kernels.add_counts(values.offsets, places, counts, frequency)
     return places, np.log1p(records / np.maximum(1, frequency))

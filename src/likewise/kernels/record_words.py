@@ -1,0 +1,264 @@
+"""Record linkage: the words and trigrams of field values, and the words of one record that another has."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likewise.kernels import inner, kernel
+from likewise.kernels.hashing import mix
+from likewise.kernels.hashtable import numbered_slot, table_bits
+from likewise.kernels.sorting import sort_values
+
+FNV = np.uint64(0xCBF29CE484222325)
+FNV_PRIME = np.uint64(0x100000001B3)
+TOKEN = np.uint64(0x51)
+GRAM = np.uint64(0x52)
+EDGE = np.uint64(0x5F)
+SPACE = np.uint8(32)
+NINE = np.uint8(57)
+
+FEW_TOKENS = 64
+"""Tokens of a record that are searched one by one; more are stamped in an array of all tokens, which is faster for long
+texts and, as the array is large, slower for short ones."""
+
+
+@inner
+def is_word(byte):
+    """Tell whether a byte of folded text belongs to a word: a digit, a small letter, or part of another script."""
+    return (48 <= byte <= NINE) or (97 <= byte <= 122) or byte >= 128
+
+
+@inner
+def _letter_end(data, p, stop):
+    """Return where the letter at p ends; all bytes of a UTF-8 sequence but the first are 10xxxxxx."""
+    p += 1
+    while p < stop and data[p] & 0xC0 == 0x80:
+        p += 1
+    return p
+
+
+@inner
+def _write_grams(data, first, stop, out, at, write):
+    """Write, or only count, the pieces of three letters of a word, whose edges count as letters; return how many."""
+    n = 0
+    before = here = first
+    while here < stop:
+        after = _letter_end(data, here, stop)
+        if write:
+            end = _letter_end(data, after, stop) if after < stop else after
+            g = FNV
+            if here == first:
+                g = (g ^ EDGE) * FNV_PRIME
+            for q in range(before, end):
+                g = (g ^ np.uint64(data[q])) * FNV_PRIME
+            if after == stop:
+                g = (g ^ EDGE) * FNV_PRIME
+            out[at + n] = mix(g ^ GRAM)
+        n += 1
+        before = here
+        here = after
+    return n
+
+
+@kernel
+def terms(data, offsets, grams, out, ends, write):
+    """Hash the words of every value and, with grams, the three-letter pieces of its words; count or write them.
+
+    Words joined by punctuation without a blank and with a digit among them ("ps-lx350h") are also hashed as one. The
+    terms of value i, if `write`, go to out[ends[i] : ends[i + 1]]; `ends` is written either way. A value of n bytes has
+    at most 2 n terms with grams, and n without.
+    """
+    n = 0
+    ends[0] = 0
+    for i in range(offsets.size - 1):
+        p = offsets[i]
+        stop = offsets[i + 1]
+        while p < stop:
+            while p < stop and data[p] <= SPACE:
+                p += 1
+            whole = FNV
+            parts = 0
+            digit = False
+            while p < stop and data[p] > SPACE:
+                if not is_word(data[p]):
+                    p += 1
+                    continue
+                first = p
+                h = FNV
+                while p < stop and is_word(data[p]):
+                    byte = np.uint64(data[p])
+                    h = (h ^ byte) * FNV_PRIME
+                    whole = (whole ^ byte) * FNV_PRIME
+                    digit = digit or data[p] <= NINE
+                    p += 1
+                parts += 1
+                if write:
+                    out[n] = mix(h ^ TOKEN)
+                n += 1
+                if grams:
+                    n += _write_grams(data, first, p, out, n, write)
+            if parts > 1 and digit:
+                if write:
+                    out[n] = mix(whole ^ TOKEN)
+                n += 1
+        ends[i + 1] = n
+
+
+@kernel
+def number_terms(terms_, places):
+    """Write the number of every term, in the order in which they first occur; return how many there are."""
+    bits = 16
+    down, mask = np.uint64(64 - bits), np.uint64((1 << bits) - 1)
+    table = np.zeros(1 << bits, np.uint64)
+    numbers = np.full(1 << bits, -1, np.int32)
+    count = 0
+    for i in range(terms_.size):
+        slot = numbered_slot(terms_[i], table, numbers, down, mask)
+        if numbers[slot] < 0:
+            if 2 * count >= table.size:
+                bits += 2
+                down, mask = np.uint64(64 - bits), np.uint64((1 << bits) - 1)
+                old, before = table, numbers
+                table = np.zeros(1 << bits, np.uint64)
+                numbers = np.full(1 << bits, -1, np.int32)
+                for s in range(old.size):
+                    if before[s] >= 0:
+                        slot = numbered_slot(old[s], table, numbers, down, mask)
+                        table[slot] = old[s]
+                        numbers[slot] = before[s]
+                slot = numbered_slot(terms_[i], table, numbers, down, mask)
+            table[slot] = terms_[i]
+            numbers[slot] = count
+            count += 1
+        places[i] = numbers[slot]
+    return count
+
+
+@kernel
+def add_counts(offsets, places, counts, out):
+    """Add the count of each row to all numbers in it."""
+    for i in range(offsets.size - 1):
+        for t in range(offsets[i], offsets[i + 1]):
+            out[places[t]] += counts[i]
+
+
+@kernel
+def gather(codes, value_offsets, value_terms, row_offsets, out):
+    """Write the terms of all values of each record one after another; codes are values, -1 for a missing one."""
+    for i in range(codes.shape[0]):
+        at = row_offsets[i]
+        for f in range(codes.shape[1]):
+            v = codes[i, f]
+            if v >= 0:
+                for t in range(value_offsets[v], value_offsets[v + 1]):
+                    out[at] = value_terms[t]
+                    at += 1
+
+
+@kernel
+def bag(offsets, terms_, out_terms, out_counts, out_offsets):
+    """Sort the terms of every row, in place, and write each once with its count; return how many were written."""
+    n = 0
+    out_offsets[0] = 0
+    for i in range(offsets.size - 1):
+        row = terms_[offsets[i] : offsets[i + 1]]
+        sort_values(row, row.size)
+        for t in range(row.size):
+            if t and row[t] == row[t - 1]:
+                out_counts[n - 1] += 1
+            else:
+                out_terms[n] = row[t]
+                out_counts[n] = 1
+                n += 1
+        out_offsets[i + 1] = n
+    return n
+
+
+@kernel
+def records_having(wanted, offsets, terms_, counts):
+    """Return for each of some distinct terms how many records have it; counts[i] records have the terms of row i."""
+    bits = table_bits(wanted.size)
+    down, mask = np.uint64(64 - bits), np.uint64((1 << bits) - 1)
+    table = np.zeros(1 << bits, np.uint64)
+    numbers = np.full(1 << bits, -1, np.int64)
+    for i in range(wanted.size):
+        slot = numbered_slot(wanted[i], table, numbers, down, mask)
+        table[slot] = wanted[i]
+        numbers[slot] = i
+    found = np.zeros(wanted.size, np.int64)
+    last = np.full(wanted.size, -1, np.int64)
+    for i in range(offsets.size - 1):
+        for t in range(offsets[i], offsets[i + 1]):
+            number = numbers[numbered_slot(terms_[t], table, numbers, down, mask)]
+            if number >= 0 and last[number] != i:
+                last[number] = i
+                found[number] += counts[i]
+    return found
+
+
+@inner
+def gathered(record, stamp, codes, offsets, tokens, few, stamps):
+    """Collect the tokens of a record in `few` and return how many there are, or stamp them all and return -1."""
+    n = 0
+    for f in range(codes.shape[1]):
+        v = codes[record, f]
+        if v >= 0:
+            for t in range(offsets[v], offsets[v + 1]):
+                if n < few.size:
+                    few[n] = tokens[t]
+                n += 1
+    if n <= few.size:
+        return n
+    for f in range(codes.shape[1]):
+        v = codes[record, f]
+        if v >= 0:
+            for t in range(offsets[v], offsets[v + 1]):
+                stamps[tokens[t]] = stamp
+    return -1
+
+
+@inner
+def is_gathered(token, n, stamp, few, stamps):
+    """Tell whether a token is among those that were gathered last."""
+    if n < 0:
+        return stamps[token] == stamp
+    found = False
+    for i in range(n):
+        found = found or few[i] == token
+    return found
+
+
+@kernel
+def found_elsewhere(wanted, codes, offsets, tokens, rarity, left, right, stamps):
+    """Return how much of the tokens of each wanted field, on either side of a pair, occur anywhere on the other.
+
+    `wanted` has a row for every pair and a column for every field; what is not wanted, or has no tokens, is NaN. The
+    `stamps`, one for every token, are zeros.
+    """
+    fields = codes.shape[1]
+    out = np.full((left.size, fields), np.nan)
+    few = np.empty(FEW_TOKENS, np.int32)
+    found = np.empty(fields)
+    whole = np.empty(fields)
+    for p in range(left.size):
+        if not wanted[p].any():
+            continue
+        found[:] = 0.0
+        whole[:] = 0.0
+        for x, y, stamp in ((left[p], right[p], 2 * p + 1), (right[p], left[p], 2 * p + 2)):
+            n = gathered(y, stamp, codes, offsets, tokens, few, stamps)
+            for f in range(fields):
+                value = codes[x, f]
+                if wanted[p, f] and value >= 0:
+                    some = 0.0
+                    of = 0.0
+                    for t in range(offsets[value], offsets[value + 1]):
+                        of += rarity[tokens[t]]
+                        if is_gathered(tokens[t], n, stamp, few, stamps):
+                            some += rarity[tokens[t]]
+                    found[f] += some
+                    whole[f] += of
+        for f in range(fields):
+            if whole[f] > 0.0:
+                out[p, f] = found[f] / whole[f]
+    return out
