@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from common import Phases, parser
-from sklearn.feature_extraction.text import TfidfVectorizer  # type: ignore[import-not-found]
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 ROWS_AT_ONCE = 500
 
