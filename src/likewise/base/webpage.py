@@ -24,6 +24,8 @@ th, td { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0; bo
 td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .both { display: grid; grid-template-columns: 1fr 1fr; gap: 1.5rem; }
 .both pre { white-space: pre-wrap; overflow-wrap: anywhere; font: 14px/1.5 ui-monospace, monospace; margin: 0; }
+.lists { display: grid; grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr)); gap: 1.5rem; }
+.lists ul { margin: .3rem 0; padding-left: 1.2rem; overflow-wrap: anywhere; }
 mark { background: var(--mark); color: inherit; border-radius: .15rem; } mark.same { background: var(--same); }
 @media (max-width: 40rem) { .both { grid-template-columns: 1fr; } }
 @media print { body { max-width: none; padding: 0; } }

@@ -208,14 +208,14 @@ class SetReason:
         return Group(*lines)
 
     def parts(self) -> list[str]:
-        """Return the parts of a page: the facts, the shingles, and the documents side by side."""
+        """Return the parts of a page: the verdict, the facts, and the shingles."""
         found = [paragraph(self.summary(), *self.notes), section("How similar", table((), self.facts()))]
         if self.shingles:
             lists = "".join(
                 f"<div><b>{text(title)}</b><ul>{''.join(f'<li>{text(one)}</li>' for one in listed)}</ul></div>"
                 for title, listed in self.telling()
             )
-            found.append(section("Shingles", lists))
+            found.append(section("Shingles that tell most", f'<div class="lists">{lists}</div>'))
         return found
 
     def to_html(self, path: str | Path | None = None) -> str:
@@ -223,7 +223,8 @@ class SetReason:
         parts = self.parts()
         if self.texts is not None:
             names = (self.id_a, self.id_b)
-            parts.append(section("The documents", side_by_side(names, self.texts, changed_words(*self.texts))))
+            both = side_by_side(names, self.texts, changed_words(*self.texts))
+            parts.insert(1, section("The documents, and the words that differ", both))
         whole = page(f"{shortened(self.id_a, WIDE)} and {shortened(self.id_b, WIDE)}", *parts)
         if path is not None:
             write_page(path, whole)
@@ -322,10 +323,14 @@ def _spelled(texts: tuple[str, str], shingler: Shingler) -> dict[int, str]:
 
 
 def _most_telling(values: Hashes, spelled: dict[int, str], sample: Sets | None) -> list[tuple[str, int | None]]:
-    named = [(spelled[value], place) for place, value in enumerate(values.tolist()) if value in spelled]
+    order = {value: place for place, value in enumerate(spelled)}
+    named = [(order[value], value, place) for place, value in enumerate(values.tolist()) if value in spelled]
     counts = _carriers(values, sample) if sample is not None else np.zeros(len(values), np.int64)
-    named.sort(key=lambda one: (counts[one[1]], -len(one[0]), one[0]))
-    return [(shown, int(counts[place]) if sample is not None else None) for shown, place in named[:SHOWN]]
+    ranked = sorted((counts[place], -len(spelled[value]), at, value) for at, value, place in named)
+    alike = sum(one[:2] == ranked[0][:2] for one in ranked)
+    step = max(1, alike // SHOWN)  # of many that tell as much, some from all over the document
+    chosen = [*ranked[:alike:step], *ranked[alike:]][:SHOWN]
+    return [(spelled[value], int(count) if sample is not None else None) for count, _, _, value in chosen]
 
 
 def _carriers(values: Hashes, sample: Sets) -> Ints:

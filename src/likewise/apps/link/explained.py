@@ -18,6 +18,7 @@ from likewise.apps.link.rules import KnownPairs, MatchRules
 from likewise.apps.link.scoring import ModelScorer, ScoredRecords
 from likewise.apps.link.window import Window
 from likewise.base.arrays import Ints
+from likewise.base.webpage import paragraph, table
 from likewise.errors import InputError, shown
 
 MOST_WAYS = 3
@@ -101,6 +102,13 @@ class PairReason:
             table.append("  ".join([*cells, f"{row[4]:>{widths[4]}}"]).rstrip())
         first, *rest = self.lines()
         return "\n".join([first, *table, *rest])
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        head = ("field", self.id_a, self.id_b, "agreement", "points")
+        rows = [[_short(cell, 60) for cell in row] for row in self.rows()]
+        first, *rest = self.lines()
+        return paragraph(first) + table(head, rows) + paragraph(*rest)
 
     def __rich__(self) -> Any:
         from rich.console import Group

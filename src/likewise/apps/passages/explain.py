@@ -111,7 +111,9 @@ class Explanation:
         parts = [] if self.reason is None else self.reason.parts()
         both = side_by_side(self.names, (self.a, self.b), spans, "same")
         drawn = section("The documents, and the passages that they share", both)
-        whole = page(" and ".join(shortened(name, 60) for name in self.names), paragraph(self.summary()), *parts, drawn)
+        whole = page(
+            " and ".join(shortened(name, 60) for name in self.names), paragraph(self.summary()), drawn, *parts[1:]
+        )
         if path is not None:
             write_page(path, whole)
         return whole
