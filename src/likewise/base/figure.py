@@ -48,7 +48,7 @@ def save_figure(figure: Any, path: str | Path) -> None:
 
     path = Path(path)
     if path.suffix[1:].lower() not in figure.canvas.get_supported_filetypes():
-        raise OutputError(f"{path}: the name of a plot must end in .png, .svg or .pdf")
+        raise OutputError(f"{path}: the plot cannot be written: the name of a plot must end in .png, .svg or .pdf")
     plain: Any = {"svg.hashsalt": "likewise", "svg.fonttype": "none"}
     metadata = {"Date": None} if path.suffix == ".svg" else None
     try:
