@@ -27,7 +27,7 @@ class PlottedPairs:
     stats: dict[str, Any]
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """Plot the similarities or distances of the pairs; return the Matplotlib figure, and save it to a path.
+        """Plot the similarities, distances or scores of the pairs; return the Matplotlib figure, and save it to a path.
 
         A dashed line shows the threshold, a curve the probability with which pairs are found, and a second plot how
         many clusters there are of each size, if the result has any. It needs `pip install 'likewise[plot]'`. The suffix
@@ -65,7 +65,13 @@ def plot_scores(axes: Any, name: str, values: NDArray[np.float64], stats: dict[s
     """Draw a histogram of similarities or distances, with the threshold and the curve of the banding."""
     parameters = stats["parameters"]
     limit = parameters.get("within") if name == "distance" else parameters.get("threshold")
-    if name == "distance":
+    if name == "score":
+        limit = stats["details"]["threshold"]
+        low, high = (
+            (min(limit, float(values.min())), max(limit, float(values.max()))) if len(values) else (limit, limit)
+        )
+        low, high = (low, high) if low < high else (low - 1, high + 1)
+    elif name == "distance":
         low, high = 0.0, float(limit or values.max(initial=0) or 1.0)
     else:
         low, high = min(limit if limit is not None else 0.0, float(values.min(initial=1.0))), 1.0
@@ -74,7 +80,7 @@ def plot_scores(axes: Any, name: str, values: NDArray[np.float64], stats: dict[s
     counts, *_ = axes.hist(values, BINS, range=(low, high), color=COLOURS[0], label=label)
     _many(axes.yaxis, float(counts.max()))
     margin = (high - low) / 25
-    axes.set_xlim(max(0.0, low - margin), high + margin)
+    axes.set_xlim(low - margin if name == "score" else max(0.0, low - margin), high + margin)
     if limit is not None:
         label = f"{'within' if name == 'distance' else 'threshold'} {limit:g}"
         axes.axvline(limit, color=GREY, linewidth=1.2, linestyle=DASHES, label=label)
@@ -82,7 +88,7 @@ def plot_scores(axes: Any, name: str, values: NDArray[np.float64], stats: dict[s
     axes.set_ylabel("pairs")
     plain_axes(axes)
     known = stats["details"].get("banding")
-    if known and name != "distance":
+    if known and name in ("similarity", "estimated_similarity"):
         banding = Banding(known["bands"], known["rows"])
         right = axes.twinx()
         s = np.linspace(max(0.0, low - margin), 1, 201)
