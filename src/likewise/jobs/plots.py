@@ -39,7 +39,7 @@ class PlottedPairs:
         upper = axes if sizes is None else axes[0]
         plot_scores(upper, name, values, self.stats)
         if sizes is not None:
-            plot_clusters(axes[1], sizes)
+            plot_clusters(axes[1], sizes, "records" if self.stats["command"] == "link" else "documents")
         if path is not None:
             save_figure(figure, path)
         return figure
@@ -101,7 +101,7 @@ def plot_scores(axes: Any, name: str, values: NDArray[np.float64], stats: dict[s
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.08, 1.0), borderaxespad=0.0, labelspacing=1.0)
 
 
-def plot_clusters(axes: Any, sizes: NDArray[np.int64]) -> None:
+def plot_clusters(axes: Any, sizes: NDArray[np.int64], members: str = "documents") -> None:
     """Draw how many clusters there are of each size; both axes are logarithmic."""
     several = sizes[sizes > 1]
     size, count = np.unique(several, return_counts=True)
@@ -115,7 +115,7 @@ def plot_clusters(axes: Any, sizes: NDArray[np.int64]) -> None:
     axes.minorticks_off()
     axes.xaxis.set_major_formatter("{x:,.0f}")
     _many(axes.yaxis, float(count.max(initial=0)))
-    axes.set_xlabel("documents in a cluster")
+    axes.set_xlabel(f"{members} in a cluster")
     axes.set_ylabel("clusters")
     plain_axes(axes)
     legend_beside(axes)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rapidfuzz.distance import Indel
 
 from likewise.base.arrays import Hashes, Ints, Sets
 from likewise.base.webpage import Span, page, paragraph, section, side_by_side, table, text
@@ -28,8 +28,8 @@ SHOWN = 8
 """Shingles of each kind that an explanation lists."""
 WIDE = 70
 """Characters of a shingle that are shown."""
-MOST_WORDS = 3000
-"""Words up to which two documents are compared word by word for a page; the time grows with their product."""
+MOST_WORDS = 10_000
+"""Words of each document that are compared word by word for a page: in at most 13 MB, one bit for every two."""
 BANDS_SHOWN = 12
 """Bands that are listed by number."""
 
@@ -295,13 +295,12 @@ def changed_words(a: str, b: str) -> tuple[list[Span], list[Span]]:
     ([(6, 8)], [(6, 9)])
     """
     words = [[(one.start(), one.end()) for one in re.finditer(r"\S+", whole)][:MOST_WORDS] for whole in (a, b)]
-    matcher = SequenceMatcher(
-        None, [a[slice(*one)] for one in words[0]], [b[slice(*one)] for one in words[1]], autojunk=False
-    )
+    sides = [[whole[slice(*one)] for one in listed] for whole, listed in zip((a, b), words, strict=True)]
     spans: tuple[list[Span], list[Span]] = ([], [])
-    for kind, i, j, k, m in matcher.get_opcodes():
-        if kind != "equal":
-            for found, listed, low, high in ((spans[0], words[0], i, j), (spans[1], words[1], k, m)):
+    for step in Indel.opcodes(*sides):
+        if step.tag != "equal":
+            places = (step.src_start, step.src_end), (step.dest_start, step.dest_end)
+            for found, listed, (low, high) in zip(spans, words, places, strict=True):
                 if high > low:
                     found.append((listed[low][0], listed[high - 1][1]))
     return spans
