@@ -34,7 +34,7 @@ GROUPS = {
     "Applications": {
         "link": "Link the records of two tables, or of one, that describe the same entity.",
         "passages": "Find text copied from sources: the passages and their positions in both documents.",
-        "explain": "Show two documents side by side, with what they share in colour.",
+        "explain": "Show why two documents are similar: side by side, what they share, and how they are found.",
         "articles": "Group web pages by the article they carry, whatever surrounds it.",
         "mirrors": "Find hosts that mirror each other, and fold pages along their links.",
         "recommend": "Collaborative filtering: similar customers, similar items, recommendations.",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from likewise.cli import options as shared
 from likewise.cli import show
@@ -21,42 +22,78 @@ CONTROLS = re.compile("[\x7f-\x9f\ud800-\udfff]")
 Examples:
   likewise explain essay.txt source.txt
   likewise explain essays.csv#17 articles.parquet#a-1203 --id id --text body
-  likewise explain answers.jsonl#0 answers.jsonl#1 --json"""
+  likewise explain answers.jsonl#0 answers.jsonl#1 --json
+  likewise explain essay.txt source.txt --html why.html
+  likewise explain run/ a-1203 a-1377          two documents of a finished run of likewise dedup, by their ids"""
 )
 @click.argument("a")
 @click.argument("b")
+@click.argument("c", required=False, metavar="[ID_B]")
 @shared.length
 @shared.gap
 @shared.passage_shingle
 @shared.text
 @shared.id
 @shared.encoding_errors
+@click.option("--threshold", type=float, default=0.8, show_default=True, help="Similarity at which pairs are sought.")
+@shared.recall("Probability with which a pair at the threshold is found.")
+@shared.seed
+@click.option("--html", "page", metavar="FILE", type=click.Path(path_type=Path), help="Also write a page of HTML.")
 @click.option("--width", type=click.IntRange(20), help="Width of the drawing.  [default: that of the terminal]")
 @click.option("--json", "as_json", is_flag=True, help="Print the passages and their positions as JSON.")
-def explain(a: str, b: str, as_json: bool, width: int | None, **options: Any) -> None:
-    """Show two documents side by side, with what they share in colour.
+def explain(a: str, b: str, c: str | None, as_json: bool, page: Path | None, width: int | None, **options: Any) -> None:
+    """Show why two documents are similar: side by side, with what they share in colour, and how they are found.
 
     A and B: text files, or rows of tables as FILE#ID, where ID is the value in the column --id or the row number from
-    0. Words changed within a passage are underlined. Without colours, passages are in brackets.
+    0. Words changed within a passage are underlined. Without colours, passages are in brackets. Below are the
+    similarity under every measure, the minhash estimate, the bands that they share in a search for pairs at the
+    --threshold, and the shingles that tell most.
+
+    RUN ID_A ID_B: the folder of a finished run of likewise dedup, and the ids of two of its documents; everything is as
+    in that run.
     """
-    from likewise.apps.passages import explain as explain_texts
     from likewise.base.checks import unused
 
     if as_json:
         unused("explain", {"width": (width, None)}, "with --json")
+    if c is not None:
+        from likewise.jobs.explain_run import explain_run
+
+        source = click.get_current_context().get_parameter_source
+        given = {name: (value, None) for name, value in options.items() if source(name) is ParameterSource.COMMANDLINE}
+        unused("explain", given, "for a finished run, which has its own settings")
+        show.announce_compilation()
+        shown: Any = explain_run(a, b, c)
+        parts = [shown]
+    else:
+        shown = _two_documents(a, b, options)
+        parts = [shown, shown.reason]
+    if page is not None:
+        shown.to_html(page)
+    if as_json:
+        click.echo(CONTROLS.sub(_code, json.dumps(shown.to_dict(), indent=2, ensure_ascii=False, default=str)))
+        return
+    from rich.console import Console
+
+    console = Console(width=width, highlight=False)
+    for part in parts:
+        console.print(part)
+    if page is not None:
+        click.echo(f"→ {page}")
+
+
+def _two_documents(a: str, b: str, options: dict[str, Any]) -> Any:
+    """Read and compare two documents."""
+    from likewise.apps.passages import explain as explain_texts
+    from likewise.base.checks import unused
+
     reading = {name: options.pop(name) for name in ("text", "id", "encoding_errors")}
     places = [place_of(name) for name in (a, b)]
     if all(key is None for _, key in places):
         unused("explain", {"text": (reading["text"], "text"), "id": (reading["id"], None)}, "for text files")
     texts = [document(path, key, **reading) for path, key in places]
     show.announce_compilation()
-    explanation = explain_texts(*texts, names=(a, b), **options)
-    if as_json:
-        click.echo(CONTROLS.sub(_code, json.dumps(explanation.to_dict(), indent=2, ensure_ascii=False)))
-        return
-    from rich.console import Console
-
-    Console(width=width, highlight=False).print(explanation)
+    return explain_texts(*texts, names=(a, b), **options)
 
 
 def _code(found: re.Match[str]) -> str:

@@ -15,10 +15,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from likewise.base import checks
+from likewise.base.figure import small_curve
 from likewise.families.curves import Construction, Floats
 from likewise.families.functions import Cascade, HashFunctions
 from likewise.families.near import NearIndex
@@ -61,6 +65,13 @@ class Composable(Cascade):
         from likewise.families.plotting import plot_many
 
         return plot_many([self], path, distances)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the family, and its probability over that of one function, from 0 to 1."""
+        steps = "".join(f", {kind} of {k:,}" for kind, k in self.steps)
+        points = self.curve(np.linspace(0, 1, 121)).tolist()
+        curve = small_curve(points, "probability of a collision", "probability that one function agrees")
+        return f"<p><b>{escape(str(self.base))}</b>{steps}; for {escape(self.base.unit)}</p>{curve}"
 
 
 class Family(HashFunctions, Composable):

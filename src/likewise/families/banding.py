@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.base import checks
+from likewise.base.figure import small_curve
 
 __all__ = ["Banding"]
 
@@ -86,6 +87,12 @@ class Banding:
         from likewise.families.plotting import plot_banding
 
         return plot_banding(self, path, threshold)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the numbers, and the curve from similarity 0 to 1."""
+        half = f"half of the pairs at similarity {self.exact_threshold:.3f} become candidates"
+        curve = small_curve(self.probability(np.linspace(0, 1, 121)).tolist(), f"S-curve of {self}", "similarity")
+        return f"<p><b>{self}</b> ({self.slots:,} slots); {half}</p>{curve}"
 
     def false_positive_area(self, threshold: float) -> float:
         """Return the area under the curve to the left of the threshold: ∫₀ᵗ 1 − (1 − s^r)^b ds.

@@ -1,7 +1,7 @@
 """Plots of the S-curve of a banding, and of composed families: collision probability over that of one function, or over
 distance.
 
-They need Matplotlib (`pip install 'likewise[plot]'`), used without pyplot, so no global state is touched.
+They need Matplotlib (`pip install 'likewise[plot]'`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from likewise.base import checks
-from likewise.errors import LikewiseError, OutputError, ParameterError
+from likewise.base.figure import COLOURS, DASHES, GREY, legend_beside, new_figure, plain_axes, save_figure
+from likewise.errors import ParameterError
 from likewise.families.curves import Floats
 from likewise.families.functions import Cascade
 
-COLOURS = ("#0b6e4f", "#b0413e", "#3b6ea8", "#a0763a", "#6b4c9a", "#4a4e54")
 POINTS = 801
 """Points per curve: about one per pixel of the figure."""
 
@@ -38,7 +38,7 @@ def plot_many(
         raise ParameterError.of("plot_many", "families", "one or more families", families)
     if labels is not None and len(labels) != len(families):
         raise ParameterError.of("plot_many", "labels", f"one for each of {len(families)} families", labels)
-    figure, axes = _figure()
+    figure, axes = new_figure()
     names = labels or [_label(family) for family in families]
     if distances is None:
         _over_probability(axes, families, names)
@@ -46,7 +46,7 @@ def plot_many(
         _over_distance(axes, families, names, np.asarray(distances, np.float64))
     _finish(axes, "probability of a collision")
     if path is not None:
-        _write(figure, Path(path))
+        save_figure(figure, path)
     return figure
 
 
@@ -77,7 +77,7 @@ def plot_banding(banding: SCurve, path: str | Path | None = None, threshold: flo
     With a threshold, the areas of false positives (under the curve, left of it) and of false negatives (over the curve,
     right of it) are shaded, and the probability at the threshold is stated.
     """
-    figure, axes = _figure()
+    figure, axes = new_figure()
     s = np.linspace(0, 1, POINTS)
     chance = banding.probability(s)
     label = f"{banding}\n(1/b)^(1/r) = {banding.threshold:.3f}\nhalf at {banding.exact_threshold:.3f}"
@@ -85,7 +85,7 @@ def plot_banding(banding: SCurve, path: str | Path | None = None, threshold: flo
     if threshold is not None:
         threshold = checks.threshold("Banding.plot", threshold)
         reached = banding.probability(threshold)
-        axes.axvline(threshold, color="#9a9da1", linewidth=1, linestyle=(0, (4, 3)))
+        axes.axvline(threshold, color=GREY, linewidth=1, linestyle=DASHES)
         label = f"threshold {threshold:g}:\nfound with probability {reached:.4f}"
         axes.plot([threshold], [reached], "o", color=COLOURS[0], label=label, zorder=4)
         shown = {"alpha": 0.35, "linewidth": 0}
@@ -97,7 +97,7 @@ def plot_banding(banding: SCurve, path: str | Path | None = None, threshold: flo
     axes.set_xlabel("similarity")
     _finish(axes, "probability of becoming a candidate")
     if path is not None:
-        _write(figure, Path(path))
+        save_figure(figure, path)
     return figure
 
 
@@ -105,23 +105,13 @@ def _finish(axes: Any, label: str) -> None:
     """Label the y axis, and put the legend beside the curves."""
     axes.set_ylim(-0.015, 1.015)
     axes.set_ylabel(label)
-    axes.grid(color="#e6e6e6", linewidth=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, labelspacing=1.0)
-
-
-def _figure() -> tuple[Any, Any]:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise LikewiseError("plots need Matplotlib: pip install 'likewise[plot]'") from error
-    figure = Figure(figsize=(7.6, 4.6), dpi=120, layout="constrained")
-    return figure, figure.subplots()
+    plain_axes(axes)
+    legend_beside(axes)
 
 
 def _over_probability(axes: Any, families: Sequence[Cascade], names: Sequence[str]) -> None:
     p = np.linspace(0, 1, POINTS)
-    axes.plot([0, 1], [0, 1], color="#9a9da1", linewidth=1, linestyle=(0, (4, 3)), label="p, one function")
+    axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=DASHES, label="p, one function")
     for place, (family, name) in enumerate(zip(families, names, strict=True)):
         colour = COLOURS[place % len(COLOURS)]
         fixed, steepest = family.fixed_point(), family.steepest()
@@ -155,17 +145,3 @@ def _label(family: Cascade) -> str:
     """Return the name of a family on one line and its steps on the next."""
     steps = ", ".join(f"{kind} of {k:,}" for kind, k in family.steps)
     return f"{family.base}\n{steps}" if steps else str(family.base)
-
-
-def _write(figure: Any, path: Path) -> None:
-    import matplotlib
-
-    if path.suffix[1:].lower() not in figure.canvas.get_supported_filetypes():
-        raise OutputError(f"{path}: the name of a plot must end in .png, .svg or .pdf")
-    plain: Any = {"svg.hashsalt": "likewise", "svg.fonttype": "none"}
-    metadata = {"Date": None} if path.suffix == ".svg" else None
-    try:
-        with matplotlib.rc_context(plain):
-            figure.savefig(path, metadata=metadata)
-    except (OSError, ValueError) as error:
-        raise OutputError(f"{path}: the plot cannot be written: {error}") from error

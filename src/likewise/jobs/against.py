@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, to_arrow
+from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, part_at, to_arrow
 from likewise.base.parallel import in_order
 from likewise.errors import IncompatibleError
 from likewise.io.read import Files, ReadOptions, open_source
@@ -185,6 +185,13 @@ class Against:
                 )
         same = {name: chosen[name] for name in ("bands", "rows", "method")}
         return replace(settings, shingle=self.shingler, **same)
+
+    def document(self, row: int) -> str:
+        """Return one of the kept documents."""
+        number, inner = part_at(map(len, self.parts), row)
+        kept = KeptItems(self.states[number], self.shingler)
+        chunk, local, _ = next(kept.chunks(np.array([inner]), 1))
+        return chunk.text(int(local[0]))
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from likewise.base import checks
 from likewise.base.runlog import Progress, RunLog, run_json
+from likewise.jobs.explained import VectorTrace
 from likewise.jobs.result import Nearest
 from likewise.jobs.settings import Resources
 from likewise.jobs.vectors import VectorSettings, aim_of, distance_table, read_vectors
@@ -59,4 +60,6 @@ def nearest(
     log.counts["pairs"] = len(left)
     parameters = {**settings.to_dict(), "threads": resources.threads, "memory": resources.budget.total}
     del parameters["within"], parameters["beyond"]
-    return Nearest(distance_table(parts, split, left, right, distance), run_json(OWNER, parameters, parts, log))
+    found = Nearest(distance_table(parts, split, left, right, distance), run_json(OWNER, parameters, parts, log))
+    found.traced(VectorTrace(tuple(parts)))
+    return found

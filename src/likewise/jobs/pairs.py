@@ -11,13 +11,14 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from likewise.base import checks
-from likewise.base.arrays import Sets, to_arrow
+from likewise.base.arrays import Hashes, Sets, to_arrow
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import InputError, ParameterError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.io.read import Files, ReadOptions
 from likewise.io.workspace import Workspace
 from likewise.jobs.engines import cluster_engine
+from likewise.jobs.explained import SetTrace, VectorTrace
 from likewise.jobs.inputs import opened, reading, reading_given
 from likewise.jobs.result import Pairs
 from likewise.jobs.rows import Rows, estimate_table, pair_table
@@ -200,7 +201,9 @@ def _set_pairs(
         "lines": options.lines, "sets": options.sets, "html": options.html, "plain": options.plain,
         "hidden": options.hidden, "threads": resources.threads, "memory": resources.budget.total,
     }  # fmt: skip
-    return Pairs(_named(found, parts), run_json(OWNER, parameters, parts, log))
+    result = Pairs(_named(found, parts), run_json(OWNER, parameters, parts, log))
+    result.traced(SetTrace.of(parts, whole.common))
+    return result
 
 
 def _named(found: PairList, parts: list[Collection]) -> Any:
@@ -249,7 +252,7 @@ class EstimatedPairs(HeldPairs):
 
 
 class _Whole:
-    """The items of one collection or two, end to end; the second begins at row `split`."""
+    """The items of one collection or two, end to end; the second begins at row `split`. common: shingles left out."""
 
     def __init__(self, parts: list[Collection]) -> None:
         items = [part.items for part in parts if part.items is not None]
@@ -258,6 +261,7 @@ class _Whole:
         self.items: Items = joined(*items) if self.across else items[0]
         self.sides = Sides(self.split, across=True) if self.across else None
         self.one_sided = self.across and not 0 < self.split < len(self.items)
+        self.common: Hashes | None = None
 
     def sets(self, items: Items, threads: int, log: RunLog) -> list[Sets]:
         """Return the sets of each collection."""
@@ -290,6 +294,7 @@ def _found(
     if explain or measure != "jaccard":
         search = replace(search, method="exact")
     prepared = prepare(search, whole.items, log, whole.sides)
+    whole.common = prepared.common
     if measure != "jaccard" and settings.method == "auto":
         log.method = {"asked": "auto", "taken": "exact", "why": f"{measure} has no hash family"}
     if measure != "jaccard" or (k is not None and below is None and prepared.banding is None):
@@ -379,4 +384,6 @@ def _vector_pairs(source: Any, other: Any, settings: VectorSettings, resources: 
     parameters = {
         **settings.to_dict(), "within": aim.within, "threads": resources.threads, "memory": resources.budget.total,
     }  # fmt: skip
-    return Pairs(distance_table(parts, split, left, right, distance), run_json(OWNER, parameters, parts, log))
+    found = Pairs(distance_table(parts, split, left, right, distance), run_json(OWNER, parameters, parts, log))
+    found.traced(VectorTrace(tuple(parts)))
+    return found

@@ -23,6 +23,8 @@ from likewise.io.publish import Output, check_output, publish, with_writing
 from likewise.io.workspace import Workspace
 from likewise.io.write import ROWS, check_target, write_table
 from likewise.jobs.against import Against
+from likewise.jobs.explained import ExplainedPairs, ExplainedRemovals
+from likewise.jobs.plots import PlottedPairs
 from likewise.jobs.rows import Rows
 from likewise.jobs.state import FOLDER, State, save_state, update_state
 from likewise.search.cluster import Removal, components
@@ -154,7 +156,7 @@ class TableResult(Result):
         return rows
 
 
-class Pairs(TableResult):
+class Pairs(ExplainedPairs, PlottedPairs, TableResult):
     """The result of `pairs`: `.table` has id_a, id_b and similarity (sets) or distance (vectors)."""
 
     files: ClassVar[dict[str, str]] = {"pairs.parquet": "table"}
@@ -163,7 +165,7 @@ class Pairs(TableResult):
         return f"{counted(len(self), 'pair')} among {counted(self.stats['counts'].get('items', 0), 'item')}"
 
 
-class Nearest(TableResult):
+class Nearest(ExplainedPairs, PlottedPairs, TableResult):
     """The result of `nearest`: `.table` has id_a, id_b and distance, the nearest neighbours of each vector first."""
 
     files: ClassVar[dict[str, str]] = {"neighbours.parquet": "table"}
@@ -184,7 +186,7 @@ def html_table(table: Any, caption: str = "") -> str:
     return f"<table>{title}<tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>{more}"
 
 
-class Dedup(Result):
+class Dedup(ExplainedRemovals, PlottedPairs, Result):
     """The result of `dedup` and `rethreshold`: the tables `.removed`, `.pairs` and `.clusters`, and the rows `.kept`.
 
     `.stats` is the content of run.json; `.save(directory)` writes everything.
@@ -294,6 +296,12 @@ class Dedup(Result):
     def _sizes(self) -> Ints:
         """How many documents of this run are in the cluster that is named after each row."""
         return np.bincount(self._labels) if len(self._labels) else np.zeros(0, np.int64)
+
+    def _cluster_sizes(self) -> Ints:
+        return self._sizes
+
+    def _scores(self) -> tuple[str, Scores]:
+        return "estimated_similarity" if self._parameters.get("estimate") else "similarity", self._similarity
 
     @cached_property
     def _keepers(self) -> Ints:

@@ -62,22 +62,13 @@ def rethreshold(
     for name in ("items", "bytes", "different", "groups", "candidates"):
         if name in state.run["counts"]:
             log.counts[name] = state.run["counts"][name]
+    if "banding" in state.run["details"]:
+        log.details["banding"] = state.run["details"]["banding"]
     if parameters.get("estimate"):
         log.details["estimate"] = described(wanted, state.run["details"]["estimate"]["slots"])
-    options = ReadOptions(
-        text=parameters["text"],
-        id=parameters["id"],
-        score=policy.column,
-        on_error=parameters["on_error"],
-        encoding_errors=parameters["encoding_errors"],
-        lines=parameters["lines"],
-        sets=parameters.get("sets", False),
-        html=parameters.get("html", False),
-        plain=parameters.get("plain", False),
-        hidden=parameters.get("hidden", False),
-    )
+    options = options_of_run(parameters, policy.column)
     with log.stage("read"):
-        source = _unchanged(state, options)
+        source = unchanged_source(state, options)
         ids = state.ids
         collection = Collection(len(ids), None, ids, None, source, None)
     Dedup.check_folder(folder, source.files)
@@ -135,7 +126,23 @@ def _engine(directory: str | Path) -> str:
         return "local"
 
 
-def _unchanged(state: State, options: ReadOptions) -> Source:
+def options_of_run(parameters: dict[str, Any], score: str | None = None) -> ReadOptions:
+    """Return how the input of a run was read, from the parameters in its run.json."""
+    return ReadOptions(
+        text=parameters["text"],
+        id=parameters["id"],
+        score=score,
+        on_error=parameters["on_error"],
+        encoding_errors=parameters["encoding_errors"],
+        lines=parameters["lines"],
+        sets=parameters.get("sets", False),
+        html=parameters.get("html", False),
+        plain=parameters.get("plain", False),
+        hidden=parameters.get("hidden", False),
+    )
+
+
+def unchanged_source(state: State, options: ReadOptions) -> Source:
     """Open the input of a run again; raise if it is not what it was."""
     source = open_source(Files(state.about["given"]), options)
     for change in changed_files(state.about["inputs"], source.identity() or {}):

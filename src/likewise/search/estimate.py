@@ -62,18 +62,21 @@ def standard_errors(similarity: Scores, slots: int) -> Scores:
     return errors
 
 
-def acceptance(threshold: float, slots: int) -> float:
-    """Return the probability that the signatures of a pair at the threshold agree in at least that fraction of slots.
+def acceptance(threshold: float, slots: int, similarity: float | None = None) -> float:
+    """Return the probability that the signatures of a pair agree in at least the fraction `threshold` of the slots.
 
-    >>> round(acceptance(0.5, 3), 12), acceptance(1.0, 10)
-    (0.5, 1.0)
+    The similarity of the pair is by default that of the threshold.
+
+    >>> round(acceptance(0.5, 3), 12), acceptance(1.0, 10), acceptance(0.5, 10, 0.0)
+    (0.5, 1.0, 0.0)
     """
+    pair = threshold if similarity is None else similarity
     least = ceil(threshold * slots)
     while least and (least - 1) / slots >= threshold:
         least -= 1
     while least / slots < threshold:
         least += 1
-    return beta_cdf(threshold, least, slots - least + 1) if threshold < 1 else 1.0
+    return beta_cdf(pair, least, slots - least + 1) if 0 < pair < 1 and least else float(pair > 0 or not least)
 
 
 def banded(slots: Keys, banding: Banding) -> Keys:

@@ -153,3 +153,22 @@ def test_the_plot_of_weights(linked, tables, tmp_path):
         link(tables[0], tables[1], weights={"surname": 1.0}).plot_weights()
     with pytest.raises(LikewiseError, match="cannot be written"):
         linked.plot_weights(tmp_path / "weights.nonsense")
+
+
+def test_the_plot_of_scores(linked, tables, tmp_path):
+    figure = linked.plot(tmp_path / "scores.png")
+    (axes,) = figure.axes
+    assert int(sum(patch.get_height() for patch in axes.patches)) == len(linked.scored)
+    assert axes.lines[0].get_xdata()[0] == linked.stats["details"]["threshold"]
+    one = link(one_table(120, 2, seed=2)[0])
+    assert int(one.plot().axes[1].lines[0].get_ydata().sum()) == one.stats["counts"]["clusters"]
+
+
+def test_an_explanation_as_a_page(linked, tmp_path):
+    row = linked.matches.to_pylist()[0]
+    found = linked.explain(row["id_a"], row["id_b"])
+    page = found.to_html(tmp_path / "why.html")
+    assert (tmp_path / "why.html").read_text(encoding="utf-8") == page
+    assert f"{found.score:+.1f}" in page
+    hostile = type(found)(**{**vars(found), "id_a": "<script>alert(1)</script>"})
+    assert "<script" not in hostile.to_html() + hostile._repr_html_()

@@ -111,3 +111,30 @@ def test_explain(run):
 def test_a_file_may_have_the_mark_in_its_name(run, tmp_path):
     (tmp_path / "a#1.txt").write_text(SOURCE, encoding="utf-8")
     assert run("explain", "a#1.txt", "source.txt", "--json").returncode == 0
+
+
+def test_explain_writes_a_page(run):
+    done = run("explain", "essays/one.txt", "source.txt", "--html", "why.html")
+    assert done.returncode == 0
+    assert "→ why.html" in done.stdout
+    assert "bands they share" in done.stdout
+    told = json.loads(run("explain", "essays/one.txt", "source.txt", "--json", "--threshold", "0.5").stdout)
+    assert told["similarity"]["threshold"] == 0.5
+    assert told["similarity"]["similarities"]["jaccard"] == pytest.approx(told["jaccard"])
+    assert told["similarity"]["similarities"]["containment"] == pytest.approx(told["containment"])
+    missing = run("explain", "essays/one.txt", "source.txt", "--html", "nowhere/why.html")
+    assert missing.returncode == 1
+    assert "there is no folder nowhere" in missing.stderr
+
+
+def test_explain_two_documents_of_a_run(run):
+    assert run("dedup", "t.parquet", "--text", "body", "--id", "key", "--out", "run", "--method", "lsh").returncode == 0
+    done = run("explain", "run", "q", "p", "--html", "run.html")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("q and p: no pair")
+    assert "q is kept" in done.stdout
+    assert json.loads(run("explain", "run", "q", "p", "--json").stdout)["found"] is False
+    unused = run("explain", "run", "q", "p", "--shingle", "chars:5")
+    assert unused.returncode == 2
+    assert "--shingle option of explain has no effect for a finished run" in unused.stderr
+    assert run("explain", "run", "q", "nobody").returncode == 1

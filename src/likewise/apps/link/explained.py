@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,9 @@ from likewise.apps.link.rules import KnownPairs, MatchRules
 from likewise.apps.link.scoring import ModelScorer, ScoredRecords
 from likewise.apps.link.window import Window
 from likewise.base.arrays import Ints
+from likewise.base.webpage import page, paragraph, table
 from likewise.errors import InputError, shown
+from likewise.jobs.set_reason import write_page
 
 MOST_WAYS = 3
 """Pairs of identical fields that are named as the way to a candidate, at most."""
@@ -101,6 +104,20 @@ class PairReason:
             table.append("  ".join([*cells, f"{row[4]:>{widths[4]}}"]).rstrip())
         first, *rest = self.lines()
         return "\n".join([first, *table, *rest])
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        head = ("field", self.id_a, self.id_b, "agreement", "points")
+        rows = [[_short(cell, 60) for cell in row] for row in self.rows()]
+        first, *rest = self.lines()
+        return paragraph(first) + table(head, rows) + paragraph(*rest)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return the explanation as a page of HTML, and write it to a file if a path is given."""
+        whole = page(f"{_short(str(self.id_a))} and {_short(str(self.id_b))}", self._repr_html_())
+        if path is not None:
+            write_page(path, whole)
+        return whole
 
     def __rich__(self) -> Any:
         from rich.console import Group

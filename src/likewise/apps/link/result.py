@@ -28,6 +28,7 @@ from likewise.base.arrays import Ints, to_arrow
 from likewise.base.words import counted
 from likewise.errors import InputError, ParameterError
 from likewise.io.publish import publish
+from likewise.jobs.plots import PlottedPairs
 from likewise.jobs.result import Result
 
 NEAR = 20
@@ -47,7 +48,7 @@ class Example:
     b: dict[str, Any]
 
 
-class Links(Result):
+class Links(PlottedPairs, Result):
     """The result of `link`: tables `.matches`, `.clusters`, `.validation` and `.scored`, `.stats`, and `.save(dir)`.
 
     matches: id_a, id_b, score, and the points of every field. With the prior, stats["details"]["prior"], these add up
@@ -121,6 +122,16 @@ class Links(Result):
         """
         assert self._trace is not None
         return self._trace.explain(id_a, id_b)
+
+    def _scores(self) -> tuple[str, Floats]:
+        """Return the scores of all pairs that were compared, for `plot`."""
+        return "score", self._pairs[2]
+
+    def _cluster_sizes(self) -> Ints | None:
+        """Return the sizes of the clusters, for `plot`; None for two tables."""
+        if self.clusters is None:
+            return None
+        return np.unique(self.clusters["cluster"].combine_chunks().dictionary_encode().indices, return_counts=True)[1]
 
     def plot_weights(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Return a Matplotlib figure of the weights, a plot for each field, and write it to `path` if one is given."""

@@ -19,8 +19,9 @@ from likewise.apps.link.differences import differences, numbers_in
 from likewise.apps.link.points import listed
 from likewise.apps.link.window import check_window, random_pairs
 from likewise.base import checks
+from likewise.base.figure import new_figure, plain_axes, save_figure
 from likewise.base.stats import student_quantile
-from likewise.errors import InputError, LikewiseError, OutputError, ParameterError
+from likewise.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -283,15 +284,10 @@ def _table(rows: Sequence[tuple[float, ...]]) -> pa.Table:
 
 
 def _plotted(found: Validation, path: str | Path | None, measure: str) -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise LikewiseError("plots need Matplotlib: pip install 'likewise[plot]'") from error
     columns = {name: np.array(column) for name, column in found.table.to_pydict().items()}
     middle = (columns["score_from"] + columns["score_to"]) / 2
     width = columns["score_to"] - columns["score_from"]
-    figure = Figure(figsize=(7.6, 5.0), dpi=120, layout="constrained")
-    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    figure, (upper, lower) = new_figure(2, 5.0, sharex=True, height_ratios=[3, 1])
     fraction = columns["fraction"]
     upper.fill_between(middle, columns["low"], columns["high"], color=COLOUR, alpha=0.15, linewidth=0)
     reach = [fraction - columns["low"], columns["high"] - fraction]
@@ -307,17 +303,12 @@ def _plotted(found: Validation, path: str | Path | None, measure: str) -> Any:
     lower.set_ylabel("pairs")
     lower.set_xlabel("score")
     for axes in (upper, lower):
-        axes.grid(color="#e6e6e6", linewidth=0.8)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
+        plain_axes(axes)
     return written_figure(figure, path)
 
 
 def written_figure(figure: Any, path: str | Path | None) -> Any:
     """Write a figure to a path, if there is one, and return it."""
     if path is not None:
-        try:
-            figure.savefig(path)
-        except (OSError, ValueError) as error:
-            raise OutputError(f"{path}: the plot cannot be written: {error}") from error
+        save_figure(figure, path)
     return figure

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,14 @@ from likewise.apps.passages.measure import SuspectShingles
 from likewise.apps.passages.search import PlacedWords, SuspectBatch, place_words, word_passages
 from likewise.apps.passages.settings import GAP, LENGTH, SHINGLE, PassageSettings
 from likewise.apps.passages.side_by_side import Span, as_text, draw
+from likewise.base import checks
 from likewise.base.arrays import Texts
+from likewise.base.webpage import page, paragraph, section, side_by_side
+from likewise.base.words import shortened
 from likewise.errors import ParameterError
+from likewise.families.minhash import MinHash
+from likewise.families.tuning import tune
+from likewise.jobs.set_reason import SetReason, SetScheme, explain_texts, write_page
 from likewise.shingle import Shingler
 from likewise.shingle.unicode import fold
 
@@ -40,7 +47,8 @@ class Explanation:
     """Two documents and what they share. Print it with rich, or `print(explanation.plain())`.
 
     containment is the fraction of `a` contained in `b`, containment_of_b the fraction of `b` contained in `a`. As in
-    `likewise.measures`, an empty document is contained in every other, and two empty ones have similarity 1.
+    `likewise.measures`, an empty document is contained in every other, and two empty ones have similarity 1. `reason`
+    has the shingles they share, the similarity under every measure, and how probably they would be found.
     """
 
     a: str
@@ -50,6 +58,7 @@ class Explanation:
     containment_of_b: float
     jaccard: float
     names: tuple[str, str] = ("A", "B")
+    reason: SetReason | None = None
 
     def summary(self) -> str:
         """Return in a line or two what the documents share."""
@@ -93,7 +102,21 @@ class Explanation:
              "b_text": self.b[passage.b_start : passage.b_end]}
             for passage in self.passages
         ]  # fmt: skip
-        return {"a": self.names[0], "b": self.names[1], **measured, "passages": passages}
+        reason = {} if self.reason is None else {"similarity": self.reason.to_dict()}
+        return {"a": self.names[0], "b": self.names[1], **measured, "passages": passages, **reason}
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return the explanation as a page of HTML, and write it to a file if a path is given."""
+        spans = [(one.a_start, one.a_end) for one in self.passages], [(one.b_start, one.b_end) for one in self.passages]
+        parts = [] if self.reason is None else self.reason.parts()
+        both = side_by_side(self.names, (self.a, self.b), spans, "same")
+        drawn = section("The documents, and the passages that they share", both)
+        whole = page(
+            " and ".join(shortened(name, 60) for name in self.names), paragraph(self.summary()), drawn, *parts[1:]
+        )
+        if path is not None:
+            write_page(path, whole)
+        return whole
 
 
 def explain(
@@ -104,6 +127,9 @@ def explain(
     gap: int = GAP,
     shingle: str | Shingler = SHINGLE,
     names: tuple[str, str] = ("A", "B"),
+    threshold: float = 0.8,
+    recall: float = 0.99,
+    seed: int = 1,
 ) -> Explanation:
     """Compare two documents: the passages they share, in the order of `a`, and how much of each is in the other.
 
@@ -111,11 +137,16 @@ def explain(
     Containment and Jaccard similarity are computed from the shingles that `shingle` describes. `names` are the names
     under which the documents are shown.
 
+    `reason` says how similar they are under every measure, and how a search for pairs at the `threshold` with that
+    `recall` would find them: by the bands and rows that `tune` gives, and the hash functions of the `seed`.
+
     >>> both = explain("So be it: to be, or not to be, that is the question.", "To be or not to be that is the riddle")
     >>> [(both.a[one.a_start:one.a_end], one.equal) for one in both.passages]
     [('to be, or not to be, that is the', 9)]
     """
     settings = PassageSettings(length, gap, shingle, every=True, owner=OWNER)
+    threshold, recall = checks.threshold(OWNER, threshold), checks.recall(OWNER, recall)
+    checks.seed(OWNER, seed)
     for name, value in (("a", a), ("b", b)):
         if not isinstance(value, str):
             raise ParameterError.of(OWNER, name, "a string", value)
@@ -131,7 +162,10 @@ def explain(
     documents = place_words(here, 0), place_words(there, 0)
     words = _words(documents[0]), _words(documents[1])
     shared = [_passage(documents, words, settings, *row) for row in found[:, 2:].tolist()]
-    return Explanation(a, b, shared, measured[0], measured[1], measured[2], names)
+    banding = tune(threshold, recall)
+    scheme = SetScheme(threshold=threshold, minhash=MinHash(seed), banding=banding, slots=banding.slots)
+    reason = explain_texts(names, (a, b), settings.shingler, scheme, settings.shingler.sets([a, b]))
+    return Explanation(a, b, shared, measured[0], measured[1], measured[2], names, reason)
 
 
 def _passage(

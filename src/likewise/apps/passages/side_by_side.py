@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 from typing import Any
 
+from likewise.base.words import UNSEEN
+
 COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red")
-UNSEEN = dict.fromkeys((*range(32), *range(127, 160)), "\N{REPLACEMENT CHARACTER}") | {9: " ", 10: "\n"}
-"""Control characters could change the state of a terminal. Each is replaced by one character, which keeps offsets."""
 Span = tuple[int, int]
 Marks = list[tuple[int, int, tuple[Span, ...]]]
 """The passages of one document: start, end and the spans of changed words, in characters."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from likewise.base.webpage import paragraph, table
 from likewise.base.words import counted
 from likewise.families.banding import Banding
 
@@ -54,6 +55,13 @@ class Forecast:
             f"<Forecast: {about}{counted(self.documents, 'document')}, {self.method}, {self.total:.1f} s,"
             f" {self.memory / 1e6:,.0f} MB of memory, {self.disk / 1e6:,.0f} MB of disk>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        sizes = {"memory": self.memory, "disk": self.disk, "answer": self.answer}
+        rows = [(name, f"{value / 1e6:,.0f} MB") for name, value in sizes.items()]
+        rows += [(f"{stage}", f"{seconds:.1f} s") for stage, seconds in self.seconds.items()]
+        return paragraph(repr(self)[1:-1], f"{self.method}: {self.why}", *self.notes) + table((), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, for JSON."""

@@ -1,1 +1,0 @@
-"""Estimators that follow the conventions of scikit-learn."""
