@@ -33,6 +33,7 @@ Examples:
 @shared.encoding_errors
 @click.option("--width", type=click.IntRange(20), help="Width of the drawing.  [default: that of the terminal]")
 @click.option("--json", "as_json", is_flag=True, help="Print the passages and their positions as JSON.")
+@shared.quiet
 def explain(a: str, b: str, as_json: bool, width: int | None, **options: Any) -> None:
     """Show two documents side by side, with what they share in colour.
 

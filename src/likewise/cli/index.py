@@ -12,6 +12,7 @@ import click
 
 from likewise.cli import options as shared
 from likewise.cli import show
+from likewise.cli.quiet import quiet
 from likewise.errors import LikewiseError
 
 
@@ -158,7 +159,7 @@ def add(path: str, inputs: tuple[str, ...], replace: bool, threads: int | None, 
         stats = {"added": count, "items": len(opened), "set_aside": len(source.aside)}
     if as_json:
         click.echo(json.dumps(stats))
-    elif not show.quiet():
+    elif not quiet():
         aside = f"; {show.count(len(source.aside), 'row')} set aside as broken" if source.aside else ""
         show.say(f"added {show.count(count, 'item')}{aside}; {opened.where} has {stats['items']:,}")
         show.say(f"{time.perf_counter() - begun:.1f} s → {opened.where}")
@@ -257,7 +258,7 @@ def remove(path: str, ids: tuple[str, ...], file: Path | None, missing: str, as_
         stats = {"removed": count, "items": len(opened)}
     if as_json:
         click.echo(json.dumps(stats))
-    elif not show.quiet():
+    elif not quiet():
         show.say(f"removed {show.count(count, 'item')}; {opened.where} has {stats['items']:,}")
 
 
@@ -283,7 +284,7 @@ def info(path: str, as_json: bool) -> None:
     import likewise
 
     with likewise.Index.open(path) as opened:
-        _tell(opened.info(), as_json)
+        _tell(opened.info(), as_json, asked=True)
 
 
 @index.command(
@@ -304,7 +305,7 @@ def check(path: str, repair: bool, threads: int | None, as_json: bool) -> None:
         report = opened.check(repair=repair)
     if as_json:
         click.echo(json.dumps(report.to_dict()))
-    elif not show.quiet():
+    elif not quiet():
         show.say(f"{opened.where}: {report}")
 
 
@@ -320,12 +321,12 @@ def compact(path: str, threads: int | None, as_json: bool) -> None:
         _tell(opened.compact(), as_json)
 
 
-def _tell(info: dict[str, Any], as_json: bool) -> None:
-    """Print what an index is and holds."""
+def _tell(info: dict[str, Any], as_json: bool, asked: bool = False) -> None:
+    """Print what an index is and holds; in spite of --quiet if that is what was `asked` for."""
     if as_json:
         click.echo(json.dumps(info, indent=2))
         return
-    if show.quiet():
+    if quiet() and not asked:
         return
     shingling = info["shingling"]["shingle"] if info["shingling"] else "sets"
     removed = f", {info['removed']:,} removed" if info["removed"] else ""
