@@ -36,7 +36,7 @@ def shown(value: object) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}...{text[3 - LONGEST // 2 :]}"
 
 
-LEAST_LIKENESS, MARGIN = 0.7, 0.1
+LEAST_LIKENESS, MARGIN = 0.65, 0.1
 """How similar a name must be to a misspelt one to be suggested, and by how much the most similar one may exceed it."""
 
 
