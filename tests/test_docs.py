@@ -17,6 +17,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import click
@@ -48,7 +49,7 @@ def commands_in(block: str) -> list[str]:
 
 def blocks(text: str, *languages: str) -> list[str]:
     """The blocks of a page in these languages."""
-    return [found[3] for found in ANY_BLOCK.finditer(text) if found[2] in languages]
+    return [textwrap.dedent(found[3]) for found in ANY_BLOCK.finditer(text) if found[2] in languages]
 
 
 @pytest.mark.parametrize("name", MODULES)
