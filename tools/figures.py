@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from likewise import Banding, Chars, GridTriples, Hyperplanes, MinHash, RandomLines, Sets
 from likewise.exact import Bounds
 from likewise.measures import batch, jaccard, lr
+from likewise.theory import linear_chance
 
 FOLDER = Path(__file__).parent.parent / "docs" / "chapter"
 GREEN, RED, BLUE, BROWN, GREY = "#0b6e4f", "#b0413e", "#3b6ea8", "#a0763a", "#70757a"
@@ -230,6 +231,21 @@ def figure_3_15() -> Figure:
     return figure
 
 
+def lectures() -> Figure:
+    """The end of a run of k numbers comes first more often than it should under linear permutations."""
+    figure, one = axes("k, numbers of the set", "probability of coming first, times k")
+    ks = [2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610, 987]
+    ends = [float(k * linear_chance(10007, range(k), 0)) for k in ks]
+    middles = [float(k * linear_chance(10007, range(k), k // 2)) for k in ks]
+    one.plot(ks, ends, color=RED, lw=2, marker="o", label="the first of 0, 1, …, k − 1")
+    one.plot(ks, middles, color=BLUE, lw=2, marker="o", label="the middle one")
+    one.axhline(1, color=GREY, ls="--", lw=1, label="min-wise independent")
+    one.set_xscale("log")
+    one.set_ylim(0, 3)
+    one.legend(frameon=False)
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "sets": sets,
     "shingles": shingles,
@@ -241,6 +257,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "other-families": other_families,
     "applications": applications,
     "figure-3-15": figure_3_15,
+    "lectures": lectures,
 }
 
 
