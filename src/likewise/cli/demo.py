@@ -11,7 +11,6 @@ import click
 
 from likewise.cli import options as shared
 from likewise.cli import show
-from likewise.cli.quiet import quiet
 
 SHOWN = 8
 """Removals that are printed as examples."""
@@ -34,7 +33,7 @@ def demo(out: Path | None, threads: int | None) -> None:
     if out:
         Dedup.check_folder(out)
     files, roots = python_files()
-    silent = out is not None and quiet()
+    silent = out is not None and show.quiet()
     if not silent:
         click.echo(f"{show.count(len(files), 'Python file')} below " + ", ".join(str(root) for root in roots))
     show.announce_compilation()

@@ -12,7 +12,6 @@ import click
 
 from likewise.cli import options as shared
 from likewise.cli import show
-from likewise.cli.quiet import quiet
 from likewise.errors import LikewiseError
 
 
@@ -159,7 +158,7 @@ def add(path: str, inputs: tuple[str, ...], replace: bool, threads: int | None, 
         stats = {"added": count, "items": len(opened), "set_aside": len(source.aside)}
     if as_json:
         click.echo(json.dumps(stats))
-    elif not quiet():
+    elif not show.quiet():
         aside = f"; {show.count(len(source.aside), 'row')} set aside as broken" if source.aside else ""
         show.say(f"added {show.count(count, 'item')}{aside}; {opened.where} has {stats['items']:,}")
         show.say(f"{time.perf_counter() - begun:.1f} s → {opened.where}")
@@ -258,7 +257,7 @@ def remove(path: str, ids: tuple[str, ...], file: Path | None, missing: str, as_
         stats = {"removed": count, "items": len(opened)}
     if as_json:
         click.echo(json.dumps(stats))
-    elif not quiet():
+    elif not show.quiet():
         show.say(f"removed {show.count(count, 'item')}; {opened.where} has {stats['items']:,}")
 
 
@@ -305,7 +304,7 @@ def check(path: str, repair: bool, threads: int | None, as_json: bool) -> None:
         report = opened.check(repair=repair)
     if as_json:
         click.echo(json.dumps(report.to_dict()))
-    elif not quiet():
+    elif not show.quiet():
         show.say(f"{opened.where}: {report}")
 
 
@@ -326,7 +325,7 @@ def _tell(info: dict[str, Any], as_json: bool, asked: bool = False) -> None:
     if as_json:
         click.echo(json.dumps(info, indent=2))
         return
-    if quiet() and not asked:
+    if show.quiet() and not asked:
         return
     shingling = info["shingling"]["shingle"] if info["shingling"] else "sets"
     removed = f", {info['removed']:,} removed" if info["removed"] else ""

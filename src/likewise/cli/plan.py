@@ -9,7 +9,6 @@ import click
 
 from likewise.cli import options as shared
 from likewise.cli import show
-from likewise.cli.quiet import quiet
 from likewise.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def _announce_measuring(options: dict[str, Any]) -> None:
     from likewise.base import checks
     from likewise.jobs.plan import Machine
 
-    if quiet():
+    if show.quiet():
         return
     if options["calibrate"] or not Machine.is_known(checks.threads("plan", options["threads"])):
         click.echo("measuring this machine (once, about three seconds) …", err=True)

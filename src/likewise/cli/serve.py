@@ -10,7 +10,6 @@ import click
 
 from likewise.cli import options as shared
 from likewise.cli import show
-from likewise.cli.quiet import quiet
 
 
 @click.command(
@@ -96,7 +95,7 @@ def serve(
         log = json_lines(sys.stdout)
         url = server.url_of(bound)
         log({"event": "start", "url": url, "items": len(index), "writable": token is not None})
-        if sys.stderr.isatty() and not quiet():
+        if sys.stderr.isatty() and not show.quiet():
             show.say(f"serving {index.where} on {url} (Ctrl-C to stop)", err=True)
-        server.serve_app(make_app(index, settings, log=None if quiet() else log), bound, timeout, log)
+        server.serve_app(make_app(index, settings, log=None if show.quiet() else log), bound, timeout, log)
         log({"event": "stop"})

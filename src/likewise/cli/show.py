@@ -14,7 +14,7 @@ import click
 from likewise.base import words
 from likewise.cli.escape import escaped
 from likewise.cli.progress import ProgressLines
-from likewise.cli.quiet import quiet
+from likewise.cli.quiet import quiet as quiet
 
 FEW_PAIRS = 100
 """With fewer true pairs in the sample of the certificate, the recall is also estimated from the pairs found."""
