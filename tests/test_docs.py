@@ -1,8 +1,8 @@
 """Every block of code in a docstring or on a page of docs/ is tested, by what its first line says it is.
 
 python: a doctest session. console: commands after $, which are run, with what they print. py: code that needs what the
-tests have not, another tool or a cluster; it is parsed. No language: commands; those of likewise must exist, with their
-options and arguments.
+tests have not, another tool or a cluster; it is parsed. No language, or sh: commands; those of likewise must exist,
+with their options and arguments.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parent.parent
 MODULES = [module.name for module in pkgutil.walk_packages(likewise.__path__, "likewise.")]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ANY_BLOCK = re.compile(r"^( *)```([^\n]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
-LANGUAGES = {"", "python", "py", "console", "json"}
+LANGUAGES = {"", "sh", "python", "py", "console", "json"}
 ALL_PAGES = sorted((ROOT / "docs").rglob("*.md"))
 TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *ALL_PAGES]}
 PAGES = sorted(path for path in [ROOT / "README.md", *ALL_PAGES] if "```python\n" in path.read_text(encoding="utf-8"))
@@ -103,7 +103,7 @@ def test_code_that_cannot_run_here_is_code(name: str) -> None:
         ast.parse(block)
 
 
-COMMANDS = [(name, line) for name, text in TEXTS.items() for block in blocks(text, "") for line in commands_in(block)]
+COMMANDS = [(name, line) for name in TEXTS for block in blocks(TEXTS[name], "", "sh") for line in commands_in(block)]
 
 
 @pytest.mark.parametrize(("name", "line"), COMMANDS, ids=lambda value: value[:60])
