@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test warm java chromium redis lint bench soak format clean
+.PHONY: demo test docs warm java chromium redis lint bench soak format clean
 .DELETE_ON_ERROR:
 
 $(VENV)/core: requirements.lock pyproject.toml
@@ -16,6 +16,10 @@ $(VENV)/dev: $(VENV)/core requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
 	touch $@
 
+$(VENV)/docs: $(VENV)/dev requirements-docs.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.lock
+	touch $@
+
 demo: $(VENV)/core          ## near-duplicates among the Python files on this machine
 	$(BIN)/likewise demo --out out/demo
 
@@ -24,6 +28,12 @@ test: $(VENV)/dev           ## lint, types, layers, all tests: on every core, up
 	$(BIN)/python -m pytest -q -m "not soak and not alone and not spark" --numprocesses=logical --maxprocesses=4 --dist=worksteal
 	$(BIN)/python -m pytest -q -m "spark and not soak"
 	$(BIN)/python -m pytest -q -m alone
+
+docs: $(VENV)/docs          ## the site, in out/site: made without the network, every broken link or anchor an error
+	$(BIN)/python tools/cli_reference.py
+	$(BIN)/python tools/benchmark_page.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@echo "out/site/index.html"
 
 warm: $(VENV)/dev
 	$(BIN)/likewise warmup

@@ -1,21 +1,55 @@
-"""Every example in a docstring or on a page of docs/ runs and gives what it says."""
+"""Every block of code in a docstring or on a page of docs/ is tested, by what its first line says it is.
+
+python: a doctest session. console: commands after $, which are run, with what they print. py: code that needs what the
+tests have not, another tool or a cluster; it is parsed. No language, or sh: commands; those of likewise must exist,
+with their options and arguments.
+"""
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
+import importlib.util
+import os
 import pkgutil
 import re
+import shlex
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
+import click
 import pytest
 
 import likewise
+from likewise.cli import cli
 
 ROOT = Path(__file__).parent.parent
 MODULES = [module.name for module in pkgutil.walk_packages(likewise.__path__, "likewise.")]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PAGES = sorted(path for path in (ROOT / "docs").glob("*.md") if ">>>" in path.read_text())
+ANY_BLOCK = re.compile(r"^( *)```([^\n]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+LANGUAGES = {"", "sh", "python", "py", "console", "json"}
+ALL_PAGES = sorted((ROOT / "docs").rglob("*.md"))
+TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *ALL_PAGES]}
+PAGES = sorted(path for path in [ROOT / "README.md", *ALL_PAGES] if "```python\n" in path.read_text(encoding="utf-8"))
+
+
+def commands_in(block: str) -> list[str]:
+    """The commands of likewise in a block, each in one line, without what follows in the line."""
+    found = []
+    for line in block.replace("\\\n", " ").split("\n"):
+        for part in line.removeprefix("$ ").split(" && "):
+            if part.startswith("likewise ") and "[OPTIONS]" not in part:
+                part = re.split(r"  +[^-\s]|\s#|\s[|>&]|\s \(", part)[0]
+                found.append(part.strip())
+    return found
+
+
+def blocks(text: str, *languages: str) -> list[str]:
+    """The blocks of a page in these languages."""
+    return [textwrap.dedent(found[3]) for found in ANY_BLOCK.finditer(text) if found[2] in languages]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -24,7 +58,7 @@ def test_docstrings(name: str) -> None:
     assert failed == 0
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages(page: Path) -> None:
     """The blocks of a page are one session: later ones may use the names of earlier ones."""
     text = page.read_text(encoding="utf-8")
@@ -42,6 +76,87 @@ def test_pages(page: Path) -> None:
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ALL_PAGES]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_blocks_say_what_they_are(name: str) -> None:
+    found = {found[2] for found in ANY_BLOCK.finditer(TEXTS[name])}
+    assert found - LANGUAGES == set()
+    assert TEXTS[name].count("```") == 2 * len(ANY_BLOCK.findall(TEXTS[name]))
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_images_have_alternative_text(name: str) -> None:
+    text = ANY_BLOCK.sub("", TEXTS[name])
+    for described, target in re.findall(r"!\[([^\]]*)\]\(([^)]*)\)", text):
+        assert len(described) > 15, target
+    for tag in re.findall(r"<img[^>]*>", text):
+        assert re.search(r'alt="[^"]{15,}"', tag), tag
+
+
+@pytest.mark.parametrize("name", [name for name in TEXTS if blocks(TEXTS[name], "py", "json")])
+def test_code_that_cannot_run_here_is_code(name: str) -> None:
+    for block in blocks(TEXTS[name], "py"):
+        ast.parse(block)
+
+
+COMMANDS = [(name, line) for name in TEXTS for block in blocks(TEXTS[name], "", "sh") for line in commands_in(block)]
+
+
+@pytest.mark.parametrize(("name", "line"), COMMANDS, ids=lambda value: value[:60])
+def test_commands_are_spelt_right(name: str, line: str) -> None:
+    """A command of the docs exists, has these options, and has the arguments it needs."""
+    words, group, context = shlex.split(line)[1:], cli, click.Context(cli)
+    while isinstance(group, click.Group):
+        found, command, words = group.resolve_command(context, words)
+        assert command is not None
+        if isinstance(command, click.Group):
+            group, context = command, click.Context(command)
+            continue
+        if "--help" not in words:
+            command.make_context(found, words)
+        return
+
+
+CONSOLES = [name for name in TEXTS if blocks(TEXTS[name], "console")]
+
+
+@pytest.mark.parametrize("name", CONSOLES)
+def test_console_sessions(name: str, tmp_path: Path) -> None:
+    """The commands of a page, one after the other in one folder, print what the page says (... stands for anything)."""
+    called = f'likewise() {{ {shlex.quote(sys.executable)} -m likewise "$@"; }}\n'
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"}
+    checker = doctest.OutputChecker()
+    for block in blocks(TEXTS[name], "console"):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            lines = part.split("\n")
+            more = next((i for i, line in enumerate(lines[1:], 1) if not line.startswith("> ")), len(lines))
+            command = "\n".join([lines[0], *(line[2:] for line in lines[1:more])])
+            wanted = "\n".join(lines[more:]).rstrip("\n") + "\n"
+            done = subprocess.run(
+                ["bash", "-c", called + command], cwd=tmp_path, env=environment, capture_output=True, text=True
+            )
+            said = done.stdout if done.returncode == 0 else done.stdout + done.stderr
+            flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+            assert checker.check_output(wanted, said.rstrip("\n") + "\n", flags), f"$ {command}\n{said}{done.stderr}"
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    reference = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "reference").glob("*.md"))
+    described = {line.split(".")[-1] for line in re.findall(r"^::: (\S+)", reference, re.MULTILINE)}
+    modules = {"apps", "exact", "measures", "theory", "__version__"}
+    assert set(likewise.__all__) - described - modules == set()
+
+
+@pytest.mark.parametrize("tool", ["cli_reference", "benchmark_page"])
+def test_pages_made_from_the_code_are_current(tool: str) -> None:
+    """If not: python tools/TOOL.py."""
+    spec = importlib.util.spec_from_file_location(tool, ROOT / "tools" / f"{tool}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    assert made.PAGE.read_text(encoding="utf-8") == made.page(), f"run python tools/{tool}.py"

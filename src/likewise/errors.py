@@ -14,6 +14,7 @@ LikewiseError
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from reprlib import Repr
 
 LONGEST = 80
@@ -33,6 +34,23 @@ def shown(value: object) -> str:
     except Exception:  # a number too large to be written in decimal, an object that cannot be shown
         text = f"<{type(value).__name__} object>"
     return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}...{text[3 - LONGEST // 2 :]}"
+
+
+LEAST_LIKENESS, MARGIN = 0.65, 0.1
+"""How similar a name must be to a misspelt one to be suggested, and by how much the most similar one may exceed it."""
+
+
+def closest(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known names that a misspelt one probably means, the most similar first.
+
+    >>> closest("tetx", ["id", "text", "title"]), closest("body", ["id", "text"])
+    (['text'], [])
+    """
+    from difflib import SequenceMatcher
+
+    likeness = {one: SequenceMatcher(None, name.casefold(), one.casefold()).ratio() for one in known}
+    least = max(LEAST_LIKENESS, max(likeness.values(), default=0.0) - MARGIN)
+    return sorted((one for one in likeness if likeness[one] >= least), key=lambda one: -likeness[one])[:3]
 
 
 class LikewiseError(Exception):
@@ -65,9 +83,15 @@ class ColumnError(InputError):
 
     @classmethod
     def of(cls, where: str, name: str, there: list[str]) -> ColumnError:
-        """Return the error, which names the columns there are."""
+        """Return the error, which names the columns there are, and the one that was probably meant.
+
+        >>> print(ColumnError.of("books.csv", "titel", ["id", "title"]))
+        books.csv: there is no column 'titel' (did you mean 'title'?); the columns are: id, title
+        """
         columns = ", ".join(there) if there else "none"
-        return cls(f"{where}: there is no column '{name}'; the columns are: {columns}")
+        near = closest(name, there)
+        meant = f" (did you mean '{near[0]}'?)" if near else ""
+        return cls(f"{where}: there is no column '{name}'{meant}; the columns are: {columns}")
 
 
 class FormatError(InputError):

@@ -11,9 +11,10 @@ from typing import Any
 
 import click
 
+from likewise.cli.completion import COMPLETE, complete_files
 from likewise.cli.escape import escaped
 from likewise.cli.supervise import supervised
-from likewise.errors import LikewiseError, ParameterError
+from likewise.errors import LikewiseError, ParameterError, closest
 
 FAULT = "a fault of likewise"
 """How the message about an error begins that likewise does not raise on purpose."""
@@ -45,6 +46,7 @@ GROUPS = {
         "tune": "Show the S-curve: bands and rows for a threshold and a recall.",
         "demo": "Find near-duplicates among the Python files on this machine.",
         "warmup": "Compile the kernels now instead of in the first run.",
+        "completion": "Print the script by which bash, zsh or fish completes commands, options and files.",
     },
 }
 """The commands by group, each with one line for --help; the module of a command has its name."""
@@ -69,6 +71,15 @@ class Lazy(click.Group):
         module: Any = __import__(COMMANDS[cmd_name], fromlist=[cmd_name])
         command: click.Command = getattr(module, cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that was typed; suggest one where there is none of that name."""
+        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            near = " or ".join(f"'{name}'" for name in closest(args[0], COMMANDS))
+            ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean {near}?" if near else ""))
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; its errors name options, not parameters, and an interrupt ends it without a blank line."""
@@ -107,6 +118,13 @@ Examples:
   likewise passages essays/ --sources library/ --out found/
   likewise tune --threshold 0.8 --recall 0.99
 
+\b
+Exit codes:
+  0    it worked
+  1    the data, a file or the machine did not allow it
+  2    a wrong call: an unknown command or option, a value out of range, an option without effect
+  130  interrupted
+
 Each command has its own --help with examples.""",
 )
 @click.version_option(package_name="likewise", message="likewise %(version)s")
@@ -123,7 +141,7 @@ INTERRUPTED = threading.Event()
 
 
 def main() -> None:
-    """Run the command line, supervised: exit code 0 for success, 1 for an error in the data, 2 for a wrong call."""
+    """Run the command line, supervised; --help lists the exit codes."""
     if QUESTIONS.isdisjoint(sys.argv[1:]):
         supervised(run)
     else:
@@ -204,6 +222,9 @@ def _run() -> int:
     except (click.exceptions.Abort, KeyboardInterrupt):
         return _say("interrupted", 130)
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption):
+            near = closest(error.option_name, error.possibilities or [])
+            error = click.NoSuchOption(error.option_name, possibilities=near, ctx=error.ctx)
         error.show()
         return error.exit_code
     except ParameterError as error:
@@ -230,6 +251,8 @@ def _run() -> int:
 
 def _called() -> Any:
     """Call the command; an interrupt that arrives within a library may come out of it as another error."""
+    if COMPLETE in os.environ:
+        complete_files()
     try:
         return cli.main(standalone_mode=False)
     except Exception as error:

@@ -33,12 +33,16 @@ def demo(out: Path | None, threads: int | None) -> None:
     if out:
         Dedup.check_folder(out)
     files, roots = python_files()
-    click.echo(f"{show.count(len(files), 'Python file')} below " + ", ".join(str(root) for root in roots))
+    silent = out is not None and show.quiet()
+    if not silent:
+        click.echo(f"{show.count(len(files), 'Python file')} below " + ", ".join(str(root) for root in roots))
     show.announce_compilation()
     with show.progress() as observer:
         result = likewise.dedup(files, on_error="skip", encoding_errors="replace", threads=threads, progress=observer)
         if out:
             result.save(out)
+    if silent:
+        return
     stats = result.stats
     for line in show.opening(stats):
         show.say(line)

@@ -41,6 +41,7 @@ Examples:
 @click.option("--html", "page", metavar="FILE", type=click.Path(path_type=Path), help="Also write a page of HTML.")
 @click.option("--width", type=click.IntRange(20), help="Width of the drawing.  [default: that of the terminal]")
 @click.option("--json", "as_json", is_flag=True, help="Print the passages and their positions as JSON.")
+@shared.quiet
 def explain(a: str, b: str, c: str | None, as_json: bool, page: Path | None, width: int | None, **options: Any) -> None:
     """Show why two documents are similar: side by side, with what they share in colour, and how they are found.
 

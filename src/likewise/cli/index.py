@@ -283,7 +283,7 @@ def info(path: str, as_json: bool) -> None:
     import likewise
 
     with likewise.Index.open(path) as opened:
-        _tell(opened.info(), as_json)
+        _tell(opened.info(), as_json, asked=True)
 
 
 @index.command(
@@ -320,12 +320,12 @@ def compact(path: str, threads: int | None, as_json: bool) -> None:
         _tell(opened.compact(), as_json)
 
 
-def _tell(info: dict[str, Any], as_json: bool) -> None:
-    """Print what an index is and holds."""
+def _tell(info: dict[str, Any], as_json: bool, asked: bool = False) -> None:
+    """Print what an index is and holds; in spite of --quiet if that is what was `asked` for."""
     if as_json:
         click.echo(json.dumps(info, indent=2))
         return
-    if show.quiet():
+    if show.quiet() and not asked:
         return
     shingling = info["shingling"]["shingle"] if info["shingling"] else "sets"
     removed = f", {info['removed']:,} removed" if info["removed"] else ""

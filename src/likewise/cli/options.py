@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from likewise.cli.quiet import set_quiet
+
 if TYPE_CHECKING:
     from likewise.io.read import Files
 
@@ -144,19 +146,12 @@ def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
 
 
-def _set_quiet(context: click.Context, option: click.Parameter, value: bool) -> None:
-    """Remember --quiet for all that is shown."""
-    from likewise.cli.show import QUIET
-
-    context.meta[QUIET] = value
-
-
 quiet = click.option(
     "--quiet",
     is_flag=True,
     expose_value=False,
-    callback=_set_quiet,
-    help="Print no progress and no summary; with --json, nothing but the JSON.",
+    callback=set_quiet,
+    help="Print nothing but errors and what was asked for: answers, numbers, JSON. No progress, no summary.",
 )
 as_json = together(
     click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr."),

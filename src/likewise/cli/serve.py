@@ -25,7 +25,8 @@ Examples:
     -d '{"ids": ["rose"], "items": ["a rose is a rose is a rose"]}'
 
 \b
-Every request is a line of JSON on standard output. SIGTERM or Ctrl-C finishes the requests that have begun.
+Every request is a line of JSON on standard output; with --quiet, only the start and the stop are.
+SIGTERM or Ctrl-C finishes the requests that have begun.
 docs/serve.md describes the service."""
 )
 @click.argument("path", metavar="INDEX")
@@ -54,7 +55,7 @@ docs/serve.md describes the service."""
 @shared.whole("--max-waiting", 64, "Queries that may wait for a thread; more are refused with status 503.")
 @shared.whole("--max-writes", 8, "Additions and removals that may wait for the one in progress; more are refused.")
 @click.option("--threads", type=int, help="Queries that run at a time.  [default: all cores]")
-@click.option("--quiet", is_flag=True, help="Do not log requests.")
+@shared.quiet
 def serve(
     path: str,
     host: str,
@@ -68,7 +69,6 @@ def serve(
     max_waiting: int,
     max_writes: int,
     threads: int | None,
-    quiet: bool,
 ) -> None:
     """Serve an index over HTTP, with a page to try it with. Needs pip install 'likewise[serve]'."""
     from likewise.errors import ParameterError
@@ -95,7 +95,7 @@ def serve(
         log = json_lines(sys.stdout)
         url = server.url_of(bound)
         log({"event": "start", "url": url, "items": len(index), "writable": token is not None})
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and not show.quiet():
             show.say(f"serving {index.where} on {url} (Ctrl-C to stop)", err=True)
-        server.serve_app(make_app(index, settings, log=None if quiet else log), bound, timeout, log)
+        server.serve_app(make_app(index, settings, log=None if show.quiet() else log), bound, timeout, log)
         log({"event": "stop"})

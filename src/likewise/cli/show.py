@@ -14,14 +14,12 @@ import click
 from likewise.base import words
 from likewise.cli.escape import escaped
 from likewise.cli.progress import ProgressLines
+from likewise.cli.quiet import quiet as quiet
 
 FEW_PAIRS = 100
 """With fewer true pairs in the sample of the certificate, the recall is also estimated from the pairs found."""
 QUIET_SECONDS = 1.0
 """A run that is over within this time shows no progress bars."""
-
-QUIET = "likewise.quiet"
-"""Where the context of a command keeps the option --quiet."""
 
 UNITS = {"angle": "°", "l2": "", "l1": "", "hamming": " bits"}
 STAGES = {
@@ -66,12 +64,6 @@ STAGES = {
     "add": "adding items",
     "query": "answering queries",
 }
-
-
-def quiet() -> bool:
-    """Return whether the user gave --quiet."""
-    context = click.get_current_context(silent=True)
-    return bool(context and context.meta.get(QUIET))
 
 
 def say(line: str, err: bool = False) -> None:
@@ -213,7 +205,8 @@ def announce_compilation() -> None:
     command = context.info_name or ""
     seconds = f", about {FIRST_RUN[command]} seconds" if command in FIRST_RUN else ""
     message = f"compiling what {command} needs (first run only{seconds}) …"
-    before_first_compilation(lambda: None if quiet() else click.echo(message, err=True))
+    silent = quiet()  # asked here: threads that compile have no context
+    before_first_compilation(lambda: None if silent else click.echo(message, err=True))
     if command in COMPILED_BESIDE and context.params.get("method") == "lsh":
         compile_beside("pairs.scan_band", "clusters", "tuning", "bands")
     elif command in COMPILED_BESIDE:

@@ -55,6 +55,7 @@ Examples:
     help="Write the curve to FILE (.png, .svg, .pdf); needs pip install 'likewise[plot]'.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
+@shared.quiet
 def tune(
     threshold: float,
     recall: float,

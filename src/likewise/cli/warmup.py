@@ -20,6 +20,9 @@ from typing import Any
 
 import click
 
+from likewise.cli import options as shared
+from likewise.cli.quiet import quiet
+
 PROCESSES = 4
 """More processes than this do not finish sooner: each takes a second to start, and the longest part takes ten."""
 
@@ -28,6 +31,7 @@ TEXTS = [" ".join(WORDS), " ".join(WORDS[1:]), " ".join(WORDS) + " naïve 中文
 
 
 @click.command()
+@shared.quiet
 def warmup() -> None:
     """Compile all kernels now and keep the machine code, so that the first run is as quick as the others."""
     from likewise.kernels import cache_directory
@@ -36,7 +40,8 @@ def warmup() -> None:
     compile_all()
     where = cache_directory()
     kept = f"kept in {where}" if where else "not kept: no folder for a cache is writable (set NUMBA_CACHE_DIR)"
-    click.echo(f"compiled in {time.perf_counter() - begun:.1f} s, {kept}")
+    if not quiet():
+        click.echo(f"compiled in {time.perf_counter() - begun:.1f} s, {kept}")
 
 
 def compile_all() -> None:
