@@ -93,7 +93,7 @@ def test_recall_is_on_target(tmp_path, measure):
 
 
 @pytest.mark.parametrize("measure", ["l2", "l1", "angle"])
-@pytest.mark.parametrize("scale, shift", [(1e90, 0), (1e-90, 0), (1, 1e9), (1e-3, -4e4)])
+@pytest.mark.parametrize(("scale", "shift"), [(1e90, 0), (1e-90, 0), (1, 1e9), (1e-3, -4e4)])
 def test_numbers_of_any_size(tmp_path, measure, scale, shift, cells):
     items = made(measure, 300).astype(np.float64) * scale + shift
     queries = made(measure, 8, seed=2).astype(np.float64) * scale + shift
@@ -194,14 +194,10 @@ def test_what_is_wrong_is_named(tmp_path):
     bad = table.copy()
     bad[3, 2] = np.nan
     with Index.create(tmp_path / "angle", measure="angle") as index:
-        with pytest.raises(
-            InputError, match=r"Index.add: vector 3 \(counted from 0\) holds a number that is not finite"
-        ):
+        with pytest.raises(InputError, match=r"Index\.add: vector 3 \(counted from 0\) holds a number"):
             index.add(None, bad)
         bad[3] = 0
-        with pytest.raises(
-            InputError, match=r"Index.add: vector 3 \(counted from 0\) is all zeros and has no direction"
-        ):
+        with pytest.raises(InputError, match=r"Index\.add: vector 3 \(counted from 0\) is all zeros"):
             index.add(None, bad)
         assert len(index) == 0
         index.add(None, table)
@@ -223,11 +219,11 @@ def test_what_is_wrong_is_named(tmp_path):
             index.query(["a text"], k=1)
         with pytest.raises(ParameterError, match="needs 'k' or 'within'"):
             index.query(table)
-        with pytest.raises(ParameterError, match="'threshold' parameter of Index.query has no effect for vectors"):
+        with pytest.raises(ParameterError, match=r"'threshold' parameter of Index\.query has no effect for vectors"):
             index.query(table, k=1, threshold=0.5)
         with pytest.raises(ParameterError, match=r"'within'.*from 0 to 180 \(angle\)"):
             index.query(table, within=181)
-        with pytest.raises(ParameterError, match="'measure'.*must be 'angle'"):
+        with pytest.raises(ParameterError, match=r"'measure'.*must be 'angle'"):
             index.query(table, k=1, measure="l2")
         with pytest.raises(ParameterError, match="there are 1 ids and 6 items"):
             index.add([1], table)
@@ -244,7 +240,7 @@ def test_what_is_wrong_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "given, message",
+    ("given", "message"),
     [
         ({"measure": "cosine"}, "'jaccard', 'angle', 'l2', 'l1' or 'hamming'"),
         ({"measure": "l2", "threshold": 0.5}, "'threshold' parameter of Index.create has no effect for vectors"),
