@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from naive_vectors import NaiveVectors
 
 from likewise import DamagedError, IncompatibleError, Index, InputError, ParameterError
-from likewise.index import batches, vector_cells
+from likewise.index import batches, lmdb_database, vector_cells, vector_segment
 from likewise.index.vector_cells import VectorRows, cell_arrays, cell_count, enough
 
 MEASURES = ["angle", "l2", "l1", "hamming"]
@@ -308,6 +308,23 @@ def test_what_is_damaged_is_found_and_the_rest_is_kept(tmp_path):
         index._store.write(lambda transaction: transaction.put(name, bytes(8)))
         assert index.check(repair=True).lost > 0
         index.check()
+
+
+def test_a_transaction_that_is_begun_anew_makes_no_cells_anew(tmp_path, monkeypatch):
+    """The map of LMDB grows when it is full, and the change is made again."""
+    monkeypatch.setattr(lmdb_database, "FIRST_MAP", 1 << 20)
+    made_tables = []
+    make = vector_segment.cell_arrays
+    monkeypatch.setattr(vector_segment, "ONE_CELL", 100)
+    monkeypatch.setattr(vector_segment, "cell_arrays", lambda *given: made_tables.append(1) or make(*given))
+    items = made("l2", 9000)
+    with Index.create(tmp_path / "index", measure="l2") as index:
+        index.add(None, items)
+        assert made_tables == [1]
+        index.add(None, items)
+        assert made_tables == [1, 1]
+        assert index.query(items[5], k=2)["id_b"].to_pylist() == [5, 9005]
+    assert vector_segment._MADE == {}
 
 
 def test_a_reach_of_two_is_enough_for_all(tmp_path):

@@ -39,7 +39,7 @@ from likewise.index.segment import (
 )
 from likewise.index.store import Snapshot, Store, Transaction, Write
 from likewise.index.vector_scheme import VectorScheme
-from likewise.index.vector_segment import VectorSegment
+from likewise.index.vector_segment import VectorSegment, forgetting
 from likewise.index.view import AnyScheme, AnySegment, IndexView, SegmentView, chunk_view
 
 OWN_VALUES = {HEADER, MANIFEST, COMMON}
@@ -80,7 +80,8 @@ class Change:
             count = how_many_to_merge(sizes, tables) - 1
             _publish(transaction, manifest, segments, len(entries) - count, segment, _removed(view))
 
-        self.store.write(change)
+        with forgetting():
+            self.store.write(change)
 
     def _admitted(self, manifest: Manifest, segment: AnySegment, owner: str) -> Manifest:
         """Return the manifest of an index with such items; raise if its vectors are others."""
@@ -112,7 +113,8 @@ class Change:
             segments += both.segments[first:]
             _publish_merged(transaction, more, segments, _removed(view))
 
-        self.store.write(change)
+        with forgetting():
+            self.store.write(change)
 
     def remove(self, ids: Any, skip: bool, owner: str) -> int:
         """Remove the items with these ids; return how many there were."""
@@ -146,7 +148,8 @@ class Change:
                 segments.append(replace(small, chunks=chunks))
             self.finish(old, write, view.manifest, segments)
 
-        self.store.rewrite(change)
+        with forgetting():
+            self.store.rewrite(change)
 
     def finish(self, old: Snapshot, write: Write, manifest: Manifest, segments: list[Any]) -> None:
         """Complete a store that is written anew: segments whose chunks are written are merged, and become the index."""

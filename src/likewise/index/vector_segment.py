@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +15,7 @@ from likewise.base.arrays import Hashes
 from likewise.index.chunk import Arrays, ChunkData, make_vector_chunk
 from likewise.index.item_ids import hashes_of
 from likewise.index.segment import Entries, PlacedChunk, Thinning, chunk_data
-from likewise.index.vector_cells import VectorRows, cell_arrays
+from likewise.index.vector_cells import ONE_CELL, VectorRows, cell_arrays
 from likewise.index.vector_scheme import VectorScheme
 from likewise.search.vectors.spaces import Space
 
@@ -74,8 +77,15 @@ class VectorSegment:
 
     def cells(self) -> Arrays:
         """Return the tables of the cells."""
+        name = (self.scheme, *map(_name, self.chunks)) if self.rows > ONE_CELL else None
+        if name is not None and name in _MADE:
+            return _MADE[name]
         tables = [chunk_data(one).vectors for one in self.chunks if chunk_data(one).rows]
-        return cell_arrays(VectorRows(self.scheme.measure, tables), self.scheme.recall, self.scheme.seed, self.threads)
+        scheme = self.scheme
+        found = cell_arrays(VectorRows(scheme.measure, tables), scheme.recall, scheme.seed, self.threads)
+        if name is not None:
+            _MADE[name] = found
+        return found
 
     def merged(self, other: VectorSegment) -> VectorSegment:
         """Return two segments as one, the items of this one first."""
@@ -107,6 +117,26 @@ class VectorSegment:
         rows = (np.cumsum(live) - 1)[self.id_rows[kept]].astype(np.uint32)
         small = VectorSegment(self.scheme, self.threads, int(live.sum()), self.id_hashes[kept], rows)
         return small, plan
+
+
+_MADE: dict[tuple[Hashable, ...], Arrays] = {}
+"""Tables that were made in a transaction, which may be begun anew, as when the map of LMDB must grow."""
+
+
+@contextmanager
+def forgetting() -> Iterator[None]:
+    """Let go of the tables of a transaction when it is over."""
+    try:
+        yield
+    finally:
+        _MADE.clear()
+
+
+def _name(chunk: ChunkData | PlacedChunk) -> Hashable:
+    """Return what tells a chunk from all others: its name, or a digest of its vectors."""
+    if isinstance(chunk, PlacedChunk):
+        return chunk.entry.name
+    return hashlib.blake2b(np.ascontiguousarray(chunk.main).data, digest_size=16).digest()
 
 
 def _code_bytes(chunk: ChunkData | PlacedChunk) -> int:
