@@ -138,7 +138,7 @@ def ours(table: Table, queries: Table, truth: Table, run: argparse.Namespace) ->
                 return np.asarray(answers.column("id_b").to_numpy().reshape(len(some), K))
 
             found |= measured(search, queries, truth)
-            found["memory_mb"] = anonymous() - before
+            found["memory_mb"] = max(0.0, anonymous() - before)
         with likewise.Index.open(folder, threads=THREADS) as index:
 
             def together(some: Table, index: Any = index) -> Table:

@@ -374,12 +374,12 @@ class Index:
 
     def _near(self, scheme: VectorScheme, items: Any, best: int, within: float | None, ids: Any) -> Any:
         """Return the nearest vectors of the index."""
-        owner, manifest = f"{OWNER}.query", self._manifest
-        within = scheme.asked_within(owner, within, best, manifest, self.where)
+        owner = f"{OWNER}.query"
         names = None if ids is None else as_ids(ids, owner)
-        space = scheme.space(items, manifest, owner, self.threads, adding=False)
-        check_count(names, len(space), owner)
         with self._view() as view:
+            within = scheme.asked_within(owner, within, best, view.manifest, self.where)
+            space = scheme.space(items, view.manifest, owner, self.threads, adding=False)
+            check_count(names, len(space), owner)
             query, row, distance = near_vectors(view, scheme, space, best, within, self.threads)
             return _answer_table(query, names, view.ids(row), "distance", distance)
 

@@ -106,7 +106,7 @@ class VectorScheme:
             raise IncompatibleError(f"{owner}: the vectors of this index have {known:,} {what}, and these {width:,}")
         if not isinstance(space, Bits):
             table = space.part(slice(None))
-            if manifest.dtype is not None and str(table.dtype) != manifest.dtype and adding and len(space):
+            if adding and manifest.dtype is not None and len(space) and str(table.dtype) != manifest.dtype:
                 if manifest.dtype == "float32" and not listed:
                     raise IncompatibleError(
                         f"{owner}: the vectors of this index are float32, and these {table.dtype}, which would be "
