@@ -23,7 +23,7 @@ from likewise import (
     OutputError,
     ParameterError,
 )
-from likewise.index import index as module
+from likewise.index import batches as module
 from likewise.measures import jaccard
 
 WORDS = [f"w{i}" for i in range(3000)]

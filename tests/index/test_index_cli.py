@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -108,3 +110,33 @@ def test_every_command_has_help(run):
     for command in ("create", "add", "query", "remove", "info", "check", "compact"):
         assert "INDEX" in run(f"index {command} --help")
     assert "Examples:" in run("index --help")
+
+
+def test_vectors_from_files(run, tmp_path):
+    table = np.float32([[math.sin(i * (j + 1)) for j in range(6)] for i in range(1, 31)])
+    np.save(tmp_path / "v.npy", table)
+    np.save(tmp_path / "q.npy", table[3:5] * 2)
+    lists = pa.array(table.tolist(), pa.list_(pa.float32()))
+    pq.write_table(pa.table({"url": [f"u{i}" for i in range(30)], "embedding": lists}), tmp_path / "v.parquet")
+    created = run("index create ix --measure angle --within 90 --recall 0.95")
+    assert "0 vectors\nangle of 90 or less, recall 0.95" in created
+    assert "added 30 items; ix has 30" in run("index add ix v.npy")
+    assert run("index query ix q.npy -k 1") == "0  0.0000  3\n1  0.0000  4\n"
+    run("index query ix v.parquet --vector embedding --id url -k 1 --out found.parquet")
+    found = pq.read_table(tmp_path / "found.parquet")
+    assert found.column_names == ["id_a", "id_b", "distance"]
+    assert found["id_a"].to_pylist() == [f"u{i}" for i in range(30)]
+    assert found["id_b"].to_pylist() == list(range(30))
+    run("index create names --measure l2")
+    run("index add names v.parquet --vector embedding --id url")
+    assert run("index query names v.npy --within 0").splitlines()[2] == "2  0.0000  u2"
+    assert "30 vectors of 6 components, float32\nl2, recall 0.99" in run("index info names")
+    printed = json.loads(run("index query names q.npy -k 2 --json"))
+    assert printed["counts"] == {"items": 2, "pairs": 4, "indexed": 30, "set_aside": 0}
+    assert "--text has no effect with ix, which holds vectors" in run("index add ix v.npy --text body", 2)
+    assert "--measure has no effect with ix" in run("index query ix q.npy --measure jaccard", 2)
+    assert "needs -k or --within" in run("index query names q.npy", 2)
+    assert "--containment option" in run("index create iy --measure l2 --containment", 2)
+    run("index create texts")
+    assert "--vector has no effect with texts, which holds no vectors" in run("index add texts v.npy --vector v", 2)
+    assert "--within" in run("index query texts docs.csv --within 3", 2)

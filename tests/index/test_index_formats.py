@@ -1,16 +1,19 @@
 """An index of format 1 opens for ever: tests/data/index-1 was made by this file, by the first version that had one.
 
 python tests/index/test_index_formats.py tests/data/index-1 makes it; do so for a new format only, in a new folder.
+tests/data/index-2, of vectors, is made with --vectors.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sys
 import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from likewise import IncompatibleError, Index
@@ -62,6 +65,34 @@ def test_an_index_of_format_1_can_be_changed(index):
     assert index.query(TEXTS["t5"], threshold=1.0)["id_b"].to_pylist() == ["t5", "new"]
 
 
+VECTORS = Path(__file__).parent.parent / "data" / "index-2"
+NUMBERS = np.float32([[math.sin(1 + i * (j + 1)) for j in range(5)] for i in range(40)])
+
+
+def make_vectors(path: Path) -> None:
+    with Index.create(path, measure="angle", within=90, recall=0.95, seed=7) as index:
+        index.add([f"n{i}" for i in range(30)], NUMBERS[:30])
+        index.add([f"n{i}" for i in range(30, 40)], NUMBERS[30:])
+        index.remove(["n9"])
+
+
+def test_vectors_of_format_2_answer_and_can_be_changed(tmp_path):
+    shutil.copytree(VECTORS, tmp_path / "index")
+    make_vectors(tmp_path / "now")
+    with Index.open(tmp_path / "index", measure="angle", within=90, recall=0.95, seed=7) as index:
+        assert index.info()["format"] == 2
+        assert index.check().items == len(index) == 39
+        with Index.open(tmp_path / "now") as now:
+            assert now.query(NUMBERS, k=5) == index.query(NUMBERS, k=5)
+        left = [i for i in range(40) if i != 9]
+        assert index.query(NUMBERS[left], k=1)["id_b"].to_pylist() == [f"n{i}" for i in left]
+        assert index.query(NUMBERS[9], k=1)["id_b"].to_pylist() != ["n9"]
+        assert (index.get(["n3", "n35"]) == NUMBERS[[3, 35]]).all()
+        index.add(["n9"], NUMBERS[9:10])
+        index.compact()
+        assert index.query(NUMBERS, k=1)["id_b"].to_pylist() == [f"n{i}" for i in range(40)]
+
+
 def test_an_index_of_a_later_format_is_not_opened(tmp_path):
     path = tmp_path / "index"
     with Index.create(path, shingle=None) as index:
@@ -97,4 +128,4 @@ def test_the_header_says_everything(tmp_path):
 
 
 if __name__ == "__main__":
-    make(Path(sys.argv[1]))
+    (make_vectors if "--vectors" in sys.argv else make)(Path(sys.argv[1]))

@@ -50,6 +50,7 @@ def index() -> None:
 where = click.argument("path", metavar="INDEX")
 reading = shared.together(
     shared.text,
+    shared.vector,
     shared.id,
     shared.on_error,
     shared.encoding_errors,
@@ -61,6 +62,8 @@ reading = shared.together(
     shared.as_json,
 )
 """How items are read from files."""
+OF_DOCUMENTS = ("text", "on_error", "encoding_errors", "lines", "html", "plain", "hidden")
+"""Options of reading that have no effect for vectors."""
 
 
 @index.command(
@@ -71,12 +74,25 @@ Examples:
   likewise index create quotations/ --containment          (does a short text occur in a long one?)
   likewise index create baskets/ --sets --threshold 0.5
   likewise index create library/ --from-run clean/         (what a finished dedup kept)
+  likewise index create embeddings/ --measure angle --recall 0.95
   likewise index create 'redis://localhost:6379/0?name=library'"""
 )
 @where
+@shared.choice(
+    "--measure",
+    ["jaccard", "angle", "l2", "l1", "hamming"],
+    "jaccard",
+    "jaccard for documents and sets; for vectors their distance: the angle in degrees, Euclidean (l2), Manhattan (l1), "
+    "or the number of bits that differ (hamming).",
+)
 @shared.shingle("words:5", "How a document becomes a set, as in dedup: words:K, chars:K, tokens, stopwords:en, urls.")
 @shared.number("--threshold", 0.8, "Least Jaccard similarity of an answer; a query may ask for a higher one.")
-@shared.recall("An item at the threshold is found with at least this probability.")
+@click.option("--within", type=float, help="Vectors: largest distance of an answer.  [default: any]")
+@click.option("--dimension", type=int, help="Vectors: their number of components.  [default: that of the first]")
+@click.option(
+    "--dtype", type=click.Choice(["float32", "float64"]), help="Vectors: their type.  [default: that of the first]"
+)
+@shared.recall("An item at the threshold, or one of the nearest vectors, is found with at least this probability.")
 @click.option("--sets", is_flag=True, help="Items are sets of tokens: one per line of a text file, or a list column.")
 @click.option("--separator", metavar="CHAR", help="With --sets: what separates tokens.  [default: blanks]")
 @click.option("--bag", is_flag=True, help="With --sets: repeated tokens count as often as they occur (a bag).")
@@ -130,7 +146,9 @@ def create(context: click.Context, /, path: str, from_run: Path | None, as_json:
 Examples:
   likewise index add library/ corpus.parquet --id url
   likewise index add library/ 'crawl/*.jsonl.gz' --text body --id url --replace
-  likewise index add library/ essays/                      (the id of a text file is its path)"""
+  likewise index add library/ essays/                      (the id of a text file is its path)
+  likewise index add embeddings/ vectors.npy
+  likewise index add embeddings/ pages.parquet --vector embedding --id url"""
 )
 @where
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
@@ -139,28 +157,37 @@ Examples:
 def add(path: str, inputs: tuple[str, ...], replace: bool, threads: int | None, as_json: bool, **options: Any) -> None:
     """Add the items of files to an index: all of them or, if there is an error, none.
 
-    INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs. Without --id, the
-    rows of tables are numbered, from the first number that is free.
+    INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs; for an index of
+    vectors .npy files with one vector per row, or Parquet, Arrow or JSONL files with a column of lists. Without --id,
+    the rows of tables are numbered, from the first number that is free.
     """
     import likewise
     from likewise.base.runlog import RunLog
-    from likewise.index.files import item_batches, open_items
+    from likewise.index.files import item_batches, open_items, open_vectors, vector_batches
     from likewise.io.read import Files
 
     show.announce_compilation()
     begun = time.perf_counter()
     with likewise.Index.open(path, threads=threads) as opened, show.progress(as_json) as observer:
         log = RunLog.of(observer)
-        source = open_items(opened.scheme, Files(inputs), opened.where, owner="index add", **options)
-        with log.stage("add", source.total_rows or 0) as tick:
-            batches = item_batches(source, opened.info()["ids"], opened.threads, tick)
-            count = opened.add_batches(batches, replace=replace)
-        stats = {"added": count, "items": len(opened), "set_aside": len(source.aside)}
+        kind = opened.info()["ids"]
+        if _holds_vectors(opened, options):
+            given = open_vectors(Files(inputs), options["vector"], options["id"], "index add")
+            with log.stage("add", len(given.table)) as tick:
+                count = opened.add_batches(vector_batches(given, kind, tick), replace=replace)
+            aside = 0
+        else:
+            source = open_items(opened.scheme, Files(inputs), opened.where, owner="index add", **_read(options))
+            with log.stage("add", source.total_rows or 0) as tick:
+                batches = item_batches(source, kind, opened.threads, tick)
+                count = opened.add_batches(batches, replace=replace)
+            aside = len(source.aside)
+        stats = {"added": count, "items": len(opened), "set_aside": aside}
     if as_json:
         click.echo(json.dumps(stats))
     elif not show.quiet():
-        aside = f"; {show.count(len(source.aside), 'row')} set aside as broken" if source.aside else ""
-        show.say(f"added {show.count(count, 'item')}{aside}; {opened.where} has {stats['items']:,}")
+        broken = f"; {show.count(aside, 'row')} set aside as broken" if aside else ""
+        show.say(f"added {show.count(count, 'item')}{broken}; {opened.where} has {stats['items']:,}")
         show.say(f"{time.perf_counter() - begun:.1f} s → {opened.where}")
 
 
@@ -170,21 +197,24 @@ Examples:
   likewise index query library/ new.parquet --id url --out found.parquet
   likewise index query library/ essay.txt -k 3
   likewise index query quotations/ quotes.csv --text quote --measure containment --threshold 0.9 --out found.csv
+  likewise index query embeddings/ questions.npy -k 10 --out nearest.parquet
+  likewise index query embeddings/ new.parquet --vector embedding --id url --within 12
 
 \b
-The table has the columns id_a, of INPUT, id_b, of the index, and similarity: for each item of INPUT its answers, the
-most similar first. Without --out, the answers are printed."""
+The table has the columns id_a, of INPUT, id_b, of the index, and similarity, or for vectors distance: for each item of
+INPUT its answers, the most similar first. Without --out, the answers are printed."""
 )
 @where
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @shared.k(None, "Only the K most similar items of the index for each item of INPUT.")
 @click.option("--threshold", type=float, help="Least similarity of an answer.  [default: that of the index]")
+@click.option("--within", type=float, help="Vectors: largest distance.  [default: that of the index, if it has one]")
 @shared.choice(
     "--measure",
     ["jaccard", "containment"],
     "jaccard",
-    "containment: the share of the shingles of an item of INPUT that the item of the index has; the index must have "
-    "been made with --containment.",
+    "Of documents and sets; containment: the share of the shingles of an item of INPUT that the item of the index has; "
+    "the index must have been made with --containment.",
 )
 @click.option("--out", metavar="PATH", type=click.Path(path_type=Path), help=shared.FILE_OR_FOLDER)
 @reading
@@ -193,6 +223,7 @@ def query(
     inputs: tuple[str, ...],
     k: int | None,
     threshold: float | None,
+    within: float | None,
     measure: str,
     out: Path | None,
     threads: int | None,
@@ -201,12 +232,14 @@ def query(
 ) -> None:
     """Find the items of an index that are similar to those of INPUT, each with its exact similarity.
 
-    INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs.
+    INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs; for an index of
+    vectors .npy files with one vector per row, or Parquet, Arrow or JSONL files with a column of lists.
     """
     import likewise
+    from likewise.base import checks
     from likewise.base.runlog import RunLog
-    from likewise.index.files import open_items
-    from likewise.index.result import answered
+    from likewise.index.files import open_items, open_vectors
+    from likewise.index.result import answered, nearest_answers
     from likewise.io.read import Files
     from likewise.jobs.result import Pairs
 
@@ -216,13 +249,19 @@ def query(
         Pairs.check_target(out, "index", [*found, *Path(path).glob("*/data.mdb")])
     show.announce_compilation()
     with likewise.Index.open(path, threads=threads) as opened, show.progress(as_json) as observer:
-        source = open_items(opened.scheme, given, opened.where, owner="index query", **options)
-        result = answered(opened, source, RunLog.of(observer), k, threshold, measure)
+        if _holds_vectors(opened, options, "measure", "threshold"):
+            asked = open_vectors(given, options["vector"], options["id"], "index query")
+            result = nearest_answers(opened, asked, RunLog.of(observer), k, within)
+        else:
+            checks.unused("index query", {"within": (within, None)}, "for documents and sets")
+            source = open_items(opened.scheme, given, opened.where, owner="index query", **_read(options))
+            result = answered(opened, source, RunLog.of(observer), k, threshold, measure)
         if out is not None:
             result.save(out)
     if out is None and not as_json:
         for row in result:
-            show.say(f"{row['id_a']}  {row['similarity']:.4f}  {row['id_b']}")
+            value = row["distance"] if "distance" in row else row["similarity"]
+            show.say(f"{row['id_a']}  {value:.4f}  {row['id_b']}")
     counts = result.stats["counts"]
     lines = [f"{show.count(counts['items'], 'item')}: {show.count(counts['pairs'], 'answer')}"]
     if out is not None or as_json:
@@ -259,6 +298,25 @@ def remove(path: str, ids: tuple[str, ...], file: Path | None, missing: str, as_
         click.echo(json.dumps(stats))
     elif not show.quiet():
         show.say(f"removed {show.count(count, 'item')}; {opened.where} has {stats['items']:,}")
+
+
+def _holds_vectors(opened: Any, options: dict[str, Any], *others: str) -> bool:
+    """Tell whether an index holds vectors; raise if an option was given that has no effect then, or else."""
+    from likewise.errors import ParameterError
+
+    vectors = bool(opened.info()["items"] == "vectors")
+    context = click.get_current_context()
+    unused = (*OF_DOCUMENTS, *others) if vectors else ("vector",)
+    for name in unused:
+        if context.get_parameter_source(name) != click.core.ParameterSource.DEFAULT:
+            why = "which holds vectors" if vectors else "which holds no vectors"
+            raise ParameterError(f"--{name.replace('_', '-')} has no effect with {opened.where}, {why}.")
+    return vectors
+
+
+def _read(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of reading documents."""
+    return {name: value for name, value in options.items() if name != "vector"}
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -327,17 +385,35 @@ def _tell(info: dict[str, Any], as_json: bool, asked: bool = False) -> None:
         return
     if show.quiet() and not asked:
         return
-    shingling = info["shingling"]["shingle"] if info["shingling"] else "sets"
     removed = f", {info['removed']:,} removed" if info["removed"] else ""
     each = f", {info['bytes_per_item']:,.0f} an item" if info["bytes_per_item"] else ""
     for line in (
-        f"{show.count(info['count'], 'item')}, {info['different']:,} different{removed}",
-        f"{shingling}: jaccard of {info['threshold']:g} or more, recall {info['recall']:g}: "
-        f"{show.count(info['bands'], 'band')} of {show.count(info['rows'], 'row')}, {info['sketch']} MinHash, "
-        f"seed {info['seed']}",
-        f"containment: {'yes' if info['containment'] else 'no'}; documents kept: {'yes' if info['texts'] else 'no'}",
+        *(_of_vectors(info, removed) if info["items"] == "vectors" else _of_sets(info, removed)),
         f"{show.size(info['bytes_on_disk'])} on disk, {show.size(info['bytes_used'])} used{each}; "
         f"{show.count(len(info['segments']), 'segment')}",
         f"format {info['format']}, made by likewise {info['likewise']}",
     ):
         show.say(line)
+
+
+def _of_sets(info: dict[str, Any], removed: str) -> tuple[str, ...]:
+    """Say what an index of documents or sets is."""
+    shingling = info["shingling"]["shingle"] if info["shingling"] else "sets"
+    return (
+        f"{show.count(info['count'], 'item')}, {info['different']:,} different{removed}",
+        f"{shingling}: jaccard of {info['threshold']:g} or more, recall {info['recall']:g}: "
+        f"{show.count(info['bands'], 'band')} of {show.count(info['rows'], 'row')}, {info['sketch']} MinHash, "
+        f"seed {info['seed']}",
+        f"containment: {'yes' if info['containment'] else 'no'}; documents kept: {'yes' if info['texts'] else 'no'}",
+    )
+
+
+def _of_vectors(info: dict[str, Any], removed: str) -> tuple[str, ...]:
+    """Say what an index of vectors is."""
+    known = f" of {info['dimension']:,} components" if info["dimension"] else ""
+    kind = f", {info['dtype']}" if info["dtype"] else ""
+    within = "" if info["within"] is None else f" of {info['within']:g} or less"
+    return (
+        f"{show.count(info['count'], 'vector')}{known}{kind}{removed}",
+        f"{info['measure']}{within}, recall {info['recall']:g}, seed {info['seed']}",
+    )

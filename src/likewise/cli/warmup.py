@@ -206,6 +206,25 @@ def indexes() -> None:
     likewise.exact.Index([WORDS], 0.5).query_and_add([WORDS[1:]])
 
 
+def stored_vectors() -> None:
+    """Make an index of vectors for each distance, with several cells, and query it."""
+    import tempfile
+
+    import numpy as np
+
+    import likewise
+
+    table = np.random.default_rng(1).standard_normal((5000, 64)).astype(np.float32)
+    for measure in ("angle", "l2", "l1", "hamming"):
+        some = table > 0 if measure == "hamming" else table
+        with (
+            tempfile.TemporaryDirectory(prefix="likewise-") as folder,
+            likewise.Index.create(f"{folder}/index", measure=measure) as index,
+        ):
+            index.add(None, some)
+            index.query(some[:2], k=1)
+
+
 def stored_index() -> None:
     """Make an index on disk, and query it."""
     import tempfile
@@ -306,6 +325,7 @@ PARTS: dict[str, Callable[[], None]] = {
         tokens,
         indexes,
         stored_index,
+        stored_vectors,
     )
 }
 """What is compiled, in the order in which processes begin with it: long parts first, few of their kernels in common."""

@@ -32,16 +32,15 @@ from likewise.index.manifest import (
 from likewise.index.segment import (
     CHUNK_BYTES,
     PlacedChunk,
-    SegmentData,
     Thinning,
     all_merged,
-    compacted,
     how_many_to_merge,
-    merged,
     with_joined_chunks,
 )
 from likewise.index.store import Snapshot, Store, Transaction, Write
-from likewise.index.view import IndexView, SegmentView
+from likewise.index.vector_scheme import VectorScheme
+from likewise.index.vector_segment import VectorSegment, forgetting
+from likewise.index.view import AnyScheme, AnySegment, IndexView, SegmentView, chunk_view
 
 OWN_VALUES = {HEADER, MANIFEST, COMMON}
 """Values that do not belong to a segment."""
@@ -57,33 +56,48 @@ class Change:
     """Where an index is stored, and what its changes need to know of it."""
 
     store: Store
-    bands: int
+    scheme: AnyScheme
+    threads: int = 1
 
     def view(self, snapshot: Snapshot) -> IndexView:
         """Return what a snapshot holds."""
-        return IndexView(snapshot, read_manifest(snapshot, self.store.where), self.bands, self.store.where)
+        return self._view_of(snapshot, read_manifest(snapshot, self.store.where))
 
-    def add(self, make: Callable[[int], tuple[SegmentData, Any]], replacing: bool, owner: str) -> None:
+    def _view_of(self, snapshot: Snapshot, manifest: Manifest) -> IndexView:
+        return IndexView(snapshot, manifest, self.scheme, self.store.where, self.threads)
+
+    def add(self, make: Callable[[int], tuple[AnySegment, Any]], replacing: bool, owner: str) -> None:
         """Add the items of a new segment; `make` returns it and its ids, given the first number for new ids."""
 
         def change(transaction: Transaction) -> None:
             view = self.view(transaction)
             segment, ids = make(view.manifest.numbered)
             manifest, segments = _with_ids(view, ids, replacing, owner)
+            manifest = self._admitted(manifest, segment, owner)
             entries = manifest.segments
             sizes = [*(entry.rows for entry in entries), segment.rows]
             tables = [*(entry.table for entry in entries), segment.table]
             count = how_many_to_merge(sizes, tables) - 1
             _publish(transaction, manifest, segments, len(entries) - count, segment, _removed(view))
 
-        self.store.write(change)
+        with forgetting():
+            self.store.write(change)
 
-    def stage(self, segment: SegmentData) -> SegmentEntry:
+    def _admitted(self, manifest: Manifest, segment: AnySegment, owner: str) -> Manifest:
+        """Return the manifest of an index with such items; raise if its vectors are others."""
+        if not isinstance(self.scheme, VectorScheme) or not isinstance(segment, VectorSegment):
+            return manifest
+        return self.scheme.admitted(manifest, segment.width, segment.dtype, owner)
+
+    def stage(self, segment: AnySegment) -> SegmentEntry:
         """Store a segment that the manifest does not list yet."""
-        return self.store.write(lambda transaction: _put_segment(transaction, segment))
+        return self.store.write(lambda transaction: _put_segment(transaction, segment, staged=True))
 
-    def publish(self, staged: list[SegmentEntry], ids: Any, numbered: int | None, replacing: bool, owner: str) -> None:
-        """Add staged segments, all at once. numbered: where new ids began, if the items were given without."""
+    def publish(
+        self, staged: list[SegmentEntry], ids: Any, numbered: int | None, like: AnySegment, replacing: bool, owner: str
+    ) -> None:
+        """Add staged segments, all at once. numbered: where new ids began, if the items were given without. like: one
+        of them."""
 
         def change(transaction: Transaction) -> None:
             view = self.view(transaction)
@@ -92,13 +106,15 @@ class Change:
             if any(transaction.get(name) is None for entry in staged for name in part_values(entry)):
                 raise LikewiseError(f"{owner}: the index was compacted by another process meanwhile; add these again")
             manifest, segments = _with_ids(view, ids, replacing, owner)
+            manifest = self._admitted(manifest, like, owner)
             first = len(manifest.segments)
             more = replace(manifest, segments=[*manifest.segments, *staged])
-            both = IndexView(transaction, more, self.bands, self.store.where)
+            both = self._view_of(transaction, more)
             segments += both.segments[first:]
             _publish_merged(transaction, more, segments, _removed(view))
 
-        self.store.write(change)
+        with forgetting():
+            self.store.write(change)
 
     def remove(self, ids: Any, skip: bool, owner: str) -> int:
         """Remove the items with these ids; return how many there were."""
@@ -127,14 +143,15 @@ class Change:
             view = self.view(old)
             segments = []
             for segment in view.segments:
-                small, plan = compacted(segment.data())
+                small, plan = segment.data().compacted()
                 chunks: list[ChunkData | PlacedChunk] = list(_rewritten(plan, write))
                 segments.append(replace(small, chunks=chunks))
             self.finish(old, write, view.manifest, segments)
 
-        self.store.rewrite(change)
+        with forgetting():
+            self.store.rewrite(change)
 
-    def finish(self, old: Snapshot, write: Write, manifest: Manifest, segments: list[SegmentData]) -> None:
+    def finish(self, old: Snapshot, write: Write, manifest: Manifest, segments: list[Any]) -> None:
         """Complete a store that is written anew: segments whose chunks are written are merged, and become the index."""
         final = all_merged(segments)
 
@@ -143,10 +160,18 @@ class Change:
                 value = old.get(name)
                 if value is not None:
                     transaction.put(name, bytes(value))
-            entries = [_put_segment(transaction, one) for one in final]
+            entries = [_put_segment(transaction, _with_data(transaction, one, self.store.where)) for one in final]
             write_manifest(transaction, manifest.changed(segments=entries))
 
         write(change)
+
+
+def _with_data(transaction: Transaction, segment: AnySegment, where: str) -> AnySegment:
+    """Return a segment whose chunks are written with their data, if that is needed to make its tables."""
+    if not isinstance(segment, VectorSegment):
+        return segment
+    entries = [one.entry for one in segment.chunks if isinstance(one, PlacedChunk)]
+    return replace(segment, chunks=[PlacedChunk(one, chunk_view(transaction, one, where)) for one in entries])
 
 
 def _rewritten(plan: list[Thinning], write: Write) -> Iterator[PlacedChunk]:
@@ -198,11 +223,11 @@ def _removed(view: IndexView) -> dict[str, int]:
     return {entry.name: entry.dead for entry in view.manifest.segments}
 
 
-def _folded(segments: list[SegmentData]) -> SegmentData:
+def _folded(segments: list[Any]) -> Any:
     """Merge segments, the last two first: they are the smallest."""
     whole = segments[-1]
     for segment in reversed(segments[:-1]):
-        whole = merged(segment, whole)
+        whole = segment.merged(whole)
     return whole
 
 
@@ -211,7 +236,7 @@ def _publish(
     manifest: Manifest,
     segments: list[SegmentView],
     kept: int,
-    new: SegmentData,
+    new: AnySegment,
     before: dict[str, int],
 ) -> None:
     """Write the first `kept` segments as they are, the others and the new one as one."""
@@ -240,7 +265,7 @@ def _publish_merged(
         rows[-count:], tables[-count:] = [sum(rows[-count:])], [sum(tables[-count:])]
     entries = []
     for group in groups:
-        if len(group) == 1:
+        if len(group) == 1 and not _is_plain(manifest.segments[group[0]]):
             entries.append(_with_dead(transaction, manifest.segments[group[0]], segments[group[0]], before))
         else:
             whole = with_joined_chunks(_folded([segments[number].data() for number in group]))
@@ -269,26 +294,33 @@ def _put(transaction: Transaction, part: str, **arrays: NDArray[Any]) -> Values:
     return facts
 
 
-def _put_segment(transaction: Transaction, segment: SegmentData) -> SegmentEntry:
-    """Write a segment and those of its chunks that are not stored yet; return its entry."""
+def _is_plain(entry: SegmentEntry) -> bool:
+    """Tell whether a segment of vectors has no cells yet: it was staged."""
+    return "keys" not in entry.values and "order" not in entry.values
+
+
+def _put_segment(transaction: Transaction, segment: AnySegment, staged: bool = False) -> SegmentEntry:
+    """Write a segment and those of its chunks that are not stored yet; return its entry. staged: it is part of the
+    index later, and may be merged before."""
+    arrays = segment.plain_arrays() if staged and isinstance(segment, VectorSegment) else segment.arrays()
     chunks = [put_chunk(transaction, one) if isinstance(one, ChunkData) else one.entry for one in segment.chunks]
     name = uuid4().hex
     return SegmentEntry(
         name,
         segment.rows,
         segment.units,
-        segment.keys.shape[1],
-        segment.shingles.shape[1],
+        segment.entries,
+        segment.shingle_entries,
         segment.groups is not None,
         0 if segment.dead is None else int(segment.dead_rows().sum()),
-        _put(transaction, name, **segment.arrays()),
+        _put(transaction, name, **arrays),
         chunks,
     )
 
 
 def put_chunk(transaction: Transaction, chunk: ChunkData) -> ChunkEntry:
     """Write a chunk; return its entry."""
-    name, elements = uuid4().hex, chunk.arrays["elements"]
+    name, elements = uuid4().hex, chunk.main
     values = _put(transaction, name, **chunk.arrays)
     return ChunkEntry(name, chunk.rows, chunk.units, len(elements), elements.itemsize, chunk.size, values)
 

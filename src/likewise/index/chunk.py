@@ -19,9 +19,10 @@ BLOCK = 1 << 16
 NARROW = np.uint64(0xFFFFFFFF)
 KINDS: dict[str, Any] = {
     "offsets": np.uint64, "ids": np.uint8, "id_offsets": np.uint64, "texts": np.uint8, "text_offsets": np.uint64,
-    "blocks": np.uint64,
+    "blocks": np.uint64, "bits": np.uint64,
 }  # fmt: skip
-"""The types of stored arrays; that of "elements" is uint64, or uint32 if all are below 2**32."""
+"""The types of stored arrays; that of "elements" is uint64, or uint32 if all are below 2**32, that of "vectors" float32
+or float64."""
 CODEC = "zstd"
 
 
@@ -43,6 +44,17 @@ class ChunkData:
     def sets(self) -> Sets:
         """The different sets."""
         return Sets(self.arrays["elements"], self.arrays["offsets"].view(np.int64))
+
+    @property
+    def vectors(self) -> NDArray[Any]:
+        """The vectors, one per row; rows of bits as words."""
+        table = self.arrays["vectors"] if "vectors" in self.arrays else self.arrays["bits"]
+        return table.reshape(self.rows, -1)
+
+    @property
+    def main(self) -> NDArray[Any]:
+        """The elements of the sets, or the components of the vectors."""
+        return self.arrays[next(name for name in ("elements", "vectors", "bits") if name in self.arrays)]
 
     def ids(self, rows: Ints) -> Any:
         """Return the ids of some rows."""
@@ -84,6 +96,12 @@ def make_chunk(sets: Sets, ids: Any, texts: TextChunk | None) -> ChunkData:
     return ChunkData(len(ids), len(sets), arrays)
 
 
+def make_vector_chunk(vectors: NDArray[Any], ids: Any) -> ChunkData:
+    """Return the chunk of new vectors."""
+    name = "bits" if vectors.dtype == np.uint64 else "vectors"
+    return ChunkData(len(ids), len(ids), {name: vectors.reshape(-1), **ids_to_values(ids)})
+
+
 def _packed(texts: TextChunk) -> Arrays:
     """Compress documents, many at a time."""
     offsets = texts.offsets - texts.offsets[0]
@@ -109,10 +127,14 @@ def joined_chunks(chunks: Sequence[ChunkData]) -> ChunkData:
     if len(chunks) == 1:
         return chunks[0]
     arrays: Arrays = {}
-    elements = [chunk.arrays["elements"] for chunk in chunks]
-    kind = np.uint32 if all(one.dtype == np.uint32 for one in elements) else np.uint64
-    arrays["elements"] = np.concatenate([one.astype(kind, copy=False) for one in elements])
-    arrays["offsets"] = _chained([chunk.arrays["offsets"] for chunk in chunks])
+    for name in ("vectors", "bits"):
+        if name in chunks[0].arrays:
+            arrays[name] = np.concatenate([chunk.arrays[name] for chunk in chunks])
+    if "elements" in chunks[0].arrays:
+        elements = [chunk.arrays["elements"] for chunk in chunks]
+        kind = np.uint32 if all(one.dtype == np.uint32 for one in elements) else np.uint64
+        arrays["elements"] = np.concatenate([one.astype(kind, copy=False) for one in elements])
+        arrays["offsets"] = _chained([chunk.arrays["offsets"] for chunk in chunks])
     arrays["ids"] = np.concatenate([chunk.arrays["ids"] for chunk in chunks])
     if "id_offsets" in chunks[0].arrays:
         arrays["id_offsets"] = _chained([chunk.arrays["id_offsets"] for chunk in chunks])
@@ -139,5 +161,7 @@ def thinned(chunk: ChunkData, rows: Ints, units: Ints) -> ChunkData:
     """Return the chunk with these rows and sets only."""
     if len(rows) == chunk.rows and len(units) == chunk.units:
         return chunk
+    if "elements" not in chunk.arrays:
+        return make_vector_chunk(chunk.vectors[rows], chunk.ids(rows))
     texts = chunk.some_texts(rows) if "texts" in chunk.arrays else None
     return make_chunk(chunk.sets.take(units), chunk.ids(rows), texts)

@@ -13,21 +13,39 @@ from likewise.base.runlog import Tick
 from likewise.errors import IncompatibleError, InputError
 from likewise.index.item_ids import INT64, STRING, as_ids, kind_of_ids
 from likewise.index.scheme import Scheme
+from likewise.index.view import AnyScheme
 from likewise.io.read import ReadOptions, Source, open_source
+from likewise.search.vectors.load import Vectors, vectors
 from likewise.shingle import Tokens, Urls
 
 TOGETHER = 1 << 26
 """Bytes of documents that are added in one transaction; the memory that adding takes is a few times that."""
 ROWS = 1 << 17
+ROOM = 1 << 31
+"""Bytes of vectors that are read into memory; more go to a temporary file, but for a .npy file, which is mapped."""
 
 
-def open_items(scheme: Scheme, source: Any, where: str, **options: Any) -> Source:
+def open_items(scheme: AnyScheme, source: Any, where: str, **options: Any) -> Source:
     """Open files with items like those of an index."""
-    if scheme.shingler is None:
+    if not isinstance(scheme, Scheme) or scheme.shingler is None:
         raise IncompatibleError(f"{where} was made in Python, for sets; files are added to an index with a shingler")
     sets = isinstance(scheme.shingler, Tokens)
     lines = options.pop("lines", False) or sets or isinstance(scheme.shingler, Urls)
     return open_source(source, ReadOptions(lines=lines, sets=sets, **options))
+
+
+def open_vectors(source: Any, column: str, id: str | None, owner: str) -> Vectors:
+    """Read the vectors of files: .npy, or tables with a column of lists."""
+    return vectors(source, column, id, ROOM, None, owner)
+
+
+def vector_batches(given: Vectors, kind: str | None, tick: Tick) -> Iterator[tuple[Any, Any]]:
+    """Yield the ids and the vectors of files, many at a time; ids are None if they are row numbers."""
+    ids = None if given.ids is None else fitted_ids(as_ids(given.ids, "index add"), kind)
+    for start in range(0, len(given.table), ROWS):
+        part = given.table[start : start + ROWS]
+        yield None if ids is None else ids.slice(start, len(part)), part
+        tick(len(part))
 
 
 def item_batches(source: Source, kind: str | None, threads: int, tick: Tick) -> Iterator[tuple[Any, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -13,13 +14,15 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.base import checks
-from likewise.base.arrays import Hashes, to_arrow
+from likewise.base.arrays import Hashes, Ints, to_arrow
 from likewise.base.runlog import Progress, RunLog
 from likewise.base.words import counted
 from likewise.errors import InputError, LikewiseError, OutputError, ParameterError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.index.answers import IndexQuestion, answers
+from likewise.index.batches import ItemBatch, check_count, item_parts
 from likewise.index.change import Change, all_ids, new_ids
+from likewise.index.created import new_scheme
 from likewise.index.from_run import KeptRun
 from likewise.index.inspect import Report, check_index, describe
 from likewise.index.item_ids import as_ids, check_kind, kind_of_ids
@@ -34,21 +37,19 @@ from likewise.index.manifest import (
     write_manifest,
 )
 from likewise.index.places import index_place, store_at
-from likewise.index.scheme import DEFAULT_ITEMS, Scheme, text_chunk
-from likewise.index.segment import SegmentData, make_segment
+from likewise.index.scheme import DEFAULT_ITEMS, Scheme
 from likewise.index.store import Store, Transaction
-from likewise.index.view import IndexView
+from likewise.index.vector_answers import near_vectors
+from likewise.index.vector_scheme import VectorScheme
+from likewise.index.view import AnyScheme, AnySegment, IndexView
 from likewise.shingle import Shingler
 
 OWNER = "Index"
-BATCH_ROWS, BATCH_BYTES = 1 << 17, 1 << 27
-"""Items, and bytes of them, that are stored in one transaction; more are stored in several, and become part of the
-index in the last one."""
 MEASURES = ("jaccard", "containment")
 
 
 class Index:
-    """A persistent index of documents or sets, in a folder or on a Redis server: what is similar to this item?
+    """A persistent index of documents, sets or vectors, in a folder or on a Redis server: what is similar to this item?
 
     Make one with `Index.create` and open it with `Index.open`, in as many processes as you like; one at a time changes
     it. Every change is durable when the call returns. Use it in a `with` statement, or `close` it.
@@ -60,6 +61,11 @@ class Index:
     ...     index.query(["one two three four five"]).to_pylist()
     2
     [{'id_a': 0, 'id_b': 'a', 'similarity': 0.75}]
+    >>> with Index.create(f"{folder}/vectors", measure="l2") as index:
+    ...     index.add(["a", "b"], [[0, 0, 1], [3, 4, 1]])
+    ...     index.query([[3, 3, 1]], k=1).to_pylist()
+    2
+    [{'id_a': 0, 'id_b': 'b', 'distance': 1.0}]
     """
 
     def __init__(self, store: Store, threads: int) -> None:
@@ -72,16 +78,22 @@ class Index:
             self._header = read_header(snapshot, store.where)
             common = snapshot.get(COMMON)
             left_out: Hashes = np.frombuffer(bytes(common or b""), np.uint64)
-            self.scheme = Scheme.restored(self._header, left_out, store.where)
-        self._change = Change(store, self.scheme.banding.b)
+            self.scheme: AnyScheme = (
+                VectorScheme.restored(self._header)
+                if self._header["family"] == "cells"
+                else Scheme.restored(self._header, left_out, store.where)
+            )
+        self._change = Change(store, self.scheme, threads)
 
     @classmethod
     def create(
         cls,
         path: str | Path,
         *,
+        measure: str = "jaccard",
         shingle: str | Shingler | None = "words:5",
         threshold: float = 0.8,
+        within: float | None = None,
         recall: float = 0.99,
         seed: int = 1,
         sketch: str = "fast",
@@ -91,11 +103,16 @@ class Index:
         items: int = DEFAULT_ITEMS,
         containment: bool = False,
         texts: bool | None = None,
+        dimension: int | None = None,
+        dtype: str | None = None,
         threads: int | None = None,
     ) -> Index:
         """Make an empty index in a new folder, or in an empty one, and open it.
 
         path: the folder; or the URL of a Redis server with the name of the index, redis://host:6379/0?name=library.
+        measure: "jaccard" for documents and sets; for vectors their distance, "angle" (degrees), "l2", "l1", "hamming".
+
+        Documents and sets:
         shingle: how a document becomes a set, as in `dedup`; None for an index of sets.
         threshold, recall: an item with this Jaccard similarity to a query is found with at least this probability;
             queries may ask for a higher threshold, not for a lower one.
@@ -103,17 +120,24 @@ class Index:
             rows are chosen; more can be added. bands, rows: this banding instead.
         containment: also keep a table of all shingles, which queries with measure="containment" need.
         texts: keep the documents, compressed, for `get`; by default they are, in an index of documents.
+
+        Vectors:
+        within: the largest distance of an answer; by default there is no limit, and queries must say `k` or `within`.
+        recall: the share of the nearest vectors, or of those within a distance, that a query finds on average, if
+            queries are distributed as the vectors of the index are.
+        dimension, dtype ("float32" or "float64"): of the vectors; by default those of the first ones that are added.
         """
         owner = f"{OWNER}.create"
-        place = index_place(owner, path)
-        scheme = Scheme.of(
-            owner, shingle, threshold, recall, seed, sketch, bands, rows, max_slots, items, containment, texts
-        )
-        count = checks.threads(owner, threads)
-        return cls._created(place, scheme, count)
+        place, count = index_place(owner, path), checks.threads(owner, threads)
+        scheme, manifest = new_scheme(
+            owner, measure, recall, seed, shingle=shingle, threshold=threshold, within=within, sketch=sketch,
+            bands=bands, rows=rows, max_slots=max_slots, items=items, containment=containment, texts=texts,
+            dimension=dimension, dtype=dtype,
+        )  # fmt: skip
+        return cls._created(place, scheme, manifest, count)
 
     @classmethod
-    def _created(cls, place: str | Path, scheme: Scheme, threads: int) -> Index:
+    def _created(cls, place: str | Path, scheme: AnyScheme, manifest: Manifest, threads: int) -> Index:
         store = store_at(f"{OWNER}.create", place, create=True)
 
         def change(transaction: Transaction) -> None:
@@ -122,7 +146,7 @@ class Index:
             transaction.put(HEADER, pack(scheme.header()))
             if len(scheme.common):
                 transaction.put(COMMON, scheme.common.tobytes())
-            write_manifest(transaction, Manifest())
+            write_manifest(transaction, manifest)
 
         store.write(change)
         return cls(store, threads)
@@ -132,8 +156,10 @@ class Index:
         cls,
         path: str | Path,
         *,
+        measure: str | None = None,
         shingle: str | Shingler | None = None,
         threshold: float | None = None,
+        within: float | None = None,
         recall: float | None = None,
         seed: int | None = None,
         sketch: str | None = None,
@@ -149,8 +175,9 @@ class Index:
         try:
             index = cls(store, checks.threads(owner, threads))
             given = {
-                "shingle": shingle, "threshold": threshold, "recall": recall, "seed": seed, "sketch": sketch,
-                "bands": bands, "rows": rows, "containment": containment, "texts": texts,
+                "measure": measure, "shingle": shingle, "threshold": threshold, "within": within, "recall": recall,
+                "seed": seed, "sketch": sketch, "bands": bands, "rows": rows, "containment": containment,
+                "texts": texts,
             }  # fmt: skip
             index.scheme.check_same(store.where, given, owner)
         except BaseException:
@@ -178,7 +205,7 @@ class Index:
         place, count = index_place(owner, path), checks.threads(owner, threads)
         log = RunLog.of(progress)
         kept = KeptRun(run)
-        index = cls._created(place, kept.scheme(owner, containment, texts), count)
+        index = cls._created(place, kept.scheme(owner, containment, texts), Manifest(), count)
         try:
             with log.stage("add", kept.count) as tick:
                 index.add_batches(kept.batches(count, tick))
@@ -230,16 +257,16 @@ class Index:
             return bool(view.find(wanted)[0] >= 0)
 
     def __repr__(self) -> str:
-        what = "sets" if self.scheme.shingler is None else str(self.scheme.shingler)
-        manifest = self._manifest
-        return f"<Index {self.where}: {counted(manifest.live, 'item')}, {what}, jaccard ≥ {self.scheme.threshold}>"
+        scheme = self.scheme
+        return f"<Index {self.where}: {counted(self._manifest.live, 'item')}, {scheme.kind}, {scheme.aim}>"
 
     def add(self, ids: Any, items: Any, *, replace: bool = False) -> int:
         """Add items, all of them or, if there is an error, none; return how many.
 
         ids: integers or strings, one kind in an index; None to number the items, from the first number that is free.
-        items: documents, or for an index of sets lists of tokens or `Sets`. replace: items with the same ids are
-        replaced; without it, they are an error.
+        items: documents; for an index of sets lists of tokens or `Sets`; for one of vectors an array with one vector
+        per row, lists of numbers, or an Arrow array of lists, for hamming bool or bits packed in unsigned integers.
+        replace: items with the same ids are replaced; without it, they are an error.
         """
         owner = f"{OWNER}.add"
         checks.flag(owner, "replace", replace)
@@ -259,23 +286,24 @@ class Index:
         ids: list[Any] = []
         rows, auto = 0, first.ids is None
         numbered = self._manifest.numbered
-        for part in _chain(first, second, segments):
+        for part in chain([first, second], segments):
             names = new_ids(numbered + rows, part.rows) if part.ids is None else part.ids
             if ids and kind_of_ids(names) != kind_of_ids(ids[0]):
                 check_kind(kind_of_ids(ids[0]), names, owner)
-            staged.append(self._change.stage(part.segment(names)))
+            like = part.segment(names)
+            staged.append(self._change.stage(like))
             ids.append(names)
             rows += part.rows
-        self._change.publish(staged, all_ids(ids, owner), numbered if auto else None, replace, owner)
+        self._change.publish(staged, all_ids(ids, owner), numbered if auto else None, like, replace, owner)
         return rows
 
-    def _add_one(self, part: _Part, replace: bool, owner: str) -> int:
+    def _add_one(self, part: ItemBatch, replace: bool, owner: str) -> int:
         """Add a single batch in one transaction; ids that are not given depend on what it finds."""
-        made: dict[int, tuple[SegmentData, Any]] = {}
+        made: dict[int, tuple[AnySegment, Any]] = {}
         if part.ids is not None:
             all_ids([part.ids], owner)
 
-        def make(numbered: int) -> tuple[SegmentData, Any]:
+        def make(numbered: int) -> tuple[AnySegment, Any]:
             start = numbered if part.ids is None else 0
             if start not in made:
                 ids = new_ids(start, part.rows) if part.ids is None else part.ids
@@ -286,34 +314,47 @@ class Index:
         self._change.add(make, replace, owner)
         return part.rows
 
-    def _segments(self, batches: Iterable[tuple[Any, Any]], owner: str) -> Iterator[_Part]:
+    def _segments(self, batches: Iterable[tuple[Any, Any]], owner: str) -> Iterator[ItemBatch]:
         """Yield the batches, cut where they are too large for one transaction."""
+        manifest = self._manifest
         for ids, items in batches:
-            yield from _parts(self.scheme, None if ids is None else as_ids(ids, owner), items, self.threads, owner)
+            names = None if ids is None else as_ids(ids, owner)
+            for part in item_parts(self.scheme, names, items, manifest, self.threads, owner):
+                manifest = part.admitted(manifest, owner)
+                yield part
 
     def query(
         self,
         items: Any,
         k: int | None = None,
         threshold: float | None = None,
-        measure: str = "jaccard",
+        measure: str | None = None,
         *,
+        within: float | None = None,
         ids: Any = None,
     ) -> Any:
-        """Return the items of the index that are similar to these, as an Arrow table: id_a, id_b, similarity.
+        """Return the items of the index that are similar to these, as an Arrow table: id_a, id_b, similarity, or for
+        vectors distance.
 
         id_a is the number of a query, or its id if `ids` are given; id_b is the id of an item of the index. Answers
         are in the order of the queries, the most similar first, ties in the order in which items were added. Every
-        similarity is exact.
-        items: documents, or lists of tokens or `Sets`; a single document may be given as it is.
+        similarity or distance is exact.
+        items: as in `add`; a single document or vector may be given as it is.
         k: the most answers to each query. threshold: the least similarity; by default that of the index.
-        measure: "jaccard", or "containment", the share of the query's shingles that an item has, for which the index
-            must be made with containment=True. Every such item is found; an empty query has none.
+        within: for vectors, the largest distance; by default that of the index, if it has one.
+        measure: by default that of the index; for documents and sets "jaccard", or "containment", the share of the
+            query's shingles that an item has, for which the index must be made with containment=True. Every such item
+            is found; an empty query has none.
         """
         owner = f"{OWNER}.query"
-        checks.choice(owner, "measure", measure, MEASURES)
         best = 0 if k is None else checks.whole(owner, "k", k)
         scheme = self.scheme
+        if isinstance(scheme, VectorScheme):
+            checks.choice(owner, "measure", measure or scheme.measure, (scheme.measure,))
+            checks.unused(owner, {"threshold": (threshold, None)}, "for vectors, which have distances: give 'within'")
+            return self._near(scheme, items, best, within, ids)
+        checks.unused(owner, {"within": (within, None)}, "for documents and sets: give 'threshold'")
+        measure = checks.choice(owner, "measure", measure or "jaccard", MEASURES)
         least = scheme.threshold if threshold is None else checks.threshold(owner, threshold)
         if measure == "containment" and not scheme.containment:
             raise ParameterError(
@@ -325,14 +366,22 @@ class Index:
             raise ParameterError.of(owner, "threshold", rule, threshold)
         names = None if ids is None else as_ids(ids, owner)
         sets = scheme.sets(items, owner, self.threads)
-        if names is not None and len(names) != len(sets):
-            raise ParameterError(f"{owner}: there are {len(names):,} ids and {len(sets):,} items")
+        check_count(names, len(sets), owner)
         question = IndexQuestion(measure, least, best)
         with self._view() as view:
             query, row, similarity = answers(view, scheme, sets, question, self.threads)
-            found = view.ids(row)
-        left = to_arrow(query) if names is None else names.take(to_arrow(query))
-        return pa.table({"id_a": left, "id_b": found, "similarity": to_arrow(similarity)})
+            return _answer_table(query, names, view.ids(row), "similarity", similarity)
+
+    def _near(self, scheme: VectorScheme, items: Any, best: int, within: float | None, ids: Any) -> Any:
+        """Return the nearest vectors of the index."""
+        owner = f"{OWNER}.query"
+        names = None if ids is None else as_ids(ids, owner)
+        with self._view() as view:
+            within = scheme.asked_within(owner, within, best, view.manifest, self.where)
+            space = scheme.space(items, view.manifest, owner, self.threads, adding=False)
+            check_count(names, len(space), owner)
+            query, row, distance = near_vectors(view, scheme, space, best, within, self.threads)
+            return _answer_table(query, names, view.ids(row), "distance", distance)
 
     def remove(self, ids: Any, *, missing: str = "error") -> int:
         """Remove the items with these ids, all of them or, if there is an error, none; return how many.
@@ -347,10 +396,12 @@ class Index:
             return 0
         return self._change.remove(wanted, missing == "skip", owner)
 
-    def get(self, ids: Any) -> list[str]:
-        """Return the documents with these ids, as they were added."""
+    def get(self, ids: Any) -> Any:
+        """Return the documents with these ids, as they were added; or the vectors, as an array with a row for each,
+        those of bits packed in 64-bit words."""
         owner = f"{OWNER}.get"
-        if not self.scheme.texts:
+        vectors = isinstance(self.scheme, VectorScheme)
+        if not self.scheme.texts and not vectors:
             raise LikewiseError(f"{owner}: {self.where} was made without texts=True, and has no documents")
         wanted = as_ids(ids, owner)
         with self._view() as view:
@@ -358,6 +409,8 @@ class Index:
             if (rows < 0).any():
                 missing = wanted[int(np.argmax(rows < 0))].as_py()
                 raise InputError(f"{owner}: there is no item with the id {missing!r} in {self.where}")
+            if vectors:
+                return view.vectors(rows)
             places = [view.chunk_at(int(row)) for row in rows]
             return [chunk.text(row) for chunk, row in places]
 
@@ -380,43 +433,7 @@ class Index:
         return self.info()
 
 
-def _chain(first: _Part, second: _Part, rest: Iterator[_Part]) -> Iterator[_Part]:
-    yield first
-    yield second
-    yield from rest
-
-
-class _Part:
-    """Some items to be added: their ids, or None, and their sets."""
-
-    def __init__(self, scheme: Scheme, ids: Any, sets: Any, texts: Any, threads: int) -> None:
-        self.ids = ids
-        self.rows = len(sets)
-        self._made = scheme, sets, texts, threads
-
-    def segment(self, ids: Any) -> SegmentData:
-        """Return the segment."""
-        scheme, sets, texts, threads = self._made
-        return make_segment(scheme, sets, ids, texts, threads)
-
-
-def _parts(scheme: Scheme, ids: Any, items: Any, threads: int, owner: str) -> Iterator[_Part]:
-    """Yield items in parts that fit in a transaction."""
-    documents = scheme.documents(items, owner)
-    whole = text_chunk(documents) if documents is not None else None
-    sets = scheme.sets(items, owner, threads) if whole is None else None
-    count = len(whole) if whole is not None else len(sets or ())
-    if ids is not None and len(ids) != count:
-        raise ParameterError(f"{owner}: there are {len(ids):,} ids and {count:,} items")
-    offsets = whole.offsets if whole is not None else sets.offsets * 8 if sets is not None else np.zeros(1, np.int64)
-    start = 0
-    while start < count:
-        stop = int(np.searchsorted(offsets, offsets[start] + BATCH_BYTES, side="right")) - 1
-        stop = min(count, max(start + 1, stop), start + BATCH_ROWS)
-        some = None if ids is None else ids.slice(start, stop - start)
-        if whole is not None:
-            texts = type(whole)(whole.data, whole.offsets[start : stop + 1])
-            yield _Part(scheme, some, scheme.chunk_sets(texts, threads), texts if scheme.texts else None, threads)
-        elif sets is not None:
-            yield _Part(scheme, some, sets.take(np.arange(start, stop)), None, threads)
-        start = stop
+def _answer_table(query: Ints, names: Any, found: Any, measured: str, values: Any) -> Any:
+    """Return answers as a table: queries by their numbers or names, ids of the index, and similarities or distances."""
+    left = to_arrow(query) if names is None else names.take(to_arrow(query))
+    return pa.table({"id_a": left, "id_b": found, measured: to_arrow(values)})

@@ -9,17 +9,19 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likewise.base.arrays import Sets, TextChunk, concatenate
 from likewise.base.words import counted
 from likewise.errors import DamagedError
 from likewise.index.change import EMPTY_CHUNK, OWN_VALUES, Change, put_chunk
-from likewise.index.chunk import ChunkData
+from likewise.index.chunk import ChunkData, thinned
 from likewise.index.manifest import Manifest, SegmentEntry, part_values, read_manifest
-from likewise.index.scheme import Scheme
 from likewise.index.segment import PlacedChunk, make_segment
 from likewise.index.store import Snapshot, Store, Transaction, Write
-from likewise.index.view import chunk_view, stored_array
+from likewise.index.vector_scheme import VectorScheme
+from likewise.index.vector_segment import segment_of_chunk
+from likewise.index.view import AnyScheme, chunk_view, stored_array
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ def describe(header: Mapping[str, Any], manifest: Manifest, store: Store) -> dic
         "removed": rows - manifest.live,
         "different": sum(entry.entries for entry in manifest.segments),
         "ids": manifest.ids,
+        **({"dimension": manifest.dimension, "dtype": manifest.dtype} if header["items"] == "vectors" else {}),
         "segments": [entry.rows for entry in manifest.segments],
         "generation": manifest.generation,
         "bytes_used": used,
@@ -62,7 +65,7 @@ def describe(header: Mapping[str, Any], manifest: Manifest, store: Store) -> dic
     }
 
 
-def check_index(change: Change, scheme: Scheme, threads: int, repair: bool) -> Report:
+def check_index(change: Change, scheme: AnyScheme, threads: int, repair: bool) -> Report:
     """Check every value against its checksum; with `repair`, keep what is sound."""
     store = change.store
     with store.read(fresh=True) as snapshot:
@@ -112,7 +115,7 @@ def _lost(manifest: Manifest, damaged: set[str]) -> int:
     return lost
 
 
-def salvage(change: Change, scheme: Scheme, damaged: set[str], threads: int) -> None:
+def salvage(change: Change, scheme: AnyScheme, damaged: set[str], threads: int) -> None:
     """Write the index anew from the chunks that are sound: their sets, ids and documents, and tables made from them.
 
     If the list of removed items is damaged, it is used as it is.
@@ -121,8 +124,15 @@ def salvage(change: Change, scheme: Scheme, damaged: set[str], threads: int) -> 
 
     def rewritten(old: Snapshot, write: Write) -> None:
         manifest = read_manifest(old, where)
-        segments = []
+        segments: list[Any] = []
         for entry in manifest.segments:
+            if isinstance(scheme, VectorScheme):
+                for chunk in _sound_vectors(old, entry, damaged, where):
+                    part = segment_of_chunk(scheme, chunk, threads)
+                    segments.append(
+                        replace(part, chunks=[PlacedChunk(write(partial(put_chunk, chunk=chunk)), EMPTY_CHUNK)])
+                    )
+                continue
             for sets, ids, texts in _sound_items(old, entry, damaged, where):
                 made = make_segment(scheme, sets, ids, texts, threads)
                 chunks: list[ChunkData | PlacedChunk] = [
@@ -146,11 +156,7 @@ def _sound_items(
             return
         groups, members = (stored_array(snapshot, entry, name, np.uint32, where) for name in ("groups", "members"))
         of[members] = np.repeat(np.arange(entry.units), groups[1:] - groups[:-1])
-    live = np.ones(entry.rows, bool)
-    dead = snapshot.get(f"{entry.name}/dead")
-    if entry.dead and dead is not None:
-        flags = np.unpackbits(np.frombuffer(dead, np.uint8), bitorder="little")[: entry.rows]
-        live[: len(flags)] = flags == 0
+    live = _live_rows(snapshot, entry)
     sound = {
         number: chunk_view(snapshot, chunk, where)
         for number, chunk in enumerate(entry.chunks)
@@ -169,6 +175,27 @@ def _sound_items(
             data = sound[number]
             texts = data.some_texts(rows) if "texts" in data.arrays else None
             yield _wide(concatenate(parts).take(places)), data.ids(rows), texts
+        row += chunk.rows
+
+
+def _live_rows(snapshot: Snapshot, entry: SegmentEntry) -> NDArray[np.bool_]:
+    """Return which rows were not removed."""
+    live = np.ones(entry.rows, bool)
+    dead = snapshot.get(f"{entry.name}/dead")
+    if entry.dead and dead is not None:
+        flags = np.unpackbits(np.frombuffer(dead, np.uint8), bitorder="little")[: entry.rows]
+        live[: len(flags)] = flags == 0
+    return live
+
+
+def _sound_vectors(snapshot: Snapshot, entry: SegmentEntry, damaged: set[str], where: str) -> Iterator[ChunkData]:
+    """Yield the sound chunks of a segment of vectors, without rows that were removed."""
+    live = _live_rows(snapshot, entry)
+    row = 0
+    for chunk in entry.chunks:
+        rows = np.flatnonzero(live[row : row + chunk.rows])
+        if len(rows) and not damaged & set(part_values(chunk)):
+            yield thinned(chunk_view(snapshot, chunk, where), rows, rows)
         row += chunk.rows
 
 

@@ -15,7 +15,9 @@ from likewise.errors import DamagedError, IncompatibleError
 from likewise.index.store import Snapshot, Transaction
 
 FORMAT = 1
-"""Version of what is stored; an index of a later version is not opened."""
+"""Version of what is stored of documents and sets."""
+VECTOR_FORMAT = 2
+"""Version of what is stored of vectors; an index of a later version is not opened."""
 HEADER, MANIFEST, COMMON = "header", "manifest", "common"
 Values = dict[str, list[int]]
 """The values of a part by name: bytes and CRC-32."""
@@ -32,6 +34,13 @@ class ChunkEntry:
     width: int
     bytes: int
     values: Values
+
+    @property
+    def codes(self) -> int:
+        """The bytes of the codes of its vectors, if it has vectors."""
+        if "vectors" in self.values:
+            return self.elements
+        return self.values.get("bits", [0])[0]
 
 
 @dataclass(frozen=True)
@@ -60,19 +69,27 @@ class SegmentEntry:
     @property
     def table(self) -> int:
         """The bytes of the largest table."""
-        return max(self.values["keys"][0], self.values.get("shingles", [0])[0])
+        codes = sum(chunk.codes for chunk in self.chunks)
+        return max(codes, *(self.values.get(name, [0])[0] for name in ("keys", "shingles")))
 
 
 @dataclass(frozen=True)
 class Manifest:
     """The state of an index. generation: how often it was changed. numbered: the next id of items that are added
-    without ids. ids: their type, "int64", "string" or None if there are none yet.
+    without ids. ids: their type, "int64", "string" or None if there are none yet. dimension, dtype: of vectors, if it
+    has any or they were said before; dtype "bits" for those that are compared by hamming distance.
     """
 
     generation: int = 0
     numbered: int = 0
     ids: str | None = None
     segments: list[SegmentEntry] = field(default_factory=list)
+    dimension: int | None = None
+    dtype: str | None = None
+
+    def with_vectors(self, dimension: int | None, dtype: str | None) -> Manifest:
+        """Return the state of an index with such vectors."""
+        return replace(self, dimension=dimension, dtype=dtype)
 
     @property
     def live(self) -> int:
@@ -113,10 +130,10 @@ def read_header(snapshot: Snapshot, where: str) -> dict[str, Any]:
     if data is None:
         raise DamagedError(f"{where}: the index was not finished: remove it and make it again")
     header = unpack(data, f"{where}: the header of the index")
-    if header["format"] > FORMAT:
+    if header["format"] > VECTOR_FORMAT:
         raise IncompatibleError(
             f"{where}: the index has format {header['format']}, made by likewise {header['likewise']}; this version "
-            f"knows formats up to {FORMAT}: install a newer one"
+            f"knows formats up to {VECTOR_FORMAT}: install a newer one"
         )
     return header
 
@@ -136,7 +153,10 @@ def read_manifest(snapshot: Snapshot, where: str) -> Manifest:
 
 def write_manifest(transaction: Transaction, manifest: Manifest) -> None:
     """Replace the manifest."""
-    transaction.put(MANIFEST, pack(asdict(manifest)))
+    content = asdict(manifest)
+    if manifest.dimension is None and manifest.dtype is None:
+        del content["dimension"], content["dtype"]  # format 1 does not have them
+    transaction.put(MANIFEST, pack(content))
 
 
 def part_values(part: SegmentEntry | ChunkEntry) -> list[str]:

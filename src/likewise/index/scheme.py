@@ -94,12 +94,27 @@ class Scheme:
             raise ParameterError(f"The 'texts' parameter of {owner} has no effect for sets. Leave it out.")
         return cls(shingler, threshold, recall, minhash, banding, checks.flag(owner, "containment", containment), texts)
 
+    @property
+    def items(self) -> str:
+        """What an item is."""
+        return "sets" if self.shingler is None else "text"
+
+    @property
+    def kind(self) -> str:
+        """What the index holds, in a word or two."""
+        return "sets" if self.shingler is None else str(self.shingler)
+
+    @property
+    def aim(self) -> str:
+        """What a query finds, for a person."""
+        return f"jaccard ≥ {self.threshold}"
+
     def header(self) -> dict[str, Any]:
         """Return all that a later process needs to know."""
         return {
             "format": FORMAT,
             "likewise": version("likewise"),
-            "items": "sets" if self.shingler is None else "text",
+            "items": self.items,
             "measure": "jaccard",
             "family": "MinHash",
             "sketch": self.minhash.method,
@@ -144,6 +159,8 @@ class Scheme:
                     before, now = self.shingler.to_dict(), asked.to_dict()
                     name = next(key for key in {**before, **now} if before.get(key) != now.get(key))
                     raise IncompatibleError(f"{where} was made with {name} {before.get(name)!r}, not {now.get(name)!r}")
+            elif name not in mine:
+                raise IncompatibleError(f"{where} was made for {self.items}, which have no {name}")
             elif mine[name] != value:
                 raise IncompatibleError(f"{where} was made with {name} {mine[name]!r}, not {value!r}")
 

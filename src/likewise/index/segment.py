@@ -41,6 +41,10 @@ CHUNK_BYTES = 1 << 26
 """Chunks are joined up to this size; a larger one stays as it is when segments are merged."""
 
 
+Thinning = tuple[ChunkData, Ints, Ints]
+"""A chunk, and which of its rows and of its sets are kept."""
+
+
 @dataclass(frozen=True)
 class PlacedChunk:
     """A chunk that stays where it is: what the manifest says of it, and its data if it is needed."""
@@ -76,6 +80,24 @@ class SegmentData:
     def table(self) -> int:
         """The bytes of the largest table."""
         return max(self.keys.nbytes, self.shingles.nbytes)
+
+    @property
+    def entries(self) -> int:
+        """The number of sets in a band of the table."""
+        return int(self.keys.shape[1])
+
+    @property
+    def shingle_entries(self) -> int:
+        """The number of entries of the table of shingles."""
+        return int(self.shingles.shape[1])
+
+    def merged(self, other: SegmentData) -> SegmentData:
+        """Return two segments as one, the items of this one first."""
+        return merged(self, other)
+
+    def compacted(self) -> tuple[SegmentData, list[Thinning]]:
+        """Return the segment without removed rows, and what becomes of its chunks."""
+        return compacted(self)
 
     def unit_of_rows(self) -> Ints:
         """Return the set of every row."""
@@ -236,7 +258,7 @@ def merged_tables(a: tuple[Entries, Entries, Entries], b: tuple[Entries, Entries
     return np.ascontiguousarray(keys[:, :count]), np.ascontiguousarray(sets[:, :count])
 
 
-def with_joined_chunks(segment: SegmentData) -> SegmentData:
+def with_joined_chunks(segment: Any) -> Any:
     """Join the last chunks of a segment by the rule by which segments are merged; large ones stay where they are."""
     chunks: list[ChunkData | PlacedChunk] = []
     for chunk in segment.chunks:
@@ -245,7 +267,7 @@ def with_joined_chunks(segment: SegmentData) -> SegmentData:
             a, b = (_size(one) for one in chunks[-2:])
             if a > RATIO * b or a + b > CHUNK_BYTES:
                 break
-            chunks[-2:] = [joined_chunks([_data(one) for one in chunks[-2:]])]
+            chunks[-2:] = [joined_chunks([chunk_data(one) for one in chunks[-2:]])]
     return replace(segment, chunks=chunks)
 
 
@@ -253,7 +275,8 @@ def _size(chunk: ChunkData | PlacedChunk) -> int:
     return chunk.entry.bytes if isinstance(chunk, PlacedChunk) else chunk.size
 
 
-def _data(chunk: ChunkData | PlacedChunk) -> ChunkData:
+def chunk_data(chunk: ChunkData | PlacedChunk) -> ChunkData:
+    """Return the data of a chunk, wherever it is."""
     return chunk.data if isinstance(chunk, PlacedChunk) else chunk
 
 
@@ -272,10 +295,6 @@ def how_many_to_merge(rows: list[int], tables: list[int]) -> int:
     return count
 
 
-Thinning = tuple[ChunkData, Ints, Ints]
-"""A chunk, and which of its rows and of its sets are kept."""
-
-
 def compacted(segment: SegmentData) -> tuple[SegmentData, list[Thinning]]:
     """Return a segment without removed rows and without sets that no row has, and what becomes of its chunks."""
     live = ~segment.dead_rows()
@@ -292,7 +311,7 @@ def compacted(segment: SegmentData) -> tuple[SegmentData, list[Thinning]]:
     groups, members = (None, None) if plain else _grouped(remaining, units)
     plan: list[Thinning] = []
     row = unit = 0
-    for chunk in map(_data, segment.chunks):
+    for chunk in map(chunk_data, segment.chunks):
         here = np.flatnonzero(live[row : row + chunk.rows]), np.flatnonzero(used[unit : unit + chunk.units])
         plan.append((chunk, *here))
         row, unit = row + chunk.rows, unit + chunk.units
@@ -313,14 +332,14 @@ def compacted(segment: SegmentData) -> tuple[SegmentData, list[Thinning]]:
     return small, plan
 
 
-def all_merged(segments: list[SegmentData]) -> list[SegmentData]:
+def all_merged(segments: list[Any]) -> list[Any]:
     """Return segments as few as can be, merged from the last one on."""
-    found: list[SegmentData] = []
+    found: list[Any] = []
     for segment in reversed([one for one in segments if one.rows]):
         if found:
             table = segment.table + found[-1].table
             if segment.rows + found[-1].rows <= MOST_ROWS and table <= MOST_TABLE:
-                found[-1] = merged(segment, found[-1])
+                found[-1] = segment.merged(found[-1])
                 continue
         found.append(segment)
     return found[::-1]

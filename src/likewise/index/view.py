@@ -18,18 +18,29 @@ from likewise.errors import DamagedError
 from likewise.index.chunk import KINDS, ChunkData
 from likewise.index.item_ids import INT64, hashes_of, kind_of_ids
 from likewise.index.manifest import ChunkEntry, Manifest, SegmentEntry
+from likewise.index.scheme import Scheme
 from likewise.index.segment import PlacedChunk, SegmentData, directory_bits
 from likewise.index.store import Snapshot
+from likewise.index.vector_scheme import VectorScheme
+from likewise.index.vector_segment import VectorSegment
 from likewise.kernels import lookup
+from likewise.kernels.cell_scan import CellTables
 from likewise.kernels.lookup import CHUNK_FIELDS, SEGMENT_FIELDS, IndexTables
 
-SEGMENT_KINDS: dict[str, Any] = {"digests": np.uint64, "id_hashes": np.uint64, "dead": np.uint8}
+AnyScheme = Scheme | VectorScheme
+AnySegment = SegmentData | VectorSegment
+SEGMENT_KINDS: dict[str, Any] = {
+    "digests": np.uint64, "id_hashes": np.uint64, "dead": np.uint8, "frame": np.float64, "centres": np.float32,
+    "reach": np.float64, "codes": np.int8, "squares": np.float32, "steps": np.float64, "errors": np.float64,
+    "words": np.uint64,
+}  # fmt: skip
 """The types of the arrays of a segment that are not uint32."""
 DOCUMENTS = ("texts", "text_offsets", "blocks")
 """Arrays that queries do not read: a remote store fetches them for `get` and merging, and they are not held."""
 OF_QUERIES = (
     "keys", "sets", "starts", "shingles", "owners", "shingle_starts", "groups", "members", "dead", "elements",
-    "offsets", "ids", "id_offsets",
+    "offsets", "ids", "id_offsets", "frame", "centres", "ends", "order", "reach", "codes", "squares", "steps", "errors",
+    "words", "vectors", "bits",
 )  # fmt: skip
 """Arrays that queries read."""
 OF_IDS = ("id_hashes", "id_rows", "dead")
@@ -42,9 +53,11 @@ Part = SegmentEntry | ChunkEntry
 class SegmentView:
     """The arrays of a stored segment, each read when it is needed."""
 
-    def __init__(self, snapshot: Snapshot, entry: SegmentEntry, bands: int, where: str) -> None:
+    def __init__(
+        self, snapshot: Snapshot, entry: SegmentEntry, scheme: AnyScheme, where: str, threads: int = 1
+    ) -> None:
         self.entry = entry
-        self._bands = bands
+        self._scheme, self._threads = scheme, threads
         self._snapshot = snapshot
         self._dead: NDArray[np.uint8] | None = None
         self.arrays = stored_arrays(snapshot, entry, SEGMENT_KINDS, where)
@@ -73,15 +86,20 @@ class SegmentView:
         """Return the address of an array; 0 if the segment has none of this name."""
         return self.arrays[name].ctypes.data if name in self.arrays else 0
 
-    def data(self) -> SegmentData:
+    def data(self) -> Any:
         """Return the segment for merging."""
-        entry, array = self.entry, self.array
+        entry, array, scheme = self.entry, self.array, self._scheme
         fetch(self._snapshot, [self.arrays], OF_MERGING)
+        chunks: list[Any] = [PlacedChunk(one, data) for one, data in zip(entry.chunks, self.chunks, strict=True)]
+        if isinstance(scheme, VectorScheme):
+            dead = array("dead") if entry.dead else None
+            return VectorSegment(scheme, self._threads, entry.rows, array("id_hashes"), array("id_rows"), dead, chunks)
+        bands = scheme.banding.b
         return SegmentData(
             entry.rows,
             entry.units,
-            array("keys").reshape(self._bands, -1),
-            array("sets").reshape(self._bands, -1),
+            array("keys").reshape(bands, -1),
+            array("sets").reshape(bands, -1),
             array("digests").reshape(-1, 2),
             array("id_hashes"),
             array("id_rows"),
@@ -90,7 +108,7 @@ class SegmentView:
             array("groups") if entry.grouped else None,
             array("members") if entry.grouped else None,
             array("dead") if entry.dead else None,
-            [PlacedChunk(one, data) for one, data in zip(entry.chunks, self.chunks, strict=True)],
+            chunks,
         )
 
     def is_dead(self, rows: Ints) -> NDArray[np.bool_]:
@@ -175,25 +193,25 @@ def fetch(snapshot: Snapshot, parts: Iterable[Mapping[str, NDArray[Any]]], names
 
 def chunk_view(snapshot: Snapshot, chunk: ChunkEntry, where: str) -> ChunkData:
     """Return a stored chunk."""
-    kinds = {**KINDS, "elements": np.uint32 if chunk.width == 4 else np.uint64}
+    single = chunk.width == 4
+    kinds = {**KINDS, "elements": np.uint32 if single else np.uint64, "vectors": np.float32 if single else np.float64}
     return ChunkData(chunk.rows, chunk.units, stored_arrays(snapshot, chunk, kinds, where))
 
 
 class IndexView:
     """A snapshot of an index; valid as long as the snapshot is, or another with the same place."""
 
-    def __init__(self, snapshot: Snapshot, manifest: Manifest, bands: int, where: str) -> None:
+    def __init__(self, snapshot: Snapshot, manifest: Manifest, scheme: AnyScheme, where: str, threads: int = 1) -> None:
         self.manifest = manifest
         self.place = snapshot.place
         self._snapshot = snapshot
-        self.segments = [SegmentView(snapshot, entry, bands, where) for entry in manifest.segments]
+        self.segments = [SegmentView(snapshot, entry, scheme, where, threads) for entry in manifest.segments]
         self.starts: Ints = np.cumsum([0, *(segment.entry.rows for segment in self.segments)]).astype(np.int64)
 
     @cached_property
     def tables(self) -> IndexTables:
         """The addresses of all arrays that queries read."""
-        parts = [part for one in self.segments for part in (one.arrays, *(chunk.arrays for chunk in one.chunks))]
-        fetch(self._snapshot, parts, OF_QUERIES)
+        self._fetch_all()
         segments = np.zeros((len(self.segments), SEGMENT_FIELDS), np.int64)
         chunks: list[list[int]] = []
         first_unit = 0
@@ -215,6 +233,46 @@ class IndexView:
                 chunks.append([first_unit, data.units, *places, len(elements), elements.itemsize])
                 first_unit += data.units
         return IndexTables(segments, np.array(chunks, np.int64).reshape(-1, CHUNK_FIELDS))
+
+    def _fetch_all(self) -> None:
+        """Fetch all arrays that queries read, where they are not here already."""
+        parts = [part for one in self.segments for part in (one.arrays, *(chunk.arrays for chunk in one.chunks))]
+        fetch(self._snapshot, parts, OF_QUERIES)
+
+    @cached_property
+    def cells(self) -> list[tuple[CellTables, NDArray[np.float64], float]]:
+        """The tables of every segment of vectors, how far queries go in it, and the share of it that is not removed."""
+        self._fetch_all()
+        found = []
+        for first, one in zip(self.starts, self.segments, strict=False):
+            if not one.entry.live:
+                continue
+            chunks, row = [], 0
+            for chunk in one.chunks:
+                chunks.append([row, chunk.rows, chunk.main.ctypes.data])
+                row += chunk.rows
+            array, rows = one.array, one.entry.rows
+            wide = any(chunk.main.dtype == np.float64 for chunk in one.chunks)
+            count = max(1, len(array("ends")) - 1)
+            tables = CellTables(
+                array("frame"), array("centres").reshape(count, -1), array("ends"), array("order"),
+                array("codes").reshape(rows, -1), array("squares"), array("steps"), array("errors"),
+                array("words").reshape(rows, -1), np.array(chunks, np.int64).reshape(-1, 3), wide, array("dead"),
+                int(first),
+            )  # fmt: skip
+            found.append((tables, array("reach"), one.entry.live / rows))
+        return found
+
+    def vectors(self, rows: Ints) -> NDArray[Any]:
+        """Return the vectors of rows of the whole index, in this order."""
+        firsts, chunks = self._layout
+        of = np.searchsorted(firsts, rows, side="right") - 1
+        like = chunks[0].vectors if chunks else np.zeros((0, 1))
+        out = np.empty((len(rows), like.shape[1]), like.dtype)
+        for number in set(of.tolist()):
+            mine = of == number
+            out[mine] = chunks[number].vectors[rows[mine] - firsts[number]]
+        return out
 
     def _chunks(self) -> Iterator[tuple[int, ChunkData]]:
         """Yield every chunk with its first row."""

@@ -44,6 +44,16 @@ def _octets(address, n):
     return carray(_as_pointer(address), (n,), np.uint8)
 
 
+def _floats32(address, n):
+    """Return the n numbers of single precision at an address."""
+    return carray(_as_pointer(address), (n,), np.float32)
+
+
+def _floats64(address, n):
+    """Return the n numbers of double precision at an address."""
+    return carray(_as_pointer(address), (n,), np.float64)
+
+
 def _interpreted(kind):
     """Return the same function for the Python interpreter."""
 
@@ -56,3 +66,5 @@ def _interpreted(kind):
 words32: Any = _interpreted(ctypes.c_uint32) if config.DISABLE_JIT else inner(_words32)
 words64: Any = _interpreted(ctypes.c_uint64) if config.DISABLE_JIT else inner(_words64)
 octets: Any = _interpreted(ctypes.c_uint8) if config.DISABLE_JIT else inner(_octets)
+floats32: Any = _interpreted(ctypes.c_float) if config.DISABLE_JIT else inner(_floats32)
+floats64: Any = _interpreted(ctypes.c_double) if config.DISABLE_JIT else inner(_floats64)

@@ -35,14 +35,19 @@ class QueryBody(RequestBody):
 
     text: str | None = Field(None, description="One document.")
     items: Items | None = Field(
-        None, description="Documents; or, for an index of sets, lists of tokens. Instead of `text`."
+        None,
+        description="Documents; for an index of sets lists of tokens, for one of vectors lists of numbers (0 and 1 for "
+        "hamming). Instead of `text`.",
     )
     k: int = Field(10, ge=1, le=MOST_ANSWERS, description="The most answers to each item.")
     threshold: float | None = Field(
         None, gt=0, le=1, description="The least similarity of an answer; by default that of the index."
     )
-    measure: Literal["jaccard", "containment"] = Field(
-        "jaccard", description="`containment`: the share of the item's shingles that an answer has."
+    within: float | None = Field(
+        None, ge=0, description="Of vectors, the largest distance of an answer; by default that of the index."
+    )
+    measure: Literal["jaccard", "containment"] | None = Field(
+        None, description="Of documents and sets; `containment`: the share of the item's shingles that an answer has."
     )
 
 
@@ -52,15 +57,18 @@ class AddBody(RequestBody):
     ids: Ids | None = Field(
         None, description="An id for each item, all strings or all integers; without ids, items are numbered."
     )
-    items: Items = Field(description="Documents; or, for an index of sets, lists of tokens.")
+    items: Items = Field(
+        description="Documents; for an index of sets lists of tokens, for one of vectors lists of numbers."
+    )
     replace: bool = Field(False, description="Replace items with the same ids; without it, they are an error.")
 
 
 class SimilarItem(BaseModel):
-    """A similar item."""
+    """A similar item; vectors have a distance."""
 
     id: int | str
-    similarity: float
+    similarity: float | None = None
+    distance: float | None = None
 
 
 class QueryAnswer(BaseModel):
@@ -84,10 +92,11 @@ class Removed(BaseModel):
 
 
 class Item(BaseModel):
-    """An item; `text` is null if the index does not keep documents."""
+    """An item; `text` is null if the index does not keep documents, `vector` if it does not hold vectors of numbers."""
 
     id: int | str
     text: str | None
+    vector: list[float] | None = None
 
 
 class Health(BaseModel):
@@ -102,8 +111,11 @@ class Info(BaseModel):
     items: int
     kind: str
     ids: str | None
+    measure: str
     shingle: str | None
-    threshold: float
+    threshold: float | None
+    within: float | None = None
+    dimension: int | None = None
     recall: float
     containment: bool
     texts: bool

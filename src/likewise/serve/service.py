@@ -7,10 +7,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from likewise.errors import IncompatibleError, InputError
 from likewise.index import Index
 from likewise.index.files import fitted_ids
 from likewise.index.item_ids import as_ids
+from likewise.index.vector_scheme import VectorScheme
 from likewise.serve.models import LONGEST_ID, AddBody, QueryBody, parsed
 from likewise.serve.refusal import Refusal
 from likewise.serve.settings import MOST_ANSWERS, OWNER, ServiceSettings
@@ -37,10 +40,13 @@ class Service:
                 "kind": info["items"],
                 "ids": info["ids"],
                 "shingle": shingling["shingle"] if shingling else None,
-                "threshold": info["threshold"],
+                "measure": info["measure"],
+                "threshold": info.get("threshold"),
+                "within": info.get("within"),
+                "dimension": info.get("dimension"),
                 "recall": info["recall"],
-                "containment": info["containment"],
-                "texts": info["texts"],
+                "containment": info.get("containment", False),
+                "texts": info.get("texts", False),
                 "writable": settings.token is not None,
                 "private": settings.private,
                 "max_body": settings.body_limit,
@@ -57,11 +63,15 @@ class Service:
         self._check_batch(items)
         if len(items) * asked.k > MOST_ANSWERS:
             raise Refusal(422, f"{len(items):,} items with k = {asked.k:,} may have more than {MOST_ANSWERS:,} answers")
-        found = self.index.query(items, asked.k, asked.threshold, asked.measure)
+        if isinstance(self.index.scheme, VectorScheme) and asked.text is not None:
+            raise Refusal(422, "this index holds vectors: give 'items', lists of numbers")
+        given = self._given(items)
+        found = self.index.query(given, asked.k, asked.threshold, asked.measure, within=asked.within)
+        measured = found.column_names[2]
         answers: list[list[dict[str, Any]]] = [[] for _ in items]
-        columns = (found.column(name).to_pylist() for name in ("id_a", "id_b", "similarity"))
-        for query, id, similarity in zip(*columns, strict=True):
-            answers[query].append({"id": id, "similarity": similarity})
+        columns = (found.column(name).to_pylist() for name in ("id_a", "id_b", measured))
+        for query, id, value in zip(*columns, strict=True):
+            answers[query].append({"id": id, measured: value})
         return _packed({"answers": answers})
 
     def add(self, body: bytes) -> bytes:
@@ -74,7 +84,7 @@ class Service:
             if isinstance(id, str) and len(id.encode()) > LONGEST_ID:
                 raise Refusal(422, f"an id is longer than {LONGEST_ID:,} bytes")
         try:
-            added = self.index.add(asked.ids, asked.items, replace=asked.replace)
+            added = self.index.add(asked.ids, self._given(asked.items), replace=asked.replace)
         except InputError as error:
             known = [] if asked.replace else [id for id in asked.ids or () if id in self.index]
             if known:
@@ -87,13 +97,16 @@ class Service:
     def get(self, path: str) -> bytes:
         """Return an item."""
         id = self._known(path)
-        text = None
-        if self.index.scheme.texts:
-            try:
-                text = self.index.get([id])[0]
-            except InputError as error:  # removed meanwhile
-                raise _no_item(path) from error
-        return _packed({"id": id, "text": text})
+        answer: dict[str, Any] = {"id": id, "text": None}
+        scheme = self.index.scheme
+        try:
+            if scheme.texts:
+                answer["text"] = self.index.get([id])[0]
+            elif isinstance(scheme, VectorScheme) and scheme.measure != "hamming":
+                answer["vector"] = self.index.get([id])[0].tolist()
+        except InputError as error:  # removed meanwhile
+            raise _no_item(path) from error
+        return _packed(answer)
 
     def remove(self, path: str) -> bytes:
         """Remove an item."""
@@ -115,6 +128,22 @@ class Service:
         found: int | str = id
         return found
 
+    def _given(self, items: list[Any]) -> Any:
+        """Return items as the index takes them: lists of numbers as an array, if it holds vectors."""
+        scheme = self.index.scheme
+        if not isinstance(scheme, VectorScheme) or not items:
+            return items
+        for number, item in enumerate(items):
+            if not isinstance(item, list) or not item or any(isinstance(one, str) for one in item):
+                raise Refusal(422, f"items.{number}: this index holds vectors: a list of numbers is needed")
+            if len(item) != len(items[0]):
+                raise Refusal(422, f"items.{number}: {len(item):,} numbers, and {len(items[0]):,} in items.0")
+        if scheme.measure != "hamming":
+            return [[float(one) for one in item] for item in items]
+        if any(one not in (0, 1) for item in items for one in item):
+            raise Refusal(422, "items: this index holds bits: lists of 0 and 1 are needed")
+        return np.array(items, bool)
+
     def _check_batch(self, items: list[Any]) -> None:
         if len(items) > self.settings.max_batch:
             raise Refusal(422, f"{len(items):,} items in one request; the most is {self.settings.max_batch:,}")
@@ -122,6 +151,9 @@ class Service:
     def warm(self) -> None:
         """Add to a small index like this one and query it, so that the first request waits for no compilation."""
         scheme = self.index.scheme
+        if isinstance(scheme, VectorScheme):
+            self._warm_vectors(scheme.measure)
+            return
         texts = ["one of two items that are much alike", "two of two items that are much alike"]
         items: list[Any] = texts if scheme.shingler is not None else [text.split() for text in texts]
         with tempfile.TemporaryDirectory(prefix="likewise-") as folder:
@@ -137,6 +169,17 @@ class Service:
                 index.remove(["a"])
                 if scheme.texts:
                     index.get(["b"])
+
+    def _warm_vectors(self, measure: str) -> None:
+        kind = str(self.index.info()["dtype"] or "float64")
+        table = np.eye(2, 64, dtype=bool) if measure == "hamming" else np.eye(2, 64, dtype=kind)
+        with (
+            tempfile.TemporaryDirectory(prefix="likewise-") as folder,
+            Index.create(Path(folder) / "warm", measure=measure, threads=1) as index,
+        ):
+            index.add(["a", "b"], table)
+            index.query(table, 1)
+            index.remove(["a"])
 
 
 def _no_item(path: str) -> Refusal:

@@ -125,8 +125,13 @@ def cell_plan(
 
 def nearest_centres(operands: Operands, rows: Singles, centres: Singles, count: int) -> Ints:
     """Return the nearest centres of each of some rows of the table; in order if these are one or all."""
+    return closest(rows, centres, count, isinstance(operands.space, Angle))
+
+
+def closest(rows: Singles, centres: Singles, count: int, unit: bool) -> Ints:
+    """Return the nearest centres of each row; in order if these are one or all. unit: all centres have length 1."""
     scores = -(rows @ centres.T)
-    if not isinstance(operands.space, Angle):
+    if not unit:
         scores += (centres * centres).sum(axis=1) / 2
     if count == 1:
         return np.asarray(scores.argmin(axis=1)[:, None])
@@ -136,17 +141,27 @@ def nearest_centres(operands: Operands, rows: Singles, centres: Singles, count: 
 
 
 def _centres(operands: Operands, split: int, count: int, seed: int) -> Singles:
-    """Return centres: the means of the vectors of a sample that are nearest to the same centre, some steps on."""
+    """Return the centres of k-means on a sample of the columns."""
     drawn = uniform(seed, 10, 1, len(operands.space) - split)[0]
     some = operands.table[np.argsort(drawn, kind="stable")[: LEARNT * count] + split]
+    return k_means(some, count, isinstance(operands.space, Angle))
+
+
+def k_means(some: Singles, count: int, unit: bool, threads: int = 1) -> Singles:
+    """Return centres: the means of the vectors that are nearest to the same centre, some steps on from the first
+    `count` of them. unit: the means are scaled to length 1.
+    """
     centres = some[:count].copy()
+
+    def work(at: int) -> Ints:
+        return closest(some[at : at + ROWS], centres, 1, unit)
+
     for _ in range(STEPS):
-        parts = [nearest_centres(operands, some[at : at + ROWS], centres, 1) for at in range(0, len(some), ROWS)]
-        cell = np.concatenate(parts)[:, 0]
+        cell = np.concatenate(list(in_order(work, range(0, len(some), ROWS), threads)))[:, 0]
         order, sizes = np.argsort(cell, kind="stable"), np.bincount(cell, minlength=count)
         filled = np.flatnonzero(sizes)
         sums = np.add.reduceat(some[order], np.cumsum(sizes)[filled] - sizes[filled], axis=0)
-        if isinstance(operands.space, Angle):
+        if unit:
             lengths = np.sqrt((sums * sums).sum(axis=1, keepdims=True))
             centres[filled] = np.where(lengths > 0, sums / np.where(lengths > 0, lengths, 1), centres[filled])
         else:

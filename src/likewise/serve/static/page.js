@@ -57,9 +57,13 @@ async function about() {
     return;
   }
   const kind = info.kind === "sets" ? "sets" : info.shingle || info.kind;
-  $("about").textContent = `${info.items.toLocaleString("en")} ${info.items === 1 ? "item" : "items"} · ${kind} · similarity from ${info.threshold}`;
+  $("about").textContent = `${info.items.toLocaleString("en")} ${info.items === 1 ? "item" : "items"} · ${kind} · ${info.kind === "vectors" ? info.measure : `similarity from ${info.threshold}`}`;
   $("threshold").placeholder = info.threshold;
   $("measure-field").hidden = !info.containment;
+  if (info.kind === "vectors") {
+    $("text-label").textContent = "This index holds vectors, and the page needs text: ask it with POST /query";
+    $("text").disabled = $("find").disabled = true;
+  }
   if (info.kind === "sets") $("text-label").textContent = "Enter the elements of a set, separated by blanks";
   $("id").placeholder = info.ids === "string" ? "" : "the next number";
   if (!info.writable) say("This service was started without a token: nothing can be added or removed.", false, "change-note");
