@@ -19,9 +19,9 @@ from likewise.shingle import Shingler
 from likewise.spark import steps
 from likewise.spark.copies import FirstRows
 from likewise.spark.corpus import Corpus, numbered
+from likewise.spark.direct import TEXT
 from likewise.spark.node import ready
 from likewise.spark.rowset import RowSet
-from likewise.spark.source import TEXT
 from likewise.spark.store import Checkpoints
 
 SCHEMA = "rows binary, units binary, keys binary, sample binary, found binary"
@@ -45,7 +45,7 @@ def sketch(corpus: Corpus, recipe: SketchRecipe, first: FirstRows, copies: RowSe
 
     def make() -> Any:
         known = corpus.broadcast((recipe, first, copies))
-        return corpus.texts.mapInArrow(partial(_sketched, numbering=corpus.shared_numbering, known=known), SCHEMA)
+        return corpus.map_texts(partial(_sketched, numbering=corpus.shared_numbering, known=known), SCHEMA)
 
     return checkpoints.frame("sketch", make)
 
