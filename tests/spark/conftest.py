@@ -34,7 +34,7 @@ def spark(tmp_path_factory):
         warnings.simplefilter("ignore")
         from pyspark.sql import SparkSession
 
-        from likewise.spark.session import LOCAL, OPTIONS
+        from likewise.spark.session import OPTIONS, local_options
 
         builder = SparkSession.builder.master("local[2]")
         here = {
@@ -43,7 +43,7 @@ def spark(tmp_path_factory):
             "spark.driver.memory": "1g",
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         }
-        for name, value in {**OPTIONS, **LOCAL, **here}.items():
+        for name, value in {**OPTIONS, **local_options(), **here}.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()
         session.sparkContext.setLogLevel("ERROR")

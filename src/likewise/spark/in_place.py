@@ -90,8 +90,7 @@ def in_place(
         return on_splits(session, direct.splits, partial(documents, function=noting), NOTED)
 
     noted = checkpoints.frame(step, note)
-    counted = [F.sum(name).alias(name) for name in (COUNT, SIZE, SHORT, BROKEN)]
-    sizes = noted.groupBy(PART).agg(*counted).toArrow().to_pydict()
+    sizes = checkpoints.sums(step, PART, [COUNT, SIZE, SHORT, BROKEN])
     if None in sizes[PART]:
         raise InputError(f"{given.kind}: a file came in while the input was read; leave it alone and run again")
     rows = dict(zip(sizes[PART], sizes[COUNT], strict=True))

@@ -74,9 +74,9 @@ def _sketched(batches: Iterator[Any], numbering: Any, known: Any) -> Iterator[An
         yield pa.RecordBatch.from_arrays(columns, ["rows", "units", "keys", "sample", "found"])
 
 
-def neighbours(sketches: Any) -> tuple[Ints, Ints]:
+def neighbours(checkpoints: Checkpoints) -> tuple[Ints, Ints]:
     """Return (set of the sample, row) of every true neighbour of the sample, sorted."""
-    table = sketches.select("sample", "found").where("octet_length(sample) > 0").toArrow()
+    table = checkpoints.columns("sketch", ["sample", "found"])
     parts = [
         np.concatenate(
             [np.zeros(0, np.int64), *(np.frombuffer(value.as_buffer(), np.int64) for value in table.column(name))]

@@ -189,6 +189,18 @@ class Checkpoints:
         self.metrics[step] = measured.to_dict()
         return table
 
+    def columns(self, step: str, columns: list[str]) -> Any:
+        """Return columns of a finished step that are small enough for the driver as an Arrow table."""
+        place = self.folder / step
+        if place.local is not None:
+            return read_files(place.local, columns)
+        return self.session.read.parquet(place.path).select(*columns).toArrow()
+
+    def sums(self, step: str, by: str, columns: list[str]) -> dict[str, list[Any]]:
+        """Return the sums of columns of a finished step for each value of another one."""
+        found = self.columns(step, [by, *columns]).group_by(by).aggregate([(name, "sum") for name in columns])
+        return {name: found.column(name if name == by else f"{name}_sum").to_pylist() for name in (by, *columns)}
+
     def finish(self, above: HadoopFolder) -> None:
         """Remove all steps, and the folder above them if nothing else is there."""
         self.folder.remove()

@@ -20,7 +20,6 @@ from likewise.base.arrays import Hashes, Ints, to_arrow
 from likewise.errors import OutputError
 from likewise.io.read.columns import choose
 from likewise.io.write import ROWS
-from likewise.search.prepare import NO_ROWS
 from likewise.spark.direct import DirectFiles, Split, on_splits, read
 from likewise.spark.exchange import SCHEMA, collected, parcel
 from likewise.spark.rowset import RowSet
@@ -146,13 +145,13 @@ class RowFiles:
 
 
 def _written(number: int, split: Split, known: Any) -> Iterator[Any]:
-    """Write the rows of a split; yield stretches of rows that follow each other among those kept, and their number."""
+    """Write the rows of a split; yield the place of the first kept one among all that are kept, and their number."""
     from pyspark import TaskContext
 
     plan: RowFiles = known.value
     attempt = TaskContext.get().taskAttemptId()
     name = f"part-{number:06d}.zstd.parquet"
-    kept_rows = [NO_ROWS]
+    count = 0
     with ExitStack() as files:
         kept = files.enter_context(_Sheet(plan.kept, name, plan.schema, [plan.text], attempt))
         alone = files.enter_context(_Sheet(plan.clusters, name, plan.cluster_schema, [], attempt))
@@ -160,7 +159,7 @@ def _written(number: int, split: Split, known: Any) -> Iterator[Any]:
             rows = places + plan.starts[split.part]
             stays = ~plan.gone.has(rows)
             kept.add(choose(batch, stays).cast(plan.schema))
-            kept_rows.append(rows[stays])
+            count += int(stays.sum())
             single = ~plan.present.has(rows)
             ids = to_arrow(rows[single])
             if plan.id is not None:
@@ -169,7 +168,10 @@ def _written(number: int, split: Split, known: Any) -> Iterator[Any]:
                 ids = ids.cast(pa.string())
             sizes = to_arrow(np.ones(len(ids), np.int64))
             alone.add(pa.table([ids, ids, sizes, ids], schema=plan.cluster_schema))
-    yield from laid(number, np.concatenate(kept_rows), plan.gone)
+    if count:
+        first = np.array([split.first + plan.starts[split.part]])
+        yield from parcel(0, number, np.zeros(1, np.int64), (first - plan.gone.before(first)).view(np.uint64))
+        yield from parcel(0, -1 - number, np.array([count]), np.zeros(1, np.uint64))
 
 
 def laid(number: int, rows: Ints, gone: RowSet) -> Iterator[Any]:
