@@ -81,7 +81,7 @@ class DirectFiles:
             for part, (path, (_, rows, sizes)) in enumerate(zip(files, footers, strict=True))
             for split in _splits(part, path, rows, sizes, most, text)
         ]
-        return cls(session, tuple(found), schema)
+        return cls(session, tuple(found), schema) if found else None
 
     @property
     def parts(self) -> int:
