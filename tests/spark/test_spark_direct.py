@@ -96,9 +96,9 @@ def test_ids_that_are_repeated_or_null(tmp_path):
 
 def test_a_file_appears_when_it_is_complete(tmp_path):
     table = numbered(0, 10)
-    with pytest.raises(KeyboardInterrupt), _Sheet(str(tmp_path), "a.parquet", table.schema, ["text"], 1) as sheet:
-        sheet.add(table)
-        raise KeyboardInterrupt
+    sheet = _Sheet(str(tmp_path), "a.parquet", table.schema, ["text"], 1)
+    sheet.__enter__().add(table)
+    sheet.__exit__(KeyboardInterrupt, None, None)
     assert os.listdir(tmp_path) == []
     with _Sheet(str(tmp_path), "a.parquet", table.schema, ["text"], 2) as sheet:
         sheet.add(table)

@@ -151,8 +151,6 @@ class Checkpoints:
 
     def frame(self, step: str, make: Callable[[], Any]) -> Any:
         """Return the result of a step: that of an interrupted run, or what `make` returns, written to the folder."""
-        from pyspark.sql.types import StructType
-
         place = self.folder / step
         notes = self.folder / f"{step}.json"
         if (place / DONE).exists() and (text := notes.read()) is not None:
@@ -165,7 +163,12 @@ class Checkpoints:
             known = {"schema": frame.schema.jsonValue(), "metrics": measured.to_dict()}
             notes.write(json.dumps(known))
         self.metrics[step] = known["metrics"]
-        return self.session.read.schema(StructType.fromJson(known["schema"])).parquet(place.path)
+        return self._read(step, known)
+
+    def _read(self, step: str, known: dict[str, Any]) -> Any:
+        from pyspark.sql.types import StructType
+
+        return self.session.read.schema(StructType.fromJson(known["schema"])).parquet((self.folder / step).path)
 
     def recalled(self, step: str) -> bool:
         """Take over the numbers of a finished step that another one has used up; tell whether there is one."""
@@ -194,7 +197,7 @@ class Checkpoints:
         place = self.folder / step
         if place.local is not None:
             return read_files(place.local, columns)
-        return self.session.read.parquet(place.path).select(*columns).toArrow()
+        return self._read(step, json.loads((self.folder / f"{step}.json").read() or "")).select(*columns).toArrow()
 
     def sums(self, step: str, by: str, columns: list[str]) -> dict[str, list[Any]]:
         """Return the sums of columns of a finished step for each value of another one."""
