@@ -19,7 +19,7 @@ from likewise.search.items import BYTES_A_BYTE, Items, TextItems
 from likewise.search.matches import Sides
 from likewise.search.sketch import SketchPlan
 from likewise.shingle import Shingler
-from likewise.spark.direct import PART, PLACE, PLACES, PREFIX, SIZE, TEXT, DirectFiles, Split, documents, on_splits
+from likewise.spark.direct import PART, PLACE, PLACES, PREFIX, SIZE, TEXT, DirectFiles, FileSplit, documents, on_splits
 from likewise.spark.source import DIGEST, OTHER, Deposit, quoted
 
 ROW, WANTED = "row", f"{PREFIX}wanted"
@@ -117,9 +117,9 @@ class Corpus:
         return self._together(lambda part: [DIGEST], facts=True)
 
     @cached_property
-    def _splits(self) -> tuple[Split, ...] | None:
+    def _splits(self) -> tuple[FileSplit, ...] | None:
         """The splits of all collections, if tasks can read them all without Spark."""
-        found: list[Split] = []
+        found: list[FileSplit] = []
         for number, part in enumerate(self.parts):
             if part.direct is None:
                 return None

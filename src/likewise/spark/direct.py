@@ -37,7 +37,7 @@ READERS = 8
 
 
 @dataclass(frozen=True)
-class Split:
+class FileSplit:
     """Row groups of a file: where the first of their rows is, and how many rows each has."""
 
     part: int
@@ -54,7 +54,7 @@ class DirectFiles:
     """The splits of files, in the order of their rows."""
 
     session: Any
-    splits: tuple[Split, ...]
+    splits: tuple[FileSplit, ...]
     schema: pa.Schema
 
     @classmethod
@@ -83,12 +83,7 @@ class DirectFiles:
         ]
         return cls(session, tuple(found), schema) if found else None
 
-    @property
-    def parts(self) -> int:
-        """The number of tasks that read the files."""
-        return max(1, len(self.splits))
-
-    def moved(self, by: int) -> tuple[Split, ...]:
+    def moved(self, by: int) -> tuple[FileSplit, ...]:
         """Return the splits of files that have other numbers."""
         return tuple(replace(split, part=split.part + by) for split in self.splits)
 
@@ -131,7 +126,7 @@ def _textual(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _splits(part: int, path: str, rows: list[int], sizes: list[int], most: int, text: str) -> Iterator[Split]:
+def _splits(part: int, path: str, rows: list[int], sizes: list[int], most: int, text: str) -> Iterator[FileSplit]:
     """Cut a file into runs of row groups of about `most` bytes."""
     ends = np.cumsum(sizes, dtype=np.int64)
     begins = np.cumsum([0, *rows])
@@ -142,10 +137,10 @@ def _splits(part: int, path: str, rows: list[int], sizes: list[int], most: int, 
         mean = max(1, sum(sizes[group] for group in groups.tolist()) // max(1, sum(counts)))
         batch = max(1, min(BATCH_ROWS, BATCH_BYTES // mean))
         if sum(counts):
-            yield Split(part, path, int(begins[groups[0]]), tuple(groups.tolist()), counts, batch, text)
+            yield FileSplit(part, path, int(begins[groups[0]]), tuple(groups.tolist()), counts, batch, text)
 
 
-def read(split: Split, columns: list[str], wanted: Ints | None = None) -> Iterator[tuple[Ints, pa.RecordBatch]]:
+def read(split: FileSplit, columns: list[str], wanted: Ints | None = None) -> Iterator[tuple[Ints, pa.RecordBatch]]:
     """Yield places and columns of the rows of a split; of `wanted`, places that ascend, only these if it is given."""
     import pyarrow.parquet as pq
 
@@ -169,7 +164,7 @@ def read(split: Split, columns: list[str], wanted: Ints | None = None) -> Iterat
                     yield chosen, batch.take(to_arrow(chosen - here[0]))
 
 
-def on_splits(session: Any, splits: Iterable[Split], function: Callable[..., Any], schema: Any) -> Any:
+def on_splits(session: Any, splits: Iterable[FileSplit], function: Callable[..., Any], schema: Any) -> Any:
     """Return the frame of what `function` yields for the splits, one task for each: it gets the number of the task and
     its split."""
     known = tuple(splits)
@@ -186,7 +181,7 @@ def _on_split(batches: Iterator[Any], splits: Any, function: Callable[..., Any])
             yield from function(number, splits.value[number])
 
 
-def documents(number: int, split: Split, function: Callable[..., Any], wanted: Any = None) -> Iterator[Any]:
+def documents(number: int, split: FileSplit, function: Callable[..., Any], wanted: Any = None) -> Iterator[Any]:
     """Yield what a function of batches yields for the documents of a split: file, place, size and text.
 
     wanted: a broadcast of the rows that matter, each with its file in the upper bits and its place in the others.
@@ -194,7 +189,7 @@ def documents(number: int, split: Split, function: Callable[..., Any], wanted: A
     return function(_documents(split, None if wanted is None else wanted.value))  # type: ignore[no-any-return]
 
 
-def _documents(split: Split, wanted: Ints | None) -> Iterator[pa.RecordBatch]:
+def _documents(split: FileSplit, wanted: Ints | None) -> Iterator[pa.RecordBatch]:
     some = None
     if wanted is not None:
         low, high = np.searchsorted(wanted, [split.part << PLACES, (split.part + 1) << PLACES])

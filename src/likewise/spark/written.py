@@ -20,7 +20,7 @@ from likewise.base.arrays import Hashes, Ints, to_arrow
 from likewise.errors import OutputError
 from likewise.io.read.columns import choose
 from likewise.io.write import ROWS
-from likewise.spark.direct import DirectFiles, Split, on_splits, read
+from likewise.spark.direct import DirectFiles, FileSplit, on_splits, read
 from likewise.spark.exchange import SCHEMA, collected, parcel
 from likewise.spark.rowset import RowSet
 from likewise.spark.store import DONE, HadoopFolder
@@ -144,7 +144,7 @@ class RowFiles:
         return collected(frame.toArrow())
 
 
-def _written(number: int, split: Split, known: Any) -> Iterator[Any]:
+def _written(number: int, split: FileSplit, known: Any) -> Iterator[Any]:
     """Write the rows of a split; yield the place of the first kept one among all that are kept, and their number."""
     from pyspark import TaskContext
 
