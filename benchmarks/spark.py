@@ -8,12 +8,15 @@
 
 price      The planted corpus by the local engine, by the Spark engine on local[2], by Spark MLlib's MinHashLSH and by
            text-dedup's Spark script, at the same recall: seconds, bytes shuffled, memory, recall of the planted pairs.
-executors  The steps without a shuffle, read and sketch, on one executor of one core and on two, each a process.
+executors  The steps without a shuffle, read, sketch and write, on one executor of one core and on two, each a process:
+           the seconds of the step; those of `read` have the start of Python in them.
 growth     Seconds for several sizes, and the exponent between them.
-skew       Identical documents and documents of one template: the longest task of each stage beside the median.
+skew       Identical documents and documents of one template: the longest task of each stage beside the median. Stages
+           of short tasks do not count, and are named if they are uneven.
 
-Each run is a process of its own, and its time is that of the whole command. Shuffled bytes are those that Spark
-reports, compressed. Needs `pip install 'likewise[spark]'` and Java 17. `spark_same.py` compares the answers of engines.
+Each run is a process of its own, and its time is that of the whole command; a small run of both engines goes before.
+Shuffled bytes are those that Spark reports, compressed. Needs `pip install 'likewise[spark]'` and Java 17.
+`spark_same.py` compares the answers of engines.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import os
 import platform
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from importlib.metadata import version
@@ -38,6 +42,7 @@ from rich.table import Table
 
 from corpus import DATA, identical, template
 from growth import exponent
+from likewise.spark.java import SETTLED
 from planted import planted
 from runs import HERE, Unavailable, python_of
 from text import banding
@@ -47,10 +52,16 @@ OUT = DATA / "out" / "spark"
 RESULTS = HERE / "results" / "spark.json"
 LIKEWISE = [sys.executable, "-m", "likewise", "dedup"]
 THRESHOLD, RECALL = 0.8, 0.99
-LONG = 1.0
-"""Seconds of a task from which it counts as long: shorter ones are as uneven as the start of a process is."""
+LONG = 0.5
+"""Seconds of a task from which its stage counts for skew: shorter ones are as uneven as the start of a process is.
+Stages without such a task are named if they are uneven, but not counted."""
+MOST_UNEVEN = 5.0
+"""How many times the median the longest task of a stage may take."""
 PEERS = ("mllib", "text-dedup-spark")
-MAPS = ("read", "sketch")
+MAPS = ("read", "sketch", "write")
+WARM = 2_000
+"""Documents of a run before the first one that is measured: it compiles kernels, and leaves an archive of Java's
+classes."""
 console = Console(highlight=False, width=140)
 
 
@@ -110,6 +121,14 @@ def likewise(corpus: Path, out: Path, *more: str) -> dict[str, Any]:
 def on_spark(master: str) -> list[str]:
     """Return the options for the Spark engine."""
     return ["--engine", "spark", "--master", master]
+
+
+def warm(master: str) -> None:
+    """Run both engines once; Java takes an archive of classes for complete when it is a few seconds old."""
+    corpus, _ = planted(WARM)
+    likewise(corpus, OUT / "warm")
+    likewise(corpus, OUT / "warm", *on_spark(master))
+    time.sleep(3 * SETTLED)
 
 
 def words(table: Any) -> Any:
@@ -219,10 +238,10 @@ def growth(asked: argparse.Namespace) -> dict[str, Any]:
 
 
 def uneven(steps: dict[str, Any]) -> Iterable[tuple[str, int, float, float]]:
-    """Yield step, tasks, median and longest of every stage with several tasks of which one is long."""
+    """Yield step, tasks, median and longest of every stage with several tasks."""
     for step, one in steps.items():
         for stage in one["stages"]:
-            if stage["tasks"] > 1 and stage.get("task_seconds_most", 0) >= LONG:
+            if stage["tasks"] > 1 and "task_seconds_most" in stage:
                 yield step, stage["tasks"], stage["task_seconds_median"], stage["task_seconds_most"]
 
 
@@ -233,12 +252,20 @@ def skew(asked: argparse.Namespace) -> dict[str, Any]:
     table = Table("corpus", "step", "tasks", "median s", "longest s", "ratio")
     for name, make in makers.items():
         found[name] = likewise(make(asked.documents), OUT / name, *on_spark(asked.master))
-        ratios = [0.0]
+        ratios, short = [0.0], []
         for step, tasks, median, most in uneven(found[name]["steps"]):
-            ratios.append(most / max(median, 1e-3))
-            table.add_row(name, step, str(tasks), f"{median:.2f}", f"{most:.2f}", f"{ratios[-1]:.1f}")
+            ratio = most / max(median, 1e-3)
+            if most >= LONG:
+                ratios.append(ratio)
+                table.add_row(name, step, str(tasks), f"{median:.2f}", f"{most:.2f}", f"{ratio:.1f}")
+            elif ratio > MOST_UNEVEN:
+                short.append(f"{step} ({tasks} tasks, {most:.2f} s, {ratio:.1f} times the median)")
         found[name]["longest_over_median"] = round(max(ratios), 2)
+        found[name]["not_counted"] = short
     console.print(table)
+    for name, one in found.items():
+        if one["not_counted"]:
+            console.print(f"{name}: uneven, but shorter than {LONG:g} s: {', '.join(one['not_counted'])}")
     return found
 
 
@@ -263,6 +290,7 @@ def main() -> None:
     asked.sizes = asked.sizes or [asked.documents // 10, asked.documents]
     OUT.mkdir(parents=True, exist_ok=True)
     known = json.loads(asked.results.read_text()) if asked.results.exists() else {}
+    warm(asked.master)
     for part in asked.parts:
         console.print(f"[bold]{part}[/bold]")
         known[part] = PARTS[part](asked)

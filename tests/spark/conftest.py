@@ -34,15 +34,18 @@ def spark(tmp_path_factory):
         warnings.simplefilter("ignore")
         from pyspark.sql import SparkSession
 
-        session = (
-            SparkSession.builder.master("local[2]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.sql.shuffle.partitions", "2")
-            .config("spark.driver.memory", "1g")
-            .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-            .getOrCreate()
-        )
+        from likewise.spark.session import OPTIONS, local_options
+
+        builder = SparkSession.builder.master("local[2]")
+        here = {
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.driver.memory": "1g",
+            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        }
+        for name, value in {**OPTIONS, **local_options(), **here}.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
         yield session
         session.stop()

@@ -72,6 +72,7 @@ def test_json_lines_and_a_result_that_is_saved(spark, tmp_path):
     found = likewise.dedup(f"file://{tmp_path}/given*.jsonl", id="name", engine="spark")
     local = likewise.dedup(tmp_path / "given rows.jsonl", id="name")
     assert found.stats["counts"] == local.stats["counts"]
-    found.save(tmp_path / "out")
+    target = f"file://{tmp_path}/out"
+    assert found.save(target) == target
     assert (tmp_path / "out" / "run.json").exists()
     assert spark.read.parquet(str(tmp_path / "out" / "kept")).count() == local.kept.num_rows

@@ -28,10 +28,11 @@ from likewise.search.items import BYTES_A_BYTE
 from likewise.search.matches import VerifiedPairs
 from likewise.shingle import Shingler
 from likewise.spark.corpus import Corpus
+from likewise.spark.direct import TEXT
 from likewise.spark.in_place import deposited
 from likewise.spark.run import ClusterRun, located
 from likewise.spark.session import quiet, session_of, spark_errors
-from likewise.spark.source import DIGEST, TEXT, Deposit, SparkInput, open_input
+from likewise.spark.source import DIGEST, Deposit, SparkInput, open_input
 from likewise.spark.state import SparkState
 from likewise.spark.store import Checkpoints, HadoopFolder
 from likewise.spark.tables import DriverTables
@@ -95,6 +96,8 @@ class SparkAgainst(Against):
         for number, state in enumerate(self.states):
             given, options = self._input(state)
             layout = state.state.layout if isinstance(state, SparkRun) else None
+            if layout is not None and np.array_equal(*layout):
+                layout = None
             part = deposited(given, options, checkpoints, f"earlier-{number + 1}", 0, layout)
             if part.numbering.rows != _count(state):
                 raise IncompatibleError(
@@ -212,12 +215,12 @@ class AgainstTables(DriverTables):
     def pairs(self) -> Any:
         """Return the pairs, and where the first document of each is."""
         origins = self.earlier.origins(self.universe.rows[self._pairs[0]])
-        return self._frame(self._pair_table().append_column("a_in", origins))
+        return self._pair_table().append_column("a_in", origins)
 
     def removed(self) -> Any:
         """Return the removed documents, and where the one kept for each is."""
         origins = self.earlier.origins(self.universe.rows[self.removal.keepers])
-        return self._frame(self._removed_table().append_column("kept_in", origins))
+        return self._removed_table().append_column("kept_in", origins)
 
 
 def settings_of(directories: list[str | Path], master: str | None) -> dict[str, Any]:

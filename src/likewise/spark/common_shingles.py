@@ -18,9 +18,9 @@ from likewise.shingle import Shingler
 from likewise.spark import steps
 from likewise.spark.copies import FirstRows
 from likewise.spark.corpus import Corpus, SampledItems, numbered
+from likewise.spark.direct import TEXT
 from likewise.spark.node import ready
 from likewise.spark.rowset import RowSet
-from likewise.spark.source import TEXT
 from likewise.spark.store import Checkpoints
 
 COUNTS = "place bigint, carriers bigint"
@@ -39,7 +39,7 @@ def find_common(
 
     def make() -> Any:
         known = corpus.broadcast((shingler, copies, table))
-        counted = corpus.texts.mapInArrow(partial(_counted, numbering=corpus.shared_numbering, known=known), COUNTS)
+        counted = corpus.map_texts(partial(_counted, numbering=corpus.shared_numbering, known=known), COUNTS)
         return counted.groupBy("place").sum("carriers").toDF("place", "carriers")
 
     found = checkpoints.table("common", make)

@@ -19,11 +19,10 @@ from likewise.search.items import BYTES_A_BYTE, Items, TextItems
 from likewise.search.matches import Sides
 from likewise.search.sketch import SketchPlan
 from likewise.shingle import Shingler
-from likewise.spark.source import DIGEST, OTHER, PART, PLACE, PREFIX, SIZE, TEXT, Deposit, quoted
+from likewise.spark.direct import PART, PLACE, PLACES, PREFIX, SIZE, TEXT, DirectFiles, FileSplit, documents, on_splits
+from likewise.spark.source import DIGEST, OTHER, Deposit, quoted
 
 ROW, WANTED = "row", f"{PREFIX}wanted"
-PLACES = 33
-"""Bits for the place of a row in its partition, in one number with the partition, which has 31."""
 MOST_JOINED = 4_000_000
 """Rows that are picked out by a join before they reach Python, at most: a table of them is sent to every machine."""
 LARGE = 1 << 24
@@ -117,6 +116,28 @@ class Corpus:
         """The partition, the place and the digest of every row, or of several rows that follow each other."""
         return self._together(lambda part: [DIGEST], facts=True)
 
+    @cached_property
+    def _splits(self) -> tuple[FileSplit, ...] | None:
+        """The splits of all collections, if tasks can read them all without Spark."""
+        found: list[FileSplit] = []
+        for number, part in enumerate(self.parts):
+            if part.direct is None:
+                return None
+            found += part.direct.moved(number * OTHER)
+        return tuple(found)
+
+    def map_texts(self, function: Callable[..., Any], schema: Any, rows: Ints | None = None) -> Any:
+        """Return the frame of what a function yields for batches of documents: partition, place, size and text.
+
+        rows: all that matter, which ascend; others may be left out.
+        """
+        some = rows is not None and 0 < len(rows) <= min(MOST_JOINED, len(self) // 2)
+        if self._splits is None:
+            frame = self.near(self.texts, rows, self.numbering) if some and rows is not None else self.texts
+            return frame.mapInArrow(function, schema)
+        wanted = self.broadcast(_keys(self.numbering, rows)) if some and rows is not None else None
+        return on_splits(self.session, self._splits, partial(documents, function=function, wanted=wanted), schema)
+
     def near(self, frame: Any, rows: Ints, numbering: Any) -> Any:
         """Leave out other rows before they reach Python, if those that are wanted are few."""
         if not len(rows) or len(rows) > MOST_JOINED or 2 * len(rows) > numbering.rows:
@@ -131,8 +152,7 @@ class Corpus:
         """Join rows by one number for the partition and the place: Spark has a compact table for such keys."""
         from pyspark.sql import functions as F
 
-        parts, places = numbering.locate(rows)
-        known = self.session.createDataFrame(pa.table({WANTED: to_arrow((parts << PLACES) + places)}))
+        known = self.session.createDataFrame(pa.table({WANTED: to_arrow(_keys(numbering, rows))}))
         key = F.shiftleft(F.col(PART).cast("bigint"), PLACES) + F.col(PLACE)
         return frame.join(F.broadcast(known), key == known[WANTED], how)
 
@@ -143,18 +163,25 @@ class Corpus:
         """
         from pyspark.sql.types import LongType, StructField, StructType
 
-        frame = (self.texts if frame is None else frame).select(PART, PLACE, *map(quoted, columns))
-        schema = StructType([StructField(ROW, LongType()), *(frame.schema[name] for name in columns)])
+        known = self.texts if frame is None else frame
+        schema = StructType([StructField(ROW, LongType()), *(known.schema[name] for name in columns)])
         wanted = self.broadcast(rows)
         numbers = self.shared_numbering if numbering is None else numbering
-        frame = self.near(frame, rows, numbers.value)
-        table = frame.mapInArrow(partial(_chosen, numbering=numbers, wanted=wanted), schema).toArrow()
+        choose = partial(_chosen, numbering=numbers, wanted=wanted, columns=columns)
+        if frame is None:
+            table = self.map_texts(choose, schema, rows).toArrow()
+        else:
+            near = self.near(frame.select(PART, PLACE, *map(quoted, columns)), rows, numbers.value)
+            table = near.mapInArrow(choose, schema).toArrow()
         wanted.destroy()
         found = np.asarray(table.column(ROW), np.int64)
         return table.take(to_arrow(np.argsort(found, kind="stable"))).combine_chunks()
 
     def column(self, rows: Ints, name: str, part: int = 0) -> Any:
         """Return a column of these rows of one collection, numbered within it, as an Arrow array."""
+        direct = self.parts[part].direct
+        if direct is not None and direct.plain(name) and self.parts[part].numbering.rows <= MOST_JOINED:
+            return _picked(direct, rows, name)
         own = self.broadcast(self.parts[part].numbering)
         table = self.fetch(rows, [name], self.parts[part].frame, own)
         array = table.column(name).combine_chunks()
@@ -180,13 +207,31 @@ class Corpus:
         return TextItems(Texts(chunks if table is None else stored_chunks(path, table)), shingler)
 
 
-def _chosen(batches: Iterator[Any], numbering: Any, wanted: Any) -> Iterator[Any]:
+def _keys(numbering: Any, rows: Ints) -> Ints:
+    """Return one number for the partition and the place of each row."""
+    parts, places = numbering.locate(rows)
+    keys: Ints = (parts << PLACES) + places
+    return keys
+
+
+def _picked(direct: DirectFiles, rows: Ints, name: str) -> Any:
+    """Return a column of these rows, which ascend, read by the driver."""
+    start, found = 0, [pa.array([], direct.schema.field(name).type)]
+    for batch in direct.batches([name]):
+        low, high = np.searchsorted(rows, [start, start + batch.num_rows])
+        if low < high:
+            found.append(batch.column(0).take(to_arrow(rows[low:high] - start)))
+        start += batch.num_rows
+    return pa.concat_arrays(found)
+
+
+def _chosen(batches: Iterator[Any], numbering: Any, wanted: Any, columns: list[str]) -> Iterator[Any]:
     """Keep the rows that are wanted."""
     for batch in batches:
         rows, rest = numbered(batch, numbering.value)
         chosen = among(rows, wanted.value)
         if chosen.any():
-            picked = rest.filter(pa.array(chosen))
+            picked = rest.select(columns).filter(pa.array(chosen))
             yield pa.RecordBatch.from_arrays([to_arrow(rows[chosen]), *picked.columns], [ROW, *picked.schema.names])
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import fields, replace
 from functools import cached_property, partial
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.base import checks
-from likewise.base.arrays import Ints, to_arrow
+from likewise.base.arrays import Hashes, Ints, to_arrow
 from likewise.base.runlog import run_json
 from likewise.jobs.result import aside_table
 from likewise.search.cluster import Keep, removals
@@ -22,19 +23,21 @@ from likewise.spark import corpus as corpora
 from likewise.spark.against import AgainstTables, SparkAgainst
 from likewise.spark.copies import LINK
 from likewise.spark.corpus import Corpus, numbered
-from likewise.spark.exchange import KIND, SCHEMA, collected, parcel
+from likewise.spark.direct import PART, PLACE
+from likewise.spark.exchange import KIND, SCHEMA, collected
 from likewise.spark.in_place import check_unchanged
 from likewise.spark.metrics import StepMetrics
 from likewise.spark.result import SparkDedup, publish_frames
 from likewise.spark.run import ClusterRun, RankOrder, begun
 from likewise.spark.search import ClusterSearch
 from likewise.spark.session import quiet, session_of, spark_errors
-from likewise.spark.source import PART, PLACE, quoted
+from likewise.spark.source import quoted
 from likewise.spark.spread import LargeMatches, SpreadTables
-from likewise.spark.state import KeptState, pair_frame
+from likewise.spark.state import KeptState, pair_parcels
 from likewise.spark.store import WORK, HadoopFolder
 from likewise.spark.tables import DriverTables
 from likewise.spark.universe import Universe
+from likewise.spark.written import RowFiles, add_file, finish, laid, to_frame, write_arrow, write_frame
 
 OWNER = "dedup"
 
@@ -136,12 +139,12 @@ def _state(run: ClusterRun, corpus: Corpus, found: Found, search: ClusterSearch)
         copied, grouped = found.members.copied, found.members.grouped
         about["empty"] = grouped.empty.tolist()
         links = [one.frame.where(f"{KIND} = {LINK}") for one in (copied, grouped)]
-        return KeptState(links[0], links[1], pair_frame(run.session, found.pairs), about)
+        return KeptState(links[0], links[1], pair_parcels(found.pairs), about)
     universe, matches = found
     first = universe.rows[universe.groups.first]
     pairs = first[matches.left], first[matches.right], matches.similarity
     about["empty"] = universe.empty_rows.tolist()
-    return KeptState.of(run.session, universe.copied, universe.grouped, pairs, about)
+    return KeptState.of(universe.copied, universe.grouped, pairs, about)
 
 
 class Answer:
@@ -162,8 +165,9 @@ class Answer:
         self.parameters = parameters
         self.state = state
         self.command = command
+        self._layout: dict[int, tuple[Ints, Hashes]] | None = None
 
-    def clusters(self) -> Any:
+    def _clusters(self) -> Any:
         """Return the cluster of every document; documents without any duplicate never come to the driver."""
         from pyspark.sql.types import LongType, StringType, StructField, StructType
 
@@ -184,19 +188,22 @@ class Answer:
             name = quoted(column)
             rest = self.corpus.apart(frame, places, part.numbering)
             rest = rest.selectExpr(f"{name} as id", f"{name} as cluster", "1L as size", f"{name} as keeper")
-            return self.tables.clusters().unionAll(rest) if len(present) else rest
+            return self._frame(self.tables.clusters()).unionAll(rest) if len(present) else rest
         known, broken = self.corpus.broadcast(present), self.corpus.broadcast(part.broken)
         alone = frame.select(PART, PLACE, *([] if column is None else [quoted(column)])).mapInArrow(
             partial(_alone, numbering=self._numbering, known=known, broken=broken, as_text=self.tables.as_text), schema
         )
-        return self.tables.clusters().unionAll(alone) if len(present) else alone
+        return self._frame(self.tables.clusters()).unionAll(alone) if len(present) else alone
+
+    def _frame(self, table: Any) -> Any:
+        return to_frame(self.run.session, table) if isinstance(table, pa.Table) else table
 
     def _few(self, tables: Any) -> Ints | None:
         """Return the rows that the driver has, if they are those of one collection and few enough for a join."""
         alone = type(tables) is DriverTables and len(self.corpus.parts) == 1
         return tables.universe.rows if alone and len(tables.universe.rows) <= corpora.MOST_JOINED else None
 
-    def kept(self) -> Any:
+    def _kept(self) -> Any:
         """Return the surviving rows, all columns."""
         part = self.corpus.parts[-1]
         columns = [quoted(name) for name in part.columns]
@@ -222,9 +229,12 @@ class Answer:
     def _save_state(self, folder: HadoopFolder) -> None:
         assert self.state is not None
         gone = self.tables.gone
-        known = self.corpus.broadcast(gone)
-        frame = self.corpus.parts[-1].frame.select(PART, PLACE)
-        layout = collected(frame.mapInArrow(partial(_laid, numbering=self._numbering, removed=known), SCHEMA).toArrow())
+        layout = self._layout
+        if layout is None:
+            known = self.corpus.broadcast(gone)
+            frame = self.corpus.parts[-1].frame.select(PART, PLACE)
+            laying = partial(_laid, numbering=self._numbering, removed=known)
+            layout = collected(frame.mapInArrow(laying, SCHEMA).toArrow())
         self.run.log.details["state"] = self.state.save(folder, gone, self.corpus.parts[-1].broken, layout)
 
     @cached_property
@@ -232,18 +242,51 @@ class Answer:
         """The numbers of the rows of this run, on every machine."""
         return self.corpus.broadcast(self.corpus.parts[-1].numbering)
 
+    def _write(self, table: Any, place: HadoopFolder) -> None:
+        if isinstance(table, pa.Table):
+            write_arrow(table, place)
+        else:
+            write_frame(table, place)
+
+    def _write_rows(self, place: HadoopFolder) -> None:
+        """Write kept/, and the documents without any duplicate to the folder of clusters beside it."""
+        part = self.corpus.parts[-1]
+        clusters = f"{str(place.local).rpartition('/')[0]}/clusters.parquet"
+        assert part.direct is not None
+        assert place.local is not None
+        for folder in (place.local, clusters):
+            os.makedirs(folder)
+        starts = {number: int(shifts[0]) for number, (_, shifts) in part.numbering.stretches.items()}
+        files = RowFiles(
+            place.local, clusters, starts, self.tables.gone, self.tables.present, part.direct.schema, part.text,
+            self.run.options.id, self.tables.as_text,
+        )  # fmt: skip
+        self._layout = files.write(part.direct)
+        finish(place)
+        if len(files.present):
+            add_file(self.tables.clusters().cast(files.cluster_schema), clusters, "driver")
+
+    def _write_clusters(self, place: HadoopFolder) -> None:
+        """Complete the folder that `_write_rows` has filled."""
+        finish(place)
+
     def write(self) -> SparkDedup:
         """Write the tables and run.json, and remove the steps."""
         run = self.run
-        frames = {
-            "kept": self.kept,
-            "removed.parquet": self.tables.removed,
-            "pairs.parquet": self.tables.pairs,
-            "clusters.parquet": self.clusters,
+        frames: dict[str, Callable[[HadoopFolder], None]] = {
+            "kept": lambda place: write_frame(self._kept(), place),
+            "removed.parquet": lambda place: self._write(self.tables.removed(), place),
+            "pairs.parquet": lambda place: self._write(self.tables.pairs(), place),
+            "clusters.parquet": lambda place: write_frame(self._clusters(), place),
         }
+        direct = self.corpus.parts[-1].direct
+        column = run.options.id
+        own = direct is not None and isinstance(self.tables, DriverTables) and (column is None or direct.plain(column))
+        if own and run.folder.local is not None:
+            frames["kept"], frames["clusters.parquet"] = self._write_rows, self._write_clusters
         aside = self.corpus.parts[-1].aside
         if aside:
-            frames["aside.parquet"] = lambda: run.session.createDataFrame(aside_table(aside)).coalesce(1)
+            frames["aside.parquet"] = lambda place: write_arrow(aside_table(aside), place)
         found: dict[str, Any] = {}
         with ExitStack() as writing:
             writing.enter_context(run.log.stage("write"))
@@ -295,10 +338,4 @@ def _laid(batches: Iterator[Any], numbering: Any, removed: Any) -> Iterator[Any]
     for batch in batches:
         rows, _ = numbered(batch, numbering.value)
         parts.append(rows[~removed.value.has(rows)])
-    rows = np.concatenate(parts)
-    if len(rows):
-        places = rows - removed.value.before(rows)
-        begins = np.flatnonzero(np.diff(places, prepend=-2) != 1)
-        task = TaskContext.get().partitionId()
-        yield from parcel(0, task, begins, places[begins].view(np.uint64))
-        yield from parcel(0, -1 - task, np.array([len(rows)]), np.zeros(1, np.uint64))
+    yield from laid(TaskContext.get().partitionId(), np.concatenate(parts), removed.value)

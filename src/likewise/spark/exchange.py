@@ -15,6 +15,7 @@ from likewise.kernels.sorting import radix_argsort
 TARGET, KIND, ROWS, WORDS = "target", "kind", "rows", "words"
 SCHEMA = f"{TARGET} int, {KIND} int, {ROWS} binary, {WORDS} binary"
 """A parcel: the task it goes to, what it is, and two arrays of 64-bit numbers."""
+PARCELS = pa.schema([(TARGET, pa.int32()), (KIND, pa.int32()), (ROWS, pa.binary()), (WORDS, pa.binary())])
 PARCEL = 1 << 20
 """Entries of one array that travel in one value, at most: eight megabytes."""
 HELD = 1 << 22
@@ -103,8 +104,8 @@ def nothing() -> tuple[Ints, Hashes]:
 
 def parcel_frame(session: Any, parts: Iterable[Any]) -> Any:
     """Return parcels of the driver as a frame."""
-    kinds = [(TARGET, pa.int32()), (KIND, pa.int32()), (ROWS, pa.binary()), (WORDS, pa.binary())]
-    return session.createDataFrame(pa.Table.from_batches(list(parts), pa.schema(kinds)), SCHEMA)
+    table = parts if isinstance(parts, pa.Table) else pa.Table.from_batches(list(parts), PARCELS)
+    return session.createDataFrame(table, SCHEMA)
 
 
 class Outbox:

@@ -22,14 +22,11 @@ from likewise.errors import InputError
 from likewise.io.read import ReadOptions
 from likewise.io.read.columns import text_of
 from likewise.spark import steps
+from likewise.spark.direct import PART, PLACE, PREFIX, SIZE, TEXT, DirectFiles, documents, on_splits
 from likewise.spark.node import ready
 from likewise.spark.source import (
     DIGEST,
     FILE,
-    PART,
-    PLACE,
-    PREFIX,
-    SIZE,
     TROUBLE,
     Deposit,
     Numbering,
@@ -81,12 +78,19 @@ def in_place(
     frame = _placed(given, options)
     if frame is None:
         return None
-    text = quoted(options.text)
-    noted = checkpoints.frame(
-        step, lambda: frame.select(PART, PLACE, text).mapInArrow(partial(_noted, options=options, short=short), NOTED)
-    )
-    counted = [F.sum(name).alias(name) for name in (COUNT, SIZE, SHORT, BROKEN)]
-    sizes = noted.groupBy(PART).agg(*counted).toArrow().to_pydict()
+    columns = tuple(name for name in given.frame.columns if not name.startswith(PREFIX))
+    session = given.frame.sparkSession
+    direct = DirectFiles.of(session, given.files, columns, options.text)
+    noting = partial(_noted, options=options, short=short)
+
+    def note() -> Any:
+        if direct is None:
+            text = F.col(quoted(options.text)).alias(TEXT)
+            return frame.select(PART, PLACE, text).mapInArrow(noting, NOTED)
+        return on_splits(session, direct.splits, partial(documents, function=noting), NOTED)
+
+    noted = checkpoints.frame(step, note)
+    sizes = checkpoints.sums(step, PART, [COUNT, SIZE, SHORT, BROKEN])
     if None in sizes[PART]:
         raise InputError(f"{given.kind}: a file came in while the input was read; leave it alone and run again")
     rows = dict(zip(sizes[PART], sizes[COUNT], strict=True))
@@ -96,10 +100,9 @@ def in_place(
             begins.append((row, file))
             stretches[part] = np.zeros(1, np.int64), np.array([row], np.int64)
             row += rows[part]
-    columns = tuple(name for name in given.frame.columns if not name.startswith(PREFIX))
     numbering = Numbering(row, sum(sizes[SIZE]), stretches)
     known = Deposit(
-        frame, numbering, columns, given.kind, given.files, options.text, sum(sizes[SHORT]), [], None, noted
+        frame, numbering, columns, given.kind, given.files, options.text, sum(sizes[SHORT]), [], None, noted, direct
     )
     if sum(sizes[BROKEN]):
         broken = noted.select(PART, F.col(WRONG).alias(PLACE), TROUBLE)
@@ -135,7 +138,7 @@ def _noted(batches: Iterator[Any], options: ReadOptions, short: int) -> Iterator
     """Note the digests of texts, and what is wrong with them, for each stretch of rows that follow each other."""
     ready()
     for batch in batches:
-        texts, trouble = text_of(batch.column(2), options, "the input")
+        texts, trouble = text_of(batch.column(batch.schema.get_field_index(TEXT)), options, "the input")
         if texts.null_count:
             texts = texts.fill_null("")
         sizes = np.asarray(pc.binary_length(texts), np.int64)

@@ -19,10 +19,11 @@ from likewise.errors import ColumnError
 from likewise.search.cluster import Keep
 from likewise.spark.copies import LINK, RowLinks
 from likewise.spark.corpus import ROW, Corpus, numbered
+from likewise.spark.direct import PART, PLACE, TEXT
 from likewise.spark.exchange import KIND, SCHEMA, opened, parcel, parcel_rows
 from likewise.spark.rowset import RowSet
 from likewise.spark.run import check_scores
-from likewise.spark.source import PART, PLACE, TEXT, quoted
+from likewise.spark.source import quoted
 from likewise.spark.store import Checkpoints
 
 A, B, VALUE = "a", "b", "value"

@@ -18,6 +18,7 @@ from likewise.io.write import write_json
 from likewise.jobs.result import Dedup, Result
 from likewise.jobs.state import FOLDER
 from likewise.spark.store import WORK, HadoopFolder
+from likewise.spark.written import write_frame
 
 ANSWER = "answer"
 
@@ -59,16 +60,19 @@ class SparkDedup(Result):
         """Every document: id, cluster, size, keeper."""
         return self._table("clusters.parquet")
 
-    def save(self, directory: str | os.PathLike[str]) -> Path:
-        """Write the tables as partitioned Parquet and run.json to a folder, and return the folder."""
+    def save(self, directory: str | os.PathLike[str]) -> Path | str:  # type: ignore[override]
+        """Write the tables as partitioned Parquet and run.json to a folder, and return the folder: a URL as it is."""
         path = os.fspath(directory)
         target = HadoopFolder(self._folder.session, path if "://" in path else f"file://{os.path.abspath(path)}")
         check_free(target)
         details = {name: value for name, value in self.stats["details"].items() if name != "state"}
         stats = {**self.stats, "details": details}
         names = [*self.files, *(["aside.parquet"] if self.aside else [])]
-        publish_frames(target, {name: partial(self._table, name) for name in names}, lambda: stats)
-        return Path(directory)
+        publish_frames(target, {name: partial(self._copy, name) for name in names}, lambda: stats)
+        return path if "://" in path else Path(path)
+
+    def _copy(self, name: str, place: HadoopFolder) -> None:
+        write_frame(self._table(name), place)
 
     def _summary(self) -> str:
         counts = self.stats["counts"]
@@ -96,25 +100,25 @@ def check_free(folder: HadoopFolder, inputs: Iterable[str] = ()) -> None:
 
 def publish_frames(
     folder: HadoopFolder,
-    frames: dict[str, Callable[[], Any]],
+    writers: dict[str, Callable[[HadoopFolder], None]],
     stats: Callable[[], dict[str, Any]],
     state: Callable[[HadoopFolder], None] | None = None,
 ) -> None:
-    """Write DataFrames as Parquet datasets beside the result of an earlier run, and put them in its place.
+    """Write Parquet datasets beside the result of an earlier run, and put them in its place.
 
-    state: writes what later runs need to a folder.
+    writers: for each name, what writes the dataset to a folder. state: writes what later runs need to a folder.
     run.json of the earlier run goes first and the new one comes last: a folder without it is unfinished.
     """
     staged = folder / WORK / ANSWER
     staged.remove()
-    for name, frame in frames.items():
-        frame().write.mode("overwrite").option("compression", "zstd").parquet((staged / name).path)
+    for name, write in writers.items():
+        write(staged / name)
     if state is not None:
         state(staged / FOLDER)
     (folder / MANIFEST).remove()
     for name in Dedup.outputs:
         (folder / name).remove()
-    for name in [*frames, *([] if state is None else [FOLDER])]:
+    for name in [*writers, *([] if state is None else [FOLDER])]:
         (staged / name).move(folder / name)
     staged.remove()
     with tempfile.TemporaryDirectory() as scratch:

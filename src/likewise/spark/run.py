@@ -22,11 +22,12 @@ from likewise.jobs.settings import Resources, Settings
 from likewise.search.cluster import NUMBER, Keep
 from likewise.search.load import BYTES_A_WORD
 from likewise.shingle import Shingler, Words, parse_shingler
-from likewise.spark.corpus import Corpus
+from likewise.spark.corpus import MOST_JOINED, Corpus
+from likewise.spark.direct import SIZE, TEXT
 from likewise.spark.in_place import deposited
 from likewise.spark.result import check_free
 from likewise.spark.session import arrow_batches, session_of, spark_errors
-from likewise.spark.source import SIZE, TEXT, Deposit, SparkInput, open_input, quoted
+from likewise.spark.source import Deposit, SparkInput, open_input, quoted
 from likewise.spark.store import WORK, Checkpoints, HadoopFolder
 
 NOT_HERE = {
@@ -146,14 +147,19 @@ def _check_ids(part: Deposit, column: str) -> None:
     """Raise if an id is null or not unique: no result could name its row."""
     from pyspark.sql import functions as F
 
-    counted = part.frame.groupBy(F.col(quoted(column)).alias("id")).count()
-    wrong = counted.where(F.col("id").isNull() | (F.col("count") > 1)).limit(1).collect()
-    if not wrong:
+    direct = part.direct
+    if direct is not None and direct.plain(column) and part.numbering.rows <= MOST_JOINED:
+        found = direct.repeated(column)
+    else:
+        counted = part.frame.groupBy(F.col(quoted(column)).alias("id")).count()
+        wrong = counted.where(F.col("id").isNull() | (F.col("count") > 1)).limit(1).collect()
+        found = (wrong[0]["id"], wrong[0]["count"]) if wrong else None
+    if found is None:
         return
-    if wrong[0]["id"] is None:
+    if found[0] is None:
         raise InputError(f"{part.kind}: the id of column '{column}' is null; leave such rows out of the input")
     raise InputError(
-        f"{part.kind}: id {wrong[0]['id']!r} of column '{column}' is in {wrong[0]['count']:,} rows; ids must be "
+        f"{part.kind}: id {found[0]!r} of column '{column}' is in {found[1]:,} rows; ids must be "
         "unique: choose another column, or leave the id out to use row numbers"
     )
 

@@ -84,7 +84,7 @@ class ClusterSearch:
         self._built.update(bands=recipe.banding.b, rows=recipe.banding.r)
         with log.stage("sketch"):
             sketches = sketch(corpus, recipe, first, copied.rows, kept)
-            sample, found = neighbours(sketches) if len(drawn) else (NO_ROWS, NO_ROWS)
+            sample, found = neighbours(kept) if len(drawn) else (NO_ROWS, NO_ROWS)
             grouped = find_groups(corpus, sketches, kept)
         with log.stage("candidates"):
             paired = candidates(corpus, sketches, grouped.rows, recipe.banding.b, self._most, kept)

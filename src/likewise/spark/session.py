@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from likewise import errors
 from likewise.errors import InputError, ParameterError
+from likewise.spark.java import java_options
 
 OPTIONS = {
     "spark.ui.showConsoleProgress": "false",
@@ -19,10 +21,6 @@ OPTIONS = {
     "spark.python.daemon.module": "likewise.spark.daemon",
 }
 """Settings of a session that likewise makes itself; files such as spark-defaults.conf have others."""
-LOCAL = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"}
-"""Settings of such a session whose tasks run in this process: the optimising compiler of Java takes more time than the
-rest of a run of a few minutes, and speeds up little, because the work is done by kernels; a collector that works beside
-the tasks takes cores from them."""
 RAISED = re.compile(r"likewise\.errors\.(\w+): (.*)")
 """An error of likewise in the report of a task that failed."""
 PYTHON_ERROR = re.compile(r"[\w.]*(Error|Exception|Interrupt)\b")
@@ -65,7 +63,7 @@ def session_of(owner: str, source: Any, master: str | None) -> Any:
     master = master or "local[*]"
     builder = SparkSession.builder.appName("likewise").master(master)
     own_process = master.startswith("local") and not master.startswith("local-cluster")
-    for name, value in {**OPTIONS, **(LOCAL if own_process else {})}.items():
+    for name, value in {**OPTIONS, **(local_options() if own_process else {})}.items():
         builder = builder.config(name, value)
     try:
         with quiet():
@@ -76,7 +74,20 @@ def session_of(owner: str, source: Any, master: str | None) -> Any:
             f"Spark does not start: {first}; it needs Java 17 or later (JAVA_HOME, or java on the PATH)"
         ) from error
     session.sparkContext.setLogLevel("ERROR")
+    if own_process:
+        threading.Thread(target=_start_python, args=(session,), daemon=True).start()
     return session
+
+
+def local_options() -> dict[str, str]:
+    """Return settings of a session that likewise makes itself and whose tasks run in this process."""
+    return {"spark.driver.extraJavaOptions": java_options()}
+
+
+def _start_python(session: Any) -> None:
+    """Let the process of which those of tasks are forked load its libraries while the driver looks at the input."""
+    with suppress(Exception):
+        session.range(0, 1, 1, 1).mapInArrow(iter, "id bigint").toArrow()
 
 
 @contextmanager

@@ -19,9 +19,9 @@ from likewise.shingle import Shingler
 from likewise.spark import steps
 from likewise.spark.copies import FirstRows
 from likewise.spark.corpus import Corpus, numbered
+from likewise.spark.direct import TEXT
 from likewise.spark.node import ready
 from likewise.spark.rowset import RowSet
-from likewise.spark.source import TEXT
 from likewise.spark.store import Checkpoints
 
 SCHEMA = "rows binary, units binary, keys binary, sample binary, found binary"
@@ -45,7 +45,7 @@ def sketch(corpus: Corpus, recipe: SketchRecipe, first: FirstRows, copies: RowSe
 
     def make() -> Any:
         known = corpus.broadcast((recipe, first, copies))
-        return corpus.texts.mapInArrow(partial(_sketched, numbering=corpus.shared_numbering, known=known), SCHEMA)
+        return corpus.map_texts(partial(_sketched, numbering=corpus.shared_numbering, known=known), SCHEMA)
 
     return checkpoints.frame("sketch", make)
 
@@ -74,9 +74,9 @@ def _sketched(batches: Iterator[Any], numbering: Any, known: Any) -> Iterator[An
         yield pa.RecordBatch.from_arrays(columns, ["rows", "units", "keys", "sample", "found"])
 
 
-def neighbours(sketches: Any) -> tuple[Ints, Ints]:
+def neighbours(checkpoints: Checkpoints) -> tuple[Ints, Ints]:
     """Return (set of the sample, row) of every true neighbour of the sample, sorted."""
-    table = sketches.select("sample", "found").where("octet_length(sample) > 0").toArrow()
+    table = checkpoints.columns("sketch", ["sample", "found"])
     parts = [
         np.concatenate(
             [np.zeros(0, np.int64), *(np.frombuffer(value.as_buffer(), np.int64) for value in table.column(name))]

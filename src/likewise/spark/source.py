@@ -25,13 +25,12 @@ from likewise.io.read.columns import NULL_ID, text_of
 from likewise.io.read.find import Files, files_of, format_of, looks_like_files
 from likewise.io.read.memory import InMemory
 from likewise.spark import steps
+from likewise.spark.direct import PART, PLACE, PREFIX, SIZE, TEXT, DirectFiles
 from likewise.spark.node import ready
 from likewise.spark.rowset import RowSet
 from likewise.spark.store import Checkpoints, HadoopFolder
 
-PREFIX = "_likewise_"
-PART, PLACE, SIZE, TROUBLE = f"{PREFIX}part", f"{PREFIX}place", f"{PREFIX}size", f"{PREFIX}trouble"
-TEXT, FILE, BLOCK, DIGEST = f"{PREFIX}text", f"{PREFIX}file", f"{PREFIX}block", f"{PREFIX}digest"
+TROUBLE, FILE, BLOCK, DIGEST = f"{PREFIX}trouble", f"{PREFIX}file", f"{PREFIX}block", f"{PREFIX}digest"
 OTHER = 1 << 24
 """Added to the numbers of the partitions of a second collection, twice to those of a third."""
 READERS = {"parquet": "parquet", "jsonl": "json"}
@@ -220,7 +219,10 @@ class Numbering:
 
 @dataclass(frozen=True)
 class Deposit:
-    """The input as it lies in the folder of the run; or where it came from, then `noted` has the digests."""
+    """The input as it lies in the folder of the run; or where it came from, then `noted` has the digests.
+
+    direct: the files, if tasks can read them without Spark.
+    """
 
     frame: Any
     numbering: Numbering
@@ -232,6 +234,7 @@ class Deposit:
     aside: list[Aside]
     broken: RowSet | None
     noted: Any = None
+    direct: DirectFiles | None = None
 
     @property
     def facts(self) -> Any:

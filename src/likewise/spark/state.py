@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from likewise.base.arrays import Hashes, Ints
 from likewise.base.runlog import SCHEMA
@@ -23,9 +24,10 @@ from likewise.search.prepare import NO_ROWS
 from likewise.search.scored import ScoredPairs
 from likewise.spark.copies import LINK, Repeated, RowLinks
 from likewise.spark.corpus import Corpus
-from likewise.spark.exchange import KIND, collected, nothing, parcel, parcel_frame, parcel_rows
+from likewise.spark.exchange import KIND, PARCELS, collected, nothing, parcel, parcel_frame, parcel_rows
 from likewise.spark.rowset import RowSet
 from likewise.spark.store import HadoopFolder, check_room
+from likewise.spark.written import write_arrow, write_frame
 
 FORMAT = "spark-1"
 """Version of the files in `state/` of a run on Spark."""
@@ -46,14 +48,13 @@ class KeptState:
     about: dict[str, Any]
 
     @classmethod
-    def of(
-        cls, session: Any, copied: Repeated, grouped: Repeated, pairs: ScoredPairs, about: dict[str, Any]
-    ) -> KeptState:
+    def of(cls, copied: Repeated, grouped: Repeated, pairs: ScoredPairs, about: dict[str, Any]) -> KeptState:
         """Return the state of a run whose rows with duplicates are on the driver."""
         copies, groups = (
-            parcel_frame(session, parcel(0, LINK, one.rows, one.first.view(np.uint64))) for one in (copied, grouped)
+            pa.Table.from_batches(parcel(0, LINK, one.rows, one.first.view(np.uint64)), PARCELS)
+            for one in (copied, grouped)
         )
-        return cls(copies, groups, pair_frame(session, pairs), about)
+        return cls(copies, groups, pair_parcels(pairs), about)
 
     def save(
         self, folder: HadoopFolder, gone: RowSet, broken: RowSet | None, layout: dict[int, tuple[Ints, Hashes]]
@@ -70,10 +71,16 @@ class KeptState:
             start += int(layout[-1 - number][0][0])
         order = np.concatenate(begins), np.concatenate(places).view(np.uint64)
         here = [*_bits(GONE, gone), *([] if broken is None else _bits(BROKEN, broken)), *parcel(0, LAYOUT, *order)]
-        frame = parcel_frame(folder.session, here)
-        for kind, other in ((COPIES, self.copied), (GROUPS, self.grouped), (PAIRS, self.pairs)):
-            frame = frame.unionAll(other.withColumn(KIND, _literal(kind)))
-        frame.write.mode("overwrite").option("compression", "zstd").parquet((folder / ENTRIES).path)
+        parts = {COPIES: self.copied, GROUPS: self.grouped, PAIRS: self.pairs}
+        if all(isinstance(one, pa.Table) for one in parts.values()):
+            tables = [one.set_column(1, KIND, pa.array([kind] * len(one), pa.int32())) for kind, one in parts.items()]
+            write_arrow(pa.concat_tables([pa.Table.from_batches(here, PARCELS), *tables]), folder / ENTRIES)
+        else:
+            frame = parcel_frame(folder.session, pa.Table.from_batches(here, PARCELS))
+            for kind, other in parts.items():
+                known = parcel_frame(folder.session, other) if isinstance(other, pa.Table) else other
+                frame = frame.unionAll(known.withColumn(KIND, _literal(kind)))
+            write_frame(frame, folder / ENTRIES)
         self.about["items"], self.about["lines"] = gone.total, None if broken is None else broken.total
         with tempfile.TemporaryDirectory() as scratch:
             path = Path(scratch) / ABOUT
@@ -82,11 +89,11 @@ class KeptState:
         return checksum
 
 
-def pair_frame(session: Any, pairs: ScoredPairs) -> Any:
+def pair_parcels(pairs: ScoredPairs) -> pa.Table:
     """Return pairs of the driver as parcels."""
     left, right, similarity = pairs
     words = np.stack([right.astype(np.uint64), similarity.view(np.uint64)], axis=1)
-    return parcel_frame(session, parcel(0, PAIRS, left, words.ravel()))
+    return pa.Table.from_batches(parcel(0, PAIRS, left, words.ravel()), PARCELS)
 
 
 @dataclass(frozen=True)

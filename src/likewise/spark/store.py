@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -29,6 +30,11 @@ class HadoopFolder:
 
     def __truediv__(self, name: str) -> HadoopFolder:
         return HadoopFolder(self.session, f"{self.path}/{name}")
+
+    @property
+    def local(self) -> str | None:
+        """The path, if it is one of a file system that this machine mounts."""
+        return self.path.removeprefix("file://") if self.path.startswith("file:///") else None
 
     def exists(self) -> bool:
         """Tell whether there is a file or folder of this name."""
@@ -91,6 +97,15 @@ class HadoopFolder:
         HadoopFolder(self.session, f"{above}/.{name}.crc").remove()
 
 
+def read_files(folder: str, columns: list[str]) -> Any:
+    """Return columns of the Parquet files in a folder of this machine: for the driver that costs less than a job."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = sorted(name for name in os.listdir(folder) if name.endswith(".parquet"))
+    return pa.concat_tables([pq.read_table(os.path.join(folder, name), columns=columns) for name in names])
+
+
 def check_room(step: str, folder: HadoopFolder, limit: int) -> None:
     """Raise if the result of a step needs more memory than the driver may use."""
     needed = PACKED * folder.bytes
@@ -136,8 +151,6 @@ class Checkpoints:
 
     def frame(self, step: str, make: Callable[[], Any]) -> Any:
         """Return the result of a step: that of an interrupted run, or what `make` returns, written to the folder."""
-        from pyspark.sql.types import StructType
-
         place = self.folder / step
         notes = self.folder / f"{step}.json"
         if (place / DONE).exists() and (text := notes.read()) is not None:
@@ -150,7 +163,12 @@ class Checkpoints:
             known = {"schema": frame.schema.jsonValue(), "metrics": measured.to_dict()}
             notes.write(json.dumps(known))
         self.metrics[step] = known["metrics"]
-        return self.session.read.schema(StructType.fromJson(known["schema"])).parquet(place.path)
+        return self._read(step, known)
+
+    def _read(self, step: str, known: dict[str, Any]) -> Any:
+        from pyspark.sql.types import StructType
+
+        return self.session.read.schema(StructType.fromJson(known["schema"])).parquet((self.folder / step).path)
 
     def recalled(self, step: str) -> bool:
         """Take over the numbers of a finished step that another one has used up; tell whether there is one."""
@@ -165,13 +183,26 @@ class Checkpoints:
         """Return the result of a step that is small enough for the driver as an Arrow table."""
         if self.lasting:
             frame = self.frame(step, make)
-            check_room(step, self.folder / step, self.limit)
-            return frame.toArrow()
+            place = self.folder / step
+            check_room(step, place, self.limit)
+            return frame.toArrow() if place.local is None else read_files(place.local, frame.columns)
         frame = make()
         with StepMetrics(self.session, step, self.progress) as measured:
             table = frame.toArrow()
         self.metrics[step] = measured.to_dict()
         return table
+
+    def columns(self, step: str, columns: list[str]) -> Any:
+        """Return columns of a finished step that are small enough for the driver as an Arrow table."""
+        place = self.folder / step
+        if place.local is not None:
+            return read_files(place.local, columns)
+        return self._read(step, json.loads((self.folder / f"{step}.json").read() or "")).select(*columns).toArrow()
+
+    def sums(self, step: str, by: str, columns: list[str]) -> dict[str, list[Any]]:
+        """Return the sums of columns of a finished step for each value of another one."""
+        found = self.columns(step, [by, *columns]).group_by(by).aggregate([(name, "sum") for name in columns])
+        return {name: found.column(name if name == by else f"{name}_sum").to_pylist() for name in (by, *columns)}
 
     def finish(self, above: HadoopFolder) -> None:
         """Remove all steps, and the folder above them if nothing else is there."""

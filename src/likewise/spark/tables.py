@@ -18,9 +18,6 @@ from likewise.spark.rowset import RowSet
 from likewise.spark.run import ClusterRun
 from likewise.spark.universe import Universe
 
-PER_FILE = 1 << 17
-"""Rows of a table from the driver that one task writes, at most as many tasks as there are cores."""
-
 
 class DriverTables:
     """Pairs, removed documents and clusters; rows of earlier runs come before those of this one."""
@@ -67,11 +64,6 @@ class DriverTables:
             return to_arrow(self.corpus.parts[-1].positions(self.universe.rows[places]))
         return self._ids.take(to_arrow(places))
 
-    def _frame(self, table: pa.Table) -> Any:
-        """Return a table of the driver as a DataFrame of about as many parts as it needs."""
-        parts = max(1, -(-table.num_rows // PER_FILE))
-        return self.run.session.createDataFrame(table).coalesce(parts)
-
     def _pair_table(self) -> pa.Table:
         left, right, similarity, _ = self._pairs
         return pa.table({"id_a": self._name(left), "id_b": self._name(right), "similarity": to_arrow(similarity)})
@@ -87,29 +79,27 @@ class DriverTables:
             }
         )
 
-    def pairs(self) -> Any:
+    def pairs(self) -> pa.Table:
         """Return the pairs."""
-        return self._frame(self._pair_table())
+        return self._pair_table()
 
-    def removed(self) -> Any:
+    def removed(self) -> pa.Table:
         """Return the removed documents."""
-        return self._frame(self._removed_table())
+        return self._removed_table()
 
-    def clusters(self) -> Any:
+    def clusters(self) -> pa.Table:
         """Return the clusters of all documents of this run that have a duplicate."""
         places = self._new
         keepers = np.arange(len(self.universe.rows))
         keepers[self.removal.rows] = self.removal.keepers
         labels = self._labels[places]
-        return self._frame(
-            pa.table(
-                {
-                    "id": self._name(places),
-                    "cluster": self._name(labels),
-                    "size": to_arrow(self._sizes[labels]),
-                    "keeper": self._name(keepers[places]),
-                }
-            )
+        return pa.table(
+            {
+                "id": self._name(places),
+                "cluster": self._name(labels),
+                "size": to_arrow(self._sizes[labels]),
+                "keeper": self._name(keepers[places]),
+            }
         )
 
     def _own(self, places: Ints) -> RowSet:

@@ -21,9 +21,9 @@ from likewise.search.verify import blocks_of
 from likewise.shingle import Shingler
 from likewise.spark import exchange, steps
 from likewise.spark.corpus import ROW, Corpus, numbered
+from likewise.spark.direct import TEXT
 from likewise.spark.exchange import TARGET, addresses, collected, parcel, shuffled
 from likewise.spark.node import ready
-from likewise.spark.source import TEXT
 from likewise.spark.store import Checkpoints
 
 LEFT, RIGHT = "left", "right"
@@ -58,8 +58,8 @@ def verify(
         of, journeys = _journeys(rows, left, right, parts)
         known = corpus.broadcast(Journeys(*journeys, targets))
         schema = f"{TARGET} int, {ROW} bigint, {TEXT} string, {LEFT} binary, {RIGHT} binary"
-        near = corpus.near(corpus.texts, rows, corpus.numbering)
-        documents = near.mapInArrow(partial(_sent, numbering=corpus.shared_numbering, known=known), schema)
+        sender = partial(_sent, numbering=corpus.shared_numbering, known=known)
+        documents = corpus.map_texts(sender, schema, rows)
         pairs = corpus.session.createDataFrame(_pair_table(left, right, of, targets), schema)
         task = corpus.broadcast((shingler, common, threshold))
         whole = shuffled(documents.unionAll(pairs), parts)
