@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,17 @@ class ChunkData:
         begin, whole = self._block(int(np.searchsorted(firsts, np.uint64(row), side="right")) - 1)
         low, high = self.arrays["text_offsets"][row : row + 2].astype(np.int64).tolist()
         return whole[low - begin : high - begin].decode()
+
+    def texts_of(self, rows: Ints) -> Iterator[tuple[slice, TextChunk]]:
+        """Yield the documents of some rows, which ascend, block by block, with their places in `rows`."""
+        blocks = self.arrays["blocks"].reshape(-1, 2)[:, 0].astype(np.int64) if len(rows) else np.zeros(0, np.int64)
+        cuts = np.searchsorted(rows, blocks)
+        for block in np.flatnonzero(np.diff(cuts)).tolist():
+            place = slice(int(cuts[block]), int(cuts[block + 1]))
+            begin, whole = self._block(block)
+            offsets = self.arrays["text_offsets"][blocks[block] : blocks[block + 1] + 1].astype(np.int64) - begin
+            some = Sets(np.frombuffer(whole, np.uint8), offsets).take(rows[place] - blocks[block])
+            yield place, TextChunk(some.values, some.offsets)
 
     def some_texts(self, rows: Ints) -> TextChunk:
         """Return the documents of some rows."""
