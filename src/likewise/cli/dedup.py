@@ -81,7 +81,10 @@ def dedup(
         options.update(_settings_of(context, list(against)))
     with show.progress(as_json) as observer:
         result = likewise.dedup(given, out=target, against=list(against), progress=observer, **options)
-    show.report(result.stats, as_json, (*show.opening(result.stats), show.outcome(result.stats)), target)
+    lines = [*show.opening(result.stats), show.outcome(result.stats)]
+    if "added" in result.stats["counts"]:
+        lines.append(f"added {show.count(result.stats['counts']['added'], 'document')} to the index")
+    show.report(result.stats, as_json, lines, target)
 
 
 def _settings_of(context: click.Context, against: list[str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.base.arrays import Ints, Sets, concatenate
+from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts, concatenate
 from likewise.base.copies import set_digests
 from likewise.errors import IncompatibleError, InputError
 from likewise.index.answers import IndexQuestion, answers
@@ -20,7 +20,9 @@ from likewise.index.item_ids import as_ids
 from likewise.index.view import IndexView, SegmentView
 from likewise.jobs.known import AskedItems, SimilarItems, chunk_digests, marks
 from likewise.kernels.postings import sort_sets
-from likewise.search.items import Items
+from likewise.search.band_keys import HeldKeys
+from likewise.search.items import Items, TextItems
+from likewise.search.sketch import SketchPlan
 
 OWNER = "dedup"
 ROWS = 1 << 13
@@ -57,7 +59,7 @@ class KnownIndex(AskedItems):
         }
 
     @property
-    def common(self) -> NDArray[np.uint64]:
+    def common(self) -> Hashes:
         """The shingles that the index leaves out."""
         return self._index.scheme.common
 
@@ -90,14 +92,24 @@ class KnownIndex(AskedItems):
         self, view: IndexView, segment: SegmentView, start: int, rows: Ints, same: NDArray[np.bool_]
     ) -> Iterator[SimilarItems]:
         """Yield some rows of a segment; documents are read if they may be identical to one that was asked about."""
-        units = _units(segment) if len(rows) else rows
+        of = _units(segment) if len(rows) else rows
         for at in range(0, len(rows), ROWS):
             some = rows[at : at + ROWS]
-            digests = None
+            sets = _sets(segment.chunks, of[some])
+            digests, units = marks(f"{self.place}#{start}", len(some), at), set_digests(sets)
             if self._index.scheme.texts:
-                digests = marks(f"{self.place}#{start}", len(some), at)
-                _read_digests(segment.chunks, some, same[some], digests)
-            yield SimilarItems(view.ids(some + start), _sets(segment.chunks, units[some]), digests)
+                for place, texts in _documents(segment.chunks, some, np.flatnonzero(same[some])):
+                    digests[place] = chunk_digests(texts, np.arange(len(texts)))
+                    units[place] = self._shingles(texts)
+            yield SimilarItems(view.ids(some + start), sets, digests, units)
+
+    def _shingles(self, texts: TextChunk) -> Hashes:
+        """Return the fingerprints of the shingles of documents, by which a search finds equal ones."""
+        scheme = self._index.scheme
+        assert scheme.shingler is not None
+        items = TextItems(Texts([texts]), scheme.shingler, common=scheme.left_out)
+        keys = HeldKeys(np.empty((len(texts), scheme.banding.b), np.uint32))
+        return items.keys(np.arange(len(texts)), SketchPlan(scheme.minhash, scheme.banding, keys))
 
     def fitting(self, ids: Any) -> Any:
         """Return ids as those of the index are."""
@@ -172,12 +184,12 @@ def _sets(chunks: list[ChunkData], units: Ints) -> Sets:
     return whole.take(back)
 
 
-def _read_digests(chunks: list[ChunkData], rows: Ints, wanted: NDArray[np.bool_], digests: NDArray[np.uint64]) -> None:
-    """Write the fingerprints of the documents of those rows that are wanted."""
+def _documents(chunks: list[ChunkData], rows: Ints, wanted: Ints) -> Iterator[tuple[Ints, TextChunk]]:
+    """Yield the documents of the wanted ones of these rows of a segment, with their places among the rows."""
     first = 0
     for chunk in chunks:
-        low, high = np.searchsorted(rows, [first, first + chunk.rows])
-        mine = low + np.flatnonzero(wanted[low:high])
+        low, high = np.searchsorted(rows[wanted], [first, first + chunk.rows])
+        mine = wanted[low:high]
         for place, texts in chunk.texts_of(rows[mine] - first):
-            digests[mine[place]] = chunk_digests(texts, np.arange(len(texts)))
+            yield mine[place], texts
         first += chunk.rows

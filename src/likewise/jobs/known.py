@@ -21,7 +21,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk
-from likewise.base.copies import set_digests
 from likewise.base.runlog import RunLog, Tick
 from likewise.io.disk import write_array
 from likewise.io.publish import MANIFEST
@@ -90,11 +89,15 @@ class Known(ABC):
 
 @dataclass(frozen=True)
 class SimilarItems:
-    """Some items of an index: their ids, their sets, and the fingerprints of their documents, if it has these."""
+    """Some items of an index: their ids, their sets, and fingerprints of their documents and of the shingles of these.
+
+    Where these are not known, or no new document is equal, fingerprints are such as nothing else has.
+    """
 
     ids: Any
     sets: Sets
-    digests: Hashes | None
+    digests: Hashes
+    units: Hashes
 
 
 class AskedItems(Known):
@@ -133,10 +136,10 @@ class AskedItems(Known):
                 self._store(items, space, log, threads, step, tick)
         path, offsets = space.path(step, "values"), space.array(step, "offsets")
         values = np.memmap(path, np.uint64, "r") if offsets[-1] else np.zeros(0, np.uint64)
-        digests = space.array(step, "digests")
+        digests, units = space.array(step, "digests"), space.array(step, "units")
         with pa.OSFile(str(space.path(step, "ids.arrow"))) as stored:
             ids = pa.ipc.open_file(stored).read_all().column(0).combine_chunks()
-        found = FoundItems(self.place, Sets(values, offsets))
+        found = FoundItems(self.place, Sets(values, offsets), units)
         if isinstance(ids, pa.ChunkedArray):
             ids = pa.concat_arrays(ids.chunks)
         return KnownPart(self.where, space.notes(step)["known"], found, ids, lambda rows, _: digests[rows])
@@ -150,16 +153,18 @@ class AskedItems(Known):
                 tick(len(sets))
 
         count = self.count
-        sizes, digests, ids = [np.zeros(1, np.int64)], [np.zeros((0, 2), np.uint64)], []
+        none = np.zeros((0, 2), np.uint64)
+        sizes, digests, units, ids = [np.zeros(1, np.int64)], [none], [none], []
         with space.making(step) as draft:
             values = draft.file("values")
             for some in self.similar(batches(), MOST, threads):
                 write_array(values, np.ascontiguousarray(some.sets.values, np.uint64))
                 sizes.append(some.sets.sizes)
-                unknown = marks(self.place, len(some.sets), sum(map(len, digests)))
-                digests.append(unknown if some.digests is None else some.digests)
+                digests.append(some.digests)
+                units.append(some.units)
                 ids.append(some.ids)
-            draft.save(offsets=np.cumsum(np.concatenate(sizes)), digests=np.concatenate(digests))
+            draft.save(offsets=np.cumsum(np.concatenate(sizes)))
+            draft.save(digests=np.concatenate(digests), units=np.concatenate(units))
             whole = pa.concat_arrays(ids) if ids else pa.array([], pa.int64())
             table = pa.record_batch([whole], ["id"])
             with pa.ipc.new_file(draft.file("ids.arrow"), table.schema) as out:
@@ -168,11 +173,12 @@ class AskedItems(Known):
 
 
 class FoundItems(Items):
-    """Items that were found in an index, by their sets, which are in a file."""
+    """Items that were found in an index: their sets, which are in a file, and fingerprints of their shingles."""
 
-    def __init__(self, place: str, sets: Sets) -> None:
+    def __init__(self, place: str, sets: Sets, units: Hashes) -> None:
         self._place = place
         self._sets = sets
+        self._units = units
 
     def __len__(self) -> int:
         return len(self._sets)
@@ -188,11 +194,9 @@ class FoundItems(Items):
 
     def keys(self, rows: Ints, plan: SketchPlan) -> Hashes:
         """Write the band keys; the sample of the certificate is shown new documents only."""
-        digests = np.empty((len(rows), 2), np.uint64)
         for place, sets in self.set_batches(rows, plan.threads):
             key_sets(sets, plan.shifted(place.start, len(sets)))
-            digests[place] = set_digests(sets)
-        return digests
+        return self._units[rows]
 
     def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
         """Take these sets, some megabytes at a time."""
