@@ -91,6 +91,7 @@ class Addition:
         stats = result.stats
         stats["counts"]["added"] = log.counts["added"] = kept
         stats["seconds"]["add"] = round(log.seconds.get("add", 0.0), 4)
+        stats["total_seconds"] = round(log.total_seconds, 4)
         stats["details"]["added_by"] = log.details["added_by"] = self.tag
         if folder is not None:
             write_json(stats, folder / MANIFEST)
