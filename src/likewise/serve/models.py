@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -120,10 +121,29 @@ class ErrorAnswer(BaseModel):
 
 
 M = TypeVar("M", bound=RequestBody)
+STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+"""A string of JSON, or what is left of one: every quotation mark begins a match, so that the time is linear."""
+MARKS = (b"[", b"{", b",")
+"""A value follows each of these, or, in an empty list or object, none."""
 
 
-def parsed(model: type[M], body: bytes) -> M:
-    """Return the body of a request; raise Refusal if it is no JSON or not what is expected."""
+def check_values(body: bytes, most: int) -> None:
+    """Raise Refusal if a body has more than `most` JSON values: each takes memory, however short it is written.
+
+    Brackets and commas are counted, those within strings only if there are many.
+
+    >>> check_values(b'["a, b, c", [1, 2]]', 4)
+    >>> check_values(b"[[],[],[],[]]", 4)
+    Traceback (most recent call last):
+    likewise.serve.refusal.Refusal: the body has more than 4 values; send fewer items at a time
+    """
+    if sum(map(body.count, MARKS)) > most and sum(map(STRING.sub(b"", body).count, MARKS)) > most:
+        raise Refusal(413, f"the body has more than {most:,} values; send fewer items at a time")
+
+
+def parsed(model: type[M], body: bytes, most: int) -> M:
+    """Return the body of a request, of at most so many values; raise Refusal if it is no JSON or not as expected."""
+    check_values(body, most)
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
