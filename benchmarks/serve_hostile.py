@@ -3,9 +3,9 @@
     python benchmarks/serve_hostile.py                  10,000 requests of schemathesis, 10,000 of raw bytes
     python benchmarks/serve_hostile.py --requests 1000
 
-Schemathesis reads the OpenAPI document of the service and makes requests from it, good ones and bad ones; it runs in
-its own process, with `uvx`, or in an environment that is named with --python. Raw bytes are requests that were changed,
-cut or made of anything, and bodies as large as the service takes that are made to be costly.
+Schemathesis reads the OpenAPI document of the service and makes requests from it, good ones and bad ones; it has an
+environment of its own (runs.py). Raw bytes are requests that were changed, cut or made of anything; then there are
+bodies as large as the service takes that are made to be costly.
 """
 
 from __future__ import annotations
@@ -24,18 +24,21 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import likewise
 from corpus import DATA
+from runs import python_of
 from serve import TOKEN, served
 
-SCHEMATHESIS = "schemathesis==4.32.0"
 RESULTS = Path(__file__).parent / "results" / "serve-hostile.json"
 OUT = DATA / "out" / "serve-hostile"
 LARGEST = 16 << 20
+CONNECTIONS = 32
 REQUESTS = [
-    b'POST /query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n{"text": "a b"}',
+    b"POST /query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n"
+    b'{"text": "a b"}',
     b"GET /items/7 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
     b"DELETE /items/7 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer x\r\n\r\n",
     b"POST /items HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -55,10 +58,10 @@ def resident(pid: int) -> dict[str, float]:
     return {name: round(size) for name, size in sizes.items()}
 
 
-def by_schemathesis(port: int, requests: int, python: str | None) -> dict[str, object]:
+def by_schemathesis(port: int, requests: int) -> dict[str, object]:
     """Let schemathesis make requests until there are as many as wanted; return the statuses of the answers."""
     log = OUT / "requests.ndjson"
-    command = [python, "-m", "schemathesis.cli"] if python else ["uvx", "--from", SCHEMATHESIS, "schemathesis"]
+    command = str(Path(python_of("schemathesis")).with_name("schemathesis"))
     statuses: Counter[int] = Counter()
     said: list[str] = []
     seed = 0
@@ -66,7 +69,7 @@ def by_schemathesis(port: int, requests: int, python: str | None) -> dict[str, o
         seed += 1
         log.unlink(missing_ok=True)
         words = [
-            *command, "run", f"http://127.0.0.1:{port}/openapi.json", "--checks", "not_a_server_error", "--mode", "all",
+            command, "run", f"http://127.0.0.1:{port}/openapi.json", "--checks", "not_a_server_error", "--mode", "all",
             "--max-examples", "600", "--seed", str(seed), "--phases", "examples,coverage,fuzzing", "--no-color",
             "--generation-database", "none", "--report", "ndjson", "--report-ndjson-path", str(log),
             "--header", f"Authorization: Bearer {TOKEN}", "--suppress-health-check", "all", "--request-timeout", "60",
@@ -85,7 +88,21 @@ def by_schemathesis(port: int, requests: int, python: str | None) -> dict[str, o
 
 def costly() -> Iterator[bytes]:
     """Yield bodies of the largest size that are made to take memory or time."""
-    for part in (b"[],", b"1,", b'"",', b"{},", b"[", b'{"a":', b'"', b',\\"', b"\\", b"1", b"1e9,", b'"\\ud800",', b"\x00"):
+    for part in (
+        b"[],",
+        b"1,",
+        b'"",',
+        b"{},",
+        b"[",
+        b'{"a":',
+        b'"',
+        b',\\"',
+        b"\\",
+        b"1",
+        b"1e9,",
+        b'"\\ud800",',
+        b"\x00",
+    ):
         for head in (b'{"items":[', b'{"text":"', b""):
             yield (head + part * (LARGEST // len(part)))[:LARGEST]
 
@@ -113,13 +130,15 @@ def raw(chance: random.Random) -> bytes:
 
 
 def sent(port: int, data: bytes, wait: float) -> str:
-    """Send bytes on a connection of their own; return the status of the first answer, or what came instead."""
+    """Send bytes on a connection of their own; return the status of the first answer, or what came instead.
+
+    A request that is not complete has no answer: after `wait` seconds the connection is closed.
+    """
     answer = b""
     with socket.create_connection(("127.0.0.1", port), 60) as connection:
         connection.settimeout(wait)
         with contextlib.suppress(OSError):
             connection.sendall(data)
-            connection.shutdown(socket.SHUT_WR)
         try:
             while b"\r\n" not in answer and (part := connection.recv(4096)):
                 answer += part
@@ -131,10 +150,18 @@ def sent(port: int, data: bytes, wait: float) -> str:
     return found[1].decode() if found else "closed"
 
 
+def posted(body: bytes) -> bytes:
+    """A query."""
+    head = "POST /query HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
 def by_bytes(port: int, requests: int) -> dict[str, int]:
     """Send raw bytes; return what came back, by status."""
     chance = random.Random(1)
-    seen: Counter[str] = Counter(sent(port, raw(chance), 10) for _ in range(requests))
+    made = [raw(chance) for _ in range(requests)]
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        seen = Counter(pool.map(lambda data: sent(port, data, 1), made))
     return dict(sorted(seen.items()))
 
 
@@ -142,18 +169,13 @@ def by_bodies(port: int) -> dict[str, int]:
     """Send the costly bodies; return what came back, by status."""
     seen: Counter[str] = Counter()
     for body in costly():
-        head = (
-            f"POST /query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-            "\r\nConnection: close\r\n\r\n"
-        )
-        seen[sent(port, head.encode() + body, 120)] += 1
+        seen[sent(port, posted(body), 120)] += 1
     return dict(sorted(seen.items()))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=10_000, help="of each kind")
-    parser.add_argument("--python", help=f"of an environment that has {SCHEMATHESIS}; by default uvx makes one")
     given = parser.parse_args()
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
@@ -165,14 +187,13 @@ def main() -> None:
     begun = time.perf_counter()
     with served(folder) as (port, pid):
         for body in ('{"text": "the quick brown fox"}', '{"items": ["a", "b"]}'):
-            data = f"POST /query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-            assert sent(port, f"{data}\r\n\r\n{body}".encode(), 120) == "200"
+            assert sent(port, posted(body.encode()), 120) == "200"
         memory["at the start"] = resident(pid)
         results["raw bytes, half"] = by_bytes(port, given.requests // 2)
         memory["after half of the raw bytes"] = resident(pid)
         results["raw bytes"] = by_bytes(port, given.requests)
         memory["after the raw bytes"] = resident(pid)
-        results["schemathesis"] = by_schemathesis(port, given.requests, given.python)
+        results["schemathesis"] = by_schemathesis(port, given.requests)
         memory["after schemathesis"] = resident(pid)
         results["large bodies"] = by_bodies(port)
         memory["after large bodies"] = resident(pid)
