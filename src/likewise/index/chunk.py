@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,14 @@ KINDS: dict[str, Any] = {
 }  # fmt: skip
 """The types of stored arrays; that of "elements" is uint64, or uint32 if all are below 2**32."""
 CODEC = "zstd"
+
+
+class RangedArrays(Mapping[str, NDArray[Any]]):
+    """Arrays that are elsewhere, of which some bytes can be had."""
+
+    @abstractmethod
+    def some(self, name: str, begin: int, end: int) -> bytes:
+        """Return some bytes of an array."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,10 @@ class ChunkData:
         begin, stop = self.arrays["text_offsets"][[first, last]].astype(np.int64).tolist()
         if begin == stop:
             return begin, b""
-        packed = self.arrays["texts"][place:end].tobytes()
+        if isinstance(self.arrays, RangedArrays):
+            packed = self.arrays.some("texts", place, end)
+        else:
+            packed = self.arrays["texts"][place:end].tobytes()
         whole: bytes = pa.decompress(packed, decompressed_size=stop - begin, codec=CODEC, asbytes=True)
         return begin, whole
 
@@ -79,7 +91,9 @@ class ChunkData:
     def some_texts(self, rows: Ints) -> TextChunk:
         """Return the documents of some rows."""
         blocks = range(len(self.arrays["blocks"].reshape(-1, 2)) - 1)
+        held = self.arrays["texts"]  # all of it is needed: as long as it is held, it is not fetched again
         whole = np.frombuffer(b"".join(self._block(block)[1] for block in blocks), np.uint8)
+        del held
         kept = Sets(whole, self.arrays["text_offsets"].view(np.int64)).take(rows)
         return TextChunk(kept.values, kept.offsets)
 

@@ -61,6 +61,11 @@ class LmdbSnapshot:
         words.view(np.uint8)[: len(value)] = value
         return words.data.cast("B")[: len(value)]
 
+    def get_range(self, name: str, begin: int, end: int) -> bytes | None:
+        """Return some bytes of a value, or None if there is none of this name."""
+        value = self._transaction.get(name.encode())
+        return None if value is None else bytes(value[begin:end])
+
     def names(self) -> Iterator[str]:
         """Yield the names of all values, in order."""
         with self._transaction.cursor() as cursor:
