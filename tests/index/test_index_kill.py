@@ -167,8 +167,7 @@ index.query(asked)
 longest, blocked, count, begun = 0.0, 0.0, 0, time.monotonic()
 scheduled = open("/proc/thread-self/schedstat") if os.path.exists("/proc/thread-self/schedstat") else None
 
-def busy():
-    """Return the seconds that this thread has run, or has waited for a core that others use."""
+def busy():  # the seconds that this thread has run, or has waited for a core that others use
     if scheduled is None:
         return 0.0
     scheduled.seek(0)

@@ -125,8 +125,8 @@ class LmdbDatabase:
 _open: dict[str, LmdbDatabase] = {}
 _opening = threading.RLock()
 _inherited: dict[str, LmdbDatabase] = {}
-"""Databases that were open when this process was forked: LMDB forbids their use, and they must be closed before they are
-opened anew."""
+"""Databases that were open when this process was forked: LMDB forbids their use, and they must be closed before they
+are opened anew."""
 
 
 def _before_fork() -> None:
