@@ -164,7 +164,7 @@ path, seconds = sys.argv[1], float(sys.argv[2])
 asked = [[f"{id}.{i}" for i in range(40)] for id in range(5)]
 index = Index.open(path, threads=1)
 index.query(asked)
-longest, blocked, count, begun = 0.0, 0.0, 0, time.monotonic()
+longest, blocked, worked, count, begun = 0.0, 0.0, 0.0, 0, time.monotonic()
 scheduled = open("/proc/thread-self/schedstat") if os.path.exists("/proc/thread-self/schedstat") else None
 
 def busy():  # the seconds that this thread has run, or has waited for a core that others use
@@ -174,20 +174,20 @@ def busy():  # the seconds that this thread has run, or has waited for a core th
     return sum(map(int, scheduled.read().split()[:2])) / 1e9
 
 while time.monotonic() - begun < seconds:
-    start, before = time.monotonic(), busy()
+    start, before, own = time.monotonic(), busy(), time.thread_time()
     found = index.query(asked)
-    took, worked = time.monotonic() - start, busy() - before
-    longest, blocked = max(longest, took), max(blocked, took - worked)
+    took, worked = time.monotonic() - start, max(worked, time.thread_time() - own)
+    longest, blocked = max(longest, took), max(blocked, took - (busy() - before))
     assert found["id_b"].to_pylist() == [0, 1, 2, 3, 4] and found["similarity"].to_pylist() == [1.0] * 5
     assert len(index) >= 5
     count += 1
-print(count, longest, blocked)
+print(count, longest, blocked, worked)
 """
 
 
 def read_and_write(path, readers, seconds):
-    """Many processes ask while one changes the index; return how often they asked, and of all their queries the longest
-    and the longest time that one neither ran nor waited for a core."""
+    """Many processes ask while one changes the index; return how often they asked, and of all their queries the longest,
+    the longest time that one neither ran nor waited for a core, and the longest that one ran."""
     with Index.create(path, shingle=None, threads=1) as index:
         index.add(range(5), [[f"{id}.{i}" for i in range(40)] for id in range(5)])
         command = [sys.executable, "-c", READER, str(path), str(seconds)]
@@ -207,21 +207,27 @@ def read_and_write(path, readers, seconds):
         assert [one.returncode for one in running] == [0] * readers, ended
         assert index.check().items == len(index)
     said = [output.split() for output, _ in ended]
-    return sum(int(one[0]) for one in said), max(float(one[1]) for one in said), max(float(one[2]) for one in said)
+    return sum(int(one[0]) for one in said), *(max(float(one[place]) for one in said) for place in (1, 2, 3))
 
 
 def test_processes_read_while_one_writes(place):
-    count, _, _ = read_and_write(place, 2, 3)
+    count, *_ = read_and_write(place, 2, 3)
     assert count > 10
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_eight_readers_and_a_writer_for_a_minute(place):
-    count, longest, blocked = read_and_write(place, 8, 60)
-    print(f"{count} queries of five, the longest {longest * 1000:.0f} ms, blocked for {blocked * 1000:.0f} ms at most")
+    others = os.getloadavg()[0]
+    count, *seconds = read_and_write(place, 8, 60)
+    longest, blocked, worked = (round(1000 * one) for one in seconds)
+    print(
+        f"{count} queries of five, at most: {longest} ms, {blocked} ms blocked, {worked} ms at work; load {others:.1f}"
+    )
     assert count > 1000
-    assert blocked < 0.1
+    assert worked < 100
+    if others < 1:  # else a reader also waits for whoever holds a lock, and waits for a core
+        assert blocked < 100
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
