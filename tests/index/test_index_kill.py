@@ -186,8 +186,8 @@ print(count, longest, blocked, worked)
 
 
 def read_and_write(path, readers, seconds):
-    """Many processes ask while one changes the index; return how often they asked, and of all their queries the longest,
-    the longest time that one neither ran nor waited for a core, and the longest that one ran."""
+    """Many processes ask while one changes the index; return how often they asked, and of all their queries the
+    longest, the longest time that one neither ran nor waited for a core, and the longest that one ran."""
     with Index.create(path, shingle=None, threads=1) as index:
         index.add(range(5), [[f"{id}.{i}" for i in range(40)] for id in range(5)])
         command = [sys.executable, "-c", READER, str(path), str(seconds)]
