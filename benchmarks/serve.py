@@ -64,10 +64,12 @@ def served(folder: Path) -> Iterator[tuple[int, int]]:
     assert process.stdout is not None
     try:
         start = json.loads(process.stdout.readline())
+        log = process.stdout  # what it says of requests that are no HTTP: a pipe that nobody reads would stop it
+        threading.Thread(target=lambda: [None for _ in log], daemon=True).start()
         yield int(start["url"].rstrip("/").rpartition(":")[2]), process.pid
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.wait(timeout=60)
 
 
 def by_wrk(port: int, bodies: Path, clients: int, seconds: int) -> dict[str, float]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 import likewise
-from likewise import Index
+from likewise import Index, LikewiseError
 
 WORKER = """
 import math, random, sys, tempfile
@@ -171,26 +173,36 @@ def test_a_kill_while_a_copy_is_made_leaves_the_old_one(tmp_path, monkeypatch):
 
 
 READER = """
-import sys, time
+import os, sys, time
 from likewise import Index
 path, seconds = sys.argv[1], float(sys.argv[2])
 asked = [[f"{id}.{i}" for i in range(40)] for id in range(5)]
 index = Index.open(path, threads=1)
 index.query(asked)
-longest, count, begun = 0.0, 0, time.monotonic()
+longest, blocked, worked, count, begun = 0.0, 0.0, 0.0, 0, time.monotonic()
+scheduled = open("/proc/thread-self/schedstat") if os.path.exists("/proc/thread-self/schedstat") else None
+
+def busy():  # the seconds that this thread has run, or has waited for a core that others use
+    if scheduled is None:
+        return 0.0
+    scheduled.seek(0)
+    return sum(map(int, scheduled.read().split()[:2])) / 1e9
+
 while time.monotonic() - begun < seconds:
-    start = time.monotonic()
+    start, before, own = time.monotonic(), busy(), time.thread_time()
     found = index.query(asked)
-    longest = max(longest, time.monotonic() - start)
+    took, worked = time.monotonic() - start, max(worked, time.thread_time() - own)
+    longest, blocked = max(longest, took), max(blocked, took - (busy() - before))
     assert found["id_b"].to_pylist() == [0, 1, 2, 3, 4] and found["similarity"].to_pylist() == [1.0] * 5
     assert len(index) >= 5
     count += 1
-print(count, longest)
+print(count, longest, blocked, worked)
 """
 
 
 def read_and_write(path, readers, seconds):
-    """Many processes ask while one changes the index; return how often they asked and the longest wait of any."""
+    """Many processes ask while one changes the index; return how often they asked, and of all their queries the
+    longest, the longest time that one neither ran nor waited for a core, and the longest that one ran."""
     with Index.create(path, shingle=None, threads=1) as index:
         index.add(range(5), [[f"{id}.{i}" for i in range(40)] for id in range(5)])
         command = [sys.executable, "-c", READER, str(path), str(seconds)]
@@ -210,17 +222,62 @@ def read_and_write(path, readers, seconds):
         assert [one.returncode for one in running] == [0] * readers, ended
         assert index.check().items == len(index)
     said = [output.split() for output, _ in ended]
-    return sum(int(count) for count, _ in said), max(float(longest) for _, longest in said)
+    return sum(int(one[0]) for one in said), *(max(float(one[place]) for one in said) for place in (1, 2, 3))
 
 
 def test_processes_read_while_one_writes(place):
-    count, _ = read_and_write(place, 2, 3)
+    count, *_ = read_and_write(place, 2, 3)
     assert count > 10
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_eight_readers_and_a_writer_for_a_minute(place):
-    count, longest = read_and_write(place, 8, 60)
-    print(f"{count} queries of five, the longest {longest * 1000:.0f} ms")
+    others = os.getloadavg()[0]
+    count, *seconds = read_and_write(place, 8, 60)
+    longest, blocked, worked = (round(1000 * one) for one in seconds)
+    print(
+        f"{count} queries of five, at most: {longest} ms, {blocked} ms blocked, {worked} ms at work; load {others:.1f}"
+    )
     assert count > 1000
+    assert worked < 100
+    if others < 1:  # else a reader also waits for whoever holds a lock, and waits for a core
+        assert blocked < 100
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_fork_while_other_threads_read_and_write(tmp_path):
+    stop = threading.Event()
+    with Index.create(tmp_path / "ix", shingle=None, threads=1) as index:
+        index.add([1, 2], [["a", "b"], ["c"]])
+
+        def write():
+            for number in itertools.count(10):
+                index.add([number], [[str(number)]])
+                if stop.is_set():
+                    return
+
+        def read():
+            while not stop.is_set():
+                index.query([["c"]])
+
+        threads = [threading.Thread(target=work) for work in (write, read)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(5):
+                child = os.fork()
+                if child == 0:
+                    signal.alarm(60)  # a child that hangs is ended
+                    code = 1
+                    try:
+                        code = 0 if index.query([["c"]])["id_b"].to_pylist() == [2] else 2
+                    except LikewiseError as error:
+                        code = 0 if "was at work in this index" in str(error) else 3
+                    finally:
+                        os._exit(code)
+                assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()

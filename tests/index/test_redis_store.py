@@ -112,6 +112,7 @@ def test_queries_and_additions_fetch_what_they_need(redis_url, monkeypatch):
             assert {"keys", "sets", "elements"} <= set(fetched)
             assert "texts" not in fetched
             assert other.get([7]) == [texts[7]]
+            assert "texts" not in fetched, "a range of them is enough"
 
 
 def test_large_values_are_stored_in_parts(redis_url):
@@ -120,6 +121,21 @@ def test_large_values_are_stored_in_parts(redis_url):
     put(store, large=large, small=b"s")
     assert len([key for key in keys_of(store) if key.startswith("v:")]) == 4
     assert content(store) == {"large": large, "small": b"s"}
+    store.close()
+
+
+def test_ranges_of_parts_are_fetched(redis_url, monkeypatch):
+    store = RedisStore(redis_url, create=True)
+    large = os.urandom(20_000_003)
+    put(store, large=large)
+    part = store.current().part
+    monkeypatch.setattr(module, "SHARED", ValueCache())
+    monkeypatch.setattr(RedisStore, "fetch", None)
+    with store.read() as snapshot:
+        for begin, end in [(0, 1), (5, 5), (part - 3, part + 2), (part, 2 * part), (1, len(large))]:
+            assert snapshot.get_range("large", begin, end) == large[begin:end]
+        assert snapshot.get_range("large", len(large) - 1, len(large) + 1) is None
+        assert snapshot.get_range("nothing", 0, 1) is None
     store.close()
 
 
@@ -313,7 +329,7 @@ def test_passwords_are_needed_and_never_shown(tmp_path, server, typed, monkeypat
         mine.stop()
 
 
-READS = "+get +select"
+READS = "+get +getrange +select"
 WRITES = "+set +del +unlink +exists +pexpire +sadd +srem +smembers +watch +unwatch +multi +exec"
 
 

@@ -43,6 +43,20 @@ def content(store):
         return {name: bytes(snapshot.get(name)) for name in snapshot.names()}
 
 
+def test_some_bytes_of_a_value(opened):
+    store = opened()
+    put(store, a=b"0123456789")
+    with store.read() as snapshot:
+        assert snapshot.get_range("a", 3, 7) == b"3456"
+        assert snapshot.get_range("a", 0, 0) == b""
+        assert snapshot.get_range("b", 0, 1) is None
+    store.write(lambda transaction: (transaction.put("b", b"xyz"), check(transaction.get_range("b", 1, 3) == b"yz")))
+
+
+def check(right):
+    assert right
+
+
 def test_values_come_back_and_can_be_deleted(opened):
     store = opened()
     large = np.arange(1 << 20, dtype=np.uint64)

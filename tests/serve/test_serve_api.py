@@ -221,6 +221,22 @@ def test_a_body_of_the_largest_size_and_one_byte_more(index, client_of):
     error(client.post("/query", content=parts, headers=JSON), 413)
 
 
+@pytest.mark.parametrize("values", ["[],", "1,", "{},", '"",', "[[[[", "null,"])
+def test_a_body_of_very_many_values_is_refused_before_it_is_parsed(client, values, monkeypatch):
+    monkeypatch.setattr("likewise.serve.models.QueryBody.model_validate_json", None)
+    body = f'{{"items": [{values * 400_000}'.encode() * 3
+    assert "values; send fewer items" in error(client.post("/query", content=body, headers=JSON), 413)
+
+
+def test_brackets_and_commas_of_documents_do_not_count(client):
+    text = '[{,"\\' * 120_000
+    assert client.post("/query", json={"text": text}).status_code == 200
+    hostile = b'{"text": "' + b',\\"' * 1_000_000  # a string that does not end, and may begin anywhere
+    begun = time.process_time()
+    assert "not valid JSON" in error(client.post("/query", content=hostile, headers=JSON), 400)
+    assert time.process_time() - begun < 20
+
+
 class Held:
     """An index whose additions wait until they are released."""
 

@@ -22,6 +22,7 @@ Examples:
   likewise dedup reviews.csv --text review --keep max:stars --on-error skip --out clean/
   likewise dedup huge/*.parquet --memory 4GiB --spill /fast/disk --out clean/     (interrupted? run it again)
   likewise dedup monday.jsonl --against clean/ --out monday/
+  likewise dedup monday.jsonl --id url --against seen/ --add --out monday/    (seen/ is an index: likewise index create)
   likewise dedup 's3a://crawl/*.parquet' --engine spark --master spark://host:7077 --out s3a://clean/
 
 \b
@@ -38,11 +39,11 @@ DIR will contain:
 @click.option(
     "--against",
     multiple=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Also remove what is similar to a document that this finished run kept, with the settings of that run. "
-    "Repeatable.",
+    metavar="DIR|INDEX",
+    help="Also remove what is similar to a document that this finished run kept, or that this index holds, with its "
+    "settings. Repeatable.",
 )
+@click.option("--add", is_flag=True, help="Then add what is kept to the index in --against; needs --id, but for files.")
 @click.option(
     "--no-state", "state", flag_value=False, default=True, help="Do not write what rethreshold and --against need."
 )
@@ -57,7 +58,7 @@ def dedup(
     inputs: tuple[str, ...],
     out: Path,
     as_json: bool,
-    against: tuple[Path, ...],
+    against: tuple[str, ...],
     **options: Any,
 ) -> None:
     """Remove near-duplicates, and name for each removed document the one that is kept for it.
@@ -78,22 +79,30 @@ def dedup(
     if against:
         checks.unused("dedup", {"estimate": (options["estimate"], False)}, "with 'against', which compares documents")
         options.update(_settings_of(context, list(against)))
-    folders = [shared.location(one, options["engine"]) for one in against]
     with show.progress(as_json) as observer:
-        result = likewise.dedup(given, out=target, against=folders, progress=observer, **options)
-    show.report(result.stats, as_json, (*show.opening(result.stats), show.outcome(result.stats)), target)
+        result = likewise.dedup(given, out=target, against=list(against), progress=observer, **options)
+    lines = [*show.opening(result.stats), show.outcome(result.stats)]
+    if "added" in result.stats["counts"]:
+        lines.append(f"added {show.count(result.stats['counts']['added'], 'document')} to the index")
+    show.report(result.stats, as_json, lines, target)
 
 
-def _settings_of(context: click.Context, against: list[Path]) -> dict[str, Any]:
-    """Return the settings of earlier runs, but for those that the user gives."""
+def _settings_of(context: click.Context, against: list[str]) -> dict[str, Any]:
+    """Return the settings of earlier runs and of indexes, but for those that the user gives."""
+    from likewise.jobs.known import is_index
+
     if context.params["engine"] == "spark":
+        if any(map(is_index, against)):
+            return {}  # dedup says that this is not possible
         from likewise.spark.against import settings_of
 
-        folders = [shared.location(one, "spark") for one in against]
-        settings = settings_of(folders, context.params["master"])
+        settings = settings_of(list(against), context.params["master"])
     else:
+        from contextlib import closing
+
         from likewise.jobs.against import Against
 
-        settings = Against(list(against)).settings
+        with closing(Against(list(against))) as known:
+            settings = known.settings
     source = click.core.ParameterSource.DEFAULT
     return {name: value for name, value in settings.items() if context.get_parameter_source(name) == source}

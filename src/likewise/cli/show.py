@@ -252,7 +252,7 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
     amount = f", {size(counts['bytes'])} of text" if "bytes" in counts else ""
     yield f"{count(counts.get('items', 0), 'document')}{amount}; {counts.get('different', 0):,} different"
     if counts.get("earlier"):
-        yield f"compared with the {count(counts['earlier'], 'document')} that earlier runs kept"
+        yield f"compared with the {count(counts['earlier'], 'document')} that are known already"
     yield from broken(stats)
     yield from stop_words(stats)
     if "banding" in stats["details"]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,14 @@ KINDS: dict[str, Any] = {
 """The types of stored arrays; that of "elements" is uint64, or uint32 if all are below 2**32, that of "vectors" float32
 or float64."""
 CODEC = "zstd"
+
+
+class RangedArrays(Mapping[str, NDArray[Any]]):
+    """Arrays that are elsewhere, of which some bytes can be had."""
+
+    @abstractmethod
+    def some(self, name: str, begin: int, end: int) -> bytes:
+        """Return some bytes of an array."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +75,10 @@ class ChunkData:
         begin, stop = self.arrays["text_offsets"][[first, last]].astype(np.int64).tolist()
         if begin == stop:
             return begin, b""
-        packed = self.arrays["texts"][place:end].tobytes()
+        if isinstance(self.arrays, RangedArrays):
+            packed = self.arrays.some("texts", place, end)
+        else:
+            packed = self.arrays["texts"][place:end].tobytes()
         whole: bytes = pa.decompress(packed, decompressed_size=stop - begin, codec=CODEC, asbytes=True)
         return begin, whole
 
@@ -77,10 +89,23 @@ class ChunkData:
         low, high = self.arrays["text_offsets"][row : row + 2].astype(np.int64).tolist()
         return whole[low - begin : high - begin].decode()
 
+    def texts_of(self, rows: Ints) -> Iterator[tuple[slice, TextChunk]]:
+        """Yield the documents of some rows, which ascend, block by block, with their places in `rows`."""
+        blocks = self.arrays["blocks"].reshape(-1, 2)[:, 0].astype(np.int64) if len(rows) else np.zeros(0, np.int64)
+        cuts = np.searchsorted(rows, blocks)
+        for block in np.flatnonzero(np.diff(cuts)).tolist():
+            place = slice(int(cuts[block]), int(cuts[block + 1]))
+            begin, whole = self._block(block)
+            offsets = self.arrays["text_offsets"][blocks[block] : blocks[block + 1] + 1].astype(np.int64) - begin
+            some = Sets(np.frombuffer(whole, np.uint8), offsets).take(rows[place] - blocks[block])
+            yield place, TextChunk(some.values, some.offsets)
+
     def some_texts(self, rows: Ints) -> TextChunk:
         """Return the documents of some rows."""
         blocks = range(len(self.arrays["blocks"].reshape(-1, 2)) - 1)
+        held = self.arrays["texts"]  # all of it is needed: as long as it is held, it is not fetched again
         whole = np.frombuffer(b"".join(self._block(block)[1] for block in blocks), np.uint8)
+        del held
         kept = Sets(whole, self.arrays["text_offsets"].view(np.int64)).take(rows)
         return TextChunk(kept.values, kept.offsets)
 

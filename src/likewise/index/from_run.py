@@ -13,23 +13,23 @@ from likewise.base.runlog import Tick
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.index.files import ROWS, TOGETHER
 from likewise.index.scheme import Scheme
-from likewise.jobs.against import Against, KeptItems
+from likewise.jobs.against import EarlierRun
 
 
 class KeptRun:
     """The documents that a finished run kept."""
 
     def __init__(self, directory: Any) -> None:
-        self._against = Against([directory])
-        self._state = self._against.states[0]
-        self.count = self._against.count
+        self._run = EarlierRun(directory)
+        self._state = self._run.state
+        self.count = len(self._run.items)
 
     def scheme(self, owner: str, containment: bool, texts: bool | None) -> Scheme:
         """Return the settings of the run; bands and rows are chosen here if its search was exact."""
-        known, parameters = self._against.settings, self._state.run["parameters"]
+        known, parameters = self._run.settings, self._state.run["parameters"]
         scheme = Scheme.of(
             owner,
-            self._against.shingler,
+            known["shingle"],
             known["threshold"],
             parameters["recall"],
             known["seed"],
@@ -45,8 +45,7 @@ class KeptRun:
 
     def batches(self, threads: int, tick: Tick) -> Iterator[tuple[Any, Texts]]:
         """Yield the ids and the documents, many at a time."""
-        items = self._against.parts[0]
-        assert isinstance(items, KeptItems)
+        items = self._run.items
         ids = self._state.ids.take(to_arrow(self._state.kept))
         waiting: list[TextChunk] = []
         done = rows = size = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
@@ -237,6 +237,10 @@ class Index:
             if view is None or view.place != snapshot.place:
                 self._cached = view = self._change.view(snapshot)
             yield view
+
+    def snapshot(self) -> AbstractContextManager[IndexView]:
+        """Return what the index holds now, for the other files of this room."""
+        return self._view()
 
     @property
     def _manifest(self) -> Manifest:

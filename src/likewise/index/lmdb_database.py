@@ -17,6 +17,8 @@ FIRST_MAP = 1 << 26
 """Bytes of the memory map of a new database."""
 STEP = 1 << 30
 """A map grows by its own size, but at most by this: it takes address space only."""
+PATIENCE = 5.0
+"""Seconds that a fork waits for transactions of other threads; a large addition may take longer."""
 READERS = 1022
 """Snapshots at a time, in all processes; each takes 64 bytes of the lock file."""
 
@@ -39,6 +41,7 @@ class LmdbDatabase:
         self.epoch = 0
         self.closed = False
         self._entered = 0
+        self._forking = False
         self._resizing = False
         self._free = threading.Condition()
         lmdb = lmdb_module()
@@ -56,7 +59,7 @@ class LmdbDatabase:
     def enter(self) -> None:
         """Begin a transaction: until `leave`, the map stays where it is."""
         with self._free:
-            while self._resizing:
+            while self._resizing or self._forking:
                 self._free.wait()
             self._entered += 1
 
@@ -87,6 +90,23 @@ class LmdbDatabase:
                 self._resizing = False
                 self._free.notify_all()
 
+    @property
+    def busy(self) -> bool:
+        """Whether a transaction is open."""
+        return self._entered > 0
+
+    def pause(self) -> None:
+        """Wait, before a fork, until no transaction is open, but not for long; none begins until `resume`."""
+        with self._free:
+            self._forking = True
+            self._free.wait_for(lambda: not self._entered, PATIENCE)
+
+    def resume(self) -> None:
+        """Let transactions begin."""
+        with self._free:
+            self._forking = False
+            self._free.notify_all()
+
     def grow(self) -> None:
         """Make the map larger."""
         size = self.env.info()["map_size"]
@@ -104,16 +124,48 @@ class LmdbDatabase:
 
 _open: dict[str, LmdbDatabase] = {}
 _opening = threading.RLock()
+_inherited: dict[str, LmdbDatabase] = {}
+"""Databases that were open when this process was forked: LMDB forbids their use, and they must be closed before they
+are opened anew."""
+
+
+def _before_fork() -> None:
+    """Let the transactions of other threads end: LMDB cannot close a database in the child while one is open."""
+    _opening.acquire()
+    for database in _open.values():
+        database.pause()
+
+
+def _after_fork_here() -> None:
+    """Let them go on."""
+    for database in _open.values():
+        database.resume()
+    _opening.release()
+
+
+def _after_fork_in_child() -> None:
+    """Forget the locks, which other threads may hold: nobody would ever release them here."""
+    global _opening
+    _opening = threading.RLock()
+    _inherited.update(_open)
+    _open.clear()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_here, after_in_child=_after_fork_in_child)
 
 
 def acquire(folder: Path, create: bool) -> LmdbDatabase:
     """Return the open database of a folder."""
     with _opening:
         key = os.path.realpath(folder)
+        if key in _inherited:
+            if _inherited[key].busy:
+                raise LikewiseError(
+                    f"{folder.parent}: another thread was at work in this index when this process was forked, and it "
+                    "cannot be opened here; start processes with spawn, or while nothing is written"
+                )
+            _inherited.pop(key).env.close()
         known = _open.get(key)
-        if known is not None and known.pid != os.getpid():  # inherited: LMDB forbids its use after a fork
-            known.env.close()
-            known = None
         if known is None:
             known = _open[key] = LmdbDatabase(folder, key, create)
         known.users += 1

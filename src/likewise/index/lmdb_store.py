@@ -61,6 +61,11 @@ class LmdbSnapshot:
         words.view(np.uint8)[: len(value)] = value
         return words.data.cast("B")[: len(value)]
 
+    def get_range(self, name: str, begin: int, end: int) -> bytes | None:
+        """Return some bytes of a value, or None if there is none of this name."""
+        value = self._transaction.get(name.encode())
+        return None if value is None else bytes(value[begin:end])
+
     def names(self) -> Iterator[str]:
         """Yield the names of all values, in order."""
         with self._transaction.cursor() as cursor:
@@ -88,6 +93,7 @@ class LmdbStore:
         self.folder = Path(folder)
         self.where = str(folder)
         self._lock = threading.RLock()
+        self._pid = os.getpid()
         self._database: LmdbDatabase | None = None
         if create:
             try:
@@ -130,11 +136,18 @@ class LmdbStore:
                     _remove(self.folder / str(number))  # whoever replaced it was killed before
         raise DamagedError(f"{self.folder}: every database in it was replaced, and the new one is missing")
 
+    @property
+    def _alone(self) -> threading.RLock:
+        """The lock of this process: one that was inherited by a fork may be held by a thread that is not here."""
+        if self._pid != os.getpid():
+            self._lock, self._pid, self._database = threading.RLock(), os.getpid(), None
+        return self._lock
+
     def _current(self) -> LmdbDatabase:
         """Return the open database, for a transaction: opened again if it was closed, or after a fork."""
-        with self._lock:
+        with self._alone:
             database = self._database
-            if database is None or database.pid != os.getpid():
+            if database is None:
                 database = self._find()
             return database
 
@@ -143,7 +156,7 @@ class LmdbStore:
         """Yield a snapshot."""
         lmdb = lmdb_module()
         for _ in range(ATTEMPTS):
-            with self._lock:
+            with self._alone:
                 database = self._current()
                 database.enter()
             resized = False
@@ -167,7 +180,7 @@ class LmdbStore:
 
     def _moved(self, old: LmdbDatabase) -> None:
         """Turn to the database that has replaced this one."""
-        with self._lock:
+        with self._alone:
             if self._database is old:
                 self._find()
 
@@ -175,7 +188,7 @@ class LmdbStore:
         """Make a change in one transaction; where the map is too small for it, again in a larger one."""
         lmdb = lmdb_module()
         for _ in range(ATTEMPTS):
-            with self._lock:
+            with self._alone:
                 database = self._current()
                 database.enter()
             try:
@@ -205,7 +218,7 @@ class LmdbStore:
         """Copy what is needed to a new database, and remove the old one."""
         lmdb = lmdb_module()
         for _ in range(ATTEMPTS):
-            with self._lock:
+            with self._alone:
                 database = self._current()
                 database.enter()
             new = database.folder.parent / str(int(database.folder.name) + 1)
@@ -245,6 +258,7 @@ class LmdbStore:
     def _filled(self, old: Snapshot, new: Path, change: Callable[[Snapshot, Write], R]) -> R:
         made = LmdbStore.__new__(LmdbStore)
         made.folder, made.where, made._lock = self.folder, self.where, threading.RLock()
+        made._pid = os.getpid()
         made._database = acquire(new, True)
         try:
             result = change(old, made.write)
@@ -280,7 +294,7 @@ class LmdbStore:
 
     def close(self) -> None:
         """Close the database."""
-        with self._lock:
+        with self._alone:
             if self._database is not None:
                 release(self._database)
                 self._database = None

@@ -63,6 +63,17 @@ class RedisSnapshot:
                 self._store.check_current(self._catalogue)
         return found
 
+    def get_range(self, name: str, begin: int, end: int) -> bytes | None:
+        """Return some bytes of a value, or None if there is none of this name, or not so many."""
+        whole = self.known(name)
+        if whole is not None or name not in self.values:
+            return None if whole is None else bytes(whole[begin:end])
+        found = self._store.fetch_range(*self.values[name], self._catalogue.part, begin, end)
+        if len(found) < end - begin:
+            self._store.check_current(self._catalogue)
+            return None
+        return found
+
     def names(self) -> Iterator[str]:
         """Yield the names of all values, in order."""
         yield from sorted(self.values)
@@ -80,6 +91,11 @@ class RedisTransaction(RedisSnapshot):
         """Return values by name."""
         self._writing.send()
         return super().get_many(names)
+
+    def get_range(self, name: str, begin: int, end: int) -> bytes | None:
+        """Return some bytes of a value."""
+        self._writing.send()
+        return super().get_range(name, begin, end)
 
     def put(self, name: str, value: Any) -> None:
         """Set a value."""
@@ -285,6 +301,18 @@ class RedisStore:
                 found |= self._fetched(group, part, keep)
                 group, size = [], 0
         return found
+
+    def fetch_range(self, id: str, size: int, part: int, begin: int, end: int) -> bytes:
+        """Return some bytes of a value from the server; fewer of them if they are not there."""
+        keys = list(enumerate(self.keys.parts(id, size, part)))[begin // part : -(-end // part)]
+
+        def work(client: Any) -> list[bytes]:
+            with client.pipeline(transaction=False) as pipe:
+                for number, key in keys:
+                    pipe.getrange(key, max(0, begin - number * part), min(part, end - number * part) - 1)
+                return list(pipe.execute())
+
+        return b"".join(self.server.call(work)) if end > begin else b""
 
     def _fetched(self, wanted: list[tuple[str, int]], part: int, keep: bool) -> dict[str, Words]:
         keys = {id: self.keys.parts(id, size, part) for id, size in wanted}

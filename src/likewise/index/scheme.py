@@ -170,7 +170,8 @@ class Scheme:
         return self.minhash.seeds(self.banding.slots)
 
     @cached_property
-    def _left_out(self) -> Hashes | None:
+    def left_out(self) -> Hashes | None:
+        """The table of the shingles that are left out."""
         return value_table(self.common) if len(self.common) else None
 
     @cached_property
@@ -228,7 +229,7 @@ class Scheme:
         def work(rows: slice) -> Sets:
             offsets = chunk.offsets[rows.start : rows.stop + 1]
             part = TextChunk(chunk.data[offsets[0] : offsets[-1]], offsets - offsets[0])
-            sets = shingler.chunk_sets(part, np.arange(len(part)), self._left_out)
+            sets = shingler.chunk_sets(part, np.arange(len(part)), self.left_out)
             sort_sets(sets.values, sets.offsets)
             return sets
 

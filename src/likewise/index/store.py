@@ -33,6 +33,9 @@ class Snapshot(Protocol):
     def get(self, name: str) -> memoryview | None:
         """Return a value, at an address divisible by eight; None if there is none of this name."""
 
+    def get_range(self, name: str, begin: int, end: int) -> bytes | None:
+        """Return some bytes of a value; None if there is none of this name. A remote store fetches no others."""
+
     def names(self) -> Iterator[str]:
         """Yield the names of all values, in order."""
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints, to_arrow
 from likewise.errors import DamagedError
-from likewise.index.chunk import KINDS, ChunkData
+from likewise.index.chunk import KINDS, ChunkData, RangedArrays
 from likewise.index.item_ids import INT64, hashes_of, kind_of_ids
 from likewise.index.manifest import ChunkEntry, Manifest, SegmentEntry
 from likewise.index.scheme import Scheme
@@ -134,7 +134,7 @@ def _as_array(data: memoryview | None, part: Part, name: str, kind: Any, where: 
     return array
 
 
-class StoredArrays(Mapping[str, NDArray[Any]]):
+class StoredArrays(RangedArrays):
     """The arrays of a part in a remote store: each is fetched when it is needed, and then kept, but for documents."""
 
     def __init__(self, snapshot: Snapshot, part: Part, kinds: Mapping[str, Any], where: str) -> None:
@@ -149,6 +149,16 @@ class StoredArrays(Mapping[str, NDArray[Any]]):
         """Return a value that was fetched as an array; the first of this name is kept, as its address is known."""
         array = _as_array(data, self._part, name, self._kinds.get(name, np.uint32), self._where)
         return array if name in DOCUMENTS else self._here.setdefault(name, array)
+
+    def some(self, name: str, begin: int, end: int) -> bytes:
+        """Return some bytes of an array; raise if they are not there."""
+        full = f"{self._part.name}/{name}"
+        found = self._snapshot.get_range(full, begin, end)
+        if found is None or len(found) != end - begin:
+            raise DamagedError(
+                f"{self._where}: the value {full} of the index is missing, or is not whole; run index check"
+            )
+        return found
 
     def missing(self, names: Iterable[str]) -> dict[str, tuple[StoredArrays, str]]:
         """Return which of these arrays must be fetched: full names, to whom they belong, and as what."""

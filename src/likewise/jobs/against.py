@@ -1,8 +1,10 @@
-"""New documents against those that earlier runs kept, which are sketched already and read again only for a pair."""
+"""New documents against those that are known: an earlier run kept them, or an index holds them.
+
+The documents of a run are sketched already, and are read again only for a pair.
+"""
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -15,18 +17,21 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, part_at, to_arrow
 from likewise.base.parallel import in_order
-from likewise.errors import IncompatibleError
+from likewise.base.runlog import RunLog
+from likewise.errors import IncompatibleError, ParameterError
+from likewise.io.publish import MANIFEST
 from likewise.io.read import Files, ReadOptions, open_source
+from likewise.io.seals import checksum
+from likewise.io.workspace import Workspace
+from likewise.jobs.known import AskedItems, Known, KnownPart, chunk_digests, is_index, marks, opened_index
 from likewise.jobs.settings import Settings
 from likewise.jobs.state import State
-from likewise.kernels.hashing import digest_strings
 from likewise.search.common_shingles import value_table
 from likewise.search.items import BYTES_A_BYTE, Items, TextItems
 from likewise.search.load import Collection
 from likewise.search.sketch import SketchPlan
 from likewise.shingle import Shingler, shingler_of
 
-MARK = np.uint64(0x9E3779B97F4A7C15)
 SETTINGS = ("threshold", "seed", "sketch", "ignore_common")
 """Settings that change which pairs are similar or which of them are found; those of all runs must be the same."""
 
@@ -51,9 +56,7 @@ class KeptItems(Items):
 
     def digests(self, threads: int) -> Hashes:
         """Return fingerprints that are all different: no two kept documents are copies."""
-        numbers = np.arange(1, self._count + 1, dtype=np.uint64)
-        tag = np.uint64(zlib.crc32(str(self.state.directory).encode()))
-        return np.stack([numbers * MARK, np.full(self._count, tag)], axis=1)
+        return marks(str(self.state.directory), self._count)
 
     def keys(self, rows: Ints, plan: SketchPlan) -> Hashes:
         """Copy the keys from the state of the run."""
@@ -156,22 +159,93 @@ class Joined(Items):
         return Joined([part.ignoring(common) for part in self.parts])
 
 
-class Against:
-    """The finished runs that new documents are compared with."""
+class EarlierRun(Known):
+    """A finished run: the documents that it kept."""
 
-    def __init__(self, directories: list[str | Path]) -> None:
-        self.states = [State.load(directory) for directory in directories]
-        check_runs(self.states)
-        self.shingler = shingler_of_run(self.states[0])
-        self.parts: list[Items] = [KeptItems(state, self.shingler) for state in self.states]
-        self.count = sum(map(len, self.parts))
+    def __init__(self, directory: str | Path) -> None:
+        self.state = State.load(directory)
+        check_runs([self.state])
+        self.where = str(self.state.directory)
+        self.settings = run_settings(self.state)
+        self.items = KeptItems(self.state, self.settings["shingle"])
+
+    @property
+    def common(self) -> Hashes:
+        """The shingles that the run left out."""
+        return self.state.common
+
+    @property
+    def place(self) -> str:
+        """The folder."""
+        return str(self.state.directory.absolute())
+
+    @property
+    def identity(self) -> list[Any]:
+        """The folder, and the checksum of run.json."""
+        return [self.place, checksum(self.state.directory / MANIFEST)]
+
+    def part(self, items: Items, space: Workspace, log: RunLog, threads: int, step: str) -> KnownPart:
+        """Return all documents: their band keys are known."""
+        return KnownPart(self.where, len(self.items), self.items, kept_ids(self.state), self._digests)
+
+    def document(self, row: int) -> str:
+        """Return one of the kept documents."""
+        chunk, local, _ = next(self.items.chunks(np.array([row]), 1))
+        return chunk.text(int(local[0]))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _digests(self, rows: Ints, threads: int) -> Hashes:
+        digests = np.zeros((len(rows), 2), np.uint64)
+        for chunk, inner, place in self.items.chunks(rows, threads):
+            digests[place] = chunk_digests(chunk, inner)
+        return digests
+
+
+class Against:
+    """The finished runs and the indexes that new documents are compared with."""
+
+    def __init__(self, given: list[Any]) -> None:
+        self.known: list[Known] = []
+        self.parts: list[KnownPart] = []
+        try:
+            for one in given:
+                self.known.append(opened_index(one) if is_index(one) else EarlierRun(one))
+            check_runs([one.state for one in self.known if isinstance(one, EarlierRun)])
+            for one in self.known[1:]:
+                _check_settings(self.known[0], one)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def where(self) -> str:
+        """The first of them, for error messages."""
+        return self.known[0].where
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that new documents must share."""
+        return self.known[0].settings
+
+    @property
+    def common(self) -> Hashes:
+        """The shingles that are left out as too common."""
+        return self.known[0].common
+
+    @property
+    def count(self) -> int:
+        """The number of known items that take part in the search."""
+        return sum(len(part.items) for part in self.parts)
 
     def agreed(self, settings: Settings) -> Settings:
-        """Return these settings with the shingler, the banding and the method of the earlier runs.
+        """Return these settings with the shingler, the banding and the method of what is known.
 
         Raise if other ones were asked for: new documents are compared in the same way as the earlier ones.
         """
-        known, asked, chosen = self.shingler.to_dict(), settings.shingler.to_dict(), self.settings
+        chosen = self.settings
+        known, asked = chosen["shingle"].to_dict(), settings.shingler.to_dict()
         compared = {name: (known.get(name), asked.get(name)) for name in known | asked}
         for name in (*SETTINGS, "bands", "rows", "method"):
             value = getattr(settings, name)
@@ -180,57 +254,57 @@ class Against:
         for name, (before, now) in compared.items():
             if before != now:
                 raise IncompatibleError(
-                    f"{self.states[0].directory} was made with {name} {before!r} and this run has {now!r};"
+                    f"{self.where} was made with {name} {before!r} and this run has {now!r};"
                     " new documents are compared in the same way"
                 )
-        same = {name: chosen[name] for name in ("bands", "rows", "method")}
-        return replace(settings, shingle=self.shingler, **same)
+        same = {name: chosen[name] for name in ("shingle", "bands", "rows", "method")}
+        return replace(settings, **same)
 
     def document(self, row: int) -> str:
-        """Return one of the kept documents."""
-        number, inner = part_at(map(len, self.parts), row)
-        kept = KeptItems(self.states[number], self.shingler)
-        chunk, local, _ = next(kept.chunks(np.array([inner]), 1))
-        return chunk.text(int(local[0]))
+        """Return one of the known documents that take part in the search."""
+        number, inner = part_at((len(part.items) for part in self.parts), row)
+        return self.known[number].document(inner)
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings that new documents must share."""
-        first = self.states[0]
-        chosen = {name: first.run["parameters"][name] for name in SETTINGS}
-        bands, rows = first.about["bands"], first.about["rows"]
-        method = "lsh" if bands else "exact"
-        return {**chosen, "shingle": self.shingler, "bands": bands or None, "rows": rows or None, "method": method}
+    def target(self) -> AskedItems:
+        """Return the index to which documents are added."""
+        indexes = [one for one in self.known if isinstance(one, AskedItems)]
+        if len(indexes) != 1:
+            rule = f"False unless 'against' names exactly one index; it names {len(indexes) or 'none'}"
+            raise ParameterError.of("dedup", "add", rule, True)
+        return indexes[0]
 
-    @property
-    def common(self) -> Hashes:
-        """The shingles that are left out as too common."""
-        return self.states[0].common
+    def ask(self, items: Items, space: Workspace, log: RunLog, threads: int) -> None:
+        """Find out which known items take part in the search for these new ones."""
+        if len(self.common):
+            items = items.ignoring(value_table(self.common))
+        for number, one in enumerate(self.known, 1):
+            self.parts.append(one.part(items, space, log, threads, f"known-{number}"))
 
     def names(self, collection: Collection) -> Any:
-        """Return the ids of all documents, those of the earlier runs first; as text if their types differ."""
-        ids = [kept_ids(state) for state in self.states]
+        """Return the ids of all documents, the known ones first; as text if their types differ."""
+        ids = [part.ids for part in self.parts if len(part.ids)]
         ids.append(to_arrow(np.arange(collection.rows)) if collection.ids is None else collection.ids)
         if len({str(part.type) for part in ids}) > 1:
             ids = [part.cast(pa.large_string()) for part in ids]
         return pa.concat_arrays(ids)
 
+    @property
+    def _starts(self) -> Ints:
+        return np.cumsum([0, *(len(part.items) for part in self.parts)])
+
     def origins(self, rows: Ints) -> Any:
-        """Return for each row the folder of the run that kept it; null for new documents."""
-        starts = np.cumsum([0, *map(len, self.parts)])
-        folders = pa.array([str(state.directory) for state in self.states] + [None], pa.string())
-        return folders.take(to_arrow(np.searchsorted(starts, rows, side="right") - 1))
+        """Return for each row the run or the index that has it; null for new documents."""
+        places = pa.array([part.where for part in self.parts] + [None], pa.string())
+        return places.take(to_arrow(np.searchsorted(self._starts, rows, side="right") - 1))
 
     def same_bytes(self, old: Ints, new: Ints, items: TextItems, threads: int) -> NDArray[np.bool_]:
-        """Return which pairs of a kept and a new document are identical, byte for byte."""
+        """Return which pairs of a known and a new document are identical, byte for byte."""
         first = np.unique(old)
         digests = np.zeros((len(first), 2), np.uint64)
-        starts = np.cumsum([0, *map(len, self.parts)])
-        for part, (low, high) in zip(self.parts, pairwise(np.searchsorted(first, starts)), strict=False):
-            assert isinstance(part, KeptItems)
+        starts = self._starts
+        for part, start, (low, high) in zip(self.parts, starts, pairwise(np.searchsorted(first, starts)), strict=False):
             if high > low:
-                for chunk, inner, place in part.chunks(first[low:high] - starts[self.parts.index(part)], threads):
-                    digests[low:high][place] = chunk_digests(chunk, inner)
+                digests[low:high] = part.digests(first[low:high] - start, threads)
         second = np.unique(new)
         fresh = np.zeros((len(second), 2), np.uint64)
         for stored, inner, place in items.texts.split(second):
@@ -239,6 +313,11 @@ class Against:
             axis=1
         )
         return same
+
+    def close(self) -> None:
+        """Let go of indexes."""
+        for one in self.known:
+            one.close()
 
 
 def check_runs(states: Sequence[State]) -> None:
@@ -249,20 +328,13 @@ def check_runs(states: Sequence[State]) -> None:
                 f"{state.directory}: the similarities of that run are estimates, and new documents cannot be"
                 " compared with it; run it again without estimate"
             )
-    first = states[0]
     for state in states[1:]:
+        first = states[0]
         difference = _difference(first, state)
         if difference:
             raise IncompatibleError(
                 f"{first.directory} and {state.directory} were made with different settings: {difference}"
             )
-
-
-def chunk_digests(chunk: TextChunk, rows: Ints) -> Hashes:
-    """Fingerprint these documents in full."""
-    out = np.zeros((len(chunk), 2), np.uint64)
-    digest_strings(chunk.eights, chunk.data, chunk.offsets, rows, out)
-    return out[rows]
 
 
 def shingler_of_run(state: State) -> Shingler:
@@ -272,6 +344,30 @@ def shingler_of_run(state: State) -> Shingler:
     except KeyError as error:
         name = state.run["parameters"].get("shingle")
         raise IncompatibleError(f"{state.directory}: a run with the shingler {name!r} cannot be built upon") from error
+
+
+def run_settings(state: State) -> dict[str, Any]:
+    """Return the settings of a run that new documents must share."""
+    chosen = {name: state.run["parameters"][name] for name in SETTINGS}
+    bands, rows = state.about["bands"], state.about["rows"]
+    method = "lsh" if bands else "exact"
+    shingler = shingler_of_run(state)
+    return {**chosen, "shingle": shingler, "bands": bands or None, "rows": rows or None, "method": method}
+
+
+def _check_settings(first: Known, other: Known) -> None:
+    """Raise if new documents cannot be compared with both, one of which is an index, in one way."""
+    before, now = ({**one.settings, **one.settings["shingle"].to_dict()} for one in (first, other))
+    for name in {"method": "", **before, **now}:
+        if before.get(name) != now.get(name) and name != "ignore_common":
+            raise IncompatibleError(
+                f"{first.where} and {other.where} were made with different settings: "
+                f"{name} is {before.get(name)!r} and {now.get(name)!r}"
+            )
+    if not np.array_equal(first.common, other.common):
+        raise IncompatibleError(
+            f"{first.where} and {other.where} were made with different settings: they ignore different common shingles"
+        )
 
 
 def _difference(a: State, b: State) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,16 +15,16 @@ import numpy as np
 from likewise.base import checks
 from likewise.base.arrays import Ints, Sets
 from likewise.base.runlog import Progress, RunLog
-from likewise.errors import InputError
+from likewise.errors import InputError, ParameterError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.io.changes import changed_files
-from likewise.io.publish import MANIFEST
 from likewise.io.read import ReadOptions, Source
-from likewise.io.seals import checksum
 from likewise.io.workspace import Workspace
+from likewise.jobs.adding import Addition
 from likewise.jobs.against import Against, Joined
 from likewise.jobs.engines import cluster_engine
 from likewise.jobs.inputs import opened, reading
+from likewise.jobs.known import AskedItems, is_index
 from likewise.jobs.result import Dedup
 from likewise.jobs.settings import Resources, Settings
 from likewise.kernels.hashing import mix
@@ -72,7 +72,8 @@ def dedup(
     memory: str | int | None = None,
     spill: str | Path | None = None,
     fresh: bool = False,
-    against: str | Path | list[str | Path] | None = None,
+    against: Any = None,
+    add: bool = False,
     state: bool = True,
     batch_rows: int | None = None,
     progress: Progress | None = None,
@@ -112,8 +113,9 @@ def dedup(
     out: a folder for the result. An interrupted run of files there is resumed; `fresh` starts over.
     memory: how much to use, such as "4GiB"; by default half of what is free. What does not fit is kept in files, in
         the folder `spill`, or in `out`, or in the folder of temporary files.
-    against: the folder of a finished run, or several. Documents that are similar to one that was kept there are
-        removed too. The settings must be those of that run.
+    against: the folder of a finished run, an `Index`, the folder or URL of one, or a list of these. Documents that are
+        similar to one that was kept there, or that the index holds, are removed too. The settings must be the same.
+    add: add the documents that are kept to the index in `against`, when the result is written; they need ids.
     state: write to `out` what `rethreshold` and a later `against` need.
     progress: called with (stage, done, total).
     engine: "local", in this process; "spark", on a Spark cluster, with the same answer and tables that are Spark
@@ -128,7 +130,17 @@ def dedup(
     """
     given = dict(locals())
     on_cluster = cluster_engine(OWNER, engine, master, source)
+    asked = against if isinstance(against, list) else [] if against is None else [against]
+    checks.flag(OWNER, "add", add)
+    if not asked:
+        checks.unused(OWNER, {"add": (add, False)}, "without an index in 'against'")
     if on_cluster is not None:
+        if add or any(map(is_index, asked)):
+            raise ParameterError(
+                f"The 'against' parameter of {OWNER} cannot be an index with engine='spark'. Name finished runs, or use"
+                " engine='local'."
+            )
+        del given["add"]
         return cast(Dedup, on_cluster(given))
     log = RunLog.of(progress)
     policy = Keep.parse(keep)
@@ -138,29 +150,19 @@ def dedup(
         OWNER, shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method,
         estimate,
     )  # fmt: skip
-    earlier = _earlier(against)
-    if earlier is not None:
+    if asked:
         checks.unused(OWNER, settings.given("estimate"), "with 'against', which compares documents")
-        settings = earlier.agreed(settings)
-    resources = Resources.of(OWNER, threads, memory, spill)
-    options = reading(
-        settings, resources, text, id, on_error, encoding_errors, lines, html, batch_rows, policy.column, plain, hidden
-    )
-    source = opened(settings, options, source)[0]
-    folder = None if out is None else Path(out)
-    run = _Run(source, settings, options, policy, resources, earlier, folder, log)
-    with _workspace(run, fresh) as space:
-        run.forecast(space)
-        collection = run.read(space)
-        ranks = run.ranks(collection)
-        matches = run.search(collection, ranks, space)
-        removal = run.remove(collection, matches, ranks)
-        result = run.result(collection, matches, removal, space, state)
-        if folder is not None:
-            run.check_unchanged()
-            result.write(folder, space)
-            space.finish()
-    return result
+    with closing(Against(asked)) if asked else nullcontext() as earlier:
+        target = earlier.target() if earlier is not None and add else None
+        settings = settings if earlier is None else earlier.agreed(settings)
+        resources = Resources.of(OWNER, threads, memory, spill)
+        options = reading(
+            settings, resources, text, id, on_error, encoding_errors, lines, html, batch_rows, policy.column, plain,
+            hidden,
+        )  # fmt: skip
+        source = opened(settings, options, source)[0]
+        folder = None if out is None else Path(out)
+        return _Run(source, settings, options, policy, resources, earlier, target, folder, log).done(fresh, state)
 
 
 @dataclass(frozen=True)
@@ -173,8 +175,35 @@ class _Run:
     policy: Keep
     resources: Resources
     earlier: Against | None
+    target: AskedItems | None
     out: Path | None
     log: RunLog
+
+    def done(self, fresh: bool, state: bool) -> Dedup:
+        """Do all of it, or what an interrupted run has left to do."""
+        addition = Addition(self.target, self.identity) if self.target is not None else None
+        with _workspace(self, fresh) as space:
+            if addition and self.out is not None and not fresh and not space.resumed:
+                addition.check_new(self.out)
+            self.forecast(space)
+            collection = self.read(space)
+            if addition:
+                addition.check_ids(collection)
+            if self.earlier is not None:
+                self.earlier.ask(_items(collection), space, self.log, self.resources.threads)
+            ranks = self.ranks(collection)
+            matches = self.search(collection, ranks, space)
+            removal = self.remove(collection, matches, ranks)
+            result = self.result(collection, matches, removal, space, state)
+            new = addition.prepared(collection, result.keep_mask, self.resources.threads) if addition else None
+            if self.out is not None:
+                self.check_unchanged()
+                result.write(self.out, space)
+            if addition and new is not None:
+                addition.make(collection, new, result, self.log, self.out)
+            if self.out is not None:
+                space.finish()
+        return result
 
     @cached_property
     def inputs(self) -> dict[str, list[int]] | None:
@@ -197,7 +226,8 @@ class _Run:
             "html": options.html,
             "plain": options.plain,
             "hidden": options.hidden,
-            "against": [str(run.directory.absolute()) for run in earlier.states] if earlier else None,
+            "against": [one.place for one in earlier.known] if earlier else None,
+            "add": self.target is not None,
         }
 
     @property
@@ -205,8 +235,7 @@ class _Run:
         """What a run in a folder must share with the one that was interrupted there."""
         parameters = {**self.parameters, "shingle": str(self.settings.shingle)}
         if self.earlier is not None:
-            folders = [run.directory for run in self.earlier.states]
-            parameters["against"] = [[str(one.absolute()), checksum(one / MANIFEST)] for one in folders]
+            parameters["against"] = [one.identity for one in self.earlier.known]
         return {"parameters": parameters, "inputs": self.inputs or {}}
 
     @property
@@ -248,7 +277,7 @@ class _Run:
         """Find the similar pairs; with earlier runs, those that have a new document."""
         items, sides = _items(collection), None
         if self.earlier is not None:
-            items = Joined([*self.earlier.parts, items])
+            items = Joined([*(part.items for part in self.earlier.parts), items])
             sides = Sides(self.earlier.count, across=False)
         found = self.searching.find(items, self.log, space, sides, ranks)
         self.log.counts["different"] = count_different(found, sides)
@@ -263,7 +292,7 @@ class _Run:
             if self.earlier is not None:
                 removal = _of_new(removal, self.earlier, items, self.resources.threads)
                 log.counts["items"] = len(items)
-                log.counts["earlier"] = self.earlier.count
+                log.counts["earlier"] = sum(part.count for part in self.earlier.parts)
         return removal
 
     def result(
@@ -303,13 +332,6 @@ class _Run:
 def _items(collection: Collection) -> Items:
     assert collection.items is not None
     return collection.items
-
-
-def _earlier(against: str | Path | list[str | Path] | None) -> Against | None:
-    """Load the runs to compare with."""
-    if against is None or against == []:
-        return None
-    return Against(against if isinstance(against, list) else [against])
 
 
 def _of_new(removal: Removal, earlier: Against, items: Items, threads: int) -> Removal:

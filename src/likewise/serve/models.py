@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import islice
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -132,10 +134,32 @@ class ErrorAnswer(BaseModel):
 
 
 M = TypeVar("M", bound=RequestBody)
+TOKEN = re.compile(rb'[\[{,]|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+"""A bracket or a comma, which precede values, or a string or what is left of one: every quotation mark that is not in a
+string begins a match, so that the time is linear."""
+MARKS = (b"[", b"{", b",", b'"')
 
 
-def parsed(model: type[M], body: bytes) -> M:
-    """Return the body of a request; raise Refusal if it is no JSON or not what is expected."""
+def check_values(body: bytes, most: int) -> None:
+    """Raise Refusal if a body has more than `most` JSON values: each takes memory, however short it is written.
+
+    A list, an object, and a string with its comma count as one, and a number as half of one. What is within strings is
+    looked at only if there is much of it.
+
+    >>> check_values(b'["a, b, c", [1, 2]]', 4)
+    >>> check_values(b"[[],[],[],[],[]]", 4)
+    Traceback (most recent call last):
+    likewise.serve.refusal.Refusal: the body has more than 4 values; send fewer items at a time
+    """
+    if sum(map(body.count, MARKS)) <= 2 * most:
+        return
+    if next(islice(TOKEN.finditer(body), 2 * most, None), None) is not None:
+        raise Refusal(413, f"the body has more than {most:,} values; send fewer items at a time")
+
+
+def parsed(model: type[M], body: bytes, most: int) -> M:
+    """Return the body of a request, of at most so many values; raise Refusal if it is no JSON or not as expected."""
+    check_values(body, most)
     try:
         return model.model_validate_json(body)
     except ValidationError as error:

@@ -56,7 +56,7 @@ class Service:
 
     def query(self, body: bytes) -> bytes:
         """Answer a query."""
-        asked = parsed(QueryBody, body)
+        asked = parsed(QueryBody, body, self.settings.values_limit)
         if (asked.text is None) == (asked.items is None):
             raise Refusal(422, "a query has either 'text', one document, or 'items', a list")
         items: list[Any] = list(asked.items) if asked.items is not None else [asked.text]
@@ -76,7 +76,7 @@ class Service:
 
     def add(self, body: bytes) -> bytes:
         """Add items."""
-        asked = parsed(AddBody, body)
+        asked = parsed(AddBody, body, self.settings.values_limit)
         self._check_batch(asked.items)
         if asked.ids is not None and len(asked.ids) != len(asked.items):
             raise Refusal(422, f"there are {len(asked.ids):,} ids and {len(asked.items):,} items")

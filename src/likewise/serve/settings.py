@@ -21,6 +21,9 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 BODIES = 16
 """Bodies of the largest size that are held in memory at a time; more bytes than that are refused."""
 LARGEST_BODY = 1 << 30
+BYTES_A_VALUE, FEWEST_VALUES = 32, 1 << 16
+"""A body may have one JSON value for so many of the bytes allowed: a value takes up to 200 bytes when it is parsed, and
+may be written in two. Small limits of bodies do not count."""
 LONGEST_TIMEOUT = 3600.0
 LARGEST_BATCH = 100_000
 """Larger batches are for `likewise index`."""
@@ -67,6 +70,11 @@ class ServiceSettings:
     def body_limit(self) -> int:
         """Bytes of the largest body."""
         return int(self.max_body)
+
+    @property
+    def values_limit(self) -> int:
+        """JSON values of the largest body."""
+        return max(FEWEST_VALUES, self.body_limit // BYTES_A_VALUE)
 
     @property
     def workers(self) -> int:

@@ -20,7 +20,7 @@ from likewise.base.arrays import Hashes, Ints, to_arrow
 from likewise.errors import IncompatibleError
 from likewise.io.publish import MANIFEST
 from likewise.io.read import Files, ReadOptions
-from likewise.jobs.against import Against, check_runs, kept_ids, shingler_of_run
+from likewise.jobs.against import Against, check_runs, kept_ids, run_settings, shingler_of_run
 from likewise.jobs.state import State
 from likewise.search.cluster import Removal
 from likewise.search.expand import listed_pairs
@@ -77,7 +77,27 @@ class SparkAgainst(Against):
         self.states = [_opened(session, directory) for directory in directories]
         check_runs(self.states)
         self.shingler: Shingler = shingler_of_run(self.states[0])
-        self.count = sum(map(_count, self.states))
+
+    @property
+    def where(self) -> str:
+        """The first run, for error messages."""
+        return str(self.states[0].directory)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that new documents must share."""
+        return run_settings(self.states[0])
+
+    @property
+    def common(self) -> Hashes:
+        """The shingles that are left out as too common."""
+        found: Hashes = self.states[0].common
+        return found
+
+    @property
+    def count(self) -> int:
+        """The number of documents that the runs kept."""
+        return sum(map(_count, self.states))
 
     @property
     def identity(self) -> list[list[Any]]:

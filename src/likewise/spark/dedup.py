@@ -74,7 +74,8 @@ def dedup(given: dict[str, Any]) -> SparkDedup:
             **settings.to_dict(shingler), "keep": str(policy), "text": options.text, "id": options.id,
             "on_error": options.on_error, "encoding_errors": options.encoding_errors, "lines": options.lines,
             "sets": options.sets, "html": options.html, "plain": options.plain, "hidden": options.hidden,
-            "against": folders, "engine": "spark", "threads": resources.threads, "memory": resources.budget.total,
+            "against": folders, "add": False, "engine": "spark", "threads": resources.threads,
+            "memory": resources.budget.total,
         }  # fmt: skip
         tables = tables_of(run, corpus, found, policy, ranks, earlier)
         state = _state(run, corpus, found, search) if given["state"] else None

@@ -1,0 +1,258 @@
+"""What new documents are compared with besides each other: a finished run, or an index, which stands above the jobs.
+
+A run has its band keys at hand, and all its documents take part in the search. An index can be asked: only the items
+that are similar to a new document take part, and they are stored in the workspace, so that a run that is resumed
+continues with the same ones, whatever has become of the index.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from likewise.base.arrays import Hashes, Ints, Sets, TextChunk
+from likewise.base.runlog import RunLog, Tick
+from likewise.errors import IncompatibleError
+from likewise.io.disk import write_array
+from likewise.io.publish import MANIFEST
+from likewise.io.workspace import Workspace
+from likewise.kernels.hashing import digest_strings
+from likewise.search.items import Items
+from likewise.search.sketch import SketchPlan, key_sets
+
+INDEX = "likewise.index"
+URLS = ("redis://", "rediss://", "unix://")
+"""How the address of an index on a server begins."""
+MOST = 100
+"""The most items of an index that a new document brings into the search, the most similar first: an index may hold any
+number of near-duplicates, and one is enough to remove the document."""
+BATCH_BYTES = 1 << 25
+"""Bytes of sets that are read or written at a time."""
+MARK = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class KnownPart:
+    """Known items as a search sees them. count: how many are known; ids: of those that take part.
+
+    digests: returns the fingerprints of the documents of some rows, which ascend, with this many threads.
+    """
+
+    where: str
+    count: int
+    items: Items
+    ids: Any
+    digests: Callable[[Ints, int], Hashes]
+
+
+class Known(ABC):
+    """Documents that new ones are compared with, and that are never removed.
+
+    where: what the user calls it. settings: those that new documents must share. common: shingles that are left out.
+    """
+
+    where: str
+    settings: dict[str, Any]
+
+    @property
+    @abstractmethod
+    def common(self) -> Hashes:
+        """The shingles that are left out as too common."""
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """Where it is, whatever the current folder, for run.json."""
+
+    @property
+    def identity(self) -> list[Any]:
+        """What a resumed run must share with the one that was interrupted."""
+        return [self.place]
+
+    @abstractmethod
+    def part(self, items: Items, space: Workspace, log: RunLog, threads: int, step: str) -> KnownPart:
+        """Return the items that take part in the search for these new ones; `step` of the workspace is its own."""
+
+    @abstractmethod
+    def document(self, row: int) -> str:
+        """Return one of the documents that take part in the search."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of it."""
+
+
+@dataclass(frozen=True)
+class SimilarItems:
+    """Some items of an index: their ids, their sets, and fingerprints of their documents and of the shingles of these.
+
+    Where these are not known, or no new document is equal, fingerprints are such as nothing else has.
+    """
+
+    ids: Any
+    sets: Sets
+    digests: Hashes
+    units: Hashes
+
+
+class AskedItems(Known):
+    """A collection that is asked for the items that are similar to new ones, and to which items can be added."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """The number of items."""
+
+    @abstractmethod
+    def similar(self, batches: Iterable[Sets], most: int, threads: int) -> Iterator[SimilarItems]:
+        """Yield the items that are similar to one or more of these sets, in the order in which they were added.
+
+        Of each set, those of its `most` most similar items. All batches are taken before the first answer.
+        """
+
+    @abstractmethod
+    def fitting(self, ids: Any) -> Any:
+        """Return ids as those of the collection are; raise if they cannot be."""
+
+    @abstractmethod
+    def absent(self, ids: Any, items: Items, rows: Ints, threads: int) -> NDArray[np.bool_]:
+        """Return which of these rows, with these ids, are not there; raise if an id is there with another set."""
+
+    @abstractmethod
+    def add(self, batches: Iterable[tuple[Any, Any]]) -> None:
+        """Add ids and documents, all or none."""
+
+    def document(self, row: int) -> str:
+        """Raise: the sets of similar items were kept, and their documents are in the index."""
+        raise IncompatibleError(
+            f"{self.where}: an item of an index cannot be explained; get its text (Index.get) and explain two texts"
+        )
+
+    def part(self, items: Items, space: Workspace, log: RunLog, threads: int, step: str) -> KnownPart:
+        """Ask for the items that are similar to these, and store them; or take those of the interrupted run."""
+        if space.has(step):
+            log.restore(space.notes(step))
+        else:
+            with log.stage("ask", len(items)) as tick:
+                self._store(items, space, log, threads, step, tick)
+        path, offsets = space.path(step, "values"), space.array(step, "offsets")
+        values = np.memmap(path, np.uint64, "r") if offsets[-1] else np.zeros(0, np.uint64)
+        digests, units = space.array(step, "digests"), space.array(step, "units")
+        with pa.OSFile(str(space.path(step, "ids.arrow"))) as stored:
+            ids = pa.ipc.open_file(stored).read_all().column(0).combine_chunks()
+        found = FoundItems(self.place, Sets(values, offsets), units)
+        if isinstance(ids, pa.ChunkedArray):
+            ids = pa.concat_arrays(ids.chunks)
+        return KnownPart(self.where, space.notes(step)["known"], found, ids, lambda rows, _: digests[rows])
+
+    def _store(self, items: Items, space: Workspace, log: RunLog, threads: int, step: str, tick: Tick) -> None:
+        """Ask, and commit the answers as a step."""
+
+        def batches() -> Iterator[Sets]:
+            for _, sets in items.set_batches(np.arange(len(items)), threads):
+                yield sets
+                tick(len(sets))
+
+        count = self.count
+        none = np.zeros((0, 2), np.uint64)
+        sizes, digests, units, ids = [np.zeros(1, np.int64)], [none], [none], []
+        with space.making(step) as draft:
+            values = draft.file("values")
+            for some in self.similar(batches(), MOST, threads):
+                write_array(values, np.ascontiguousarray(some.sets.values, np.uint64))
+                sizes.append(some.sets.sizes)
+                digests.append(some.digests)
+                units.append(some.units)
+                ids.append(some.ids)
+            draft.save(offsets=np.cumsum(np.concatenate(sizes)))
+            draft.save(digests=np.concatenate(digests), units=np.concatenate(units))
+            whole = pa.concat_arrays(ids) if ids else pa.array([], pa.int64())
+            table = pa.record_batch([whole], ["id"])
+            with pa.ipc.new_file(draft.file("ids.arrow"), table.schema) as out:
+                out.write_batch(table)
+            draft.commit({"known": count, **log.snapshot()})
+
+
+class FoundItems(Items):
+    """Items that were found in an index: their sets, which are in a file, and fingerprints of their shingles."""
+
+    def __init__(self, place: str, sets: Sets, units: Hashes) -> None:
+        self._place = place
+        self._sets = sets
+        self._units = units
+
+    def __len__(self) -> int:
+        return len(self._sets)
+
+    @property
+    def lengths(self) -> Ints:
+        """Unknown, and not needed: known items are not chosen among."""
+        return np.zeros(len(self), np.int64)
+
+    def digests(self, threads: int) -> Hashes:
+        """Return fingerprints that are all different: items of an index are not documents to the byte."""
+        return marks(self._place, len(self))
+
+    def keys(self, rows: Ints, plan: SketchPlan) -> Hashes:
+        """Write the band keys; the sample of the certificate is shown new documents only."""
+        for place, sets in self.set_batches(rows, plan.threads):
+            key_sets(sets, plan.shifted(place.start, len(sets)))
+        return self._units[rows]
+
+    def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
+        """Take these sets, some megabytes at a time."""
+        ends = np.cumsum(self._sets.sizes[rows])
+        start = 0
+        while start < len(rows):
+            before = int(ends[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, before + BATCH_BYTES // 8, side="right")))
+            some = self._sets.take(rows[start:stop])
+            yield slice(start, stop), Sets(np.array(some.values), some.offsets)
+            start = stop
+
+    def set_bytes(self, rows: Ints) -> Ints:
+        """Eight bytes per element."""
+        return self._sets.sizes[rows] * 8 + 64
+
+    def ignoring(self, common: Hashes) -> FoundItems:
+        """Return itself: the index has left these shingles out."""
+        return self
+
+
+def marks(place: str, count: int, start: int = 0) -> Hashes:
+    """Return fingerprints that differ from each other and, but for chance, from those of all documents."""
+    numbers = np.arange(start + 1, start + count + 1, dtype=np.uint64)
+    return np.stack([numbers * MARK, np.full(count, np.uint64(zlib.crc32(place.encode())))], axis=1)
+
+
+def chunk_digests(chunk: TextChunk, rows: Ints) -> Hashes:
+    """Fingerprint these documents in full."""
+    out = np.zeros((len(chunk), 2), np.uint64)
+    digest_strings(chunk.eights, chunk.data, chunk.offsets, rows, out)
+    return out[rows]
+
+
+def is_index(given: object) -> bool:
+    """Tell whether this is an index: an object, the URL of one, or a folder that holds one."""
+    if isinstance(given, str) and given.startswith(URLS):
+        return True
+    if isinstance(given, str | os.PathLike):
+        folder = Path(given)
+        return not (folder / MANIFEST).exists() and any(folder.glob("[0-9]*/data.mdb"))
+    return any(f"{kind.__module__}.".startswith(f"{INDEX}.") for kind in type(given).__mro__)
+
+
+def opened_index(given: object) -> AskedItems:
+    """Open an index; its room stands above this one, and is loaded when it is asked for, like the Spark engine."""
+    found: AskedItems = importlib.import_module(f"{INDEX}.known").KnownIndex(given)
+    return found
