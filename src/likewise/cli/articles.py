@@ -57,6 +57,8 @@ DIR will contain:
     help="Ignore shingles that occur in more than this fraction of the pages, such as those of menus.",
 )
 @click.option("--certify", type=int, metavar="N", help="Measure the recall of the run on N random pages.")
+@shared.by
+@shared.report
 @shared.run
 def articles(pages: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> None:
     """Group pages that carry the same article, even if everything around it differs or paragraphs are missing.
@@ -72,6 +74,7 @@ def articles(pages: tuple[str, ...], out: Path, as_json: bool, **options: Any) -
     given = Files(pages)
     found = shared.files(given, plain=options["plain"], hidden=options["hidden"])
     check_output(out, "articles", Articles.files, found)
+    shared.check_report("articles", out, given, options)
     show.announce_compilation()
     with show.progress(as_json) as observer:
         result = find_articles(given, progress=observer, **options)

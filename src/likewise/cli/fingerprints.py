@@ -78,6 +78,7 @@ DIR will hold:
 @shared.whole("--seed", 1, "With --aligned: seed of the random triples.")
 @shared.threads
 @shared.memory
+@shared.report
 @shared.as_json
 def fingerprints(
     inputs: tuple[str, ...], others: tuple[str, ...], only: tuple[str, ...], out: Path, as_json: bool, **options: Any

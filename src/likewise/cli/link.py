@@ -136,6 +136,7 @@ DIR will contain:
 @shared.threads
 @shared.memory
 @shared.seed
+@shared.report
 @shared.as_json
 def link(
     a: str,
@@ -170,6 +171,7 @@ def link(
     terminal = None if options["label"] is None else _terminal()
     if terminal is None:
         unused("link", {"questions": (options["questions"], None)}, "without 'label'")
+    shared.check_report("link", out)
     show.announce_compilation()
     with show.progress(as_json) as observer:
         if terminal is not None:

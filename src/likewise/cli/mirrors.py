@@ -67,6 +67,7 @@ DIR will contain:
 @shared.column("--text", "text", "Column with the texts of --pages.")
 @shared.column("--source", "source", "Column of --links: the linking page.")
 @shared.column("--target", "target", "Column of --links: the page linked to.")
+@shared.report
 @shared.run
 def mirrors(
     urls: tuple[str, ...],

@@ -63,6 +63,7 @@ DIR will contain:
     help="Memory to use, such as 4GiB; sources that do not fit are processed in blocks. The result is the same.  "
     "[default: half of what is free]",
 )
+@shared.report
 @shared.as_json
 def passages(suspects: tuple[str, ...], sources: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> None:
     """Find text copied from sources, wherever it occurs, in whatever order, with words changed.

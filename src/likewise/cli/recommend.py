@@ -101,6 +101,7 @@ DIR will hold:
 @shared.threads
 @shared.memory
 @shared.spill
+@shared.report
 @shared.as_json
 def recommend(inputs: tuple[str, ...], out: Path, users: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Recommend items by collaborative filtering, and list similar customers and similar items.

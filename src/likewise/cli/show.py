@@ -20,6 +20,9 @@ FEW_PAIRS = 100
 QUIET_SECONDS = 1.0
 """A run that is over within this time shows no progress bars."""
 
+REPORT, BY = "likewise.report", "likewise.by"
+"""Where the context of a command keeps the options --no-report and --by."""
+
 QUIET = "likewise.quiet"
 """Where the context of a command keeps the option --quiet."""
 
@@ -392,13 +395,24 @@ def report(stats: dict[str, Any], as_json: bool, lines: Iterable[str], where: ob
     """Print the statistics as JSON; or these lines, what was set aside, what the run cost and where the result is."""
     if as_json:
         click.echo(json.dumps(stats, indent=2))
-        return
-    if quiet():
-        return
-    for line in lines:
-        say(line)
-    set_aside(stats)
-    say(closing(stats, str(where)))
+    elif not quiet():
+        for line in lines:
+            say(line)
+        set_aside(stats)
+        say(closing(stats, str(where)))
+    page(where, as_json)
+
+
+def page(where: object, as_json: bool = False) -> None:
+    """Write the report of a folder, and say where it is; a report that cannot be made leaves the result as it is."""
+    from likewise.cli.report import written
+
+    context = click.get_current_context(silent=True)
+    made, problem = written(where, context.meta if context else {})
+    if problem and not quiet():
+        say(problem, err=True)
+    elif made and not quiet() and not as_json:
+        say(f"report: {made}")
 
 
 def broken(stats: dict[str, Any]) -> Iterator[str]:

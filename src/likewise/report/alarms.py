@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from likewise.base.words import counted
 from likewise.report.page import Alarm
-from likewise.report.words import is_blank, share, short
+from likewise.report.words import EMPTY, share, short
 
 if TYPE_CHECKING:
     from likewise.report.similar_documents import SimilarDocuments
@@ -36,21 +36,18 @@ def _empty(seen: SimilarDocuments) -> list[Alarm]:
             Alarm(f"{counted(known, seen.noun)} without a word", "They are alike only in being empty.", urgent=False)
         ]
     for cluster in seen.clusters.clusters if seen.clusters else []:
-        texts = [
-            text for row in cluster.members for name in seen.member_names(row) if (text := seen.text(name)) is not None
-        ]
-        if texts and all(map(is_blank, texts)):
-            named = "One of them is kept, the others are removed as its copies."
-            return [Alarm(f"{counted(cluster.size, seen.noun)} are empty", named)]
+        if seen.text_of(cluster) == EMPTY:
+            told = "They have no words, so all are alike: one of them is kept, the others are removed as its copies."
+            return [Alarm(f"{counted(cluster.size, seen.noun)} are empty", told)]
     return []
 
 
 def _giants(seen: SimilarDocuments) -> list[Alarm]:
     items = seen.run.counts.get("items", 0)
-    alarms = []
+    alarms: list[Alarm] = []
     for cluster in seen.clusters.clusters if seen.clusters else []:
         text = seen.text_of(cluster)
-        if cluster.size < max(GIANT_AT_LEAST, GIANT * items) or text == "(empty)" or len(alarms) == 3:
+        if cluster.size < max(GIANT_AT_LEAST, GIANT * items) or text == EMPTY or len(alarms) == 3:
             continue
         part = share(cluster.size, items)
         title = f"One cluster has {cluster.size:,} {seen.nouns}, {part} of all"
@@ -71,10 +68,12 @@ def _templates(seen: SimilarDocuments) -> list[Alarm]:
             for crowd in crowds["largest"][:5]
             for shingle in crowd["shingles"][:2]
         ]
-        title = f"{counted(crowds['crowds'], 'crowd')} of {counted(crowds['documents'], seen.noun)} that have much text in common"
+        crowd = f"{counted(crowds['crowds'], 'crowd')} of {counted(crowds['documents'], seen.noun)}"
+        title = f"{crowd} that have much text in common"
         told = "Their pairs were not all compared one by one; what is common to them is a template or boilerplate."
         if crowds["unchecked"]:
-            told += f" {counted(crowds['unchecked'], seen.noun)} kept without having been compared with all other kept ones."
+            kept = counted(crowds["unchecked"], seen.noun)
+            told += f" {kept} kept without having been compared with all other kept ones."
         if not crowds["complete"]:
             told += " There are too many pairs to list them all."
         alarms.append(Alarm(title, told, ("\n".join(listed),) if listed else (), urgent=bool(crowds["unchecked"])))
@@ -109,6 +108,7 @@ def _sources(seen: SimilarDocuments) -> list[Alarm]:
 def _completeness(seen: SimilarDocuments) -> list[Alarm]:
     certificate, recall = seen.run.stats["certificate"], seen.run.parameters.get("recall")
     if certificate and certificate["recall"] is not None and recall is not None and certificate["high"] < recall:
-        told = f"It is between {certificate['low']:.3f} and {certificate['high']:.3f} with 95 % confidence; {recall:g} was asked for."
+        between = f"between {certificate['low']:.3f} and {certificate['high']:.3f}"
+        told = f"It is {between} with 95 % confidence; {recall:g} was asked for."
         return [Alarm("The measured recall is below what was asked for", told)]
     return []

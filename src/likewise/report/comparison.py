@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -68,7 +67,7 @@ class ComparedTexts:
         """Return the comparison, with about so many characters of each text at most."""
         if self._equal:
             text = "".join(self._left)
-            return Comparison([Piece("same", text[:limit])], [], True, self._cut or len(text) > limit)
+            return Comparison([Piece("same", text[:limit])] if text else [], [], True, self._cut or len(text) > limit)
         left, right = _Side(limit), _Side(limit)
         for kind, a, b, c, d in self._steps:
             if kind == "equal":
@@ -97,8 +96,10 @@ class _Side:
         text = "".join(words)
         if not text or self.full:
             return
-        self.pieces.append(Piece(kind, text[: self._room]))
+        shown = text[: self._room]
         self._room -= len(text)
+        word = shown.rstrip() if kind == "changed" else shown
+        self.pieces += [piece for piece in (Piece(kind, word), Piece("same", shown[len(word) :])) if piece.text]
 
     def fold(self, words: list[str]) -> None:
         if not self.full:
@@ -124,6 +125,3 @@ def within(compared: list[ComparedTexts], budget: int, longest: int) -> list[Com
         if limit <= 100 or sum(one.size for one in shown) <= budget:
             return shown
         limit //= 2
-
-
-Compare = Callable[[str, str, bool], ComparedTexts]

@@ -18,7 +18,7 @@ from likewise.report.common import MOST_ROWS, compared, cost, made
 from likewise.report.finished import FinishedRun
 from likewise.report.page import Alarm, Browser, Entry, Listing, Picture, Report, Section, Side, Step, Tile
 from likewise.report.samples import sampled_clusters, sampled_pairs
-from likewise.report.words import short
+from likewise.report.words import short, signed
 
 LONGEST_VALUE = 160
 """Characters of a value of a record that are shown."""
@@ -33,9 +33,8 @@ def linkage_page(run: FinishedRun) -> Report:
     """Return the page of a run of link."""
     counts, details = run.counts, run.details
     two = "records_a" in counts
-    records, problem = _Records.of(run), ""
-    if isinstance(records, str):
-        records, problem = _Records(), records
+    opened = _Records.of(run)
+    records, problem = (_Records(), opened) if isinstance(opened, str) else (opened, "")
     read = (
         f"{counts['records_a']:,} and {counts['records_b']:,} records" if two else counted(counts["records"], "record")
     )
@@ -51,7 +50,7 @@ def linkage_page(run: FinishedRun) -> Report:
     tiles += _quality(details)
     matches = run.table("matches")
     threshold = details.get("threshold")
-    scores, entries = Section("scores", "Scores"), []
+    scores, entries = Section("scores", "Scores and fields"), []
     if matches is not None and matches.rows:
         sample = sampled_pairs(matches, "score", None)
         records.find({str(row["id_a"]) for row in sample.pairs}, {str(row["id_b"]) for row in sample.pairs})
@@ -64,6 +63,9 @@ def linkage_page(run: FinishedRun) -> Report:
         svg = pictures.score_histogram(details["scores"], threshold)
         caption = f"{counted(counts['candidates'], 'pair')} of records that were compared, and the matches among them."
         scores.pictures.append(Picture("Scores and the threshold", svg, caption))
+    if details.get("points"):
+        caption = "Ten points more make the odds of a match ten times as high."
+        scores.pictures.append(Picture("Points by field", pictures.field_points(details["points"]), caption))
     validation = run.table("validation")
     if validation is not None:
         svg = pictures.validation_curve(validation.head(200), threshold)
@@ -73,7 +75,7 @@ def linkage_page(run: FinishedRun) -> Report:
     note = f"A sample of {number:,}: as many of every range of scores." if number > len(entries) else ""
     browser = Section("matches", "Look at matches", browser=Browser("m", "matches", "Score", entries, note))
     story = [_how(run), compared(run, counts["records"], "records") if not two else _across(counts), cost(run)]
-    sections = [scores, _learnt(run), browser]
+    sections = [scores, browser, _learnt(run)]
     return made(run, head, tiles, story, _alarms(run), sections, problem)
 
 
@@ -109,15 +111,11 @@ def _learnt(run: FinishedRun) -> Section:
     section = Section("weights", "What the fields tell")
     points = run.details.get("points")
     if points:
-        caption = "Ten points more make the odds of a match ten times as high."
-        section.pictures.append(Picture("Points by field", pictures.field_points(points), caption))
         kinds = run.details.get("fields", {})
-        rows = [[short(name, 60), kinds.get(name, ""), f"{one['disagree']:+.1f}", f"{one['agree']:+.1f}"]
+        rows = [[short(name, 60), kinds.get(name, ""), signed(one["disagree"]), signed(one["agree"])]
                 for name, one in points.items()]  # fmt: skip
         if "prior" in run.details:
-            rows.append(
-                ["prior (before comparing)", "", f"{run.details['prior']:+.1f}", f"{run.details['prior']:+.1f}"]
-            )
+            rows.append(["prior (before comparing)", "", signed(run.details["prior"]), signed(run.details["prior"])])
         columns = ["field", "kind", "disagrees", "agrees"]
         section.listings.append(Listing("Points", columns, rows[:MOST_ROWS], frozenset({2, 3})))
     weights = run.table("weights")
@@ -126,7 +124,7 @@ def _learnt(run: FinishedRun) -> Section:
             [
                 short(row["field"], 60),
                 row["agreement"],
-                f"{row['points']:+.1f}",
+                signed(row["points"]),
                 _part(row["matches"]),
                 _part(row["others"]),
             ]
@@ -135,7 +133,7 @@ def _learnt(run: FinishedRun) -> Section:
         ]
         note = "Agreement that hardly occurs (in fewer than 2 % of pairs) is left out."
         columns = ["field", "agreement", "points", "of matches", "of other pairs"]
-        section.listings.append(Listing("Learnt weights", columns, rows, frozenset({2, 3, 4}), note))
+        section.listings.append(Listing("Learnt weights", columns, rows, frozenset({2, 3, 4}), note, folded=True))
     return section
 
 
@@ -171,12 +169,13 @@ def _entry(row: Record, run: FinishedRun, records: _Records, two: bool) -> Entry
         parts.append(("prior", "", "", float(prior)))
     for key, points in fields.items():
         name = names.get(key, key)
+        shown = name if name in names.values() else name.replace("_", " ")
         other = (mapped.get(name) or {}).get("b") or name
-        parts.append((name, _value(first, name), _value(second, other), points))
+        parts.append((shown, _value(first, name), _value(second, other), points))
     steps = _waterfall(parts)
     title = " · ".join(part for part in (_told(first, names.values(), left), _told(second, names.values(), right)))
-    side = Side(short(left, 60), short(right, 60), f"{row['score']:.1f}", steps=steps)
-    return Entry(float(row["score"]), f"{row['score']:.1f}", title, f"{short(left, 40)} = {short(right, 40)}", (side,))
+    side = Side(short(left, 60), short(right, 60), signed(row["score"]), steps=steps)
+    return Entry(float(row["score"]), signed(row["score"]), title, f"{short(left, 40)} = {short(right, 40)}", (side,))
 
 
 def _value(record: Record | None, name: str) -> str:
@@ -204,7 +203,7 @@ def _waterfall(parts: list[tuple[str, str, str, float]]) -> tuple[Step, ...]:
     steps = []
     for (name, left, right, points), before, after in zip(parts, ends, ends[1:], strict=False):
         begin, width = (min(before, after) - low) * unit, abs(points) * unit
-        steps.append(Step(short(name, 60), left, right, points, begin, max(width, 0.6)))
+        steps.append(Step(short(name, 60), left, right, points, begin, max(width, 0.6) if points else 0.0))
     return tuple(steps)
 
 

@@ -55,7 +55,7 @@ def _pair_sections(table: StoredTable | None, column: str, title: str = "Pairs",
         return [section]
     column = column if column in table.columns else next(name for name in table.columns if not name.startswith("id_"))
     sample = sampled_pairs(table, column, None)
-    svg = pictures.similarity_histogram(sample.edges, sample.counts, None, column.replace("_", " "))
+    svg = pictures.similarity_histogram(sample.edges, sample.counts, None, column.replace("_", " "), f"{id}-picture")
     section.pictures.append(Picture(f"{title} by {column.replace('_', ' ')}", svg))
     entries = [
         Entry(float(row[column]), f"{row[column]:.4g}", f"{short(row['id_a'], 60)} · {short(row['id_b'], 60)}",
@@ -78,7 +78,8 @@ def passages_page(run: FinishedRun) -> Report:
     """Return the page of copied passages: who copied from whom, and the passages side by side."""
     counts = run.counts
     suspects = counts["suspects_with_passages"]
-    head = f"{counted(suspects, 'suspect')} of {counts['suspects']:,} {'has' if suspects == 1 else 'have'} text in common with a source"
+    have = "has" if suspects == 1 else "have"
+    head = f"{suspects:,} of {counted(counts['suspects'], 'suspect')} {have} text in common with a source"
     tiles = [
         Tile(f"{counts['suspects']:,}", "suspects", f"{suspects:,} with passages"),
         Tile(f"{counts['sources']:,}", "sources", f"{size(counts['bytes'])} of text in all"),
@@ -93,8 +94,8 @@ def passages_page(run: FinishedRun) -> Report:
     alarms = []
     if run.details.get("common"):
         common = run.details["common"]
-        alarms.append(Alarm(f"{counted(common['fingerprints'], 'run')} of words in more than {common['sources']:,} sources "
-                            "were examined in some of them only", urgent=False))  # fmt: skip
+        runs = f"{counted(common['fingerprints'], 'run')} of words"
+        alarms.append(Alarm(f"{runs} in more than {common['sources']:,} sources left out in the others", urgent=False))
     return made(run, head, tiles, story, alarms, sections)
 
 
@@ -144,7 +145,7 @@ def _passages(run: FinishedRun) -> Section:
 def mirrors_page(run: FinishedRun) -> Report:
     """Return the page of mirrored hosts and folded pages."""
     counts = run.counts
-    head = f"{counted(counts['mirrors'], 'host')} of {counts['hosts']:,} {'is a mirror' if counts['mirrors'] == 1 else 'are mirrors'} of another"
+    head = f"{counts['mirrors']:,} of {counted(counts['hosts'], 'host')} have a mirror"
     tiles = [
         Tile(f"{counts['urls']:,}", "URLs read", f"{counts['pages']:,} pages"),
         Tile(f"{counts['hosts']:,}", "hosts"),

@@ -12,7 +12,7 @@ from typing import Any
 from markupsafe import Markup
 
 from likewise.report.comparison import Comparison
-from likewise.report.words import visible
+from likewise.report.words import signed, visible
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,11 @@ class Step:
     begin: float
     width: float
 
+    @property
+    def told(self) -> str:
+        """The points, with a sign."""
+        return signed(self.points)
+
 
 @dataclass(frozen=True)
 class Side:
@@ -97,6 +102,7 @@ class Entry:
     note: str = ""
     sides: tuple[Side, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
+    rest: str = ""
 
 
 @dataclass(frozen=True)
@@ -142,6 +148,11 @@ class Report:
     folder: str
     command: str
     problem: str = ""
+
+    @property
+    def worries(self) -> str:
+        """The heading of the alarms."""
+        return "Alarms" if any(alarm.urgent for alarm in self.alarms) else "Notes"
 
 
 def rendered(report: Report) -> str:

@@ -47,8 +47,8 @@ STYLE: dict[str, Any] = {
     "legend.frameon": False,
     "legend.fontsize": 9,
 }
-WIDTH, HEIGHT = 5.2, 3.1
-"""Inches of a picture: about 500 by 300 pixels, so that the words can still be read on a phone."""
+WIDTH, HEIGHT = 4.8, 2.9
+"""Inches of a picture: about 460 by 280 pixels, so that the words can still be read on a phone."""
 
 
 class Chart:
@@ -56,7 +56,8 @@ class Chart:
 
     def __init__(self, name: str, height: float = HEIGHT) -> None:
         self._name = name
-        self._style = rc_context({**STYLE, "svg.hashsalt": name})
+        style: Any = {**STYLE, "svg.hashsalt": name}
+        self._style = rc_context(style)
         self._height = height
 
     def __enter__(self) -> Any:
@@ -144,6 +145,10 @@ def _number(value: float) -> str:
     return f"{value:g}"
 
 
+def _signed(value: float) -> str:
+    return f"{value:.4g}".replace("-", "−")
+
+
 def _mark(axes: Any, at: float, label: str) -> None:
     """Draw a vertical line at a threshold."""
     axes.axvline(at, color=WARN, linewidth=1.4, linestyle=(0, (4, 3)), label=label, zorder=4)
@@ -155,14 +160,15 @@ def _tall(counts: Ints) -> bool:
     return len(some) > 1 and float(some.max()) > 30 * float(np.median(some))
 
 
-def similarity_histogram(edges: Floats, counts: Ints, threshold: float | None, what: str = "similarity") -> Markup:
-    """Draw how many pairs there are of each similarity."""
-    name = "similarities" if what == "similarity" else "values"
+def similarity_histogram(
+    edges: Floats, counts: Ints, threshold: float | None, what: str = "similarity", name: str = "similarities"
+) -> Markup:
+    """Draw how many pairs there are of each similarity; `name` tells pictures of a page apart."""
     chart = Chart(name)
     with chart as axes:
         axes.bar(edges[:-1], counts, width=np.diff(edges), align="edge", color=ACCENT, linewidth=0)
         if threshold is not None:
-            _mark(axes, threshold, f"threshold {threshold:g}")
+            _mark(axes, threshold, f"threshold {_signed(threshold)}")
             axes.legend(loc="upper left")
         if _tall(counts):
             axes.set_yscale("log")
@@ -173,8 +179,8 @@ def similarity_histogram(edges: Floats, counts: Ints, threshold: float | None, w
         _thousands(axes.yaxis)
     top = int(np.argmax(counts)) if len(counts) else 0
     alt = (
-        f"Histogram of the {what} of {int(counts.sum()):,} pairs, from {edges[0]:.3g} to {edges[-1]:.3g}; most of them, "
-        f"{int(counts[top]):,}, from {edges[top]:.3g} to {edges[top + 1]:.3g}."
+        f"Histogram of the {what} of {int(counts.sum()):,} pairs, from {edges[0]:.3g} to {edges[-1]:.3g}; most of "
+        f"them, {int(counts[top]):,}, from {edges[top]:.3g} to {edges[top + 1]:.3g}."
     )
     return chart.drawn(alt)
 
@@ -187,7 +193,7 @@ def s_curve(banding: Banding, threshold: float, recall: float | None, certificat
     with chart as axes:
         axes.plot(s, banding.probability(s), color=ACCENT, linewidth=2.4, label=str(banding), zorder=3)
         axes.plot([threshold], [reached], "o", color=ACCENT, zorder=5)
-        _mark(axes, threshold, f"threshold {threshold:g}")
+        _mark(axes, threshold, f"threshold {_signed(threshold)}")
         if recall is not None:
             label = f"recall asked for, {recall:g}"
             axes.plot([threshold, 1], [recall, recall], color=INK, linewidth=1.2, linestyle=":", label=label, zorder=4)
@@ -247,7 +253,7 @@ def score_histogram(scores: dict[str, Any], threshold: float | None) -> Markup:
         axes.bar(edges[:-1], candidates, width=width, align="edge", color=SECOND, linewidth=0, label="candidates")
         axes.bar(edges[:-1], matches, width=width, align="edge", color=ACCENT, linewidth=0, label="matches")
         if threshold is not None:
-            _mark(axes, threshold, f"threshold {threshold:.4g}")
+            _mark(axes, threshold, f"threshold {_signed(threshold)}")
         if _tall(candidates):
             axes.set_yscale("log")
             axes.set_ylim(bottom=0.7)
@@ -289,7 +295,7 @@ def validation_curve(rows: Iterable[dict[str, Any]], threshold: float | None) ->
         axes.fill_between(middle, low, high, color=SOFT, linewidth=0, label="95 % interval")
         axes.plot(middle, [row["fraction"] for row in some], "o-", color=ACCENT, linewidth=2, label="true matches")
         if threshold is not None:
-            _mark(axes, threshold, f"threshold {threshold:.4g}")
+            _mark(axes, threshold, f"threshold {_signed(threshold)}")
         axes.set_ylim(-0.03, 1.03)
         axes.set_xlabel("score")
         axes.set_ylabel("fraction of true matches")

@@ -25,7 +25,7 @@ from likewise.report.samples import (
     sampled_clusters,
     sampled_pairs,
 )
-from likewise.report.words import is_blank, line, share, short, size
+from likewise.report.words import EMPTY, is_blank, line, share, short, size
 
 TEXT_BYTES = 2_600_000
 """Bytes of texts in the page, all together: with everything else it stays below 5 MB."""
@@ -116,6 +116,7 @@ class SimilarDocuments:
         return (first, str(row["id_a"])), (1 if self.two else 0, str(row["id_b"]))
 
     def member_names(self, row: dict[str, Any]) -> tuple[Name, Name]:
+        """Return the keeper of a member of a cluster, and the member."""
         told = self.kept_for.get(str(row["id"]), {})
         first = EARLIER if told.get("kept_in") is not None else 0
         return (first, str(row["keeper"])), (0, str(row["id"]))
@@ -155,13 +156,14 @@ class SimilarDocuments:
             ]
         else:
             removed = counts["removed"]
-            head = f"{removed:,} of {counted(items, self.noun)} {'repeats' if removed == 1 else 'repeat'} another and can go"
+            repeat = "repeats" if removed == 1 else "repeat"
+            head = f"{removed:,} of {counted(items, self.noun)} {repeat} another and can go"
             if not removed:
                 head = f"{counted(items, self.noun)}, and none repeats another"
             tiles = [
                 Tile(f"{items:,}", f"{self.nouns} in", size(counts["bytes"]) + " of text" if "bytes" in counts else ""),
                 Tile(f"{counts['kept']:,}", "kept", share(counts["kept"], items)),
-                Tile(f"{removed:,}", "removed", f"{counts['identical']:,} identical, {counts['near']:,} nearly so"),
+                Tile(f"{removed:,}", "removed", f"{counts['identical']:,} identical, {counts['near']:,} near"),
                 Tile(f"{counts['clusters']:,}", "clusters", f"largest: {run.details.get('largest_cluster', 0):,}"),
             ]
             story = [
@@ -190,8 +192,8 @@ class SimilarDocuments:
         details, certificate = self.run.details, self.run.stats["certificate"]
         if "estimate" in details:
             return (
-                f"Similarities are estimates, with a standard error of {details['estimate']['standard_error']:.3f} at the "
-                f"threshold; {self.nouns} were not compared."
+                f"Similarities are estimates, with a standard error of {details['estimate']['standard_error']:.3f} at "
+                f"the threshold; {self.nouns} were not compared."
             )
         if "banding" not in details:
             known = details.get("predicted_recall") == 1.0
@@ -202,9 +204,9 @@ class SimilarDocuments:
         )
         if certificate and certificate["recall"] is not None:
             told += (
-                f" Measured on {counted(certificate['documents'], f'random {self.noun}')}: {certificate['found_pairs']:,} of "
-                f"{certificate['true_pairs']:,} true pairs were found (95 % interval {certificate['low']:.3f} to "
-                f"{certificate['high']:.3f})."
+                f" Measured on {counted(certificate['documents'], f'random {self.noun}')}: "
+                f"{certificate['found_pairs']:,} of {certificate['true_pairs']:,} true pairs were found (95 % interval "
+                f"{certificate['low']:.3f} to {certificate['high']:.3f})."
             )
         return told
 
@@ -227,8 +229,8 @@ class SimilarDocuments:
             section.pictures.append(Picture("The S-curve of this run", svg, caption))
         elif run.stats["method"] and run.stats["method"].get("taken") == "exact":
             section.intro = (
-                "The exact method leaves out only pairs that cannot be similar enough, so there is no S-curve and nothing "
-                "is missed."
+                "The exact method leaves out only pairs that cannot be similar enough, so there is no S-curve and "
+                "nothing is missed."
             )
         return section
 
@@ -254,7 +256,7 @@ class SimilarDocuments:
             keeper, member = self.member_names(row)
             found = self.text(keeper) if self.text(keeper) is not None else self.text(member)
             if found is not None:
-                return found if not is_blank(found) else "(empty)"
+                return found if not is_blank(found) else EMPTY
         return None
 
     def _removals(self) -> Section:
@@ -335,13 +337,13 @@ class SimilarDocuments:
         title = line(begins, 90) if begins else short(cluster.name, 90)
         sides = tuple(self._side(plan, shown) for plan in plans)
         more = cluster.size - len(cluster.members)
-        facts = (("and", f"{more:,} more {self.nouns}"),) if more > 0 else ()
-        return Entry(cluster.size, f"{cluster.size:,} {self.nouns}", title, short(cluster.name, 60), sides, facts)
+        rest = f"And {counted(more, f'more {self.noun}')}." if more > 0 else ""
+        return Entry(cluster.size, f"{cluster.size:,} {self.nouns}", title, short(cluster.name, 60), sides, rest=rest)
 
     def _pair_entry(self, row: dict[str, Any], plans: list[Any], shown: list[Comparison]) -> Entry:
         (left, right, value, _) = plans[0]
         text = self.text(right)
-        note = "" if text is None else line(text, 70) or "(empty)"
+        note = "" if text is None else line(text, 70) or EMPTY
         title = f"{short(left[1], 60)} · {short(right[1], 60)}"
         return Entry(round(float(row[self.column]), 6), value, title, note, (self._side(plans[0], shown),))
 

@@ -15,6 +15,9 @@ HIDDEN = {
 }
 """Characters that would change how a page looks without being seen: each is shown by a sign, carriage returns not."""
 
+EMPTY = "(empty)"
+"""Stands for a text without words."""
+
 LONGEST_NAME = 160
 """Characters of an id or a name that are shown."""
 
@@ -63,6 +66,16 @@ def share(part: float, whole: float) -> str:
     if part < whole and percent > 99.9:
         return "over 99.9 %"
     return f"{percent:.1f} %" if percent < 9.95 or 99 < percent < 100 else f"{percent:.0f} %"
+
+
+def signed(number: float, digits: int = 1) -> str:
+    """Return a number with its sign.
+
+    >>> signed(-2.04), signed(0.0), signed(13)
+    ('−2.0', '0.0', '+13.0')
+    """
+    told = f"{number:+.{digits}f}".replace("-", "−")
+    return told if float(f"{number:.{digits}f}") else told[1:]
 
 
 def size(amount: float) -> str:

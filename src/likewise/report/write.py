@@ -38,7 +38,7 @@ def write_report(
         checks.column("write_report", "by", by)
         if found.command not in COUNTED_BY:
             raise ParameterError(
-                f"The 'by' parameter of write_report has no effect on a run of {found.command}. It counts what "
+                f"The 'by' parameter has no effect on a run of {found.command}. It counts what "
                 f"{', '.join(COUNTED_BY[:-1])} and {COUNTED_BY[-1]} remove."
             )
     if not can_report():
