@@ -166,7 +166,7 @@ as_json = together(
 
 def _set_report(context: click.Context, option: click.Parameter, value: bool) -> None:
     """Remember whether a report is wanted."""
-    from likewise.cli.show import REPORT
+    from likewise.cli.page import REPORT
 
     context.meta[REPORT] = value
 
@@ -183,7 +183,7 @@ report = click.option(
 
 def _set_by(context: click.Context, option: click.Parameter, value: str | None) -> None:
     """Remember the column to count by."""
-    from likewise.cli.show import BY
+    from likewise.cli.page import BY
 
     context.meta[BY] = value
 
@@ -279,7 +279,7 @@ def check_report(
     command: str, out: Path | None, given: Files | None = None, options: Mapping[str, Any] | None = None
 ) -> None:
     """Raise now if --no-report or --by has no effect, or if the input has no column to count by."""
-    from likewise.cli.show import BY, REPORT
+    from likewise.cli.page import BY, REPORT
     from likewise.errors import ParameterError
     from likewise.jobs.result import TABLE_FILES
 

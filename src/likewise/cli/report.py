@@ -1,10 +1,8 @@
-"""`likewise report`, and the report that other commands write."""
+"""`likewise report`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -40,24 +38,3 @@ def report(directory: Path, by: str | None, out: Path | None) -> None:
     made = write_report(directory, by=by, out=out)
     if not show.quiet():
         show.say(f"→ {made}")
-
-
-def written(where: object, wanted: Mapping[str, Any]) -> tuple[Path | None, str]:
-    """Write the report of a result, if it is a folder and one is wanted; return its path, or why there is none.
-
-    The result is complete by now: whatever goes wrong here, it stays.
-    """
-    if not isinstance(where, Path) or not wanted.get(show.REPORT, False) or not (where / "run.json").is_file():
-        return None, ""
-    from likewise.errors import LikewiseError
-    from likewise.report import can_report, write_report
-
-    if not can_report():
-        return None, "no report: pip install 'likewise[report]' for a page about the result (or --no-report)"
-    try:
-        return write_report(where, by=wanted.get(show.BY)), ""
-    except LikewiseError as error:
-        return None, f"no report: {error}"
-    except Exception as error:
-        fault = f"{type(error).__name__}: {str(error)[:200]}"
-        return None, f"no report, by a fault of likewise ({fault}); the result is complete"

@@ -20,9 +20,6 @@ FEW_PAIRS = 100
 QUIET_SECONDS = 1.0
 """A run that is over within this time shows no progress bars."""
 
-REPORT, BY = "likewise.report", "likewise.by"
-"""Where the context of a command keeps the options --no-report and --by."""
-
 QUIET = "likewise.quiet"
 """Where the context of a command keeps the option --quiet."""
 
@@ -405,7 +402,7 @@ def report(stats: dict[str, Any], as_json: bool, lines: Iterable[str], where: ob
 
 def page(where: object, as_json: bool = False) -> None:
     """Write the report of a folder, and say where it is; a report that cannot be made leaves the result as it is."""
-    from likewise.cli.report import written
+    from likewise.cli.page import written
 
     context = click.get_current_context(silent=True)
     made, problem = written(where, context.meta if context else {})

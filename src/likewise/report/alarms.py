@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from likewise.base.words import counted
 from likewise.report.page import Alarm
+from likewise.report.similar_documents import SimilarDocuments
 from likewise.report.words import EMPTY, share, short
-
-if TYPE_CHECKING:
-    from likewise.report.similar_documents import SimilarDocuments
 
 GIANT = 0.01
 """A cluster with more than this part of all documents is worth a look; and with at least GIANT_AT_LEAST of them."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from likewise.base.words import counted
 from likewise.report.finished import FinishedRun
-from likewise.report.page import Alarm, Bar, Listing, Report, Section, Tile
+from likewise.report.page import Alarm, Bar, PageTable, ReportPage, Section, Tile
 from likewise.report.words import duration, large, share, short, size
 
 MOST_ROWS = 30
@@ -54,7 +54,7 @@ def common_alarms(run: FinishedRun) -> list[Alarm]:
     return alarms
 
 
-def about(run: FinishedRun) -> list[Listing]:
+def about(run: FinishedRun) -> list[PageTable]:
     """Return the tables at the end: inputs, time by stage, parameters."""
     tables = []
     files: list[list[Any]] = [
@@ -68,19 +68,19 @@ def about(run: FinishedRun) -> list[Listing]:
     ]
     rest = sum(entry.get("more_inputs", 1) for entry in run.stats["inputs"]) - len(files)
     more = f"and {rest:,} more" if rest > 0 else ""
-    tables.append(Listing("Inputs", ["file", "format", "size"], files, frozenset({2}), more))
+    tables.append(PageTable("Inputs", ["file", "format", "size"], files, frozenset({2}), more))
     total = run.stats["total_seconds"] or 1.0
     seconds: list[list[Any]] = [
         [stage, f"{spent:.2f}", Bar(min(1.0, spent / total), share(spent, total))]
         for stage, spent in run.stats["seconds"].items()
     ]
     tables.append(
-        Listing("Seconds by stage", ["stage", "seconds", "of the whole"], seconds, frozenset({1}), folded=True)
+        PageTable("Seconds by stage", ["stage", "seconds", "of the whole"], seconds, frozenset({1}), folded=True)
     )
     rows = [[name, short(_written(value), 300)] for name, value in run.parameters.items()]
-    tables.append(Listing("Parameters", ["parameter", "value"], rows, folded=True))
+    tables.append(PageTable("Parameters", ["parameter", "value"], rows, folded=True))
     counts = [[name.replace("_", " "), f"{value:,}"] for name, value in run.counts.items()]
-    tables.append(Listing("Counts", ["of", "number"], counts, frozenset({1}), folded=True))
+    tables.append(PageTable("Counts", ["of", "number"], counts, frozenset({1}), folded=True))
     return tables
 
 
@@ -102,9 +102,9 @@ def made(
     alarms: list[Alarm],
     sections: list[Section],
     problem: str = "",
-) -> Report:
+) -> ReportPage:
     """Return the page of a run."""
-    return Report(
+    return ReportPage(
         title=f"{run.command}: {headline}",
         headline=headline,
         story=[sentence for sentence in story if sentence],

@@ -27,7 +27,7 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ShownTexts:
     """Two texts in pieces. `equal` if they are the same, and the right side is left out; `cut` if the ends are."""
 
     left: list[Piece]
@@ -63,12 +63,12 @@ class ComparedTexts:
         left, right = ([word.rstrip() for word in side] for side in (self._left, self._right))
         return [tuple(step) for step in LCSseq.opcodes(left, right)]  # type: ignore[misc]
 
-    def shown(self, limit: int) -> Comparison:
+    def shown(self, limit: int) -> ShownTexts:
         """Return the comparison, with about so many characters of each text at most."""
         if self._equal:
             text = "".join(self._left)
-            return Comparison([Piece("same", text[:limit])] if text else [], [], True, self._cut or len(text) > limit)
-        left, right = _Side(limit), _Side(limit)
+            return ShownTexts([Piece("same", text[:limit])] if text else [], [], True, self._cut or len(text) > limit)
+        left, right = _ShownSide(limit), _ShownSide(limit)
         for kind, a, b, c, d in self._steps:
             if kind == "equal":
                 _same(left, self._left[a:b])
@@ -78,10 +78,10 @@ class ComparedTexts:
                 right.add("changed", self._right[c:d])
             if left.full and right.full:
                 break
-        return Comparison(left.pieces, right.pieces, False, self._cut or left.full or right.full)
+        return ShownTexts(left.pieces, right.pieces, False, self._cut or left.full or right.full)
 
 
-class _Side:
+class _ShownSide:
     """The pieces of one text, until there are enough characters."""
 
     def __init__(self, limit: int) -> None:
@@ -107,7 +107,7 @@ class _Side:
             self._room -= 20
 
 
-def _same(side: _Side, words: list[str]) -> None:
+def _same(side: _ShownSide, words: list[str]) -> None:
     """Add words that both texts have; of many, the first and the last."""
     if len(words) < 2 * NEAR + LEAST_FOLDED:
         side.add("same", words)
@@ -117,7 +117,7 @@ def _same(side: _Side, words: list[str]) -> None:
     side.add("same", words[-NEAR:])
 
 
-def within(compared: list[ComparedTexts], budget: int, longest: int) -> list[Comparison]:
+def within(compared: list[ComparedTexts], budget: int, longest: int) -> list[ShownTexts]:
     """Return all comparisons, each as long as they may be for all of them to fit in a number of bytes."""
     limit = longest
     while True:

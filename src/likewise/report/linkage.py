@@ -16,7 +16,7 @@ from likewise.io.read import Files
 from likewise.report import pictures
 from likewise.report.common import MOST_ROWS, compared, cost, made
 from likewise.report.finished import FinishedRun
-from likewise.report.page import Alarm, Browser, Entry, Listing, Picture, Report, Section, Side, Step, Tile
+from likewise.report.page import Alarm, Browser, Entry, FieldStep, PageTable, Picture, ReportPage, Section, Side, Tile
 from likewise.report.samples import sampled_clusters, sampled_pairs
 from likewise.report.words import short, signed
 
@@ -29,7 +29,7 @@ GIANT = 20
 Record = dict[str, Any]
 
 
-def linkage_page(run: FinishedRun) -> Report:
+def linkage_page(run: FinishedRun) -> ReportPage:
     """Return the page of a run of link."""
     counts, details = run.counts, run.details
     two = "records_a" in counts
@@ -117,7 +117,7 @@ def _learnt(run: FinishedRun) -> Section:
         if "prior" in run.details:
             rows.append(["prior (before comparing)", "", signed(run.details["prior"]), signed(run.details["prior"])])
         columns = ["field", "kind", "disagrees", "agrees"]
-        section.listings.append(Listing("Points", columns, rows[:MOST_ROWS], frozenset({2, 3})))
+        section.listings.append(PageTable("Points", columns, rows[:MOST_ROWS], frozenset({2, 3})))
     weights = run.table("weights")
     if weights is not None:
         rows = [
@@ -133,7 +133,7 @@ def _learnt(run: FinishedRun) -> Section:
         ]
         note = "Agreement that hardly occurs (in fewer than 2 % of pairs) is left out."
         columns = ["field", "agreement", "points", "of matches", "of other pairs"]
-        section.listings.append(Listing("Learnt weights", columns, rows, frozenset({2, 3, 4}), note, folded=True))
+        section.listings.append(PageTable("Learnt weights", columns, rows, frozenset({2, 3, 4}), note, folded=True))
     return section
 
 
@@ -192,7 +192,7 @@ def _told(record: Record | None, names: Any, id: str) -> str:
     return short(next((value for value in values if value), id), 60)
 
 
-def _waterfall(parts: list[tuple[str, str, str, float]]) -> tuple[Step, ...]:
+def _waterfall(parts: list[tuple[str, str, str, float]]) -> tuple[FieldStep, ...]:
     """Return the steps from nothing to the score, on a scale of 0 to 100."""
     ends, total = [0.0], 0.0
     for *_, points in parts:
@@ -203,7 +203,7 @@ def _waterfall(parts: list[tuple[str, str, str, float]]) -> tuple[Step, ...]:
     steps = []
     for (name, left, right, points), before, after in zip(parts, ends, ends[1:], strict=False):
         begin, width = (min(before, after) - low) * unit, abs(points) * unit
-        steps.append(Step(short(name, 60), left, right, points, begin, max(width, 0.6) if points else 0.0))
+        steps.append(FieldStep(short(name, 60), left, right, points, begin, max(width, 0.6) if points else 0.0))
     return tuple(steps)
 
 

@@ -9,7 +9,7 @@ from likewise.report import pictures
 from likewise.report.common import MOST_ROWS, cost, made
 from likewise.report.comparison import ComparedTexts, within
 from likewise.report.finished import FinishedRun, StoredTable
-from likewise.report.page import Alarm, Bar, Browser, Entry, Listing, Picture, Report, Section, Side, Tile
+from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, Picture, ReportPage, Section, Side, Tile
 from likewise.report.samples import sampled_clusters, sampled_pairs
 from likewise.report.words import line, share, short, size
 
@@ -18,7 +18,7 @@ LONGEST_TEXT = 4_000
 UNITS = {"angle": "°", "hamming": " bits"}
 
 
-def vectors_page(run: FinishedRun) -> Report:
+def vectors_page(run: FinishedRun) -> ReportPage:
     """Return the page of pairs of vectors, and of nearest neighbours."""
     counts, parameters = run.counts, run.parameters
     nearest = run.command == "nearest"
@@ -36,7 +36,7 @@ def vectors_page(run: FinishedRun) -> Report:
     )
 
 
-def index_page(run: FinishedRun) -> Report:
+def index_page(run: FinishedRun) -> ReportPage:
     """Return the page of the answers of an index."""
     counts = run.counts
     head = f"{counted(counts['pairs'], 'answer')} to {counted(counts['items'], 'query', 'queries')}"
@@ -74,7 +74,7 @@ def _written(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else short(value)
 
 
-def passages_page(run: FinishedRun) -> Report:
+def passages_page(run: FinishedRun) -> ReportPage:
     """Return the page of copied passages: who copied from whom, and the passages side by side."""
     counts = run.counts
     suspects = counts["suspects_with_passages"]
@@ -118,7 +118,7 @@ def _copied(table: StoredTable | None) -> Section:
         for part, suspect, source, passages, copied in best
     ]
     columns = ["suspect", "source", "of the suspect", "passages", "characters"]
-    section.listings.append(Listing("The most copied", columns, rows_, frozenset({3, 4})))
+    section.listings.append(PageTable("The most copied", columns, rows_, frozenset({3, 4})))
     return section
 
 
@@ -142,7 +142,7 @@ def _passages(run: FinishedRun) -> Section:
     return section
 
 
-def mirrors_page(run: FinishedRun) -> Report:
+def mirrors_page(run: FinishedRun) -> ReportPage:
     """Return the page of mirrored hosts and folded pages."""
     counts = run.counts
     head = f"{counts['mirrors']:,} of {counted(counts['hosts'], 'host')} have a mirror"
@@ -181,7 +181,7 @@ def _clusters(table: StoredTable | None, nouns: str, title: str, fact: str | Non
     return section
 
 
-def recommend_page(run: FinishedRun) -> Report:
+def recommend_page(run: FinishedRun) -> ReportPage:
     """Return the page of similar customers and items, and of recommendations."""
     counts, details = run.counts, run.details
     nouns = {
@@ -212,7 +212,7 @@ def _recommended(table: StoredTable | None) -> Section:
             for row in table.head(MOST_ROWS)]  # fmt: skip
     note = f"The first {len(rows)} of {table.rows:,}." if table.rows > len(rows) else ""
     columns = ["customer", "item", "score", "because of"]
-    section.listings.append(Listing("Recommendations", columns, rows, frozenset({2}), note))
+    section.listings.append(PageTable("Recommendations", columns, rows, frozenset({2}), note))
     return section
 
 
@@ -221,7 +221,7 @@ def _because(row: dict[str, Any]) -> str:
     return ", ".join(map(str, reasons)) if isinstance(reasons, list) else str(reasons)
 
 
-def fingerprints_page(run: FinishedRun) -> Report:
+def fingerprints_page(run: FinishedRun) -> ReportPage:
     """Return the page of prints of the same finger."""
     counts, details = run.counts, run.details
     head = (
@@ -245,7 +245,7 @@ def fingerprints_page(run: FinishedRun) -> Report:
     below = details.get("below")
     if below:
         rows = [[short(one["id_a"], 60), short(one["id_b"], 60), f"{one['score']:.4f}"] for one in below[:MOST_ROWS]]
-        listing = Listing("Just below the threshold", ["print", "print", "score"], rows, frozenset({2}))
+        listing = PageTable("Just below the threshold", ["print", "print", "score"], rows, frozenset({2}))
         sections.append(Section("below", "Nearly matches", listings=[listing]))
     alarms = []
     if details.get("empty"):

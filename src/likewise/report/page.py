@@ -11,7 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from likewise.report.comparison import Comparison
+from likewise.report.comparison import ShownTexts
 from likewise.report.words import signed, visible
 
 
@@ -52,7 +52,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Listing:
+class PageTable:
     """A table: names of the columns, rows, and which columns are numbers."""
 
     title: str
@@ -64,7 +64,7 @@ class Listing:
 
 
 @dataclass(frozen=True)
-class Step:
+class FieldStep:
     """A step of a waterfall: what a field adds to a score, from where to where."""
 
     name: str
@@ -87,8 +87,8 @@ class Side:
     left: str
     right: str
     value: str
-    comparison: Comparison | None = None
-    steps: tuple[Step, ...] = ()
+    comparison: ShownTexts | None = None
+    steps: tuple[FieldStep, ...] = ()
     missing: str = ""
 
 
@@ -124,7 +124,7 @@ class Section:
     title: str
     intro: str = ""
     pictures: list[Picture] = field(default_factory=list)
-    listings: list[Listing] = field(default_factory=list)
+    listings: list[PageTable] = field(default_factory=list)
     browser: Browser | None = None
 
     @property
@@ -134,7 +134,7 @@ class Section:
 
 
 @dataclass
-class Report:
+class ReportPage:
     """Everything on the page."""
 
     title: str
@@ -143,7 +143,7 @@ class Report:
     tiles: list[Tile]
     alarms: list[Alarm]
     sections: list[Section]
-    facts: list[Listing]
+    facts: list[PageTable]
     version: str
     folder: str
     command: str
@@ -155,7 +155,7 @@ class Report:
         return "Alarms" if any(alarm.urgent for alarm in self.alarms) else "Notes"
 
 
-def rendered(report: Report) -> str:
+def rendered(report: ReportPage) -> str:
     """Return the page as HTML; every text in it is escaped, and characters that are not seen are shown by signs."""
     from jinja2 import Environment, StrictUndefined
 

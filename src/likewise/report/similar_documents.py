@@ -13,10 +13,10 @@ from likewise.base.words import counted
 from likewise.families.banding import Banding
 from likewise.report import pictures
 from likewise.report.common import MOST_ROWS, compared, cost, made
-from likewise.report.comparison import ComparedTexts, Comparison, within
+from likewise.report.comparison import ComparedTexts, ShownTexts, within
 from likewise.report.documents import Tally, by_folder, read_texts
 from likewise.report.finished import FinishedRun
-from likewise.report.page import Alarm, Bar, Browser, Entry, Listing, Picture, Report, Section, Side, Tile
+from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, Picture, ReportPage, Section, Side, Tile
 from likewise.report.samples import (
     ClusterSizes,
     Ints,
@@ -134,11 +134,11 @@ class SimilarDocuments:
         """Return the text of a document, if it is known."""
         return self.documents.texts.get(name)
 
-    def page(self) -> Report:
+    def page(self, alarms: list[Alarm]) -> ReportPage:
         """Return the page."""
         head, tiles, story = (self._of_pairs if self.run.command == "pairs" else self._of_clusters)()
         sections = [self._found(), self._groups(), self._removals(), *self._browsers()]
-        return made(self.run, head, tiles, story, self._alarms(), sections, self.documents.problem)
+        return made(self.run, head, tiles, story, alarms, sections, self.documents.problem)
 
     def _of_clusters(self) -> tuple[str, list[Tile], list[str]]:
         counts, run = self.run.counts, self.run
@@ -246,7 +246,7 @@ class SimilarDocuments:
                 for one in self.clusters.clusters[:8]
             ]
             section.listings.append(
-                Listing("The largest clusters", ["size", "named after", "begins"], rows, frozenset({0}))
+                PageTable("The largest clusters", ["size", "named after", "begins"], rows, frozenset({0}))
             )
         return section
 
@@ -279,7 +279,7 @@ class SimilarDocuments:
         rest = f"{len(ordered) - MOST_ROWS:,} more are not listed." if len(ordered) > MOST_ROWS else ""
         title = f"{gone.capitalize()} by {by}"
         columns = [by, self.nouns, gone, "part"]
-        section.listings.append(Listing(title, columns, rows, frozenset({1, 2}), rest))
+        section.listings.append(PageTable(title, columns, rows, frozenset({1, 2}), rest))
         return section
 
     def _browsers(self) -> list[Section]:
@@ -326,13 +326,13 @@ class SimilarDocuments:
         jobs.append(ComparedTexts(first, second, cut))
         return left, right, value, len(jobs) - 1
 
-    def _side(self, plan: tuple[Name, Name, str, int | None], shown: list[Comparison]) -> Side:
+    def _side(self, plan: tuple[Name, Name, str, int | None], shown: list[ShownTexts]) -> Side:
         left, right, value, job = plan
         earlier = EARLIER in (left[0], right[0])
         missing = "The other text is in an earlier run." if earlier else "The texts are not known."
         return Side(short(left[1]), short(right[1]), value, None if job is None else shown[job], missing=missing)
 
-    def _cluster_entry(self, cluster: SampledCluster, plans: list[Any], shown: list[Comparison]) -> Entry:
+    def _cluster_entry(self, cluster: SampledCluster, plans: list[Any], shown: list[ShownTexts]) -> Entry:
         begins = self.text_of(cluster)
         title = line(begins, 90) if begins else short(cluster.name, 90)
         sides = tuple(self._side(plan, shown) for plan in plans)
@@ -340,17 +340,12 @@ class SimilarDocuments:
         rest = f"And {counted(more, f'more {self.noun}')}." if more > 0 else ""
         return Entry(cluster.size, f"{cluster.size:,} {self.nouns}", title, short(cluster.name, 60), sides, rest=rest)
 
-    def _pair_entry(self, row: dict[str, Any], plans: list[Any], shown: list[Comparison]) -> Entry:
+    def _pair_entry(self, row: dict[str, Any], plans: list[Any], shown: list[ShownTexts]) -> Entry:
         (left, right, value, _) = plans[0]
         text = self.text(right)
         note = "" if text is None else line(text, 70) or EMPTY
         title = f"{short(left[1], 60)} · {short(right[1], 60)}"
         return Entry(round(float(row[self.column]), 6), value, title, note, (self._side(plans[0], shown),))
-
-    def _alarms(self) -> list[Alarm]:
-        from likewise.report.alarms import document_alarms
-
-        return document_alarms(self)
 
 
 def _common_folder(paths: list[str]) -> int:

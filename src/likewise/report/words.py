@@ -94,7 +94,7 @@ def size(amount: float) -> str:
 def duration(seconds: float) -> str:
     """Return a time.
 
-    >>> duration(0.04), duration(44.5), duration(150), duration(7260)
+    >>> duration(0.04), duration(44.6), duration(150), duration(7260)
     ('under a second', '45 seconds', '2.5 minutes', '2.0 hours')
     """
     if seconds < 1:

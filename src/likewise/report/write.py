@@ -60,11 +60,15 @@ def can_report() -> bool:
 def _html(run: FinishedRun, by: str | None) -> str:
     """Return the page of a run."""
     from likewise.report import others
+    from likewise.report.alarms import document_alarms
     from likewise.report.linkage import linkage_page
     from likewise.report.page import rendered
     from likewise.report.similar_documents import SimilarDocuments
 
-    of_documents: Callable[[FinishedRun], Any] = lambda found: SimilarDocuments(found, by).page()  # noqa: E731
+    def of_documents(found: FinishedRun) -> Any:
+        seen = SimilarDocuments(found, by)
+        return seen.page(document_alarms(seen))
+
     makers: dict[str, Callable[[FinishedRun], Any]] = {
         "dedup": of_documents,
         "rethreshold": of_documents,
