@@ -274,8 +274,8 @@ def _by_file(source: Source, removed: Flags) -> dict[str, Tally]:
     return tallies
 
 
-MOST_FOLDERS = 40
-"""Folders among which removals are divided: of a deeper tree the upper folders."""
+MOST_FOLDERS = 500
+"""Folders among which removals are divided: of a deeper tree the upper folders. The page lists those that lose most."""
 
 
 def by_folder(paths: Mapping[str, Tally]) -> dict[str, Tally]:

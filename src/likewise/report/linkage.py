@@ -18,7 +18,7 @@ from likewise.report.common import MOST_ROWS, compared, cost, made
 from likewise.report.finished import FinishedRun
 from likewise.report.page import Alarm, Browser, Entry, FieldStep, PageTable, Picture, ReportPage, Section, Side, Tile
 from likewise.report.samples import sampled_clusters, sampled_pairs
-from likewise.report.words import short, signed
+from likewise.report.words import share, short, signed
 
 LONGEST_VALUE = 160
 """Characters of a value of a record that are shown."""
@@ -89,9 +89,8 @@ def _how(run: FinishedRun) -> str:
     told = f"How much each field tells was learnt from the data ({method})." if method.startswith("fellegi") else ""
     if "completeness" in details:
         part = details["completeness"]
-        told += (
-            f" About {part['estimate']:.1%} of all matches were among the pairs compared, as estimated without labels."
-        )
+        most = share(part["estimate"], 1)
+        told += f" About {most} of all matches were among the pairs compared, as estimated without labels."
     return told.strip()
 
 

@@ -59,7 +59,7 @@ def _pair_sections(table: StoredTable | None, column: str, title: str = "Pairs",
     section.pictures.append(Picture(f"{title} by {column.replace('_', ' ')}", svg))
     entries = [
         Entry(float(row[column]), f"{row[column]:.4g}", f"{short(row['id_a'], 60)} · {short(row['id_b'], 60)}",
-              facts=tuple((name.replace("_", " "), _written(value)) for name, value in row.items()))
+              facts=tuple((name.replace("_", " "), _written(name, value)) for name, value in row.items()))
         for row in sample.pairs
     ]  # fmt: skip
     entries.sort(key=lambda one: one.value)
@@ -68,7 +68,9 @@ def _pair_sections(table: StoredTable | None, column: str, title: str = "Pairs",
     return [section]
 
 
-def _written(value: Any) -> str:
+def _written(name: str, value: Any) -> str:
+    if name.startswith("id_"):
+        return short(value)
     if isinstance(value, float):
         return f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else short(value)
@@ -239,7 +241,10 @@ def fingerprints_page(run: FinishedRun) -> ReportPage:
     if threshold:
         told = f"Prints match from a score of {threshold['value']:.3f}"
         expected = threshold.get("expected_false")
-        story.append(told + (f"; {expected:.2g} false matches are expected." if expected is not None else "."))
+        false = "" if expected is None else f"{expected:.2g}"
+        story.append(
+            told + (f"; {false} false {'match is' if false == '1' else 'matches are'} expected." if false else ".")
+        )
     sections = _pair_sections(run.table("matches"), "score", "Matches", "matches")
     sections.append(_clusters(run.table("fingers"), "prints", "Fingers"))
     below = details.get("below")

@@ -12,7 +12,7 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib import rc_context
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from likewise.families.banding import Banding
 from likewise.report.samples import Floats, Ints
@@ -54,15 +54,19 @@ WIDTH, HEIGHT = 4.8, 2.9
 class Chart:
     """A figure with one plot, and the SVG made of it."""
 
-    def __init__(self, name: str, height: float = HEIGHT) -> None:
+    def __init__(self, name: str, height: float = HEIGHT, left: float = 0.65) -> None:
         self._name = name
+        self._left = left
         style: Any = {**STYLE, "svg.hashsalt": name}
         self._style = rc_context(style)
         self._height = height
 
     def __enter__(self) -> Any:
         self._style.__enter__()
-        self._figure = Figure(figsize=(WIDTH, self._height), layout="constrained")
+        self._figure = Figure(figsize=(WIDTH, self._height))
+        self._figure.subplots_adjust(
+            left=self._left / WIDTH, right=1 - 0.1 / WIDTH, bottom=0.52 / self._height, top=1 - 0.12 / self._height
+        )
         return self._figure.subplots()
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
@@ -160,6 +164,13 @@ def _tall(counts: Ints) -> bool:
     return len(some) > 1 and float(some.max()) > 30 * float(np.median(some))
 
 
+def _logarithmic(axes: Any) -> None:
+    """Let a unit of the y axis be a factor of ten; a bar of one can still be seen."""
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=0.7)
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
 def similarity_histogram(
     edges: Floats, counts: Ints, threshold: float | None, what: str = "similarity", name: str = "similarities"
 ) -> Markup:
@@ -171,8 +182,7 @@ def similarity_histogram(
             _mark(axes, threshold, f"threshold {_signed(threshold)}")
             axes.legend(loc="upper left")
         if _tall(counts):
-            axes.set_yscale("log")
-            axes.set_ylim(bottom=0.7)
+            _logarithmic(axes)
         axes.set_xlabel(what)
         axes.set_ylabel("pairs")
         axes.grid(axis="x", visible=False)
@@ -223,8 +233,7 @@ def cluster_sizes(sizes: Ints, counts: Ints) -> Markup:
     chart = Chart("cluster-sizes")
     with chart as axes:
         axes.bar(range(len(tally)), tally, color=ACCENT, width=0.82, linewidth=0)
-        axes.set_yscale("log")
-        axes.set_ylim(bottom=0.7)
+        _logarithmic(axes)
         step = -(-len(labels) // 7)
         axes.set_xticks(range(0, len(labels), step), labels[::step])
         axes.set_xlabel("documents of a cluster")
@@ -255,8 +264,7 @@ def score_histogram(scores: dict[str, Any], threshold: float | None) -> Markup:
         if threshold is not None:
             _mark(axes, threshold, f"threshold {_signed(threshold)}")
         if _tall(candidates):
-            axes.set_yscale("log")
-            axes.set_ylim(bottom=0.7)
+            _logarithmic(axes)
         axes.set_xlabel("score")
         axes.set_ylabel("pairs")
         axes.grid(axis="x", visible=False)
@@ -272,7 +280,8 @@ def score_histogram(scores: dict[str, Any], threshold: float | None) -> Markup:
 def field_points(points: dict[str, dict[str, float]]) -> Markup:
     """Draw the points of every field where it disagrees and where it agrees."""
     names = list(points)[::-1]
-    chart = Chart("field-points", max(1.6, 0.34 * len(names) + 0.9))
+    longest = min(22, max(map(len, names)))
+    chart = Chart("field-points", max(1.6, 0.34 * len(names) + 0.9), 0.25 + 0.09 * longest)
     with chart as axes:
         for place, name in enumerate(names):
             axes.barh(place, points[name]["disagree"], color=SECOND, height=0.62, linewidth=0)

@@ -71,7 +71,8 @@ def sampled_pairs(table: StoredTable, column: str, ends: tuple[float, float] | N
         low, high = low - 0.5, low + 0.5
     edges = np.linspace(low, high, bins + 1)
     counts = np.zeros(bins, np.int64)
-    chosen = StratifiedRows(PAIRS_OF_STRATUM)
+    few = table.rows <= STRATA * PAIRS_OF_STRATUM
+    chosen = StratifiedRows(table.rows if few else PAIRS_OF_STRATUM)
     start = 0
     for batch in table.batches([column]):
         values = np.nan_to_num(np.asarray(batch.column(0).cast(pa.float64(), safe=False)), nan=low)
