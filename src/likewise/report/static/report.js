@@ -21,6 +21,9 @@ for (const browser of document.querySelectorAll(".browser")) {
     part("shown").textContent = shown === entries.length ? `${shown} ${what}` : `${shown} of ${entries.length} ${what}`;
     part("none").hidden = shown > 0;
   };
-  for (const name of ["query", "least", "most"]) part(name).addEventListener("input", filter);
+  for (const name of ["query", "least", "most"]) {
+    part(name).addEventListener("input", filter);
+    part(name).addEventListener("change", filter);
+  }
   filter();
 }
