@@ -66,7 +66,7 @@ def test_every_command_writes_its_report(inputs, typed, name):
         done = typed(*call.split())
         assert done.returncode == 0, done.stderr
     assert "no report" not in done.stderr
-    assert done.stdout.splitlines()[-1] == "report: run/report.html"
+    assert done.stdout.splitlines()[-2] == "report: run/report.html"
     page = (inputs / "run" / "report.html").read_text(encoding="utf-8")
     parsed = check_page(page)
     assert "not shown" not in page

@@ -396,8 +396,9 @@ def report(stats: dict[str, Any], as_json: bool, lines: Iterable[str], where: ob
         for line in lines:
             say(line)
         set_aside(stats)
-        say(closing(stats, str(where)))
     page(where, as_json)
+    if not as_json and not quiet():
+        say(closing(stats, str(where)))
 
 
 def page(where: object, as_json: bool = False) -> None:

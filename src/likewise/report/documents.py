@@ -89,6 +89,8 @@ def _collections(run: FinishedRun) -> list[list[str]]:
     """Return the files of each collection; raise if there are none, or if they have changed since."""
     if run.on_spark and run.table("pairs") is not None and any("://" in str(one.get("file")) for one in _entries(run)):
         raise NoDocuments("The inputs are not files of this machine.")
+    if run.state.get("given") and _all_texts(run):
+        return [[str(path) for path in run.state["given"]]]
     if run.state.get("given"):
         files = [one.path for one in Files(run.state["given"]).find(*_found(run)).files]
         _check_state(run.state["inputs"], files)
@@ -196,8 +198,7 @@ def _options(run: FinishedRun, by: str | None) -> ReadOptions:
 
 def _read_files(run: FinishedRun, found: SampledTexts, side: int, wanted: set[str], options: ReadOptions) -> None:
     """Read text files, whose ids are their paths: only those that are wanted."""
-    here = [id for id in sorted(wanted) if (side, id) not in found.texts and os.path.isfile(id)]
-    there = [id for id in here if os.stat(id).st_mtime_ns <= run.finished_at]
+    there = [id for id in sorted(wanted) if _unchanged(run, id)]
     if len(there) < len(wanted):
         gone = f"{len(wanted) - len(there):,} of {len(wanted):,} sampled files"
         found.problem = (
@@ -209,6 +210,18 @@ def _read_files(run: FinishedRun, found: SampledTexts, side: int, wanted: set[st
     for batch in open_source(Files([Path(id) for id in there]), skipping).batches(threads=2):
         for id, text in zip(batch.column("id").to_pylist(), batch.column("text"), strict=True):
             found.put((side, str(id)), text.as_py())
+
+
+def _unchanged(run: FinishedRun, path: str) -> bool:
+    """Return whether a file is there and what it was in the run."""
+    try:
+        about = os.stat(path)
+    except OSError:
+        return False
+    known = run.state.get("inputs", {}).get(os.path.abspath(path))
+    if known is not None:
+        return [about.st_size, about.st_mtime_ns] == known[:2]
+    return about.st_mtime_ns <= run.finished_at
 
 
 def _places(source: Source, run: FinishedRun, wanted: set[str]) -> Mapping[int, str]:
