@@ -47,8 +47,8 @@ STYLE: dict[str, Any] = {
     "legend.frameon": False,
     "legend.fontsize": 9,
 }
-WIDTH, HEIGHT = 4.8, 2.9
-"""Inches of a picture: about 460 by 280 pixels, so that the words can still be read on a phone."""
+WIDTH, HEIGHT = 4.8, 3.1
+"""Inches of a picture: about 460 by 300 pixels, so that the words can still be read on a phone."""
 
 
 class Chart:
@@ -199,7 +199,7 @@ def s_curve(banding: Banding, threshold: float, recall: float | None, certificat
     """Draw the S-curve of a run, its threshold, the recall asked for, and the recall as measured."""
     s = np.linspace(0, 1, 201)
     reached = banding.probability(threshold)
-    chart = Chart("s-curve", 3.4)
+    chart = Chart("s-curve")
     with chart as axes:
         axes.plot(s, banding.probability(s), color=ACCENT, linewidth=2.4, label=str(banding), zorder=3)
         axes.plot([threshold], [reached], "o", color=ACCENT, zorder=5)
@@ -256,7 +256,7 @@ def score_histogram(scores: dict[str, Any], threshold: float | None) -> Markup:
     """Draw the scores of candidates and of matches."""
     edges = np.array(scores["edges"])
     candidates, matches = np.array(scores["candidates"]), np.array(scores["matches"])
-    chart = Chart("scores", 3.4)
+    chart = Chart("scores")
     with chart as axes:
         width = np.diff(edges)
         axes.bar(edges[:-1], candidates, width=width, align="edge", color=SECOND, linewidth=0, label="candidates")
@@ -298,7 +298,7 @@ def validation_curve(rows: Iterable[dict[str, Any]], threshold: float | None) ->
     """Draw the fraction of true matches by score."""
     some = [row for row in rows if row["fraction"] is not None]
     middle = np.array([(row["score_from"] + row["score_to"]) / 2 for row in some])
-    chart = Chart("validation", 3.4)
+    chart = Chart("validation")
     with chart as axes:
         low, high = (np.clip([row[name] for row in some], 0, 1) for name in ("low", "high"))
         axes.fill_between(middle, low, high, color=SOFT, linewidth=0, label="95 % interval")

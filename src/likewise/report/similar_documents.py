@@ -167,8 +167,8 @@ class SimilarDocuments:
                 Tile(f"{counts['clusters']:,}", "clusters", f"largest: {run.details.get('largest_cluster', 0):,}"),
             ]
             story = [
-                f"For every removed {self.noun} one is kept that shares at least {share(self.threshold, 1)} of its "
-                f"content with it ({run.parameters.get('shingle') or 'sets'}, Jaccard similarity {self.threshold:g})."
+                f"For every removed {self.noun} one is kept that is at least {share(self.threshold, 1)} similar to it "
+                f"(Jaccard similarity of {run.parameters.get('shingle') or 'sets'})."
             ]
             if counts.get("earlier"):
                 story.append(f"They were also compared with {counted(counts['earlier'], self.noun)} of earlier runs.")
