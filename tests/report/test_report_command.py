@@ -131,7 +131,7 @@ def test_without_the_extra_the_run_succeeds(inputs, typed, monkeypatch):
 def test_a_report_that_fails_costs_nothing(inputs, typed, monkeypatch, error):
     from likewise.report import write
 
-    def fail(run, by):
+    def fail(*given):
         raise error
 
     monkeypatch.setattr(write, "_html", fail)

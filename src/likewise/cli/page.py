@@ -10,7 +10,7 @@ REPORT, BY = "likewise.report", "likewise.by"
 """Where the context of a command keeps the options --no-report and --by."""
 
 
-def written(where: object, wanted: Mapping[str, Any]) -> tuple[Path | None, str]:
+def written(where: object, wanted: Mapping[str, Any], progress: Any = None) -> tuple[Path | None, str]:
     """Write the report of a result, if it is a folder and one is wanted; return its path, or why there is none.
 
     The result is complete by now: whatever goes wrong here, it stays.
@@ -23,7 +23,7 @@ def written(where: object, wanted: Mapping[str, Any]) -> tuple[Path | None, str]
     if not can_report():
         return None, "no report: pip install 'likewise[report]' for a page about the result (or --no-report)"
     try:
-        return write_report(where, by=wanted.get(BY)), ""
+        return write_report(where, by=wanted.get(BY), progress=progress), ""
     except LikewiseError as error:
         return None, f"no report: {error}"
     except Exception as error:

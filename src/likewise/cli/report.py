@@ -35,6 +35,7 @@ def report(directory: Path, by: str | None, out: Path | None) -> None:
     """
     from likewise.report import write_report
 
-    made = write_report(directory, by=by, out=out)
+    with show.progress() as observer:
+        made = write_report(directory, by=by, out=out, progress=observer)
     if not show.quiet():
         show.say(f"→ {made}")

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, TextIO
 
 import click
@@ -65,6 +65,7 @@ STAGES = {
     "write": "writing",
     "add": "adding items",
     "query": "answering queries",
+    "report": "reading texts for the report",
 }
 
 
@@ -406,7 +407,8 @@ def page(where: object, as_json: bool = False) -> None:
     from likewise.cli.page import written
 
     context = click.get_current_context(silent=True)
-    made, problem = written(where, context.meta if context else {})
+    with nullcontext() if as_json else progress() as observer:
+        made, problem = written(where, context.meta if context else {}, observer)
     if problem and not quiet():
         say(problem, err=True)
     elif made and not quiet() and not as_json:

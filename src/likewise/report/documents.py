@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from likewise.base.runlog import Progress
 from likewise.errors import LikewiseError
 from likewise.io.changes import changed_files, identity
 from likewise.io.read import Files, ReadOptions, Source, open_source
@@ -64,7 +66,11 @@ class SampledTexts:
 
 
 def read_texts(
-    run: FinishedRun, wanted: set[tuple[int, str]], removed: Flags | set[str] | None, by: str | None
+    run: FinishedRun,
+    wanted: set[tuple[int, str]],
+    removed: Flags | set[str] | None,
+    by: str | None,
+    progress: Progress | None = None,
 ) -> SampledTexts:
     """Return the texts of these documents, each named by its collection (0, or 1 for the second) and its id.
 
@@ -75,7 +81,7 @@ def read_texts(
         collections = _collections(run)
         for side, files in enumerate(collections):
             ids = {id for where, id in wanted if where == side or len(collections) == 1}
-            _read(run, found, side, files, ids, removed if side == 0 else None, by)
+            _read(run, found, side, files, ids, removed if side == 0 else None, by, progress)
     except NoDocuments as reason:
         found.problem = str(reason)
     except LikewiseError as error:
@@ -155,6 +161,7 @@ def _read(
     wanted: set[str],
     removed: Flags | set[str] | None,
     by: str | None,
+    progress: Progress | None,
 ) -> None:
     options = _options(run, by if removed is not None else None)
     if _all_texts(run) and by is None:
@@ -170,6 +177,8 @@ def _read(
     start = 0
     for batch in source.batches(threads=2):
         stop = start + batch.num_rows
+        if progress is not None:
+            progress("report", stop, source.total_rows or run.counts.get("items", 0))
         for place, id in _chosen(batch, start, rows, wanted):
             found.put((side, id), batch.column("text")[place].as_py())
         if removed is not None and "score" in batch.schema.names and len(tallies) <= MOST_VALUES:
@@ -220,7 +229,7 @@ def _unchanged(run: FinishedRun, path: str) -> bool:
         return False
     known = run.state.get("inputs", {}).get(os.path.abspath(path))
     if known is not None:
-        return [about.st_size, about.st_mtime_ns] == known[:2]
+        return bool([about.st_size, about.st_mtime_ns] == known[:2])
     return about.st_mtime_ns <= run.finished_at
 
 
@@ -248,7 +257,13 @@ def _chosen(
             if start <= row < start + batch.num_rows:
                 yield row - start, id
         return
-    for place, id in enumerate(batch.column("id").to_pylist()):
+    ids = batch.column("id")
+    if pa.types.is_integer(ids.type) or pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type):
+        chosen = pc.is_in(ids.cast(pa.large_string()), pa.array(sorted(wanted), pa.large_string()))
+        for place in np.flatnonzero(np.asarray(chosen)).tolist():
+            yield place, str(ids[place].as_py())
+        return
+    for place, id in enumerate(ids.to_pylist()):
         if str(id) in wanted:
             yield place, str(id)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from likewise.base.runlog import Progress
 from likewise.base.words import counted
 from likewise.families.banding import Banding
 from likewise.report import pictures
@@ -42,7 +43,7 @@ Name = tuple[int, str]
 class SimilarDocuments:
     """What is read of a run of documents, and the page made from it."""
 
-    def __init__(self, run: FinishedRun, by: str | None) -> None:
+    def __init__(self, run: FinishedRun, by: str | None, progress: Progress | None = None) -> None:
         self.run = run
         self.by = by
         self.noun = "page" if run.command == "articles" else "document"
@@ -65,7 +66,7 @@ class SimilarDocuments:
         self.removed = self._removed()
         self.two = len({entry.get("collection", 1) for entry in run.stats["inputs"]}) > 1
         self.kept_for = self._kept_for()
-        self.documents = read_texts(run, self._wanted(), self.removed, by)
+        self.documents = read_texts(run, self._wanted(), self.removed, by, progress)
         if not self.documents.by and self.folders:
             self.documents.tallies, self.documents.by = by_folder(self.folders), "folder"
 

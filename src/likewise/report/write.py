@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.base import checks
+from likewise.base.runlog import Progress
 from likewise.errors import LikewiseError, OutputError, ParameterError
 from likewise.io.disk import atomic
 from likewise.io.publish import REPORT
@@ -20,7 +21,11 @@ COUNTED_BY = ("dedup", "rethreshold", "articles")
 
 
 def write_report(
-    run: str | os.PathLike[str], *, by: str | None = None, out: str | os.PathLike[str] | None = None
+    run: str | os.PathLike[str],
+    *,
+    by: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
 ) -> Path:
     """Write one HTML page about a finished run, and return its path.
 
@@ -28,6 +33,7 @@ def write_report(
     by: of dedup, rethreshold and articles, a column of the input: how many documents of each of its values are removed.
         By default these are counted by file or folder.
     out: the file to write; by default report.html in the folder of the run.
+    progress: called with (stage, done, total) while inputs are read.
 
     The page is one file, without a network: counts, the S-curve, histograms, alarms, and a sample of pairs and clusters
     side by side. Texts come from the inputs; if these are gone or have changed, the page says so and shows none. Needs
@@ -46,7 +52,7 @@ def write_report(
     target = found.folder / REPORT if out is None else Path(out)
     if target.is_dir():
         raise OutputError(f"{target}: this is a folder; name a file for the report")
-    page = _html(found, by)
+    page = _html(found, by, progress)
     with atomic(target, durable=False) as file:
         file.write(page.encode("utf-8", "replace"))
     return target
@@ -57,7 +63,7 @@ def can_report() -> bool:
     return all(find_spec(name) is not None for name in ("jinja2", "matplotlib"))
 
 
-def _html(run: FinishedRun, by: str | None) -> str:
+def _html(run: FinishedRun, by: str | None, progress: Progress | None) -> str:
     """Return the page of a run."""
     from likewise.report import others
     from likewise.report.alarms import document_alarms
@@ -66,7 +72,7 @@ def _html(run: FinishedRun, by: str | None) -> str:
     from likewise.report.similar_documents import SimilarDocuments
 
     def of_documents(found: FinishedRun) -> Any:
-        seen = SimilarDocuments(found, by)
+        seen = SimilarDocuments(found, by, progress)
         return seen.page(document_alarms(seen))
 
     makers: dict[str, Callable[[FinishedRun], Any]] = {
