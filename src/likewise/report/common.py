@@ -25,7 +25,7 @@ def cost(run: FinishedRun) -> str:
 def compared(run: FinishedRun, items: int, nouns: str) -> str:
     """Return a sentence on how many of all pairs were compared."""
     candidates, possible = run.counts.get("candidates"), items * (items - 1) / 2
-    if candidates is None or possible <= candidates:
+    if not candidates or possible <= candidates:
         return ""
     return f"Of {large(possible)} possible pairs of {nouns}, {counted(candidates, 'pair')} had to be compared."
 
@@ -47,9 +47,10 @@ def common_alarms(run: FinishedRun) -> list[Alarm]:
         for entry in run.stats["set_aside"][:5]:
             row = "" if entry["row"] is None else f", row {entry['row']:,}"
             some.append(f"{short(entry['file'])}{row}: {short(entry['reason'], 300)}")
-        what = "One row was" if broken == 1 else f"{broken:,} rows were"
-        where = " All of them are in aside.parquet." if run.table("aside") else ""
-        alarms.append(Alarm(f"{what} set aside as broken", f"They took no part in the run.{where}", ("\n".join(some),)))
+        what, they = ("One row was", "It") if broken == 1 else (f"{broken:,} rows were", "They")
+        where = " aside.parquet has the list." if run.table("aside") else ""
+        told = f"{they} took no part in the run.{where}"
+        alarms.append(Alarm(f"{what} set aside as broken", told, ("\n".join(some),)))
     alarms += [Alarm(note, urgent=False) for note in run.stats["notes"]]
     return alarms
 

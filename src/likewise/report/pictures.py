@@ -19,11 +19,12 @@ from likewise.report.samples import Floats, Ints
 
 SVG = "http://www.w3.org/2000/svg"
 LINK = "{http://www.w3.org/1999/xlink}href"
-INK, MUTED, GRID, ACCENT, SECOND, WARN, SOFT = (
-    "#010101", "#010102", "#010103", "#010104", "#010105", "#010106", "#010107",
+INK, MUTED, GRID, ACCENT, SECOND, WARN, SOFT, PAPER = (
+    "#010101", "#010102", "#010103", "#010104", "#010105", "#010106", "#010107", "#010108",
 )  # fmt: skip
 CLASSES = {
-    INK: "ink", MUTED: "muted", GRID: "grid", ACCENT: "accent", SECOND: "second", WARN: "warn", SOFT: "soft"
+    INK: "ink", MUTED: "muted", GRID: "grid", ACCENT: "accent", SECOND: "second", WARN: "warn", SOFT: "soft",
+    PAPER: "paper",
 }  # fmt: skip
 """Colours that stand for a colour of the style."""
 
@@ -44,7 +45,9 @@ STYLE: dict[str, Any] = {
     "axes.axisbelow": True,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "legend.frameon": False,
+    "legend.facecolor": PAPER,
+    "legend.edgecolor": "none",
+    "legend.framealpha": 0.8,
     "legend.fontsize": 9,
 }
 WIDTH, HEIGHT = 4.8, 3.1
@@ -184,6 +187,7 @@ def similarity_histogram(
         if _tall(counts):
             _logarithmic(axes)
         axes.set_xlabel(what)
+        axes.xaxis.set_major_locator(MaxNLocator(6))
         axes.set_ylabel("pairs")
         axes.grid(axis="x", visible=False)
         _thousands(axes.yaxis)
@@ -215,7 +219,7 @@ def s_curve(banding: Banding, threshold: float, recall: float | None, certificat
         axes.set_ylim(0, 1.03)
         axes.set_xlabel("similarity of a pair")
         axes.set_ylabel("probability of being found")
-        axes.legend(loc="upper left")
+        axes.legend(loc="upper left" if banding.exact_threshold > 0.4 else "lower right")
     alt = (
         f"S-curve of {banding}: a pair at the threshold {threshold:g} is found with probability {reached:.4f}, half of "
         f"the pairs at {banding.exact_threshold:.3f}."

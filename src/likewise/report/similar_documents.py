@@ -156,7 +156,7 @@ class SimilarDocuments:
                 "whatever surrounds it."
             ]
         else:
-            removed = counts["removed"]
+            removed, largest = counts["removed"], f"largest: {run.details.get('largest_cluster', 0):,}"
             repeat = "repeats" if removed == 1 else "repeat"
             head = f"{removed:,} of {counted(items, self.noun)} {repeat} another and can go"
             if not removed:
@@ -165,12 +165,11 @@ class SimilarDocuments:
                 Tile(f"{items:,}", f"{self.nouns} in", size(counts["bytes"]) + " of text" if "bytes" in counts else ""),
                 Tile(f"{counts['kept']:,}", "kept", share(counts["kept"], items)),
                 Tile(f"{removed:,}", "removed", f"{counts['identical']:,} identical, {counts['near']:,} near"),
-                Tile(f"{counts['clusters']:,}", "clusters", f"largest: {run.details.get('largest_cluster', 0):,}"),
+                Tile(f"{counts['clusters']:,}", "cluster" if counts["clusters"] == 1 else "clusters", largest),
             ]
-            story = [
-                f"For every removed {self.noun} one is kept that is at least {share(self.threshold, 1)} similar to it "
-                f"(Jaccard similarity of {run.parameters.get('shingle') or 'sets'})."
-            ]
+            near = f"at least {share(self.threshold, 1)} similar to it"
+            measure = f"Jaccard similarity of {run.parameters.get('shingle') or 'sets'}"
+            story = [f"For every removed {self.noun} one is kept that is {near} ({measure})."] if removed else []
             if counts.get("earlier"):
                 story.append(f"They were also compared with {counted(counts['earlier'], self.noun)} of earlier runs.")
         return head, tiles, [*story, self._recall(), compared(run, items, self.nouns), cost(run)]
