@@ -89,6 +89,16 @@ def test_hostile_documents_stay_text(tmp_path):
     assert not set("\u202e\u2066\x01\x7f\x85") & set(page)
 
 
+def test_hostile_names_of_fields(tmp_path):
+    """Names of columns are also in pictures: no mathematics, letters that a font lacks, characters that XML lacks."""
+    names = ["$x^$", "名前", "<b>&amp;", "a\x01b", "$\\frac{$", "a long name of a column with <script>"]
+    people = {name: [f"Ann {i % 7}", f"Bo {i % 7}"] * 20 for i, name in enumerate(names)}
+    pq.write_table(pa.table({"id": list(range(40)), **people}), tmp_path / "people.parquet")
+    likewise.link(tmp_path / "people.parquet").save(tmp_path / "run")
+    parsed = check_page(likewise.write_report(tmp_path / "run").read_text(encoding="utf-8"))
+    assert "$x^$" in "".join(parsed.text)
+
+
 def test_lone_surrogates_in_run_json(tmp_path):
     likewise.dedup(texts(20)).save(tmp_path / "run")
     path = tmp_path / "run" / "run.json"

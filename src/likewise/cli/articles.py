@@ -27,7 +27,8 @@ Examples:
 DIR will contain:
   articles.parquet  id, cluster, size, keeper, similarity (to the keeper), title, language: one row per page
   pairs.parquet     id_a, id_b, similarity: every pair of pages with the same article, verified
-  run.json          parameters, counts, seconds, memory"""
+  run.json          parameters, counts, seconds, memory
+  report.html       a page about all this"""
 )
 @click.argument("pages", nargs=-1, required=True, metavar="PAGES...")
 @shared.out

@@ -29,7 +29,8 @@ DIR will hold:
   matches.parquet   id_a, id_b, score, minutiae that agree, overlap_a and overlap_b, rotation (degrees) and shift
                     (pixels at 500 dpi) that move a onto b, triples that led to the pair; best first
   fingers.parquet   of all prints with each other: id, cluster (its first print), size, keeper
-  run.json          parameters, threshold, counts, rates if the fingers are known, seconds, memory"""
+  run.json          parameters, threshold, counts, rates if the fingers are known, seconds, memory
+  report.html       a page about all this"""
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @shared.others

@@ -44,7 +44,8 @@ DIR will contain:
   clusters.parquet     for one table: id, cluster, size, keeper
   validation.parquet   with --validate: the fraction of true matches by score; validation.png: its plot
   weights.parquet      points of every field by agreement, as learnt; weights.png: their plot
-  run.json             parameters, counts, what was learnt, seconds"""
+  run.json             parameters, counts, what was learnt, seconds
+  report.html          a page about all this"""
 )
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="[B]", required=False)

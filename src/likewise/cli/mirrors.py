@@ -31,7 +31,8 @@ DIR will contain:
                    compared, confirmed (fraction of the compared pages with similar texts), mirror;
                    with --suspects: suspect
   pages.parquet    id (the URL), keeper: folded pages (with --links)
-  run.json         parameters, counts, rounds, seconds, memory"""
+  run.json         parameters, counts, rounds, seconds, memory
+  report.html      a page about all this"""
 )
 @click.argument("urls", nargs=-1, required=True, metavar="URLS...")
 @shared.out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Iterable
 from typing import Any
 from xml.etree import ElementTree
@@ -16,6 +17,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from likewise.families.banding import Banding
 from likewise.report.samples import Floats, Ints
+from likewise.report.words import visible
 
 SVG = "http://www.w3.org/2000/svg"
 LINK = "{http://www.w3.org/1999/xlink}href"
@@ -30,6 +32,7 @@ CLASSES = {
 
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
+    "text.parse_math": False,
     "font.family": "sans-serif",
     "font.size": 10,
     "text.color": INK,
@@ -76,7 +79,9 @@ class Chart:
         try:
             if kind is None:
                 out = io.BytesIO()
-                self._figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # a font without some letter of a name: the browser has another
+                    self._figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
                 self._svg = out.getvalue()
         finally:
             self._style.__exit__(kind, error, trace)
@@ -291,11 +296,11 @@ def field_points(points: dict[str, dict[str, float]]) -> Markup:
             axes.barh(place, points[name]["disagree"], color=SECOND, height=0.62, linewidth=0)
             axes.barh(place, points[name]["agree"], color=ACCENT, height=0.62, linewidth=0)
         axes.axvline(0, color=INK, linewidth=0.9)
-        axes.set_yticks(range(len(names)), [name if len(name) < 22 else name[:21] + "…" for name in names])
+        axes.set_yticks(range(len(names)), [visible(name if len(name) < 22 else name[:21] + "…") for name in names])
         axes.set_xlabel("points: disagreement (left), agreement (right)")
         axes.grid(axis="y", visible=False)
     told = "; ".join(f"{name} {one['disagree']:+.1f} to {one['agree']:+.1f}" for name, one in points.items())
-    return chart.drawn(f"Points of every field from disagreement to agreement: {told}.")
+    return chart.drawn(f"Points of every field from disagreement to agreement: {visible(told)}.")
 
 
 def validation_curve(rows: Iterable[dict[str, Any]], threshold: float | None) -> Markup:

@@ -34,6 +34,9 @@ TEXT_BYTES = 2_600_000
 LONGEST_TEXT = 6_000
 """Characters of a text that are shown."""
 
+MOST_REMOVED = 5_000_000
+"""Ids of removed documents that are held in memory, where rows do not tell which document is removed."""
+
 EARLIER = 9
 """The side of documents that are not among the inputs: those of earlier runs."""
 
@@ -67,6 +70,8 @@ class SimilarDocuments:
         self.two = len({entry.get("collection", 1) for entry in run.stats["inputs"]}) > 1
         self.kept_for = self._kept_for()
         self.documents = read_texts(run, self._wanted(), self.removed, by, progress)
+        if by is not None and not self.documents.by and not self.documents.problem:
+            self.documents.problem = f"Removals are not counted by {by}: there are too many to match them by their ids."
         if not self.documents.by and self.folders:
             self.documents.tallies, self.documents.by = by_folder(self.folders), "folder"
 
@@ -95,7 +100,7 @@ class SimilarDocuments:
         if not self.run.on_spark and int(flags.sum()) == expected:
             return flags
         table = self.run.table("removed")
-        if table is None:
+        if table is None or table.rows > MOST_REMOVED:
             return None
         return {str(id) for batch in table.batches(["id"]) for id in batch.column(0).to_pylist()}
 

@@ -7,6 +7,7 @@ true matches, differ by h = f·h0 + (1 − f)·h1; hence f = (h1 − h) / (h1 �
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -300,7 +301,9 @@ def _plotted(found: Validation, path: str | Path | None, measure: str) -> Any:
     upper.set_ylabel("fraction of true matches")
     unit = f" {measure}" if measure else ""
     means = f"mean of true matches {found.true:.3g}, of random pairs {found.random:.3g}{unit}"
-    upper.set_title(f"{means}; {found.confidence:.0%} intervals", fontsize=10, loc="left", color="#4a4e54")
+    upper.set_title(
+        f"{means}; {found.confidence:.0%} intervals", fontsize=10, loc="left", color="#4a4e54", parse_math=False
+    )
     lower.bar(middle, columns["pairs"], width=0.9 * width, color="#9a9da1")
     lower.set_yscale("log")
     lower.set_ylim(bottom=0.7)
@@ -317,7 +320,9 @@ def written_figure(figure: Any, path: str | Path | None) -> Any:
     """Write a figure to a path, if there is one, and return it."""
     if path is not None:
         try:
-            figure.savefig(path)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the font lacks letters of a column's name
+                figure.savefig(path)
         except (OSError, ValueError) as error:
             raise OutputError(f"{path}: the plot cannot be written: {error}") from error
     return figure
