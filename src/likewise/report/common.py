@@ -12,6 +12,9 @@ from likewise.report.words import duration, large, share, short, size
 MOST_ROWS = 30
 """Rows of a table in the page."""
 
+LEAST_PAIRS, LEAST_CLUSTERS = 50, 10
+"""Of fewer there is no histogram: the page lists them all, and a small run need not wait for Matplotlib's import."""
+
 
 def cost(run: FinishedRun) -> str:
     """Return a sentence on time and memory."""

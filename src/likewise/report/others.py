@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from likewise.base.words import counted
-from likewise.report import pictures
-from likewise.report.common import MOST_ROWS, cost, made
+from likewise.report.common import LEAST_CLUSTERS, LEAST_PAIRS, MOST_ROWS, cost, made
 from likewise.report.comparison import ComparedTexts, within
 from likewise.report.finished import FinishedRun, StoredTable
 from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, Picture, ReportPage, Section, Side, Tile
@@ -55,8 +54,12 @@ def _pair_sections(table: StoredTable | None, column: str, title: str = "Pairs",
         return [section]
     column = column if column in table.columns else next(name for name in table.columns if not name.startswith("id_"))
     sample = sampled_pairs(table, column, None)
-    svg = pictures.similarity_histogram(sample.edges, sample.counts, None, column.replace("_", " "), f"{id}-picture")
-    section.pictures.append(Picture(f"{title} by {column.replace('_', ' ')}", svg))
+    if table.rows >= LEAST_PAIRS:
+        from likewise.report import pictures
+
+        what = column.replace("_", " ")
+        svg = pictures.similarity_histogram(sample.edges, sample.counts, None, what, f"{id}-picture")
+        section.pictures.append(Picture(f"{title} by {what}", svg))
     entries = [
         Entry(float(row[column]), f"{row[column]:.4g}", f"{short(row['id_a'], 60)} · {short(row['id_b'], 60)}",
               facts=tuple((name.replace("_", " "), _written(name, value)) for name, value in row.items()))
@@ -106,9 +109,12 @@ def _copied(table: StoredTable | None) -> Section:
     if table is None or not table.rows:
         return section
     sample = sampled_pairs(table, "containment", (0.0, 1.0))
-    svg = pictures.similarity_histogram(sample.edges, sample.counts, None, "containment")
-    caption = "The part of a suspect that is in the source, for every pair of documents that share a passage."
-    section.pictures.append(Picture("Containment", svg, caption))
+    if table.rows >= LEAST_PAIRS:
+        from likewise.report import pictures
+
+        svg = pictures.similarity_histogram(sample.edges, sample.counts, None, "containment")
+        caption = "The part of a suspect that is in the source, for every pair of documents that share a passage."
+        section.pictures.append(Picture("Containment", svg, caption))
     best: list[tuple[float, Any, Any, int, int]] = []
     for batch in table.batches(["suspect", "source", "containment", "passages", "copied"]):
         rows = [
@@ -170,7 +176,10 @@ def _clusters(table: StoredTable | None, nouns: str, title: str, fact: str | Non
     found = sampled_clusters(table)
     if not len(found.sizes):
         return section
-    section.pictures.append(Picture("How large clusters are", pictures.cluster_sizes(found.sizes, found.counts)))
+    if found.counts.sum() >= LEAST_CLUSTERS:
+        from likewise.report import pictures
+
+        section.pictures.append(Picture("How large clusters are", pictures.cluster_sizes(found.sizes, found.counts)))
     entries = []
     for one in found.clusters:
         members = ", ".join(short(row["id"], 60) for row in one.members)

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from likewise.base.runlog import Progress
 from likewise.base.words import counted
 from likewise.families.banding import Banding
-from likewise.report import pictures
-from likewise.report.common import MOST_ROWS, compared, cost, made
+from likewise.report.common import LEAST_CLUSTERS, LEAST_PAIRS, MOST_ROWS, compared, cost, made
 from likewise.report.comparison import ComparedTexts, ShownTexts, within
 from likewise.report.documents import Tally, by_folder, read_texts
 from likewise.report.finished import FinishedRun
@@ -218,12 +217,16 @@ class SimilarDocuments:
     def _found(self) -> Section:
         run, details = self.run, self.run.details
         section = Section("found", "How pairs were found")
-        if self.pairs is not None:
+        if self.pairs is not None and self.pairs.counts.sum() >= LEAST_PAIRS:
+            from likewise.report import pictures
+
             svg = pictures.similarity_histogram(self.pairs.edges, self.pairs.counts, self.threshold)
             estimated = "estimated " if self.column != "similarity" else ""
             caption = f"{counted(int(self.pairs.counts.sum()), 'pair')} by {estimated}similarity."
             section.pictures.append(Picture("Similarity of the pairs", svg, caption))
         if "banding" in details:
+            from likewise.report import pictures
+
             banding = Banding(details["banding"]["bands"], details["banding"]["rows"])
             recall = run.parameters.get("recall")
             svg = pictures.s_curve(banding, self.threshold, recall, run.stats["certificate"])
@@ -241,14 +244,17 @@ class SimilarDocuments:
 
     def _groups(self) -> Section:
         section = Section("clusters", "Clusters")
-        if self.clusters is not None and len(self.clusters.sizes):
+        if self.clusters is not None and self.clusters.counts.sum() >= LEAST_CLUSTERS:
+            from likewise.report import pictures
+
             svg = pictures.cluster_sizes(self.clusters.sizes, self.clusters.counts)
             total = int((self.clusters.sizes * self.clusters.counts).sum())
             caption = f"{counted(int(self.clusters.counts.sum()), 'cluster')} with {counted(total, self.noun)}."
             section.pictures.append(Picture("How large clusters are", svg, caption))
+        if self.clusters is not None and len(self.clusters.sizes):
             rows = [
                 [f"{one.size:,}", short(one.name, 80), line(self.text_of(one) or "—", 100)]
-                for one in self.clusters.clusters[:8]
+                for one in self.clusters.clusters[:LEAST_CLUSTERS]
             ]
             section.listings.append(
                 PageTable("The largest clusters", ["size", "named after", "begins"], rows, frozenset({0}))

@@ -19,6 +19,9 @@ INSTALL = "a report needs Jinja2 and Matplotlib: pip install 'likewise[report]'"
 COUNTED_BY = ("dedup", "rethreshold", "articles")
 """Commands that remove or group documents, which can be counted by a column."""
 
+OF_DOCUMENTS = (*COUNTED_BY, "pairs")
+"""Commands that compare documents; pairs of vectors have a distance, and no texts."""
+
 
 def write_report(
     run: str | os.PathLike[str],
@@ -65,24 +68,24 @@ def can_report() -> bool:
 
 def _html(run: FinishedRun, by: str | None, progress: Progress | None) -> str:
     """Return the page of a run."""
-    from likewise.report import others
-    from likewise.report.alarms import document_alarms
-    from likewise.report.linkage import linkage_page
     from likewise.report.page import rendered
-    from likewise.report.similar_documents import SimilarDocuments
 
-    def of_documents(found: FinishedRun) -> Any:
-        seen = SimilarDocuments(found, by, progress)
-        return seen.page(document_alarms(seen))
+    if run.command in OF_DOCUMENTS and run.parameters.get("within") is None:
+        from likewise.report.alarms import document_alarms
+        from likewise.report.similar_documents import SimilarDocuments
+
+        seen = SimilarDocuments(run, by, progress)
+        return rendered(seen.page(document_alarms(seen)))
+    if run.command == "link":
+        from likewise.report.linkage import linkage_page
+
+        return rendered(linkage_page(run))
+    from likewise.report import others
 
     makers: dict[str, Callable[[FinishedRun], Any]] = {
-        "dedup": of_documents,
-        "rethreshold": of_documents,
-        "articles": of_documents,
-        "pairs": others.vectors_page if run.parameters.get("within") is not None else of_documents,
+        "pairs": others.vectors_page,
         "nearest": others.vectors_page,
         "index": others.index_page,
-        "link": linkage_page,
         "passages": others.passages_page,
         "mirrors": others.mirrors_page,
         "recommend": others.recommend_page,
