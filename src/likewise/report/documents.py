@@ -20,7 +20,7 @@ from likewise.base.runlog import Progress
 from likewise.errors import LikewiseError
 from likewise.io.changes import changed_files, identity
 from likewise.io.read import Files, ReadOptions, Source, open_source
-from likewise.report.finished import FinishedRun
+from likewise.report.finished import FinishedRun, arrow_ids, numbers
 
 READ = 60_000
 """Characters of a text that are read for the page: enough for a comparison, of however long a document."""
@@ -259,8 +259,8 @@ def _chosen(
         return
     ids = batch.column("id")
     if pa.types.is_integer(ids.type) or pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type):
-        chosen = pc.is_in(ids.cast(pa.large_string()), pa.array(sorted(wanted), pa.large_string()))
-        for place in np.flatnonzero(np.asarray(chosen)).tolist():
+        chosen = pc.is_in(ids.cast(pa.large_string()), arrow_ids(sorted(wanted), pa.large_string()))
+        for place in np.flatnonzero(numbers(chosen)).tolist():
             yield place, str(ids[place].as_py())
         return
     for place, id in enumerate(ids.to_pylist()):
@@ -278,7 +278,7 @@ def _count(tallies: dict[str, Tally], column: Any, removed: Flags) -> None:
     """Count the rows of a batch by their value."""
     coded = column.dictionary_encode() if not pa.types.is_dictionary(column.type) else column
     names = ["" if value is None else str(value) for value in coded.dictionary.to_pylist()]
-    codes = np.asarray(coded.indices.fill_null(len(names)))
+    codes = numbers(coded.indices.fill_null(len(names)))
     total = np.bincount(codes, minlength=len(names) + 1)
     gone = np.bincount(codes[removed], minlength=len(names) + 1)
     for place, name in enumerate([*names, ""]):

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from likewise.base.arrays import strings, to_arrow
 from likewise.base.runlog import SCHEMA
 from likewise.errors import DamagedError, IncompatibleError, MissingInput, ParameterError
 from likewise.io.publish import MANIFEST
@@ -22,6 +23,31 @@ from likewise.io.publish import MANIFEST
 KEYS = ("command", "parameters", "inputs", "counts", "method", "certificate", "details", "notes", "set_aside",
         "seconds", "total_seconds", "peak_memory_bytes")  # fmt: skip
 """What the page is made from; every run.json has them."""
+
+
+def numbers(values: pa.Array) -> NDArray[Any]:
+    """Return numbers or flags as NumPy, nulls as 0. (np.asarray() would import pandas first, if it is installed.)
+
+    >>> numbers(pa.array([1, None, 3])), numbers(pa.array([True, False])[1:])
+    (array([1, 0, 3]), array([False]))
+    """
+    flags = pa.types.is_boolean(values.type)
+    whole = values.cast(pa.uint8()) if flags else values
+    whole = whole.fill_null(0) if whole.null_count else whole
+    kind = np.dtype(whole.type.to_pandas_dtype())
+    made = np.frombuffer(whole.buffers()[1] or b"", kind)[whole.offset : whole.offset + len(whole)]
+    return made.astype(bool) if flags else made
+
+
+def arrow_ids(ids: list[Any], kind: pa.DataType) -> pa.Array:
+    """Return ids as an Arrow array of a type, where possible without importing pandas."""
+    if None in ids:
+        return pa.array(ids, kind)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return strings(ids).cast(kind)
+    if pa.types.is_signed_integer(kind):
+        return to_arrow(np.array(ids, np.int64)).cast(kind)
+    return pa.array(ids, kind)
 
 
 @dataclass(frozen=True)
@@ -70,7 +96,7 @@ class StoredTable:
                 here = rows[(rows >= start) & (rows < start + size)] - start
                 if len(here):
                     table = file.read_row_group(group, columns=None if columns is None else list(columns))
-                    found += table.take(pa.array(here)).to_pylist()
+                    found += table.take(to_arrow(here)).to_pylist()
                 start += size
         return found
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from likewise.report.finished import StoredTable
+from likewise.report.finished import StoredTable, arrow_ids, numbers
 
 SEED = 20
 """Of the samples: the same run gives the same page."""
@@ -75,7 +75,7 @@ def sampled_pairs(table: StoredTable, column: str, ends: tuple[float, float] | N
     chosen = StratifiedRows(table.rows if few else PAIRS_OF_STRATUM)
     start = 0
     for batch in table.batches([column]):
-        values = np.nan_to_num(np.asarray(batch.column(0).cast(pa.float64(), safe=False)), nan=low)
+        values = np.nan_to_num(numbers(batch.column(0).cast(pa.float64(), safe=False)), nan=low)
         values = np.clip(values, low, high)
         counts += np.histogram(values, edges)[0]
         strata = np.minimum((values - low) / (high - low) * STRATA, STRATA - 1).astype(np.int64)
@@ -125,8 +125,8 @@ def sampled_clusters(table: StoredTable, keep: Callable[[Ints, pa.RecordBatch], 
     for batch in table.batches(["id", "cluster", "size", "keeper"]):
         if keep is not None:
             keep(np.arange(start, start + batch.num_rows), batch)
-        size = np.asarray(batch.column("size")).astype(np.int64)
-        heads = np.flatnonzero(np.asarray(pc.equal(batch.column("id"), batch.column("cluster"))) & (size > 1))
+        size = numbers(batch.column("size")).astype(np.int64)
+        heads = np.flatnonzero(numbers(pc.equal(batch.column("id"), batch.column("cluster"))) & (size > 1))
         sizes, rows = size[heads], heads + start
         for one, count in zip(*np.unique(sizes, return_counts=True), strict=True):
             tally[int(one)] = tally.get(int(one), 0) + int(count)
@@ -146,7 +146,7 @@ def sampled_clusters(table: StoredTable, keep: Callable[[Ints, pa.RecordBatch], 
 def _fill(table: StoredTable, found: dict[Any, SampledCluster]) -> None:
     """Give clusters their first members, keepers among them."""
     kind = table.files[0].schema_arrow.field("cluster").type
-    wanted = pa.array(list(found), kind)
+    wanted = arrow_ids(list(found), kind)
     columns = [name for name in ("id", "cluster", "keeper", "similarity", "title") if name in table.columns]
     for batch in table.batches(columns):
         some = batch.filter(pc.is_in(batch.column("cluster"), wanted))

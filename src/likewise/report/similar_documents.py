@@ -15,7 +15,7 @@ from likewise.families.banding import Banding
 from likewise.report.common import LEAST_CLUSTERS, LEAST_PAIRS, MOST_ROWS, compared, cost, made
 from likewise.report.comparison import ComparedTexts, ShownTexts, within
 from likewise.report.documents import Tally, by_folder, read_texts
-from likewise.report.finished import FinishedRun
+from likewise.report.finished import FinishedRun, arrow_ids, numbers
 from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, Picture, ReportPage, Section, Side, Tile
 from likewise.report.samples import (
     ClusterSizes,
@@ -76,7 +76,7 @@ class SimilarDocuments:
 
     def _look(self, rows: Ints, batch: pa.RecordBatch) -> None:
         """Note which documents of a batch are removed, and in which folders they are."""
-        removed = np.asarray(pc.not_equal(batch.column("keeper"), batch.column("id")))
+        removed = numbers(pc.not_equal(batch.column("keeper"), batch.column("id")))
         self._flags.append(removed)
         if pa.types.is_string(batch.column("id").type) and self._are_paths:
             for id, gone in zip(batch.column("id").to_pylist(), removed.tolist(), strict=True):
@@ -109,7 +109,7 @@ class SimilarDocuments:
         if table is None or clusters is None or not table.rows:
             return {}
         ids = [row["id"] for one in clusters.clusters for row in one.members if row["id"] != row["keeper"]]
-        wanted = pa.array(ids, table.files[0].schema_arrow.field("id").type)
+        wanted = arrow_ids(ids, table.files[0].schema_arrow.field("id").type)
         found: dict[str, dict[str, Any]] = {}
         for batch in table.batches(table.columns):
             some = batch.filter(pc.is_in(batch.column("id"), wanted))
