@@ -39,6 +39,7 @@ from .jobs.pairs import pairs
 from .jobs.plan import Forecast, plan
 from .jobs.result import Dedup, Nearest, Pairs
 from .jobs.rethreshold import rethreshold
+from .report import write_report
 from .search.cluster import Keep
 from .search.exact.identical import identical
 from .shingle import Chars, StopWords, Tokens, Urls, Words, choose_k
@@ -112,4 +113,5 @@ __all__ = [
     "rethreshold",
     "theory",
     "tune",
+    "write_report",
 ]

@@ -5,6 +5,7 @@ Matplotlib (`pip install 'likewise[plot]'`) is used without pyplot, so no global
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -52,7 +53,8 @@ def save_figure(figure: Any, path: str | Path) -> None:
     plain: Any = {"svg.hashsalt": "likewise", "svg.fonttype": "none"}
     metadata = {"Date": None} if path.suffix == ".svg" else None
     try:
-        with matplotlib.rc_context(plain):
+        with matplotlib.rc_context(plain), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the font lacks letters of a column's name
             figure.savefig(path, metadata=metadata)
     except (OSError, ValueError) as error:
         raise OutputError(f"{path}: the plot cannot be written: {error}") from error

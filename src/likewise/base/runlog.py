@@ -128,6 +128,9 @@ def run_json(command: str, parameters: Mapping[str, Any], read: Sequence[Input],
     """Return the content of run.json, the same keys for every command."""
     aside = [entry for part in read for entry in part.aside]
     inputs = [entry for part in read for entry in part.describe()]
+    if len(read) > 1:
+        several = enumerate(read, 1)
+        inputs = [{**entry, "collection": number} for number, part in several for entry in part.describe()]
     if len(inputs) > MOST_LISTED:
         inputs[MOST_LISTED:] = [{"more_inputs": len(inputs) - MOST_LISTED}]
     return {

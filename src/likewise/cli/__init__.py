@@ -24,6 +24,7 @@ GROUPS = {
         "dedup": "Remove near-duplicates, and name for each removed document the one kept for it.",
         "pairs": "List all similar pairs of documents, sets or vectors, within one collection or across two.",
         "rethreshold": "Take a finished dedup run to a higher threshold or to other keepers, in seconds.",
+        "report": "Write a page about a finished run of any command: curves, alarms, pairs side by side.",
     },
     "Index": {
         "index": "Keep items in an index on disk, and find those that are similar to new ones.",

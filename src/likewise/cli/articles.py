@@ -27,7 +27,8 @@ Examples:
 DIR will contain:
   articles.parquet  id, cluster, size, keeper, similarity (to the keeper), title, language: one row per page
   pairs.parquet     id_a, id_b, similarity: every pair of pages with the same article, verified
-  run.json          parameters, counts, seconds, memory"""
+  run.json          parameters, counts, seconds, memory
+  report.html       a page about all this"""
 )
 @click.argument("pages", nargs=-1, required=True, metavar="PAGES...")
 @shared.out
@@ -57,6 +58,8 @@ DIR will contain:
     help="Ignore shingles that occur in more than this fraction of the pages, such as those of menus.",
 )
 @click.option("--certify", type=int, metavar="N", help="Measure the recall of the run on N random pages.")
+@shared.by
+@shared.report
 @shared.run
 def articles(pages: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> None:
     """Group pages that carry the same article, even if everything around it differs or paragraphs are missing.
@@ -72,6 +75,7 @@ def articles(pages: tuple[str, ...], out: Path, as_json: bool, **options: Any) -
     given = Files(pages)
     found = shared.files(given, plain=options["plain"], hidden=options["hidden"])
     check_output(out, "articles", Articles.files, found)
+    shared.check_report("articles", out, given, options)
     show.announce_compilation()
     with show.progress(as_json) as observer:
         result = find_articles(given, progress=observer, **options)

@@ -31,7 +31,8 @@ DIR will contain:
   removed.parquet    id, kept_id, similarity, kind (identical or near)
   pairs.parquet      id_a, id_b, similarity: every pair found, verified
   clusters.parquet   id, cluster (a connected component, named by its first document), size, keeper
-  run.json           parameters, counts, method, recall, seconds, memory: docs/run-json.md"""
+  run.json           parameters, counts, method, recall, seconds, memory: docs/run-json.md
+  report.html        a page about all this"""
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @shared.out
@@ -47,6 +48,8 @@ DIR will contain:
 @click.option(
     "--no-state", "state", flag_value=False, default=True, help="Do not write what rethreshold and --against need."
 )
+@shared.by
+@shared.report
 @shared.estimate
 @click.option("--fresh", is_flag=True, help="Start over instead of resuming an interrupted run in DIR.")
 @shared.search
@@ -75,6 +78,7 @@ def dedup(
     target = shared.location(out, options["engine"])
     if options["engine"] != "spark":
         Dedup.check_folder(out, shared.files(given, plain=options["plain"], hidden=options["hidden"]))
+    shared.check_report("dedup", out, given, options)
     show.announce_compilation()
     if against:
         checks.unused("dedup", {"estimate": (options["estimate"], False)}, "with 'against', which compares documents")

@@ -20,9 +20,10 @@ SHOWN = 8
     epilog="""\b
 Examples:
   likewise demo
-  likewise demo --out demo/        # and write the tables: removed.parquet, pairs.parquet …"""
+  likewise demo --out demo/        # and write the tables, and a page about them: demo/report.html"""
 )
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the result.")
+@shared.report
 @shared.threads
 @shared.quiet
 def demo(out: Path | None, threads: int | None) -> None:
@@ -57,6 +58,7 @@ def demo(out: Path | None, threads: int | None) -> None:
         show.say(f"  {row['similarity']:.3f}  {shorten(row['id'], roots)}")
         show.say(f"         {shorten(row['kept_id'], roots)}")
     click.echo("\n" + show.closing(stats, str(out) if out else "nothing written (give --out DIR for the tables)"))
+    show.page(out)
 
 
 def python_files() -> tuple[list[Path], list[Path]]:

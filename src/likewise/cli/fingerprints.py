@@ -29,7 +29,8 @@ DIR will hold:
   matches.parquet   id_a, id_b, score, minutiae that agree, overlap_a and overlap_b, rotation (degrees) and shift
                     (pixels at 500 dpi) that move a onto b, triples that led to the pair; best first
   fingers.parquet   of all prints with each other: id, cluster (its first print), size, keeper
-  run.json          parameters, threshold, counts, rates if the fingers are known, seconds, memory"""
+  run.json          parameters, threshold, counts, rates if the fingers are known, seconds, memory
+  report.html       a page about all this"""
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @shared.others
@@ -78,6 +79,7 @@ DIR will hold:
 @shared.whole("--seed", 1, "With --aligned: seed of the random triples.")
 @shared.threads
 @shared.memory
+@shared.report
 @shared.as_json
 def fingerprints(
     inputs: tuple[str, ...], others: tuple[str, ...], only: tuple[str, ...], out: Path, as_json: bool, **options: Any

@@ -217,6 +217,7 @@ INPUT its answers, the most similar first. Without --out, the answers are printe
     "the index must have been made with --containment.",
 )
 @click.option("--out", metavar="PATH", type=click.Path(path_type=Path), help=shared.FILE_OR_FOLDER)
+@shared.report
 @reading
 def query(
     path: str,
@@ -247,6 +248,7 @@ def query(
     if out is not None:
         found = shared.files(given, plain=options["plain"], hidden=options["hidden"])
         Pairs.check_target(out, "index", [*found, *Path(path).glob("*/data.mdb")])
+    shared.check_report("index query", out)
     show.announce_compilation()
     with likewise.Index.open(path, threads=threads) as opened, show.progress(as_json) as observer:
         if _holds_vectors(opened, options, "measure", "threshold"):

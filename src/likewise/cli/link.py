@@ -44,7 +44,8 @@ DIR will contain:
   clusters.parquet     for one table: id, cluster, size, keeper
   validation.parquet   with --validate: the fraction of true matches by score; validation.png: its plot
   weights.parquet      points of every field by agreement, as learnt; weights.png: their plot
-  run.json             parameters, counts, what was learnt, seconds"""
+  run.json             parameters, counts, what was learnt, seconds
+  report.html          a page about all this"""
 )
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="[B]", required=False)
@@ -136,6 +137,7 @@ DIR will contain:
 @shared.threads
 @shared.memory
 @shared.seed
+@shared.report
 @shared.as_json
 def link(
     a: str,
@@ -170,6 +172,7 @@ def link(
     terminal = None if options["label"] is None else _terminal()
     if terminal is None:
         unused("link", {"questions": (options["questions"], None)}, "without 'label'")
+    shared.check_report("link", out)
     show.announce_compilation()
     with show.progress(as_json) as observer:
         if terminal is not None:

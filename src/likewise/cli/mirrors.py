@@ -31,7 +31,8 @@ DIR will contain:
                    compared, confirmed (fraction of the compared pages with similar texts), mirror;
                    with --suspects: suspect
   pages.parquet    id (the URL), keeper: folded pages (with --links)
-  run.json         parameters, counts, rounds, seconds, memory"""
+  run.json         parameters, counts, rounds, seconds, memory
+  report.html      a page about all this"""
 )
 @click.argument("urls", nargs=-1, required=True, metavar="URLS...")
 @shared.out
@@ -67,6 +68,7 @@ DIR will contain:
 @shared.column("--text", "text", "Column with the texts of --pages.")
 @shared.column("--source", "source", "Column of --links: the linking page.")
 @shared.column("--target", "target", "Column of --links: the page linked to.")
+@shared.report
 @shared.run
 def mirrors(
     urls: tuple[str, ...],

@@ -47,6 +47,7 @@ first; with --with, id_b is of OTHER."""
 @shared.seed
 @shared.memory
 @shared.spill
+@shared.report
 @shared.as_json
 def nearest(inputs: tuple[str, ...], others: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> None:
     """Find the nearest neighbours of every vector.
@@ -59,6 +60,7 @@ def nearest(inputs: tuple[str, ...], others: tuple[str, ...], out: Path, as_json
 
     given, other = Files(inputs), Files(others) if others else None
     Nearest.check_target(out, "nearest", shared.files(given, other))
+    shared.check_report("nearest", out)
     show.announce_compilation()
     with show.progress(as_json) as observer:
         result = likewise.nearest(given, other=other, progress=observer, **options)

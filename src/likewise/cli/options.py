@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -159,6 +159,39 @@ as_json = together(
 )
 
 
+def _set_report(context: click.Context, option: click.Parameter, value: bool) -> None:
+    """Remember whether a report is wanted."""
+    from likewise.cli.page import REPORT
+
+    context.meta[REPORT] = value
+
+
+report = click.option(
+    "--no-report",
+    flag_value=False,
+    default=True,
+    expose_value=False,
+    callback=_set_report,
+    help="Do not write report.html, a page about the result; it needs pip install 'likewise[report]'.",
+)
+
+
+def _set_by(context: click.Context, option: click.Parameter, value: str | None) -> None:
+    """Remember the column to count by."""
+    from likewise.cli.page import BY
+
+    context.meta[BY] = value
+
+
+by = click.option(
+    "--by",
+    metavar="COL",
+    expose_value=False,
+    callback=_set_by,
+    help="In the report, count what is removed by this column.  [default: by file or folder]",
+)
+
+
 run = together(seed, on_error, encoding_errors, threads, memory, spill, as_json)
 """How a run reads its input, and what it may use."""
 
@@ -235,6 +268,32 @@ engine = together(
     ),
 )
 """Where a run takes place."""
+
+
+def check_report(
+    command: str, out: Path | None, given: Files | None = None, options: Mapping[str, Any] | None = None
+) -> None:
+    """Raise now if --no-report or --by has no effect, or if the input has no column to count by."""
+    from likewise.cli.page import BY, REPORT
+    from likewise.errors import ParameterError
+    from likewise.jobs.result import TABLE_FILES
+
+    meta = click.get_current_context().meta
+    column, wanted = meta.get(BY), meta.get(REPORT, True)
+    if not wanted and (out is None or (out.suffix.lower() in TABLE_FILES and command in TABLES)):
+        raise ParameterError("--no-report has no effect without a folder for the result, where the report would be")
+    if column is not None and not wanted:
+        raise ParameterError("--by has no effect with --no-report")
+    if column is not None and given is not None and options is not None and options.get("engine") != "spark":
+        from likewise.io.read import ReadOptions, open_source
+
+        html = {"html": options["html"]} if "html" in options else {}
+        reading = {name: options[name] for name in ("text", "id", "lines", "plain", "hidden")}
+        open_source(given, ReadOptions(**reading, **html, score=column, owner=command))
+
+
+TABLES = ("pairs", "nearest", "index query")
+"""Commands whose result can be one file."""
 
 
 def location(out: Path, engine: str) -> Path | str:

@@ -67,6 +67,7 @@ with --estimate, id_a, id_b, estimated_similarity and standard_error."""
     is_flag=True,
     help="Show how many pairs each filter of the exact join leaves; with --out, write the pairs too.",
 )
+@shared.report
 @shared.estimate
 @shared.vector
 @shared.search
@@ -102,6 +103,7 @@ def pairs(
         local = [] if options["engine"] == "spark" else [given, other]
         found = shared.files(*local, plain=options["plain"], hidden=options["hidden"])
         Pairs.check_target(out, "pairs", found)
+    shared.check_report("pairs", out)
     show.announce_compilation()
     with show.progress(as_json) as observer:
         result = likewise.pairs(given, other, progress=observer, **options)

@@ -25,7 +25,8 @@ DIR will contain:
   passages.parquet   suspect, source, start and end in both (in characters of the original text; the end is
                      exclusive), length, equal (words), sources (how many have it), the text in both
   documents.parquet  suspect, source, containment of each in the other, Jaccard similarity, number of passages
-  run.json           parameters, counts, seconds, memory"""
+  run.json           parameters, counts, seconds, memory
+  report.html        a page about all this"""
 )
 @click.argument("suspects", nargs=-1, required=True, metavar="SUSPECT...")
 @click.option(
@@ -63,6 +64,7 @@ DIR will contain:
     help="Memory to use, such as 4GiB; sources that do not fit are processed in blocks. The result is the same.  "
     "[default: half of what is free]",
 )
+@shared.report
 @shared.as_json
 def passages(suspects: tuple[str, ...], sources: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> None:
     """Find text copied from sources, wherever it occurs, in whatever order, with words changed.

@@ -29,7 +29,8 @@ DIR will hold:
   items.parquet            pairs of similar items, the same columns
   groups.parquet           with --groups: id (the item), cluster, size, keeper
   recommendations.parquet  user, item, score, because_of (customers, or items with --by items)
-  run.json                 parameters, counts, seconds, memory, method"""
+  run.json                 parameters, counts, seconds, memory, method
+  report.html              a page about all this"""
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="RATINGS...")
 @shared.out
@@ -101,6 +102,7 @@ DIR will hold:
 @shared.threads
 @shared.memory
 @shared.spill
+@shared.report
 @shared.as_json
 def recommend(inputs: tuple[str, ...], out: Path, users: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Recommend items by collaborative filtering, and list similar customers and similar items.

@@ -29,6 +29,8 @@ Examples:
     help="Folder for the result; DIR stays as it is.  [default: DIR]",
 )
 @click.option("--master", metavar="URL", help="Of a run made on Spark: its master.  [default: local[*]]")
+@shared.by
+@shared.report
 @shared.threads
 @shared.as_json
 def rethreshold(directory: Path, out: Path | None, as_json: bool, **options: Any) -> None:
@@ -39,6 +41,7 @@ def rethreshold(directory: Path, out: Path | None, as_json: bool, **options: Any
     """
     import likewise
 
+    shared.check_report("rethreshold", directory)
     place, target = shared.location(directory, "spark"), out and shared.location(out, "spark")
     with show.progress(as_json) as observer:
         result = likewise.rethreshold(place, out=target, progress=observer, **options)

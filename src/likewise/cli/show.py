@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, TextIO
 
 import click
@@ -63,6 +63,7 @@ STAGES = {
     "write": "writing",
     "add": "adding items",
     "query": "answering queries",
+    "report": "reading texts for the report",
 }
 
 
@@ -385,13 +386,26 @@ def report(stats: dict[str, Any], as_json: bool, lines: Iterable[str], where: ob
     """Print the statistics as JSON; or these lines, what was set aside, what the run cost and where the result is."""
     if as_json:
         click.echo(json.dumps(stats, indent=2))
-        return
-    if quiet():
-        return
-    for line in lines:
-        say(line)
-    set_aside(stats)
-    say(closing(stats, str(where)))
+    elif not quiet():
+        for line in lines:
+            say(line)
+        set_aside(stats)
+    page(where, as_json)
+    if not as_json and not quiet():
+        say(closing(stats, str(where)))
+
+
+def page(where: object, as_json: bool = False) -> None:
+    """Write the report of a folder, and say where it is; a report that cannot be made leaves the result as it is."""
+    from likewise.cli.page import written
+
+    context = click.get_current_context(silent=True)
+    with nullcontext() if as_json else progress() as observer:
+        made, problem = written(where, context.meta if context else {}, observer)
+    if problem and not quiet():
+        say(problem, err=True)
+    elif made and not quiet() and not as_json:
+        say(f"report: {made}")
 
 
 def broken(stats: dict[str, Any]) -> Iterator[str]:

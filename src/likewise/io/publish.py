@@ -23,6 +23,9 @@ from likewise.io.workspace import WORK, Workspace
 from likewise.io.write import write_json, write_table
 
 MANIFEST = "run.json"
+REPORT = "report.html"
+"""The page about a result, which is made from it when run.json is written; a new result removes it."""
+
 STAGED, OLD = "answer", "old"
 
 Output: TypeAlias = pa.Table | Callable[[Path], object] | None
@@ -53,7 +56,7 @@ def check_output(
         there = (manifest or {}).get("command", command)
         if there != command and there not in replaces:
             raise OutputError(f"{folder}: the folder has the result of likewise {there}; choose another folder")
-        replaced = [(folder / name).resolve() for name in (*names, MANIFEST)]
+        replaced = [(folder / name).resolve() for name in (*names, REPORT, MANIFEST)]
         for place, resolved in _resolved(inputs):
             if any(resolved.is_relative_to(output) for output in replaced):
                 raise OutputError(f"{folder}: this run would replace its own input {place}; choose another folder")
@@ -109,7 +112,7 @@ def publish(
                 own.discard()
             raise
         with disk_errors(folder):
-            _replace(staged, folder, outputs)
+            _replace(staged, folder, dict.fromkeys([*outputs, REPORT]))
         if own is not None:
             own.finish()
     finally:

@@ -1,1 +1,5 @@
-"""The report of a run: one self-contained page, made from the run's folder."""
+"""The report: one HTML page about a finished run, made from its folder and its inputs."""
+
+from likewise.report.write import can_report, write_report
+
+__all__ = ["can_report", "write_report"]

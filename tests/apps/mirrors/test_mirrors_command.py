@@ -39,6 +39,7 @@ def test_mirrors(run, tmp_path):
     assert sorted(path.name for path in (tmp_path / "found").iterdir()) == [
         "mirrors.parquet",
         "pairs.parquet",
+        "report.html",
         "run.json",
     ]
 

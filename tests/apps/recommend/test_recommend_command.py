@@ -53,7 +53,7 @@ def test_a_later_run_leaves_nothing_of_the_earlier_one(run, tmp_path):
     assert (tmp_path / "found/recommendations.parquet").exists()
     done = run("recommend", "baskets.txt", "--only", "items", "--threads", "1", "--out", "found")
     assert done.returncode == 0
-    assert sorted(path.name for path in (tmp_path / "found").iterdir()) == ["items.parquet", "run.json"]
+    assert sorted(path.name for path in (tmp_path / "found").iterdir()) == ["items.parquet", "report.html", "run.json"]
     assert "one basket per line, items separated by white space" in done.stdout
 
 

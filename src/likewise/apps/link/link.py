@@ -18,7 +18,7 @@ from likewise.apps.link.labels import labelled_pairs, quality
 from likewise.apps.link.matched import chosen_pairs, pairs_within
 from likewise.apps.link.parameters import check_asking, check_fields, check_parameters, named
 from likewise.apps.link.records import records_of
-from likewise.apps.link.report import count, describe_labels, describe_validation, detail
+from likewise.apps.link.report import count, count_scores, describe_labels, describe_validation, detail
 from likewise.apps.link.result import (
     Links,
     can_plot,
@@ -188,6 +188,7 @@ def link(
         clusters = None if groups is None else clusters_table(whole, groups)
     count(log, whole, candidates, matched, groups)
     detail(log, whole, candidates, scored, decision)
+    count_scores(log, pairs[2], matched.scores * scored.unit)
     captured = estimated_completeness(whole.fields, matched.pairs, seed)
     if captured is not None:
         log.details["completeness"] = captured

@@ -16,7 +16,7 @@ from likewise.apps.link.records import RecordTable
 from likewise.apps.link.rules import KnownPairs
 from likewise.apps.link.scoring import POINTS, ScoredRecords
 from likewise.apps.link.taught import Lesson, Teacher
-from likewise.apps.link.validation import Validation
+from likewise.apps.link.validation import Floats, Validation
 from likewise.base.arrays import Ints
 from likewise.base.runlog import RunLog
 from likewise.base.words import counted
@@ -29,6 +29,10 @@ ERROR = 0.02
 
 WIDTH = 1.645
 """Standard deviations to either side of the F1: nine of ten are within."""
+
+
+BARS = 40
+"""Ranges of scores that are counted."""
 
 
 def explain_method(log: RunLog, weights: Any, few: int | None, alike: bool = False) -> None:
@@ -92,6 +96,21 @@ def detail(
     if decision.expected_f1 is not None and scored.matches is not None and _complete(records):
         log.details["expected_f1"] = round(decision.expected_f1, 4)
         log.details["expected_f1_range"] = f1_range(decision.expected_f1, scored.matches)
+
+
+def count_scores(log: RunLog, scores: Floats, matched: Floats) -> None:
+    """Note how many candidates, and how many matches, have which scores."""
+    known = scores[np.isfinite(scores)]
+    if not len(known):
+        return
+    both = np.concatenate([known, matched])
+    low, high = float(both.min()), float(both.max())
+    edges = np.linspace(low, high if high > low else low + 1.0, BARS + 1)
+    log.details["scores"] = {
+        "edges": [round(float(edge), 4) for edge in edges],
+        "candidates": np.histogram(known, edges)[0].tolist(),
+        "matches": np.histogram(matched, edges)[0].tolist(),
+    }
 
 
 def _note_related(log: RunLog, scored: ScoredRecords) -> None:

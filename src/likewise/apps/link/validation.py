@@ -296,7 +296,9 @@ def _plotted(found: Validation, path: str | Path | None, measure: str) -> Any:
     upper.set_ylabel("fraction of true matches")
     unit = f" {measure}" if measure else ""
     means = f"mean of true matches {found.true:.3g}, of random pairs {found.random:.3g}{unit}"
-    upper.set_title(f"{means}; {found.confidence:.0%} intervals", fontsize=10, loc="left", color="#4a4e54")
+    upper.set_title(
+        f"{means}; {found.confidence:.0%} intervals", fontsize=10, loc="left", color="#4a4e54", parse_math=False
+    )
     lower.bar(middle, columns["pairs"], width=0.9 * width, color="#9a9da1")
     lower.set_yscale("log")
     lower.set_ylim(bottom=0.7)

@@ -103,7 +103,7 @@ def plotted_weights(table: pa.Table | None, path: str | Path | None = None) -> A
         colours = np.where(~seen, UNSEEN, np.where(points >= 0, FOR, AGAINST))
         plot.bar(at[[row["level"] for row in mine]], points, width=0.9, color=colours.tolist())
         plot.axhline(0, color="#4a4e54", linewidth=0.8)
-        plot.set_title(name, fontsize=10, loc="left")
+        plot.set_title(name, fontsize=10, loc="left", parse_math=False)
         plot.grid(axis="y", color="#e6e6e6", linewidth=0.8)
         plot.set_axisbelow(True)
         plot.spines[["top", "right"]].set_visible(False)

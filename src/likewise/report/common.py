@@ -1,0 +1,123 @@
+"""What the pages of all commands share: what the run cost, its settings, its inputs, and what went wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from likewise.base.words import counted
+from likewise.report.finished import FinishedRun
+from likewise.report.page import Alarm, Bar, PageTable, ReportPage, Section, Tile
+from likewise.report.words import duration, large, share, short, size
+
+MOST_ROWS = 30
+"""Rows of a table in the page."""
+
+LEAST_PAIRS, LEAST_CLUSTERS = 50, 10
+"""Of fewer there is no histogram: the page lists them all, and a small run need not wait for Matplotlib's import."""
+
+
+def cost(run: FinishedRun) -> str:
+    """Return a sentence on time and memory."""
+    memory = run.stats["peak_memory_bytes"]
+    needed = f" and at most {size(memory)} of memory" if memory else ""
+    threads = run.parameters.get("threads")
+    cores = f" on {counted(threads, 'core')}" if isinstance(threads, int) else ""
+    return f"It took {duration(run.stats['total_seconds'])}{cores}{needed}."
+
+
+def compared(run: FinishedRun, items: int, nouns: str) -> str:
+    """Return a sentence on how many of all pairs were compared."""
+    candidates, possible = run.counts.get("candidates"), items * (items - 1) / 2
+    if not candidates or possible <= candidates:
+        return ""
+    return f"Of {large(possible)} possible pairs of {nouns}, {counted(candidates, 'pair')} had to be compared."
+
+
+def time_tile(run: FinishedRun) -> Tile:
+    """Return the tile with the time."""
+    memory = run.stats["peak_memory_bytes"]
+    return Tile(
+        duration(run.stats["total_seconds"]), "from start to end", f"{size(memory)} of memory" if memory else ""
+    )
+
+
+def common_alarms(run: FinishedRun) -> list[Alarm]:
+    """Return what any command can find: rows set aside, notes."""
+    alarms = []
+    broken = run.counts.get("set_aside", 0)
+    if broken:
+        some = []
+        for entry in run.stats["set_aside"][:5]:
+            row = "" if entry["row"] is None else f", row {entry['row']:,}"
+            some.append(f"{short(entry['file'])}{row}: {short(entry['reason'], 300)}")
+        what, they = ("One row was", "It") if broken == 1 else (f"{broken:,} rows were", "They")
+        where = " aside.parquet has the list." if run.table("aside") else ""
+        told = f"{they} took no part in the run.{where}"
+        alarms.append(Alarm(f"{what} set aside as broken", told, ("\n".join(some),)))
+    alarms += [Alarm(note, urgent=False) for note in run.stats["notes"]]
+    return alarms
+
+
+def about(run: FinishedRun) -> list[PageTable]:
+    """Return the tables at the end: inputs, time by stage, parameters."""
+    tables = []
+    files: list[list[Any]] = [
+        [
+            short(entry.get("file") or entry.get("object") or ""),
+            entry.get("format") or "",
+            size(entry["bytes"]) if "bytes" in entry else f"{entry.get('rows', 0):,} rows",
+        ]
+        for entry in run.stats["inputs"][:MOST_ROWS]
+        if "more_inputs" not in entry
+    ]
+    rest = sum(entry.get("more_inputs", 1) for entry in run.stats["inputs"]) - len(files)
+    more = f"and {rest:,} more" if rest > 0 else ""
+    tables.append(PageTable("Inputs", ["file", "format", "size"], files, frozenset({2}), more))
+    total = run.stats["total_seconds"] or 1.0
+    seconds: list[list[Any]] = [
+        [stage, f"{spent:.2f}", Bar(min(1.0, spent / total), share(spent, total))]
+        for stage, spent in run.stats["seconds"].items()
+    ]
+    tables.append(
+        PageTable("Seconds by stage", ["stage", "seconds", "of the whole"], seconds, frozenset({1}), folded=True)
+    )
+    rows = [[name, short(_written(value), 300)] for name, value in run.parameters.items()]
+    tables.append(PageTable("Parameters", ["parameter", "value"], rows, folded=True))
+    counts = [[name.replace("_", " "), f"{value:,}"] for name, value in run.counts.items()]
+    tables.append(PageTable("Counts", ["of", "number"], counts, frozenset({1}), folded=True))
+    return tables
+
+
+def _written(value: Any) -> str:
+    if value is None:
+        return "—"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value[:50])) + (" …" if len(value) > 50 else "")
+    return f"{value:,}" if isinstance(value, int) and value >= 10_000 else str(value)
+
+
+def made(
+    run: FinishedRun,
+    headline: str,
+    tiles: list[Tile],
+    story: list[str],
+    alarms: list[Alarm],
+    sections: list[Section],
+    problem: str = "",
+) -> ReportPage:
+    """Return the page of a run."""
+    return ReportPage(
+        title=f"{run.command}: {headline}",
+        headline=headline,
+        story=[sentence for sentence in story if sentence],
+        tiles=[*tiles, time_tile(run)],
+        alarms=[*alarms, *common_alarms(run)],
+        sections=[section for section in sections if section.filled],
+        facts=about(run),
+        version=str(run.stats["likewise"]),
+        folder=str(run.folder.resolve()),
+        command=run.command,
+        problem=problem,
+    )

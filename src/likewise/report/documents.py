@@ -1,0 +1,329 @@
+"""The texts of sampled documents, read from the inputs of the run in one pass, and the removals by column or file.
+
+Only what the page shows is kept: of the texts a prefix, of the columns the text, the id and the one to count by.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from likewise.base.runlog import Progress
+from likewise.errors import LikewiseError
+from likewise.io.changes import changed_files, identity
+from likewise.io.read import Files, ReadOptions, Source, open_source
+from likewise.report.finished import FinishedRun, arrow_ids, numbers
+
+READ = 60_000
+"""Characters of a text that are read for the page: enough for a comparison, of however long a document."""
+
+MOST_VALUES = 100_000
+"""Different values of a column that are counted; more are not groups but names."""
+
+OPTIONS = ("text", "id", "on_error", "encoding_errors", "lines", "sets", "html", "plain", "hidden")
+Flags = NDArray[np.bool_]
+
+
+class NoDocuments(Exception):
+    """Why there are no texts in a page; a sentence for the reader."""
+
+
+@dataclass
+class Tally:
+    """How many documents have a value, and how many of them are removed."""
+
+    total: int = 0
+    removed: int = 0
+
+
+@dataclass
+class SampledTexts:
+    """The texts that were wanted, by the side and the id of the document; and the documents by value of a column."""
+
+    texts: dict[tuple[int, str], str] = field(default_factory=dict)
+    cut: set[tuple[int, str]] = field(default_factory=set)
+    """Of these texts there is only the beginning."""
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    by: str = ""
+    """What the tallies count by: a column, files, or nothing."""
+    problem: str = ""
+    """Why texts are missing; empty if none is."""
+
+    def put(self, key: tuple[int, str], text: Any) -> None:
+        """Keep a text, or as much of it as the page may need."""
+        words = " ".join(map(str, text)) if isinstance(text, list) else str(text)
+        if len(words) > READ:
+            self.cut.add(key)
+        self.texts[key] = words[:READ]
+
+
+def read_texts(
+    run: FinishedRun,
+    wanted: set[tuple[int, str]],
+    removed: Flags | set[str] | None,
+    by: str | None,
+    progress: Progress | None = None,
+) -> SampledTexts:
+    """Return the texts of these documents, each named by its collection (0, or 1 for the second) and its id.
+
+    `removed` says which documents are, by row or by id, to count them by the column `by`, or else by file.
+    """
+    found = SampledTexts()
+    try:
+        collections = _collections(run)
+        for side, files in enumerate(collections):
+            ids = {id for where, id in wanted if where == side or len(collections) == 1}
+            _read(run, found, side, files, ids, removed if side == 0 else None, by, progress)
+    except NoDocuments as reason:
+        found.problem = str(reason)
+    except LikewiseError as error:
+        if by is not None:
+            raise
+        found.problem = f"The inputs cannot be read: {error}"
+    return found
+
+
+def _collections(run: FinishedRun) -> list[list[str]]:
+    """Return the files of each collection; raise if there are none, or if they have changed since."""
+    if run.on_spark and run.table("pairs") is not None and any("://" in str(one.get("file")) for one in _entries(run)):
+        raise NoDocuments("The inputs are not files of this machine.")
+    if run.state.get("given") and _all_texts(run):
+        return [[str(path) for path in run.state["given"]]]
+    if run.state.get("given"):
+        files = [one.path for one in Files(run.state["given"]).find(*_found(run)).files]
+        _check_state(run.state["inputs"], files)
+        return [[str(path) for path in run.state["given"]]]
+    collections: dict[int, list[str]] = {}
+    for entry in run.stats["inputs"]:
+        if "object" in entry:
+            raise NoDocuments("The documents were given in memory, not as files, so their texts are not shown.")
+        if "file" in entry:
+            _check_entry(run, entry)
+            collections.setdefault(entry.get("collection", 1), []).append(entry["file"])
+        elif not _all_texts(run):
+            raise NoDocuments("The run has too many input files to find its documents again without its state.")
+    if not collections:
+        raise NoDocuments("The run does not say where its documents come from.")
+    return [collections[one] for one in sorted(collections)]
+
+
+def _entries(run: FinishedRun) -> list[dict[str, Any]]:
+    return [entry for entry in run.stats["inputs"] if "file" in entry]
+
+
+def _all_texts(run: FinishedRun) -> bool:
+    """Return whether every input is a text file, whose id is its path."""
+    plain = all(entry.get("format") == "text" for entry in _entries(run))
+    return plain and run.parameters.get("id") is None and not run.parameters.get("lines")
+
+
+def _found(run: FinishedRun) -> tuple[bool, bool]:
+    return bool(run.parameters.get("plain")), bool(run.parameters.get("hidden"))
+
+
+def _check_state(known: Mapping[str, list[int]], files: list[Path]) -> None:
+    now = identity(files, content=False)
+    before = {name: [*facts[:2], 0] for name, facts in known.items()}
+    for change in changed_files(before, now):
+        raise NoDocuments(f"The texts are not shown: {change}.")
+
+
+def _check_entry(run: FinishedRun, entry: dict[str, Any]) -> None:
+    """Raise if a file is gone, or was written after the run."""
+    path = Path(entry["file"])
+    try:
+        about = path.stat()
+    except OSError as error:
+        if any(sign in entry["file"] for sign in "*?["):
+            return
+        raise NoDocuments(
+            f"The texts are not shown: {entry['file']} is not there. Make the report in the folder in which the "
+            "command ran, or where the inputs are."
+        ) from error
+    whole = path.is_file() and isinstance(entry.get("bytes"), int)
+    if path.is_file() and (about.st_mtime_ns > run.finished_at or (whole and about.st_size != entry["bytes"])):
+        raise NoDocuments(f"The texts are not shown: {entry['file']} has changed since the run.")
+
+
+def _read(
+    run: FinishedRun,
+    found: SampledTexts,
+    side: int,
+    files: list[str],
+    wanted: set[str],
+    removed: Flags | set[str] | None,
+    by: str | None,
+    progress: Progress | None,
+) -> None:
+    options = _options(run, by if removed is not None else None)
+    if _all_texts(run) and by is None:
+        _read_files(run, found, side, wanted, options)
+        return
+    source = open_source(Files(files), options)
+    if source.ids == "path":
+        raise NoDocuments("The texts are not shown: files cannot be told from rows.")
+    rows: Mapping[int, str] | None = None
+    if source.ids == "row":
+        rows = _places(source, run, wanted)
+    tallies: dict[str, Tally] = {}
+    start = 0
+    for batch in source.batches(threads=2):
+        stop = start + batch.num_rows
+        if progress is not None:
+            progress("report", stop, source.total_rows or run.counts.get("items", 0))
+        for place, id in _chosen(batch, start, rows, wanted):
+            found.put((side, id), batch.column("text")[place].as_py())
+        if removed is not None and "score" in batch.schema.names and len(tallies) <= MOST_VALUES:
+            flags = _flags(batch, start, removed)
+            _count(tallies, batch.column("score"), flags)
+        start = stop
+    if isinstance(removed, np.ndarray) and start != len(removed):
+        found.texts.clear()
+        raise NoDocuments("The texts are not shown: the inputs have another number of rows than in the run.")
+    if removed is None:
+        return
+    if by is not None:
+        if len(tallies) > MOST_VALUES:
+            raise NoDocuments(f"The column {by} has more than {MOST_VALUES:,} different values; choose another.")
+        found.tallies, found.by = tallies, by
+    elif isinstance(removed, np.ndarray):
+        found.tallies, found.by = _by_file(source, removed), "file"
+
+
+def _options(run: FinishedRun, by: str | None) -> ReadOptions:
+    given = {name: run.parameters[name] for name in OPTIONS if run.parameters.get(name) is not None}
+    if run.command == "articles" and run.parameters.get("html") is None:
+        given["html"] = None
+    return ReadOptions(**given, score=by, owner="write_report", batch_bytes=8 << 20)
+
+
+def _read_files(run: FinishedRun, found: SampledTexts, side: int, wanted: set[str], options: ReadOptions) -> None:
+    """Read text files, whose ids are their paths: only those that are wanted."""
+    there = [id for id in sorted(wanted) if _unchanged(run, id)]
+    if len(there) < len(wanted):
+        gone = f"{len(wanted) - len(there):,} of {len(wanted):,} sampled files"
+        found.problem = (
+            f"The texts of {gone} are not shown: they are gone or have changed since, or are not below this folder."
+        )
+    if not there:
+        return
+    skipping = ReadOptions(**{**options.__dict__, "on_error": "skip"})
+    for batch in open_source(Files([Path(id) for id in there]), skipping).batches(threads=2):
+        for id, text in zip(batch.column("id").to_pylist(), batch.column("text"), strict=True):
+            found.put((side, str(id)), text.as_py())
+
+
+def _unchanged(run: FinishedRun, path: str) -> bool:
+    """Return whether a file is there and what it was in the run."""
+    try:
+        about = os.stat(path)
+    except OSError:
+        return False
+    known = run.state.get("inputs", {}).get(os.path.abspath(path))
+    if known is not None:
+        return bool([about.st_size, about.st_mtime_ns] == known[:2])
+    return about.st_mtime_ns <= run.finished_at
+
+
+def _places(source: Source, run: FinishedRun, wanted: set[str]) -> Mapping[int, str]:
+    """Return which delivered rows have these numbers: after rows that were set aside, others than these."""
+    rows = {int(id): id for id in wanted if id.isdecimal()}
+    if not run.counts.get("set_aside"):
+        return rows
+    for _ in source.batches():
+        pass
+    positions = source.positions()
+    if positions is None:
+        return rows
+    numbers = np.array(sorted(rows), np.int64)
+    places = np.searchsorted(positions, numbers)
+    return {int(place): rows[int(number)] for place, number in zip(places, numbers, strict=True)}
+
+
+def _chosen(
+    batch: pa.RecordBatch, start: int, rows: Mapping[int, str] | None, wanted: set[str]
+) -> Iterator[tuple[int, str]]:
+    """Yield the places of wanted documents in a batch, and their ids."""
+    if rows is not None:
+        for row, id in rows.items():
+            if start <= row < start + batch.num_rows:
+                yield row - start, id
+        return
+    ids = batch.column("id")
+    if pa.types.is_integer(ids.type) or pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type):
+        chosen = pc.is_in(ids.cast(pa.large_string()), arrow_ids(sorted(wanted), pa.large_string()))
+        for place in np.flatnonzero(numbers(chosen)).tolist():
+            yield place, str(ids[place].as_py())
+        return
+    for place, id in enumerate(ids.to_pylist()):
+        if str(id) in wanted:
+            yield place, str(id)
+
+
+def _flags(batch: pa.RecordBatch, start: int, removed: Flags | set[str]) -> Flags:
+    if isinstance(removed, np.ndarray):
+        return removed[start : start + batch.num_rows]
+    return np.array([str(id) in removed for id in batch.column("id").to_pylist()], bool)
+
+
+def _count(tallies: dict[str, Tally], column: Any, removed: Flags) -> None:
+    """Count the rows of a batch by their value."""
+    coded = column.dictionary_encode() if not pa.types.is_dictionary(column.type) else column
+    names = ["" if value is None else str(value) for value in coded.dictionary.to_pylist()]
+    codes = numbers(coded.indices.fill_null(len(names)))
+    total = np.bincount(codes, minlength=len(names) + 1)
+    gone = np.bincount(codes[removed], minlength=len(names) + 1)
+    for place, name in enumerate([*names, ""]):
+        if total[place]:
+            tally = tallies.setdefault(name, Tally())
+            tally.total += int(total[place])
+            tally.removed += int(gone[place])
+
+
+def _by_file(source: Source, removed: Flags) -> dict[str, Tally]:
+    """Count removals by file, if there are several."""
+    taken = source.state().get("taken")
+    files = source.files
+    if not isinstance(taken, list) or len(taken) != len(files) or len(files) < 2:
+        return {}
+    tallies, start = {}, 0
+    for path, entry in zip(files, taken, strict=True):
+        stop = start + int(entry["delivered"])
+        tallies[str(path)] = Tally(stop - start, int(removed[start:stop].sum()))
+        start = stop
+    return tallies
+
+
+MOST_FOLDERS = 500
+"""Folders among which removals are divided: of a deeper tree the upper folders. The page lists those that lose most."""
+
+
+def by_folder(paths: Mapping[str, Tally]) -> dict[str, Tally]:
+    """Return the tallies of folders instead of files: as deep in the tree as there are few enough of them.
+
+    >>> by_folder({"a/x/1": Tally(1, 0), "a/y/2": Tally(1, 1), "a/y/3": Tally(1, 1)})
+    {'a/x': Tally(total=1, removed=0), 'a/y': Tally(total=2, removed=2)}
+    """
+    if not paths:
+        return {}
+    split = {path: path.split("/")[:-1] for path in paths}
+    deepest = max(map(len, split.values()))
+    best: dict[str, Tally] = {}
+    for depth in range(1, deepest + 1):
+        groups: dict[str, Tally] = {}
+        for path, tally in paths.items():
+            group = groups.setdefault("/".join(split[path][:depth]) or ".", Tally())
+            group.total += tally.total
+            group.removed += tally.removed
+        if len(groups) > MOST_FOLDERS and best:
+            break
+        best = groups
+    return best

@@ -1,0 +1,183 @@
+"""A finished run in its folder: run.json, its tables, and where its inputs are."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from likewise.base.arrays import strings, to_arrow
+from likewise.base.runlog import SCHEMA
+from likewise.errors import DamagedError, IncompatibleError, MissingInput, ParameterError
+from likewise.io.publish import MANIFEST
+
+KEYS = ("command", "parameters", "inputs", "counts", "method", "certificate", "details", "notes", "set_aside",
+        "seconds", "total_seconds", "peak_memory_bytes")  # fmt: skip
+"""What the page is made from; every run.json has them."""
+
+
+def numbers(values: pa.Array) -> NDArray[Any]:
+    """Return numbers or flags as NumPy, nulls as 0. (np.asarray() would import pandas first, if it is installed.)
+
+    >>> numbers(pa.array([1, None, 3])), numbers(pa.array([True, False])[1:])
+    (array([1, 0, 3]), array([False]))
+    """
+    flags = pa.types.is_boolean(values.type)
+    whole = values.cast(pa.uint8()) if flags else values
+    whole = whole.fill_null(0) if whole.null_count else whole
+    kind = np.dtype(whole.type.to_pandas_dtype())
+    made = np.frombuffer(whole.buffers()[1] or b"", kind)[whole.offset : whole.offset + len(whole)]
+    return made.astype(bool) if flags else made
+
+
+def arrow_ids(ids: list[Any], kind: pa.DataType) -> pa.Array:
+    """Return ids as an Arrow array of a type, where possible without importing pandas."""
+    if None in ids:
+        return pa.array(ids, kind)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return strings(ids).cast(kind)
+    if pa.types.is_signed_integer(kind):
+        return to_arrow(np.array(ids, np.int64)).cast(kind)
+    return pa.array(ids, kind)
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """A table of a run: a Parquet file, or a folder of them, read a part at a time."""
+
+    paths: tuple[Path, ...]
+
+    @classmethod
+    def at(cls, path: Path) -> StoredTable | None:
+        """Return the table at a path; None if the run has none there."""
+        if path.is_dir():
+            return cls(tuple(sorted(path.rglob("*.parquet"))))
+        return cls((path,)) if path.is_file() else None
+
+    @cached_property
+    def files(self) -> list[pq.ParquetFile]:
+        """The open files."""
+        try:
+            return [pq.ParquetFile(path) for path in self.paths]
+        except (pa.ArrowException, OSError) as error:
+            raise DamagedError(f"{self.paths[0]}: cannot be read ({error}); run the command again") from error
+
+    @cached_property
+    def rows(self) -> int:
+        """The number of rows."""
+        return sum(file.metadata.num_rows for file in self.files)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.files[0].schema_arrow.names) if self.files else []
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield these columns, a batch of rows at a time."""
+        for file in self.files:
+            yield from file.iter_batches(batch_size=1 << 16, columns=list(columns))
+
+    def take(self, rows: NDArray[np.int64], columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """Return the rows with these numbers, which must ascend; only the row groups that have them are read."""
+        found: list[dict[str, Any]] = []
+        start = 0
+        for file in self.files:
+            for group in range(file.metadata.num_row_groups):
+                size = file.metadata.row_group(group).num_rows
+                here = rows[(rows >= start) & (rows < start + size)] - start
+                if len(here):
+                    table = file.read_row_group(group, columns=None if columns is None else list(columns))
+                    found += table.take(to_arrow(here)).to_pylist()
+                start += size
+        return found
+
+    def head(self, count: int, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """Return the first rows."""
+        return self.take(np.arange(min(count, self.rows)), columns)
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A folder with a run.json, and what that says."""
+
+    folder: Path
+    stats: dict[str, Any]
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str], owner: str) -> FinishedRun:
+        """Read run.json; raise if there is none, or if this version of likewise did not write it."""
+        if not isinstance(folder, str | os.PathLike):
+            raise ParameterError.of(owner, "run", "the folder of a finished run", folder)
+        path = Path(folder)
+        try:
+            stats = json.loads((path / MANIFEST).read_bytes())
+        except (FileNotFoundError, NotADirectoryError) as error:
+            unfinished = ", and the run there has not finished" if (path / ".likewise").is_dir() else ""
+            raise MissingInput(
+                f"{path}: there is no finished run in this folder (no {MANIFEST}){unfinished}"
+            ) from error
+        except (OSError, ValueError) as error:
+            raise DamagedError(f"{path / MANIFEST}: cannot be read ({error}); run the command again") from error
+        if not isinstance(stats, dict) or "likewise" not in stats:
+            raise DamagedError(f"{path / MANIFEST} is a file of another program; name the folder of a run of likewise")
+        if stats.get("schema") != SCHEMA:
+            raise IncompatibleError(f"{path}: the run was made by another version of likewise; run it again")
+        lost = next((key for key in KEYS if key not in stats), None)
+        if lost is not None:
+            raise DamagedError(f"{path / MANIFEST}: the key {lost!r} is missing; run the command again")
+        return cls(path, stats)
+
+    @property
+    def command(self) -> str:
+        """The command that made it."""
+        return str(self.stats["command"])
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counts of run.json."""
+        counts: dict[str, int] = self.stats["counts"]
+        return counts
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The details of run.json."""
+        details: dict[str, Any] = self.stats["details"]
+        return details
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of run.json."""
+        parameters: dict[str, Any] = self.stats["parameters"]
+        return parameters
+
+    @property
+    def on_spark(self) -> bool:
+        """True if the run was made on Spark, whose tables are not in the order of the input."""
+        return self.parameters.get("engine") == "spark"
+
+    def table(self, name: str) -> StoredTable | None:
+        """Return one of its tables; None if it has no such table, or none of its rows."""
+        return StoredTable.at(self.folder / f"{name}.parquet")
+
+    @cached_property
+    def finished_at(self) -> int:
+        """When run.json was written, in nanoseconds: inputs that are younger have changed since."""
+        return (self.folder / MANIFEST).stat().st_mtime_ns
+
+    @cached_property
+    def state(self) -> dict[str, Any]:
+        """What the run noted about its inputs for later runs, if it did."""
+        try:
+            state = json.loads((self.folder / "state" / "state.json").read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return state if isinstance(state, dict) else {}

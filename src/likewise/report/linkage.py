@@ -1,0 +1,262 @@
+"""The page of link: what every field adds to a score, what was learnt, and the matches field by field."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from likewise.apps.link.records import read_table
+from likewise.base.words import counted
+from likewise.errors import LikewiseError
+from likewise.io.read import Files
+from likewise.report import pictures
+from likewise.report.common import MOST_ROWS, compared, cost, made
+from likewise.report.finished import FinishedRun
+from likewise.report.page import Alarm, Browser, Entry, FieldStep, PageTable, Picture, ReportPage, Section, Side, Tile
+from likewise.report.samples import sampled_clusters, sampled_pairs
+from likewise.report.words import share, short, signed
+
+LONGEST_VALUE = 160
+"""Characters of a value of a record that are shown."""
+
+GIANT = 20
+"""A cluster with this many records is rarely one entity."""
+
+Record = dict[str, Any]
+
+
+def linkage_page(run: FinishedRun) -> ReportPage:
+    """Return the page of a run of link."""
+    counts, details = run.counts, run.details
+    two = "records_a" in counts
+    opened = _Records.of(run)
+    records, problem = (_Records(), opened) if isinstance(opened, str) else (opened, "")
+    read = (
+        f"{counts['records_a']:,} and {counts['records_b']:,} records" if two else counted(counts["records"], "record")
+    )
+    head = f"{counted(counts['matches'], 'match', 'matches')} among {read}"
+    tiles = [
+        Tile(read.removesuffix(" records"), "records in two tables" if two else "records"),
+        Tile(f"{counts['matches']:,}", "matches", str(details.get("rule", ""))),
+    ]
+    if "clusters" in counts:
+        tiles.append(
+            Tile(f"{counts['clusters']:,}", "entities with several records", f"{counts['clustered']:,} records")
+        )
+    tiles += _quality(details)
+    matches = run.table("matches")
+    threshold = details.get("threshold")
+    scores, entries = Section("scores", "Scores and fields"), []
+    if matches is not None and matches.rows:
+        sample = sampled_pairs(matches, "score", None)
+        records.find({str(row["id_a"]) for row in sample.pairs}, {str(row["id_b"]) for row in sample.pairs})
+        entries = [_entry(row, run, records, two) for row in sample.pairs]
+        entries.sort(key=lambda entry: entry.value)
+        if "scores" not in details:
+            svg = pictures.similarity_histogram(sample.edges, sample.counts, threshold, "score")
+            scores.pictures.append(Picture("Scores of the matches", svg))
+    if "scores" in details and sum(details["scores"]["candidates"]):
+        svg = pictures.score_histogram(details["scores"], threshold)
+        caption = f"{counted(counts['candidates'], 'pair')} of records that were compared, and the matches among them."
+        scores.pictures.append(Picture("Scores and the threshold", svg, caption))
+    if details.get("points"):
+        caption = "Ten points more make the odds of a match ten times as high."
+        scores.pictures.append(Picture("Points by field", pictures.field_points(details["points"]), caption))
+    validation = run.table("validation")
+    if validation is not None:
+        svg = pictures.validation_curve(validation.head(200), threshold)
+        caption = f"Estimated from {run.parameters.get('validate')}, which was not compared."
+        scores.pictures.append(Picture("True matches by score", svg, caption))
+    number = counts["matches"]
+    note = f"A sample of {number:,}: as many of every range of scores." if number > len(entries) else ""
+    browser = Section("matches", "Look at matches", browser=Browser("m", "matches", "Score", entries, note))
+    story = [_how(run), compared(run, counts["records"], "records") if not two else _across(counts), cost(run)]
+    sections = [scores, browser, _learnt(run)]
+    return made(run, head, tiles, story, _alarms(run), sections, problem)
+
+
+def _across(counts: dict[str, int]) -> str:
+    possible = counts["records_a"] * counts["records_b"]
+    return f"Of {possible:,} possible pairs, {counts['candidates']:,} had to be compared."
+
+
+def _how(run: FinishedRun) -> str:
+    method, details = (run.stats["method"] or {}).get("taken", ""), run.details
+    told = f"How much each field tells was learnt from the data ({method})." if method.startswith("fellegi") else ""
+    if "completeness" in details:
+        part = details["completeness"]
+        most = share(part["estimate"], 1)
+        told += f" About {most} of all matches were among the pairs compared, as estimated without labels."
+    return told.strip()
+
+
+def _quality(details: dict[str, Any]) -> list[Tile]:
+    if "truth" in details:
+        truth = details["truth"]
+        told = f"precision {truth['precision']:.3f}, recall {truth['recall']:.3f}"
+        return [Tile(f"{truth['f1']:.3f}", "F1, measured on known matches", told)]
+    if "expected_f1" in details:
+        low, high = details["expected_f1_range"]
+        return [Tile(f"{details['expected_f1']:.3f}", "F1 expected", f"{low:.3f} to {high:.3f}, without labels")]
+    return []
+
+
+def _learnt(run: FinishedRun) -> Section:
+    """Return what every field adds, by how much it agrees."""
+    section = Section("weights", "What the fields tell")
+    points = run.details.get("points")
+    if points:
+        kinds = run.details.get("fields", {})
+        rows = [[short(name, 60), kinds.get(name, ""), signed(one["disagree"]), signed(one["agree"])]
+                for name, one in points.items()]  # fmt: skip
+        if "prior" in run.details:
+            rows.append(["prior (before comparing)", "", signed(run.details["prior"]), signed(run.details["prior"])])
+        columns = ["field", "kind", "disagrees", "agrees"]
+        section.listings.append(PageTable("Points", columns, rows[:MOST_ROWS], frozenset({2, 3})))
+    weights = run.table("weights")
+    if weights is not None:
+        rows = [
+            [
+                short(row["field"], 60),
+                row["agreement"],
+                signed(row["points"]),
+                _part(row["matches"]),
+                _part(row["others"]),
+            ]
+            for row in weights.head(2000)
+            if (row["matches"] or 0) + (row["others"] or 0) >= 0.02
+        ]
+        note = "Agreement that hardly occurs (in fewer than 2 % of pairs) is left out."
+        columns = ["field", "agreement", "points", "of matches", "of other pairs"]
+        section.listings.append(PageTable("Learnt weights", columns, rows, frozenset({2, 3, 4}), note, folded=True))
+    return section
+
+
+def _part(value: float | None) -> str:
+    return "" if value is None else f"{value:.1%}"
+
+
+def _alarms(run: FinishedRun) -> list[Alarm]:
+    alarms = []
+    table = run.table("clusters")
+    if table is not None and table.rows:
+        sizes = sampled_clusters(table)
+        largest = int(sizes.sizes.max()) if len(sizes.sizes) else 0
+        if largest >= GIANT:
+            told = "So many records are rarely one entity: is a field filled with one value, such as a placeholder?"
+            alarms.append(Alarm(f"One cluster has {largest:,} records", told, (short(sizes.clusters[0].name),)))
+    if run.counts["matches"] == 0:
+        alarms.append(
+            Alarm("There are no matches", "Do the tables describe the same kind of thing, in the same columns?")
+        )
+    return alarms
+
+
+def _entry(row: Record, run: FinishedRun, records: _Records, two: bool) -> Entry:
+    left, right = str(row["id_a"]), str(row["id_b"])
+    first, second = records.row(0, left), records.row(1 if two else 0, right)
+    fields = {name.removeprefix("points_"): float(value) for name, value in row.items() if name.startswith("points_")}
+    names = {name.replace(" ", "_"): name for name in run.details.get("fields", {})}
+    mapped = run.details.get("columns") or {}
+    parts: list[tuple[str, str, str, float]] = []
+    prior = run.details.get("prior")
+    if prior is not None:
+        parts.append(("prior", "", "", float(prior)))
+    for key, points in fields.items():
+        name = names.get(key, key)
+        shown = name if name in names.values() else name.replace("_", " ")
+        other = (mapped.get(name) or {}).get("b") or name
+        parts.append((shown, _value(first, name), _value(second, other), points))
+    steps = _waterfall(parts)
+    title = " · ".join(part for part in (_told(first, names.values(), left), _told(second, names.values(), right)))
+    side = Side(short(left, 60), short(right, 60), signed(row["score"]), steps=steps)
+    return Entry(float(row["score"]), signed(row["score"]), title, f"{short(left, 40)} = {short(right, 40)}", (side,))
+
+
+def _value(record: Record | None, name: str) -> str:
+    """Return what a record has in a column, or in several that are joined by +."""
+    if record is None:
+        return ""
+    parts = [name] if name in record else name.split("+")
+    return short(" ".join(str(record[one]) for one in parts if record.get(one) is not None), LONGEST_VALUE)
+
+
+def _told(record: Record | None, names: Any, id: str) -> str:
+    """Return the first value of a record, by which a reader knows it."""
+    values = (_value(record, name) for name in names)
+    return short(next((value for value in values if value), id), 60)
+
+
+def _waterfall(parts: list[tuple[str, str, str, float]]) -> tuple[FieldStep, ...]:
+    """Return the steps from nothing to the score, on a scale of 0 to 100."""
+    ends, total = [0.0], 0.0
+    for *_, points in parts:
+        total += points
+        ends.append(total)
+    low, high = min(ends), max(ends)
+    unit = 100 / ((high - low) or 1.0)
+    steps = []
+    for (name, left, right, points), before, after in zip(parts, ends, ends[1:], strict=False):
+        begin, width = (min(before, after) - low) * unit, abs(points) * unit
+        steps.append(FieldStep(short(name, 60), left, right, points, begin, max(width, 0.6) if points else 0.0))
+    return tuple(steps)
+
+
+class _Records:
+    """The records of sampled matches, read from the inputs of a run."""
+
+    def __init__(self) -> None:
+        self._files: list[list[str]] = []
+        self._id: str | None = None
+        self._found: dict[tuple[int, str], Record] = {}
+
+    @classmethod
+    def of(cls, run: FinishedRun) -> _Records | str:
+        """Return the records, or a sentence that says why they are not there."""
+        made = cls()
+        made._id = run.details.get("id")
+        first = run.counts.get("records_a", run.counts["records"])
+        seen = 0
+        made._files = [[], []]
+        for entry in run.stats["inputs"]:
+            path = entry.get("file")
+            if path is None:
+                return "The records were given in memory, not as files, so their values are not shown."
+            if not os.path.isfile(path):
+                return f"The values of the records are not shown: {path} is not there."
+            if Path(path).stat().st_mtime_ns > run.finished_at:
+                return f"The values of the records are not shown: {path} has changed since the run."
+            made._files[0 if seen < first else 1].append(path)
+            seen += int(entry.get("rows", 0))
+        return made
+
+    def find(self, left: set[str], right: set[str]) -> None:
+        """Read the records with these ids; those of the second table from the first if there is one table."""
+        if not self._files:
+            return
+        wanted = [left, right] if self._files[1] else [left | right]
+        for side, ids in enumerate(wanted):
+            try:
+                table, *_ = read_table(Files([Path(one) for one in self._files[side]]), "ab"[side])
+            except LikewiseError:
+                continue
+            self._keep(side, table, ids)
+
+    def _keep(self, side: int, table: pa.Table, ids: set[str]) -> None:
+        if self._id is None or self._id not in table.column_names:
+            rows = [int(id) for id in ids if id.isdecimal() and int(id) < table.num_rows]
+            for row, record in zip(rows, table.take(pa.array(rows, pa.int64())).to_pylist(), strict=True):
+                self._found[side, str(row)] = record
+            return
+        names = pc.utf8_trim_whitespace(table[self._id].cast(pa.string()))
+        chosen = table.filter(pc.is_in(names, pa.array(sorted(ids), pa.string())))
+        for record in chosen.to_pylist():
+            self._found.setdefault((side, str(record[self._id]).strip()), record)
+
+    def row(self, side: int, id: str) -> Record | None:
+        """Return a record, if it was found."""
+        return self._found.get((side, id))

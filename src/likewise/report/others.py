@@ -1,0 +1,268 @@
+"""The pages of the other commands: vectors, index queries, passages, mirrors, recommendations, fingerprints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from likewise.base.words import counted
+from likewise.report.common import LEAST_CLUSTERS, LEAST_PAIRS, MOST_ROWS, cost, made
+from likewise.report.comparison import ComparedTexts, within
+from likewise.report.finished import FinishedRun, StoredTable
+from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, Picture, ReportPage, Section, Side, Tile
+from likewise.report.samples import sampled_clusters, sampled_pairs
+from likewise.report.words import line, share, short, size
+
+TEXT_BYTES = 2_600_000
+LONGEST_TEXT = 4_000
+UNITS = {"angle": "°", "hamming": " bits"}
+
+
+def vectors_page(run: FinishedRun) -> ReportPage:
+    """Return the page of pairs of vectors, and of nearest neighbours."""
+    counts, parameters = run.counts, run.parameters
+    nearest = run.command == "nearest"
+    measure = str(parameters.get("measure", ""))
+    what = "neighbour" if nearest else "pair"
+    head = f"{counted(counts['pairs'], what)} of {counted(counts['items'], 'vector')}"
+    tiles = [
+        Tile(f"{counts['items']:,}", "vectors", f"{counts.get('different', counts['items']):,} different"),
+        Tile(f"{counts['pairs']:,}", f"{what}s", f"by {measure} distance" if measure else ""),
+    ]
+    compared = counts.get("compared")
+    story = [f"{compared:,} distances were computed." if compared else "", cost(run)]
+    return made(
+        run, head, tiles, story, [], _pair_sections(run.table("neighbours" if nearest else "pairs"), "distance")
+    )
+
+
+def index_page(run: FinishedRun) -> ReportPage:
+    """Return the page of the answers of an index."""
+    counts = run.counts
+    head = f"{counted(counts['pairs'], 'answer')} to {counted(counts['items'], 'query', 'queries')}"
+    tiles = [
+        Tile(f"{counts['items']:,}", "queries"),
+        Tile(f"{counts['pairs']:,}", "answers"),
+        Tile(f"{counts.get('indexed', 0):,}", "items in the index"),
+    ]
+    return made(run, head, tiles, [cost(run)], [], _pair_sections(run.table("pairs"), "similarity"))
+
+
+def _pair_sections(table: StoredTable | None, column: str, title: str = "Pairs", id: str = "pairs") -> list[Section]:
+    """Return the histogram of a column, and a sample of the pairs."""
+    section = Section(id, title)
+    if table is None or not table.rows:
+        return [section]
+    column = column if column in table.columns else next(name for name in table.columns if not name.startswith("id_"))
+    sample = sampled_pairs(table, column, None)
+    if table.rows >= LEAST_PAIRS:
+        from likewise.report import pictures
+
+        what = column.replace("_", " ")
+        svg = pictures.similarity_histogram(sample.edges, sample.counts, None, what, f"{id}-picture")
+        section.pictures.append(Picture(f"{title} by {what}", svg))
+    entries = [
+        Entry(float(row[column]), f"{row[column]:.4g}", f"{short(row['id_a'], 60)} · {short(row['id_b'], 60)}",
+              facts=tuple((name.replace("_", " "), _written(name, value)) for name, value in row.items()))
+        for row in sample.pairs
+    ]  # fmt: skip
+    entries.sort(key=lambda one: one.value)
+    note = f"A sample of {table.rows:,}." if table.rows > len(entries) else ""
+    section.browser = Browser(id, "pairs", column.replace("_", " ").capitalize(), entries, note)
+    return [section]
+
+
+def _written(name: str, value: Any) -> str:
+    if name.startswith("id_"):
+        return short(value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else short(value)
+
+
+def passages_page(run: FinishedRun) -> ReportPage:
+    """Return the page of copied passages: who copied from whom, and the passages side by side."""
+    counts = run.counts
+    suspects = counts["suspects_with_passages"]
+    have = "has" if suspects == 1 else "have"
+    head = f"{suspects:,} of {counted(counts['suspects'], 'suspect')} {have} text in common with a source"
+    tiles = [
+        Tile(f"{counts['suspects']:,}", "suspects", f"{suspects:,} with passages"),
+        Tile(f"{counts['sources']:,}", "sources", f"{size(counts['bytes'])} of text in all"),
+        Tile(
+            f"{counts['passages']:,}",
+            "passages",
+            f"{counts['unlisted']:,} more counted only" if counts["unlisted"] else "",
+        ),
+    ]
+    story = [f"A passage has at least {counted(run.parameters['length'], 'equal word')} in a row.", cost(run)]
+    sections = [_copied(run.table("documents")), _passages(run)]
+    alarms = []
+    if run.details.get("common"):
+        common = run.details["common"]
+        runs = f"{counted(common['fingerprints'], 'run')} of words"
+        alarms.append(Alarm(f"{runs} in more than {common['sources']:,} sources left out in the others", urgent=False))
+    return made(run, head, tiles, story, alarms, sections)
+
+
+def _copied(table: StoredTable | None) -> Section:
+    section = Section("documents", "Who has how much of whom")
+    if table is None or not table.rows:
+        return section
+    sample = sampled_pairs(table, "containment", (0.0, 1.0))
+    if table.rows >= LEAST_PAIRS:
+        from likewise.report import pictures
+
+        svg = pictures.similarity_histogram(sample.edges, sample.counts, None, "containment")
+        caption = "The part of a suspect that is in the source, for every pair of documents that share a passage."
+        section.pictures.append(Picture("Containment", svg, caption))
+    best: list[tuple[float, Any, Any, int, int]] = []
+    for batch in table.batches(["suspect", "source", "containment", "passages", "copied"]):
+        rows = [
+            (r["containment"] or 0.0, r["suspect"], r["source"], r["passages"], r["copied"]) for r in batch.to_pylist()
+        ]
+        best = sorted([*best, *rows], key=lambda one: -one[0])[:MOST_ROWS]
+    rows_: list[list[Any]] = [
+        [short(suspect, 60), short(source, 60), Bar(part, share(part, 1)), f"{passages:,}", f"{copied:,}"]
+        for part, suspect, source, passages, copied in best
+    ]
+    columns = ["suspect", "source", "of the suspect", "passages", "characters"]
+    section.listings.append(PageTable("The most copied", columns, rows_, frozenset({3, 4})))
+    return section
+
+
+def _passages(run: FinishedRun) -> Section:
+    table = run.table("passages")
+    section = Section("passages", "Look at passages")
+    if table is None or not table.rows:
+        return section
+    sample = sampled_pairs(table, "length", None)
+    texts = [ComparedTexts(str(row["suspect_text"])[:60_000], str(row["source_text"])[:60_000]) for row in sample.pairs]
+    shown = within(texts, TEXT_BYTES, LONGEST_TEXT)
+    entries = [
+        Entry(float(row["length"]), counted(row["length"], "word"), line(str(row["suspect_text"]), 90),
+              f"{short(row['suspect'], 40)} ← {short(row['source'], 40)}",
+              (Side(short(row["suspect"]), short(row["source"]), f"{row['equal']:,} equal", comparison),))
+        for row, comparison in zip(sample.pairs, shown, strict=True)
+    ]  # fmt: skip
+    entries.sort(key=lambda one: -one.value)
+    note = f"A sample of {table.rows:,}: as many of every range of lengths." if table.rows > len(entries) else ""
+    section.browser = Browser("passages", "passages", "Words", entries, note)
+    return section
+
+
+def mirrors_page(run: FinishedRun) -> ReportPage:
+    """Return the page of mirrored hosts and folded pages."""
+    counts = run.counts
+    head = f"{counts['mirrors']:,} of {counted(counts['hosts'], 'host')} have a mirror"
+    tiles = [
+        Tile(f"{counts['urls']:,}", "URLs read", f"{counts['pages']:,} pages"),
+        Tile(f"{counts['hosts']:,}", "hosts"),
+        Tile(f"{counts['clusters']:,}", "clusters of mirrors", f"{counts['mirrors']:,} hosts"),
+    ]
+    if "folded" in counts:
+        tiles.append(Tile(f"{counts['folded']:,}", "pages folded", f"of {counts['graph_pages']:,}"))
+    sections = [
+        _clusters(run.table("mirrors"), "hosts", "Mirrors", "pages"),
+        *_pair_sections(run.table("pairs"), "similarity", "Pairs of hosts", "host-pairs"),
+    ]
+    return made(run, head, tiles, [cost(run)], [], sections)
+
+
+def _clusters(table: StoredTable | None, nouns: str, title: str, fact: str | None = None) -> Section:
+    """Return the clusters of any application, with their members."""
+    section = Section("clusters", title)
+    if table is None or not table.rows:
+        return section
+    found = sampled_clusters(table)
+    if not len(found.sizes):
+        return section
+    if found.counts.sum() >= LEAST_CLUSTERS:
+        from likewise.report import pictures
+
+        section.pictures.append(Picture("How large clusters are", pictures.cluster_sizes(found.sizes, found.counts)))
+    entries = []
+    for one in found.clusters:
+        members = ", ".join(short(row["id"], 60) for row in one.members)
+        more = one.size - len(one.members)
+        told = members + (f" and {more:,} more" if more > 0 else "")
+        entries.append(Entry(one.size, f"{one.size:,} {nouns}", short(one.name, 80), "", facts=(("members", told),)))
+    number = int(found.counts.sum())
+    note = f"A sample of {number:,}: the largest, and some of every size." if number > len(entries) else ""
+    section.browser = Browser("clusters", "clusters", "Size", entries, note)
+    return section
+
+
+def recommend_page(run: FinishedRun) -> ReportPage:
+    """Return the page of similar customers and items, and of recommendations."""
+    counts, details = run.counts, run.details
+    nouns = {
+        "recommendations": ("recommendation", None),
+        "similar_items": ("pair of similar items", "pairs of similar items"),
+        "similar_customers": ("pair of similar customers", "pairs of similar customers"),
+    }
+    found = [counted(counts[name], *nouns[name]) for name in nouns if name in counts]
+    head = f"{', '.join(found)}, from {counted(counts['ratings'], 'rating' if details.get('scale') else 'purchase')}"
+    tiles = [
+        Tile(f"{counts['customers']:,}", "customers"),
+        Tile(f"{counts['items']:,}", "items"),
+        Tile(f"{counts['ratings']:,}", "ratings" if details.get("scale") else "purchases"),
+    ]
+    sections = []
+    for side in ("items", "customers"):
+        sections += _pair_sections(run.table(side), "similarity", f"Similar {side}", side)
+    sections += [_recommended(run.table("recommendations")), _clusters(run.table("groups"), "items", "Groups of items")]
+    story = [str(details.get("sets", "")).capitalize() + "." if details.get("sets") else "", cost(run)]
+    return made(run, head, tiles, story, [], sections)
+
+
+def _recommended(table: StoredTable | None) -> Section:
+    section = Section("recommendations", "Recommendations")
+    if table is None or not table.rows:
+        return section
+    rows = [[short(row["user"], 60), short(row["item"], 60), f"{row['score']:.4g}", short(_because(row), 120)]
+            for row in table.head(MOST_ROWS)]  # fmt: skip
+    note = f"The first {len(rows)} of {table.rows:,}." if table.rows > len(rows) else ""
+    columns = ["customer", "item", "score", "because of"]
+    section.listings.append(PageTable("Recommendations", columns, rows, frozenset({2}), note))
+    return section
+
+
+def _because(row: dict[str, Any]) -> str:
+    reasons = row.get("because_of") or []
+    return ", ".join(map(str, reasons)) if isinstance(reasons, list) else str(reasons)
+
+
+def fingerprints_page(run: FinishedRun) -> ReportPage:
+    """Return the page of prints of the same finger."""
+    counts, details = run.counts, run.details
+    head = (
+        f"{counted(counts['matches'], 'pair')} of prints of the same finger among {counted(counts['prints'], 'print')}"
+    )
+    tiles = [
+        Tile(f"{counts['prints']:,}", "prints", f"{counts['minutiae']:,} minutiae"),
+        Tile(f"{counts['matches']:,}", "matches"),
+    ]
+    if "clusters" in counts:
+        tiles.append(Tile(f"{counts['clusters']:,}", "fingers with several prints", f"{counts['clustered']:,} prints"))
+    possible, compared = counts.get("possible_pairs", 0), counts.get("compared", 0)
+    threshold = details.get("threshold", {})
+    story = [f"Of {possible:,} possible pairs, {compared:,} had to be compared."]
+    if threshold:
+        told = f"Prints match from a score of {threshold['value']:.3f}"
+        expected = threshold.get("expected_false")
+        false = "" if expected is None else f"{expected:.2g}"
+        story.append(
+            told + (f"; {false} false {'match is' if false == '1' else 'matches are'} expected." if false else ".")
+        )
+    sections = _pair_sections(run.table("matches"), "score", "Matches", "matches")
+    sections.append(_clusters(run.table("fingers"), "prints", "Fingers"))
+    below = details.get("below")
+    if below:
+        rows = [[short(one["id_a"], 60), short(one["id_b"], 60), f"{one['score']:.4f}"] for one in below[:MOST_ROWS]]
+        listing = PageTable("Just below the threshold", ["print", "print", "score"], rows, frozenset({2}))
+        sections.append(Section("below", "Nearly matches", listings=[listing]))
+    alarms = []
+    if details.get("empty"):
+        count = details["empty"] if isinstance(details["empty"], int) else len(details["empty"])
+        alarms.append(Alarm(f"{counted(count, 'print')} without minutiae"))
+    return made(run, head, tiles, [*story, cost(run)], alarms, sections)

@@ -1,0 +1,184 @@
+"""The page: what it is made of, and how it becomes one HTML file without a network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+from markupsafe import Markup
+
+from likewise.report.comparison import ShownTexts
+from likewise.report.words import signed, visible
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number at the top of the page."""
+
+    value: str
+    label: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """Something to look at; `texts` are the texts in question."""
+
+    title: str
+    text: str = ""
+    texts: tuple[str, ...] = ()
+    urgent: bool = True
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture and what it shows."""
+
+    title: str
+    svg: Markup
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A part of a whole in a table, drawn as a bar."""
+
+    part: float
+    text: str
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A table: names of the columns, rows, and which columns are numbers."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    numbers: frozenset[int] = frozenset()
+    note: str = ""
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class FieldStep:
+    """A step of a waterfall: what a field adds to a score, from where to where."""
+
+    name: str
+    left: str
+    right: str
+    points: float
+    begin: float
+    width: float
+
+    @property
+    def told(self) -> str:
+        """The points, with a sign."""
+        return signed(self.points)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One pair of an entry: names, similarity, and the two texts or the points of the fields."""
+
+    left: str
+    right: str
+    value: str
+    comparison: ShownTexts | None = None
+    steps: tuple[FieldStep, ...] = ()
+    missing: str = ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A pair or a cluster in a browser: a line that opens."""
+
+    value: float
+    shown: str
+    title: str
+    note: str = ""
+    sides: tuple[Side, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    rest: str = ""
+
+
+@dataclass(frozen=True)
+class Browser:
+    """Entries that can be searched and filtered by their value."""
+
+    name: str
+    what: str
+    quantity: str
+    entries: Sequence[Entry]
+    note: str = ""
+
+
+@dataclass
+class Section:
+    """A part of the page with its own heading."""
+
+    id: str
+    title: str
+    intro: str = ""
+    pictures: list[Picture] = field(default_factory=list)
+    listings: list[PageTable] = field(default_factory=list)
+    browser: Browser | None = None
+
+    @property
+    def filled(self) -> bool:
+        """True if there is anything to see."""
+        return bool(self.intro or self.pictures or self.listings or (self.browser and self.browser.entries))
+
+
+@dataclass
+class ReportPage:
+    """Everything on the page."""
+
+    title: str
+    headline: str
+    story: list[str]
+    tiles: list[Tile]
+    alarms: list[Alarm]
+    sections: list[Section]
+    facts: list[PageTable]
+    version: str
+    folder: str
+    command: str
+    problem: str = ""
+
+    @property
+    def worries(self) -> str:
+        """The heading of the alarms."""
+        return "Alarms" if any(alarm.urgent for alarm in self.alarms) else "Notes"
+
+
+def rendered(report: ReportPage) -> str:
+    """Return the page as HTML; every text in it is escaped, and characters that are not seen are shown by signs."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_shown
+    )
+    style, script = _static("report.css"), _static("report.js")
+    policy = "; ".join([
+        "default-src 'none'", f"style-src '{_hash(style)}'", f"script-src '{_hash(script)}'", "base-uri 'none'",
+        "form-action 'none'",
+    ])  # fmt: skip
+    page = environment.from_string(_static("report.html"))
+    return page.render(report=report, style=Markup(style), script=Markup(script), policy=policy)
+
+
+def _shown(value: Any) -> Any:
+    """Return what an expression of the template becomes."""
+    return value if isinstance(value, Markup) else visible(value) if isinstance(value, str) else value
+
+
+def _static(name: str) -> str:
+    return files("likewise.report").joinpath("static", name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,369 @@
+"""The page of dedup, rethreshold, pairs and articles: how pairs were found, and a browser of pairs and clusters."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from likewise.base.runlog import Progress
+from likewise.base.words import counted
+from likewise.families.banding import Banding
+from likewise.report.common import LEAST_CLUSTERS, LEAST_PAIRS, MOST_ROWS, compared, cost, made
+from likewise.report.comparison import ComparedTexts, ShownTexts, within
+from likewise.report.documents import Tally, by_folder, read_texts
+from likewise.report.finished import FinishedRun, arrow_ids, numbers
+from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, Picture, ReportPage, Section, Side, Tile
+from likewise.report.samples import (
+    ClusterSizes,
+    Ints,
+    SampledCluster,
+    SampledPairs,
+    sampled_clusters,
+    sampled_pairs,
+)
+from likewise.report.words import EMPTY, is_blank, line, share, short, size
+
+TEXT_BYTES = 2_600_000
+"""Bytes of texts in the page, all together: with everything else it stays below 5 MB."""
+
+LONGEST_TEXT = 6_000
+"""Characters of a text that are shown."""
+
+MOST_REMOVED = 5_000_000
+"""Ids of removed documents that are held in memory, where rows do not tell which document is removed."""
+
+EARLIER = 9
+"""The side of documents that are not among the inputs: those of earlier runs."""
+
+Name = tuple[int, str]
+
+
+class SimilarDocuments:
+    """What is read of a run of documents, and the page made from it."""
+
+    def __init__(self, run: FinishedRun, by: str | None, progress: Progress | None = None) -> None:
+        self.run = run
+        self.by = by
+        self.noun = "page" if run.command == "articles" else "document"
+        if run.parameters.get("sets"):
+            self.noun = "set"
+        self.nouns = f"{self.noun}s"
+        self.threshold = float(run.parameters["threshold"])
+        self.folders: dict[str, Tally] = {}
+        self._flags: list[Any] = []
+        table = run.table("pairs")
+        self.column = "similarity"
+        self.pairs: SampledPairs | None = None
+        if table is not None and table.rows:
+            self.column = next((one for one in table.columns if one.endswith("similarity")), "similarity")
+            self.pairs = sampled_pairs(table, self.column, (min(self.threshold, 1.0), 1.0))
+        clusters = run.table("articles" if run.command == "articles" else "clusters")
+        self.clusters: ClusterSizes | None = None
+        if clusters is not None and clusters.rows:
+            self.clusters = sampled_clusters(clusters, self._look)
+        self.removed = self._removed()
+        self.two = len({entry.get("collection", 1) for entry in run.stats["inputs"]}) > 1
+        self.kept_for = self._kept_for()
+        self.documents = read_texts(run, self._wanted(), self.removed, by, progress)
+        if by is not None and not self.documents.by and not self.documents.problem:
+            self.documents.problem = f"Removals are not counted by {by}: there are too many to match them by their ids."
+        if not self.documents.by and self.folders:
+            self.documents.tallies, self.documents.by = by_folder(self.folders), "folder"
+
+    def _look(self, rows: Ints, batch: pa.RecordBatch) -> None:
+        """Note which documents of a batch are removed, and in which folders they are."""
+        removed = numbers(pc.not_equal(batch.column("keeper"), batch.column("id")))
+        self._flags.append(removed)
+        if pa.types.is_string(batch.column("id").type) and self._are_paths:
+            for id, gone in zip(batch.column("id").to_pylist(), removed.tolist(), strict=True):
+                tally = self.folders.setdefault(posixpath.dirname(id) + "/", Tally())
+                tally.total += 1
+                tally.removed += gone
+
+    @property
+    def _are_paths(self) -> bool:
+        parameters, inputs = self.run.parameters, self.run.stats["inputs"]
+        texts = inputs and all(entry.get("format", "text") == "text" for entry in inputs if "file" in entry)
+        return bool(texts and parameters.get("id") is None and not parameters.get("lines"))
+
+    def _removed(self) -> Any:
+        """Return which documents are removed, by row; by id where rows do not tell."""
+        if not self._flags:
+            return None
+        flags = np.concatenate(self._flags)
+        expected = self.run.counts.get("removed", int(flags.sum()))
+        if not self.run.on_spark and int(flags.sum()) == expected:
+            return flags
+        table = self.run.table("removed")
+        if table is None or table.rows > MOST_REMOVED:
+            return None
+        return {str(id) for batch in table.batches(["id"]) for id in batch.column(0).to_pylist()}
+
+    def _kept_for(self) -> dict[str, dict[str, Any]]:
+        """Return the rows of removed.parquet about sampled members, by their id."""
+        table, clusters = self.run.table("removed"), self.clusters
+        if table is None or clusters is None or not table.rows:
+            return {}
+        ids = [row["id"] for one in clusters.clusters for row in one.members if row["id"] != row["keeper"]]
+        wanted = arrow_ids(ids, table.files[0].schema_arrow.field("id").type)
+        found: dict[str, dict[str, Any]] = {}
+        for batch in table.batches(table.columns):
+            some = batch.filter(pc.is_in(batch.column("id"), wanted))
+            found |= {str(row["id"]): row for row in some.to_pylist()}
+        return found
+
+    def _pair_names(self, row: dict[str, Any]) -> tuple[Name, Name]:
+        first = EARLIER if row.get("a_in") is not None else 0
+        return (first, str(row["id_a"])), (1 if self.two else 0, str(row["id_b"]))
+
+    def member_names(self, row: dict[str, Any]) -> tuple[Name, Name]:
+        """Return the keeper of a member of a cluster, and the member."""
+        told = self.kept_for.get(str(row["id"]), {})
+        first = EARLIER if told.get("kept_in") is not None else 0
+        return (first, str(row["keeper"])), (0, str(row["id"]))
+
+    def _wanted(self) -> set[Name]:
+        names: set[Name] = set()
+        for row in self.pairs.pairs if self.pairs else []:
+            names.update(self._pair_names(row))
+        for cluster in self.clusters.clusters if self.clusters else []:
+            for row in cluster.members:
+                names.update(self.member_names(row))
+        return {name for name in names if name[0] != EARLIER}
+
+    def text(self, name: Name) -> str | None:
+        """Return the text of a document, if it is known."""
+        return self.documents.texts.get(name)
+
+    def page(self, alarms: list[Alarm]) -> ReportPage:
+        """Return the page."""
+        head, tiles, story = (self._of_pairs if self.run.command == "pairs" else self._of_clusters)()
+        sections = [self._found(), self._groups(), self._removals(), *self._browsers()]
+        return made(self.run, head, tiles, story, alarms, sections, self.documents.problem)
+
+    def _of_clusters(self) -> tuple[str, list[Tile], list[str]]:
+        counts, run = self.run.counts, self.run
+        items = counts["items"]
+        if run.command == "articles":
+            head = f"{counted(items, 'page')} carry {counted(counts['articles'], 'different article')}"
+            tiles = [
+                Tile(f"{items:,}", "pages read", size(counts["bytes"]) + " of text" if "bytes" in counts else ""),
+                Tile(f"{counts['articles']:,}", "different articles"),
+                Tile(f"{counts['clusters']:,}", "articles on two pages or more", f"{counts['clustered']:,} pages"),
+            ]
+            story = [
+                f"{share(counts['clustered'], items)} of the pages carry an article that another page carries too, "
+                "whatever surrounds it."
+            ]
+        else:
+            removed, largest = counts["removed"], f"largest: {run.details.get('largest_cluster', 0):,}"
+            repeat = "repeats" if removed == 1 else "repeat"
+            head = f"{removed:,} of {counted(items, self.noun)} {repeat} another and can go"
+            if not removed:
+                head = f"{counted(items, self.noun)}, and none repeats another"
+            tiles = [
+                Tile(f"{items:,}", f"{self.nouns} in", size(counts["bytes"]) + " of text" if "bytes" in counts else ""),
+                Tile(f"{counts['kept']:,}", "kept", share(counts["kept"], items)),
+                Tile(f"{removed:,}", "removed", f"{counts['identical']:,} identical, {counts['near']:,} near"),
+                Tile(f"{counts['clusters']:,}", "cluster" if counts["clusters"] == 1 else "clusters", largest),
+            ]
+            near = f"at least {share(self.threshold, 1)} similar to it"
+            measure = f"Jaccard similarity of {run.parameters.get('shingle') or 'sets'}"
+            story = [f"For every removed {self.noun} one is kept that is {near} ({measure})."] if removed else []
+            if counts.get("earlier"):
+                story.append(f"They were also compared with {counted(counts['earlier'], self.noun)} of earlier runs.")
+        return head, tiles, [*story, self._recall(), compared(run, items, self.nouns), cost(run)]
+
+    def _of_pairs(self) -> tuple[str, list[Tile], list[str]]:
+        counts, parameters = self.run.counts, self.run.parameters
+        items = counts["items"]
+        head = f"{counted(counts['pairs'], 'similar pair')} among {counted(items, self.noun)}"
+        tiles = [
+            Tile(f"{items:,}", f"{self.nouns} read", size(counts["bytes"]) + " of text" if "bytes" in counts else ""),
+            Tile(
+                f"{counts['pairs']:,}", "similar pairs", f"{parameters.get('measure', 'jaccard')} ≥ {self.threshold:g}"
+            ),
+            Tile(f"{counts.get('different', items):,}", f"different {self.nouns}"),
+        ]
+        return head, tiles, [self._recall(), compared(self.run, items, self.nouns), cost(self.run)]
+
+    def _recall(self) -> str:
+        """Say how complete the result is."""
+        details, certificate = self.run.details, self.run.stats["certificate"]
+        if "estimate" in details:
+            return (
+                f"Similarities are estimates, with a standard error of {details['estimate']['standard_error']:.3f} at "
+                f"the threshold; {self.nouns} were not compared."
+            )
+        if "banding" not in details:
+            known = details.get("predicted_recall") == 1.0
+            return f"Every pair at {self.threshold:g} or more was found (exact method)." if known else ""
+        told = (
+            f"A pair at the threshold is found with probability {details['predicted_recall']:.4f} "
+            f"({self.run.parameters.get('recall', 0):g} was asked for), a more similar one more surely."
+        )
+        if certificate and certificate["recall"] is not None:
+            told += (
+                f" Measured on {counted(certificate['documents'], f'random {self.noun}')}: "
+                f"{certificate['found_pairs']:,} of {certificate['true_pairs']:,} true pairs were found (95 % interval "
+                f"{certificate['low']:.3f} to {certificate['high']:.3f})."
+            )
+        return told
+
+    def _found(self) -> Section:
+        run, details = self.run, self.run.details
+        section = Section("found", "How pairs were found")
+        if self.pairs is not None and self.pairs.counts.sum() >= LEAST_PAIRS:
+            from likewise.report import pictures
+
+            svg = pictures.similarity_histogram(self.pairs.edges, self.pairs.counts, self.threshold)
+            estimated = "estimated " if self.column != "similarity" else ""
+            caption = f"{counted(int(self.pairs.counts.sum()), 'pair')} by {estimated}similarity."
+            section.pictures.append(Picture("Similarity of the pairs", svg, caption))
+        if "banding" in details:
+            from likewise.report import pictures
+
+            banding = Banding(details["banding"]["bands"], details["banding"]["rows"])
+            recall = run.parameters.get("recall")
+            svg = pictures.s_curve(banding, self.threshold, recall, run.stats["certificate"])
+            caption = (
+                "The curve gives the probability that a pair of this similarity is compared. The band is the recall "
+                "measured on a sample, with its 95 % interval."
+            )
+            section.pictures.append(Picture("The S-curve of this run", svg, caption))
+        elif run.stats["method"] and run.stats["method"].get("taken") == "exact":
+            section.intro = (
+                "The exact method leaves out only pairs that cannot be similar enough, so there is no S-curve and "
+                "nothing is missed."
+            )
+        return section
+
+    def _groups(self) -> Section:
+        section = Section("clusters", "Clusters")
+        if self.clusters is not None and self.clusters.counts.sum() >= LEAST_CLUSTERS:
+            from likewise.report import pictures
+
+            svg = pictures.cluster_sizes(self.clusters.sizes, self.clusters.counts)
+            total = int((self.clusters.sizes * self.clusters.counts).sum())
+            caption = f"{counted(int(self.clusters.counts.sum()), 'cluster')} with {counted(total, self.noun)}."
+            section.pictures.append(Picture("How large clusters are", svg, caption))
+        if self.clusters is not None and len(self.clusters.sizes):
+            rows = [
+                [f"{one.size:,}", short(one.name, 80), line(self.text_of(one) or "—", 100)]
+                for one in self.clusters.clusters[:LEAST_CLUSTERS]
+            ]
+            section.listings.append(
+                PageTable("The largest clusters", ["size", "named after", "begins"], rows, frozenset({0}))
+            )
+        return section
+
+    def text_of(self, cluster: SampledCluster) -> str | None:
+        """Return the text that a cluster is about: that of the keeper of its first members."""
+        for row in cluster.members:
+            keeper, member = self.member_names(row)
+            found = self.text(keeper) if self.text(keeper) is not None else self.text(member)
+            if found is not None:
+                return found if not is_blank(found) else EMPTY
+        return None
+
+    def _removals(self) -> Section:
+        section = Section("by", "Where it comes from")
+        tallies, by = self.documents.tallies, self.documents.by
+        if len(tallies) < 2:
+            return section
+        ordered = sorted(tallies.items(), key=lambda one: (-one[1].removed, -one[1].total, one[0]))
+        cut = _common_folder(list(tallies)) if by in ("folder", "file") else 0
+        gone = "in clusters of others" if self.run.command == "articles" else "removed"
+        rows: list[list[Any]] = [
+            [
+                short(name[cut:] or "(no value)", 100),
+                f"{tally.total:,}",
+                f"{tally.removed:,}",
+                Bar(tally.removed / tally.total, share(tally.removed, tally.total)),
+            ]
+            for name, tally in ordered[:MOST_ROWS]
+        ]
+        rest = f"{len(ordered) - MOST_ROWS:,} more are not listed." if len(ordered) > MOST_ROWS else ""
+        title = f"{gone.capitalize()} by {by}"
+        columns = [by, self.nouns, gone, "part"]
+        section.listings.append(PageTable(title, columns, rows, frozenset({1, 2}), rest))
+        return section
+
+    def _browsers(self) -> list[Section]:
+        """Return the browsers of clusters and of pairs; their texts share the room that there is."""
+        jobs: list[ComparedTexts] = []
+        plans: list[tuple[str, Any, list[tuple[Name, Name, str, int | None]]]] = []
+        for cluster in self.clusters.clusters if self.clusters else []:
+            sides = [
+                self._planned(*self.member_names(row), self._like(row), jobs)
+                for row in cluster.members
+                if row["id"] != row["keeper"]
+            ]
+            plans.append(("clusters", cluster, sides))
+        for row in self.pairs.pairs if self.pairs else []:
+            plans.append(("pairs", row, [self._planned(*self._pair_names(row), f"{row[self.column]:.3f}", jobs)]))
+        shown = within(jobs, TEXT_BYTES, LONGEST_TEXT)
+        clusters = [self._cluster_entry(what, sides, shown) for kind, what, sides in plans if kind == "clusters"]
+        pairs = [self._pair_entry(what, sides, shown) for kind, what, sides in plans if kind == "pairs"]
+        pairs.sort(key=lambda one: one.value)
+        number = int(self.clusters.counts.sum()) if self.clusters and len(self.clusters.counts) else 0
+        some = f"A sample of {number:,}: the largest, and some of every size." if number > len(clusters) else ""
+        every = self.run.counts.get("pairs", len(pairs))
+        few = f"A sample of {every:,}: as many of every range of similarity." if every > len(pairs) else ""
+        return [
+            Section("cluster-browser", "Look at clusters", browser=Browser("c", "clusters", "Size", clusters, some)),
+            Section("pair-browser", "Look at pairs", browser=Browser("p", "pairs", "Similarity", pairs, few)),
+        ]
+
+    def _like(self, row: dict[str, Any]) -> str:
+        told = self.kept_for.get(str(row["id"])) or row
+        value = next(
+            (told[name] for name in ("similarity", "estimated_similarity") if told.get(name) is not None), None
+        )
+        return "" if value is None else f"{value:.3f}"
+
+    def _planned(
+        self, left: Name, right: Name, value: str, jobs: list[ComparedTexts]
+    ) -> tuple[Name, Name, str, int | None]:
+        """Plan a comparison; the number is that of the job, None if a text is not known."""
+        first, second = self.text(left), self.text(right)
+        if first is None or second is None:
+            return left, right, value, None
+        cut = left in self.documents.cut or right in self.documents.cut
+        jobs.append(ComparedTexts(first, second, cut))
+        return left, right, value, len(jobs) - 1
+
+    def _side(self, plan: tuple[Name, Name, str, int | None], shown: list[ShownTexts]) -> Side:
+        left, right, value, job = plan
+        earlier = EARLIER in (left[0], right[0])
+        missing = "The other text is in an earlier run." if earlier else "The texts are not known."
+        return Side(short(left[1]), short(right[1]), value, None if job is None else shown[job], missing=missing)
+
+    def _cluster_entry(self, cluster: SampledCluster, plans: list[Any], shown: list[ShownTexts]) -> Entry:
+        begins = self.text_of(cluster)
+        title = line(begins, 90) if begins else short(cluster.name, 90)
+        sides = tuple(self._side(plan, shown) for plan in plans)
+        more = cluster.size - len(cluster.members)
+        rest = f"And {counted(more, f'more {self.noun}')}." if more > 0 else ""
+        return Entry(cluster.size, f"{cluster.size:,} {self.nouns}", title, short(cluster.name, 60), sides, rest=rest)
+
+    def _pair_entry(self, row: dict[str, Any], plans: list[Any], shown: list[ShownTexts]) -> Entry:
+        (left, right, value, _) = plans[0]
+        text = self.text(right)
+        note = "" if text is None else line(text, 70) or EMPTY
+        title = f"{short(left[1], 60)} · {short(right[1], 60)}"
+        return Entry(round(float(row[self.column]), 6), value, title, note, (self._side(plans[0], shown),))
+
+
+def _common_folder(paths: list[str]) -> int:
+    """Return how many characters the folders of all paths have in common.
+
+    >>> _common_folder(["/a/b/c", "/a/b/d"])
+    5
+    """
+    common = posixpath.commonprefix(paths)
+    return common.rfind("/") + 1

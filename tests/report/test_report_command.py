@@ -1,0 +1,151 @@
+"""The command line: every command that writes a folder writes its report, and no report costs a result."""
+
+import json
+import random
+import sys
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from made_runs import documents
+from test_report_page import check_page
+
+import likewise
+
+WORDS = [f"word{i}" for i in range(40)]
+CALLS = {
+    "dedup": ["dedup docs.parquet --by source --out run"],
+    "dedup by hashing": ["dedup docs.parquet --id id --method lsh --ignore-common 0.9 --out run"],
+    "dedup by estimate": ["dedup docs.parquet --estimate --threshold 0.6 --out run"],
+    "dedup of sets": ["dedup sets.txt --sets --out run"],
+    "dedup of nothing similar": ["dedup one.parquet --out run"],
+    "rethreshold": ["dedup docs.parquet --no-report --out run", "rethreshold run --threshold 0.9 --by source"],
+    "pairs": ["pairs docs.parquet --with one.parquet --out run"],
+    "pairs by containment": ["pairs docs.parquet --measure containment --out run"],
+    "pairs of vectors": ["pairs vectors.npy --measure l2 --within 0.5 --out run"],
+    "nearest": ["nearest vectors.npy -k 2 --out run"],
+    "index query": ["index create index", "index add index docs.parquet", "index query index one.parquet --out run"],
+    "link of two": ["link people.csv others.csv --validate born --out run"],
+    "link of one": ["link people.csv --weight name=2 --weight address=1 --out run"],
+    "passages": ["passages docs.parquet --sources docs.parquet --not-itself --out run"],
+    "articles": ["articles docs.parquet --shingle words:3 --by source --out run"],
+    "mirrors": ["mirrors urls.txt --out run"],
+    "recommend": ["recommend ratings.csv --out run"],
+    "fingerprints": ["fingerprints prints.csv --out run"],
+}
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    chance = random.Random(1)
+    path, _, _ = documents(tmp_path, 40)
+    pq.write_table(pq.read_table(path).slice(0, 5), tmp_path / "one.parquet")
+    (tmp_path / "sets.txt").write_text("a b c d e f\na b c d e f g\nx y z\nx y z\n")
+    np.save(tmp_path / "vectors.npy", np.random.default_rng(1).normal(size=(60, 8)).astype(np.float32))
+    people = [
+        f"p{i},{name},{i} oak street,19{50 + i}-01-02" for i, name in enumerate(["ann lee", "bob ray", "cy fox"] * 7)
+    ]
+    (tmp_path / "people.csv").write_text("\n".join(["id,name,address,born", *people]) + "\n")
+    (tmp_path / "others.csv").write_text("\n".join(["id,name,address,born", *people[5:]]) + "\n")
+    urls = [f"http://{host}/docs/{word}/page.html" for host in ("a.org", "b.net") for word in WORDS]
+    (tmp_path / "urls.txt").write_text("\n".join(urls) + "\n")
+    ratings = [f"u{user},i{item},{1 + (user + item) % 5}" for user in range(9) for item in range(user % 4, 9)]
+    (tmp_path / "ratings.csv").write_text("\n".join(["user,item,rating", *ratings]) + "\n")
+    prints = [
+        f"f{number},{chance.uniform(0, 300)},{chance.uniform(0, 300)},{chance.uniform(0, 6.2)}"
+        for number in range(4)
+        for _ in range(30)
+    ]
+    (tmp_path / "prints.csv").write_text("\n".join(["print,x,y,angle", *prints]) + "\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_command_writes_its_report(inputs, typed, name):
+    for call in CALLS[name]:
+        done = typed(*call.split())
+        assert done.returncode == 0, done.stderr
+    assert "no report" not in done.stderr
+    assert done.stdout.splitlines()[-2] == "report: run/report.html"
+    page = (inputs / "run" / "report.html").read_text(encoding="utf-8")
+    parsed = check_page(page)
+    assert "not shown" not in page
+    stats = json.loads((inputs / "run" / "run.json").read_text())
+    assert f"likewise {stats['command']}" in "".join(parsed.text)
+
+
+def test_no_report(inputs, typed):
+    assert typed("dedup", "docs.parquet", "--out", "run").returncode == 0
+    assert (inputs / "run" / "report.html").exists()
+    done = typed("dedup", "docs.parquet", "--no-report", "--out", "run")
+    assert "report" not in done.stdout
+    assert not (inputs / "run" / "report.html").exists(), "the report of the earlier result is gone with it"
+    done = typed("report", "run", "--by", "source", "--out", "page.html")
+    assert (done.returncode, done.stdout) == (0, "→ page.html\n")
+    assert "Removed by source" in (inputs / "page.html").read_text()
+    assert typed("report", "run", "--quiet").stdout == ""
+
+
+def test_json_and_quiet_print_no_line_about_it(inputs, typed):
+    done = typed("pairs", "docs.parquet", "--json", "--out", "run")
+    assert json.loads(done.stdout)["command"] == "pairs"
+    assert (inputs / "run" / "report.html").exists()
+    assert typed("pairs", "docs.parquet", "--quiet", "--out", "run").stdout == ""
+    assert (inputs / "run" / "report.html").exists()
+
+
+def test_options_without_effect(inputs, typed):
+    for words, message in (
+        ("pairs docs.parquet --no-report --out pairs.csv", "--no-report has no effect without a folder"),
+        ("dedup docs.parquet --no-report --by source --out run", "--by has no effect with --no-report"),
+        ("report run --by source", "has no effect on a run of pairs"),
+    ):
+        typed("pairs", "docs.parquet", "--out", "run") if "report run" in words else None
+        done = typed(*words.split())
+        assert done.returncode == 2
+        assert message in done.stderr
+
+
+def test_a_column_that_is_not_there_is_found_before_the_run(inputs, typed):
+    done = typed("dedup", "docs.parquet", "--by", "sauce", "--out", "run")
+    assert done.returncode == 1
+    assert "there is no column 'sauce'" in done.stderr
+    assert not (inputs / "run").exists()
+
+
+def test_without_the_extra_the_run_succeeds(inputs, typed, monkeypatch):
+    from likewise.report import write
+
+    found = write.find_spec
+    monkeypatch.setattr(write, "find_spec", lambda name: None if name == "jinja2" else found(name))
+    done = typed("dedup", "docs.parquet", "--out", "run")
+    assert done.returncode == 0
+    assert done.stderr.count("\n") == 1
+    assert "pip install 'likewise[report]'" in done.stderr
+    assert (inputs / "run" / "run.json").exists()
+    done = typed("report", "run")
+    assert (done.returncode, "pip install 'likewise[report]'" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("broken"), MemoryError(), likewise.InputError("gone")])
+def test_a_report_that_fails_costs_nothing(inputs, typed, monkeypatch, error):
+    from likewise.report import write
+
+    def fail(*given):
+        raise error
+
+    monkeypatch.setattr(write, "_html", fail)
+    done = typed("dedup", "docs.parquet", "--out", "run")
+    assert done.returncode == 0
+    assert done.stderr.startswith("no report")
+    assert sorted(path.name for path in (inputs / "run").iterdir()) == [
+        "clusters.parquet", "kept", "pairs.parquet", "removed.parquet", "run.json", "state",
+    ]  # fmt: skip
+    assert typed("rethreshold", "run", "--threshold", "0.9").returncode == 0
+
+
+def test_a_run_with_a_report_is_built_upon(inputs, typed):
+    assert typed("dedup", "docs.parquet", "--out", "first").returncode == 0
+    assert typed("dedup", "one.parquet", "--against", "first", "--out", "run").returncode == 0
+    assert typed("dedup", "docs.parquet", "--out", "first").returncode == 0
+    assert "matplotlib.pyplot" not in sys.modules
