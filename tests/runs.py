@@ -160,13 +160,13 @@ def killed_at(stage, calls, source, out, **options):
 
 
 def answer(folder):
-    """The fingerprint of every file of an answer but run.json, by name."""
+    """The fingerprint of every file of an answer but run.json and the report, which say how long it took, by name."""
     files = [path for path in Path(folder).rglob("*") if path.is_file()]
     names = {path: path.relative_to(folder) for path in files}
     return {
         str(name): hashlib.sha256(path.read_bytes()).hexdigest()
         for path, name in sorted(names.items())
-        if name.parts[0] not in (WORK, "run.json")
+        if name.parts[0] not in (WORK, "run.json", "report.html")
     }
 
 

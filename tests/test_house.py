@@ -86,3 +86,9 @@ def test_every_room_is_in_the_layers():
     layers = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     files, _ = rooms.read(ROOT / "src")
     assert [room for room in files if f"likewise.{room}" not in layers] == []
+
+
+def test_no_two_files_of_tests_have_one_name():
+    """They are imported by name, so that the one that comes first would be taken for the other."""
+    names = [path.name for path in Path(__file__).parent.rglob("*.py") if path.name != "conftest.py"]
+    assert sorted({name for name in names if names.count(name) > 1}) == []

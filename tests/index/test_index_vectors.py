@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive_vectors import NaiveVectors
+from naive_vector_index import NaiveVectors
 
 from likewise import DamagedError, IncompatibleError, Index, InputError, ParameterError
 from likewise.index import batches, lmdb_database, vector_cells, vector_segment

@@ -305,11 +305,11 @@ def test_a_change_that_takes_too_long_says_that_it_may_still_be_made(index, clie
 def test_a_fault_is_one_line_for_the_client_and_more_in_the_log(index, client_of, monkeypatch):
     lines = []
     client = client_of(index, log=lines.append)
-    monkeypatch.setattr(index, "query", lambda *args: 1 // 0)
+    monkeypatch.setattr(index, "query", lambda *args, **more: 1 // 0)
     message = error(client.post("/query", json={"text": "a"}), 500)
     assert "ZeroDivision" not in message
     assert "ZeroDivisionError" in lines[-1]["fault"]
-    monkeypatch.setattr(index, "query", lambda *args: index._store.nothing)
+    monkeypatch.setattr(index, "query", lambda *args, **more: index._store.nothing)
     error(client.post("/query", json={"text": "a"}), 500)
     assert client.get("/health").json() == {"status": "ok"}
     assert "likewise_errors_total 2" in client.get("/metrics").text
@@ -386,7 +386,7 @@ def test_the_api_is_documented_without_another_origin(client):
     assert set(described["paths"]) == {"/query", "/items", "/items/{id}", "/info", "/health", "/metrics"}
     assert set(described["paths"]["/items/{id}"]) == {"get", "delete"}
     query = described["paths"]["/query"]["post"]["requestBody"]["content"]["application/json"]["schema"]
-    assert set(query["properties"]) == {"text", "items", "k", "threshold", "measure"}
+    assert set(query["properties"]) == {"text", "items", "k", "threshold", "within", "measure"}
     needs = {
         (path, method): "security" in route
         for path, methods in described["paths"].items()

@@ -25,7 +25,7 @@ def test_passages(run, tmp_path):
     lines = done.stdout.splitlines()
     assert lines[0].startswith("2 suspects, 1 source, ")
     assert lines[1] == "1 passage in 1 suspect"
-    assert lines[2].endswith("→ found")
+    assert lines[-1].endswith("→ found")
     (row,) = pq.read_table(tmp_path / "found/passages.parquet").to_pylist()
     assert row["suspect"].endswith("one.txt")
     assert row["suspect_text"].startswith("The cat that")
