@@ -80,3 +80,23 @@ def make(folder: Path, name: str, texts: list[str]) -> Path:
         }  # fmt: skip
         path.write_bytes(packers.get(path.suffix, lambda data: data)(whole))
     return path
+
+
+def write_for_applications(folder: Path) -> None:
+    """Write an input for each command that does not take documents: vectors, people, URLs, ratings, fingerprints."""
+    chance = np.random.default_rng(1)
+    np.save(folder / "vectors.npy", chance.normal(size=(60, 8)).astype(np.float32))
+    names = ["ann lee", "bob ray", "cy fox"] * 7
+    people = [f"p{i},{name},{i} oak street,19{50 + i}-01-02" for i, name in enumerate(names)]
+    urls = [f"http://{host}/docs/word{i}/page.html" for host in ("a.org", "b.net") for i in range(40)]
+    ratings = [f"u{user},i{item},{1 + (user + item) % 5}" for user in range(9) for item in range(user % 4, 9)]
+    points = chance.uniform(0, [300, 300, 6.2], (120, 3)).tolist()
+    prints = [f"f{i // 30},{x},{y},{angle}" for i, (x, y, angle) in enumerate(points)]
+    for name, lines in {
+        "people.csv": ["id,name,address,born", *people],
+        "others.csv": ["id,name,address,born", *people[5:]],
+        "urls.txt": urls,
+        "ratings.csv": ["user,item,rating", *ratings],
+        "prints.csv": ["print,x,y,angle", *prints],
+    }.items():
+        (folder / name).write_text("\n".join(lines) + "\n")

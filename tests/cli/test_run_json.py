@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +18,7 @@ import likewise
 from likewise.base.runlog import SCHEMA
 from likewise.cli import COMMANDS
 from likewise.io.seals import read_sealed
+from made_inputs import write_for_applications
 
 Run = Callable[..., Any]
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -66,20 +66,7 @@ def run(typed: Run, tmp_path: Path) -> Run:
     pq.write_table(pa.table({"text": [*texts[:5], "something new"]}), tmp_path / "more.parquet")
     lines = [json.dumps({"text": text}) for text in texts]
     (tmp_path / "broken.jsonl").write_text("\n".join([*lines[:4], "{broken", *lines[4:]]) + "\n")
-    np.save(tmp_path / "vectors.npy", np.random.default_rng(1).normal(size=(60, 8)).astype(np.float32))
-    people = [f"p{i},{name},{i} oak street" for i, name in enumerate(["ann lee", "bob ray", "cy fox", "di may"] * 5)]
-    (tmp_path / "people.csv").write_text("\n".join(["id,name,address", *people]) + "\n")
-    (tmp_path / "others.csv").write_text("\n".join(["id,name,address", *people[5:]]) + "\n")
-    urls = [f"http://{host}/docs/{word}/page.html" for host in ("a.org", "b.net") for word in WORDS]
-    (tmp_path / "urls.txt").write_text("\n".join(urls) + "\n")
-    ratings = [f"u{user},i{item},{1 + (user + item) % 5}" for user in range(9) for item in range(user % 4, 9)]
-    (tmp_path / "ratings.csv").write_text("\n".join(["user,item,rating", *ratings]) + "\n")
-    prints = [
-        f"f{number},{chance.uniform(0, 300)},{chance.uniform(0, 300)},{chance.uniform(0, 6.2)}"
-        for number in range(4)
-        for _ in range(30)
-    ]
-    (tmp_path / "prints.csv").write_text("\n".join(["print,x,y,angle", *prints]) + "\n")
+    write_for_applications(tmp_path)
     return typed
 
 

@@ -1,23 +1,14 @@
 """The page in a real browser: Debian's Chromium, without a window."""
 
-import os
-import shutil
-
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from made_runs import HOSTILE, documents, texts
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 import likewise
-
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-if not (CHROMIUM and DRIVER):
-    pytest.skip("Chromium is not installed (apt-get install chromium chromium-driver)", allow_module_level=True)
-webdriver = pytest.importorskip("selenium.webdriver", reason="Selenium is not installed (pip install selenium)")
-
-import pyarrow as pa  # noqa: E402
-import pyarrow.parquet as pq  # noqa: E402
-from selenium.webdriver.chrome.service import Service as Driver  # noqa: E402
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
+from browser import chromium
 
 
 @pytest.fixture(scope="module")
@@ -40,15 +31,8 @@ def reports(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def driver():
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    wanted = ["--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1200,900"]
-    for word in [*wanted, *(["--no-sandbox"] if os.geteuid() == 0 else [])]:
-        options.add_argument(word)
-    made = webdriver.Chrome(options=options, service=Driver(DRIVER))
-    yield made
-    made.quit()
+    with chromium() as made:
+        yield made
 
 
 @pytest.fixture

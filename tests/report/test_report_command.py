@@ -1,18 +1,16 @@
 """The command line: every command that writes a folder writes its report, and no report costs a result."""
 
 import json
-import random
 import sys
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from made_runs import documents
 from test_report_page import check_page
 
 import likewise
+from made_inputs import write_for_applications
 
-WORDS = [f"word{i}" for i in range(40)]
 CALLS = {
     "dedup": ["dedup docs.parquet --by source --out run"],
     "dedup by hashing": ["dedup docs.parquet --id id --method lsh --ignore-common 0.9 --out run"],
@@ -37,26 +35,10 @@ CALLS = {
 
 @pytest.fixture
 def inputs(tmp_path):
-    chance = random.Random(1)
     path, _, _ = documents(tmp_path, 40)
     pq.write_table(pq.read_table(path).slice(0, 5), tmp_path / "one.parquet")
     (tmp_path / "sets.txt").write_text("a b c d e f\na b c d e f g\nx y z\nx y z\n")
-    np.save(tmp_path / "vectors.npy", np.random.default_rng(1).normal(size=(60, 8)).astype(np.float32))
-    people = [
-        f"p{i},{name},{i} oak street,19{50 + i}-01-02" for i, name in enumerate(["ann lee", "bob ray", "cy fox"] * 7)
-    ]
-    (tmp_path / "people.csv").write_text("\n".join(["id,name,address,born", *people]) + "\n")
-    (tmp_path / "others.csv").write_text("\n".join(["id,name,address,born", *people[5:]]) + "\n")
-    urls = [f"http://{host}/docs/{word}/page.html" for host in ("a.org", "b.net") for word in WORDS]
-    (tmp_path / "urls.txt").write_text("\n".join(urls) + "\n")
-    ratings = [f"u{user},i{item},{1 + (user + item) % 5}" for user in range(9) for item in range(user % 4, 9)]
-    (tmp_path / "ratings.csv").write_text("\n".join(["user,item,rating", *ratings]) + "\n")
-    prints = [
-        f"f{number},{chance.uniform(0, 300)},{chance.uniform(0, 300)},{chance.uniform(0, 6.2)}"
-        for number in range(4)
-        for _ in range(30)
-    ]
-    (tmp_path / "prints.csv").write_text("\n".join(["print,x,y,angle", *prints]) + "\n")
+    write_for_applications(tmp_path)
     return tmp_path
 
 

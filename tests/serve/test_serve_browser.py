@@ -1,24 +1,16 @@
 """The page in a real browser: Debian's Chromium, without a window."""
 
 import json
-import os
-import shutil
 import urllib.request
 
 import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
 from service_process import TOKEN, Served
 
+from browser import chromium
 from likewise import Index
-
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-if not (CHROMIUM and DRIVER):
-    pytest.skip("Chromium is not installed (apt-get install chromium chromium-driver)", allow_module_level=True)
-webdriver = pytest.importorskip("selenium.webdriver", reason="Selenium is not installed (pip install selenium)")
-
-from selenium.webdriver.chrome.service import Service as Driver  # noqa: E402
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
-from selenium.webdriver.support.wait import WebDriverWait  # noqa: E402
 
 ROSE = "Rose is a rose is a rose is a rose. Loveliness extreme. Extra gaiters. Sweetest ice-cream."
 EDITION = "Rose is a rose is a rose is a rose. Loveliness extreme. Extra gaiters, and then nothing more."
@@ -41,16 +33,9 @@ def service(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def window(tmp_path_factory):
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    wanted = ["--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1200,900"]
-    for word in [*wanted, *(["--no-sandbox"] if os.geteuid() == 0 else [])]:
-        options.add_argument(word)
-    driver = webdriver.Chrome(options=options, service=Driver(DRIVER))
-    yield driver
-    driver.quit()
+def window():
+    with chromium() as driver:
+        yield driver
 
 
 class Page:
