@@ -157,8 +157,8 @@ def test_run_json_names_what_was_read(tmp_path):
     paths = [tmp_path / "a.npy", tmp_path / "b.npy"]
     assert inputs(paths) == [entry("a.npy", "npy", 10), entry("b.npy", "npy", 20)]
     assert inputs(table, tmp_path / "c.parquet") == [
-        {"object": "numpy.ndarray", "rows": 30},
-        entry("c.parquet", "parquet", 30),
+        {"object": "numpy.ndarray", "rows": 30, "collection": 1},
+        entry("c.parquet", "parquet", 30) | {"collection": 2},
     ]
     assert inputs(table.tolist()) == [{"object": "list", "rows": 30}]
     assert likewise.nearest(tmp_path / "a.npy", 1).stats["inputs"] == [entry("a.npy", "npy", 10)]
