@@ -36,6 +36,7 @@ ABOUT = {
     "growth": ("growth.py", "template and identical documents, up to a million"),
     "index": ("index.py", "the persistent index beside datasketch's MinHashLSH in memory"),
     "index-redis": ("index.py", "the index on a Redis server"),
+    "index-vectors": ("index_vectors.py", "nearest vectors in the index, beside FAISS HNSW and hnswlib"),
     "likewise": ("text.py", "500 MB of text, likewise alone, a later run"),
     "link": ("link.py", "record linkage beside splink and recordlinkage"),
     "link-constants": ("link_constants.py", "constants of record linkage, each chosen without one collection in turn"),
@@ -48,7 +49,9 @@ ABOUT = {
     "newsgroups": ("text.py", "20,000 posts"),
     "recommend": ("recommend.py", "recommendations for held-out items, similar customers, growth"),
     "scale": ("scale.py", "up to ten million documents in 4 GiB"),
+    "serve-hostile": ("serve_hostile.py", "malformed requests to the service"),
     "skew": ("skew.py", "sixteen hostile corpora, up to a million documents"),
+    "spark": ("spark.py", "a million documents by the local engine and on Spark"),
     "text": ("text.py", "500 MB of text beside its peers"),
     "vectors": ("vectors.py", "joins of vectors and codes beside FAISS"),
 }
