@@ -140,6 +140,20 @@ def test_known_documents_that_are_similar_to_each_other_are_all_known(tmp_path):
             assert found == [("x", "run2", "identical"), ("y", "run2", "near"), ("z", "run2", "near")]
 
 
+def test_the_certificate_does_not_count_pairs_that_are_both_known(tmp_path):
+    """Two known documents are never compared, so copies of them say nothing about how many pairs were found."""
+    fox = "the quick brown fox jumps over the lazy dog and runs into the forest to hide"
+    documents = [fox, f"{fox} from rain", "a different story about the weather in the mountains"]
+    with Index.create(tmp_path / "index", shingle="words:2", threshold=0.5) as index:
+        index.add(list("abc"), documents)
+        again = likewise.dedup(documents, shingle="words:2", threshold=0.5, against=index)
+        more = likewise.dedup([*documents, f"{fox} in the rain"], shingle="words:2", threshold=0.5, against=index)
+    assert again.removed.num_rows == 3
+    assert again.stats["certificate"]["true_pairs"] == 0
+    certificate = more.stats["certificate"]
+    assert certificate["found_pairs"] == certificate["true_pairs"] > 0
+
+
 def test_an_index_without_documents_cannot_tell_copies(tmp_path):
     words = " ".join(f"w{i}" for i in range(20))
     with Index.create(tmp_path / "ix", texts=False, **SETTINGS) as index:

@@ -69,8 +69,9 @@ def certified(
     first = first_of_each(sketched.copies)
     here, there = groups.of[drawn.rows[drawn.sample]], groups.of[first[drawn.items]]
     counts = here != there
-    if sides and sides.across:
-        counts &= (groups.first[here] < sides.split) != (groups.first[there] < sides.split)
+    if sides:
+        one, two = groups.first[here] < sides.split, groups.first[there] < sides.split
+        counts &= (one != two) if sides.across else ~(one & two)  # two documents that are known are not compared
     sample, other = unpacked(np.unique(packed(drawn.sample[counts], there[counts])))
     own = groups.of[drawn.rows[sample]]
     known = pairs_known(found[0], found[1], own, other, len(groups))
