@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from likewise.base.arrays import Hashes, Sets, Texts
+from likewise.base.arrays import Hashes, Ints, Sets, Texts
 from likewise.base.words import shortened
 from likewise.errors import IncompatibleError, InputError, shown
 from likewise.io.read import Source
@@ -162,6 +163,7 @@ class ExplainedPairs:
     """Gives a table of pairs the method `explain`."""
 
     stats: dict[str, Any]
+    _batches: Callable[[], Iterable[Any]]
     _trace: SetTrace | VectorTrace | None = None
 
     def traced(self, trace: SetTrace | VectorTrace) -> Any:
@@ -188,9 +190,7 @@ class ExplainedPairs:
 
     def _has(self, id_a: Any, id_b: Any) -> bool:
         """Tell whether the table has this pair."""
-        rows = getattr(self, "_rows", None)
-        batches = rows.batches() if rows is not None else self.table.to_batches()  # type: ignore[attr-defined]
-        for batch in batches:
+        for batch in self._batches():
             try:
                 same = [
                     pc.equal(batch.column(name), pa.scalar(value).cast(batch.column(name).type))
@@ -213,6 +213,7 @@ class ExplainedRemovals:
     _against: Against | None
     _about: Any
     _ids: Any
+    _name: Callable[[Ints], Any]
     _offset: int
 
     def explain(self, id_a: Any, id_b: Any) -> SetReason:
@@ -259,5 +260,5 @@ class ExplainedRemovals:
         place = np.flatnonzero(removal.rows == row)
         if not len(place):
             return f"{shortened(value, 40)} is kept"
-        keeper = self._name(removal.keepers[place[:1]])[0].as_py()  # type: ignore[attr-defined]
+        keeper = self._name(removal.keepers[place[:1]])[0].as_py()
         return f"{shortened(value, 40)} is removed; {shortened(keeper, 40)} is kept for it"

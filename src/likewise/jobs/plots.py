@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ class PlottedPairs:
     """Gives a result the method `plot`."""
 
     stats: dict[str, Any]
+    _batches: Callable[[], Iterable[Any]]
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Plot the similarities, distances or scores of the pairs; return the Matplotlib figure, and save it to a path.
@@ -46,10 +48,8 @@ class PlottedPairs:
 
     def _scores(self) -> tuple[str, NDArray[np.float64]]:
         """Return the name and the values of the column with similarities or distances."""
-        rows = getattr(self, "_rows", None)
-        batches = rows.batches() if rows is not None else self.table.to_batches()  # type: ignore[attr-defined]
         name, parts = "similarity", [np.zeros(0)]
-        for batch in batches:
+        for batch in self._batches():
             name = next(one for one in SCORES if one in batch.schema.names)
             parts.append(np.asarray(batch.column(name)))
         if len(parts) == 1 and self.stats["parameters"].get("measure") in DISTANCES:

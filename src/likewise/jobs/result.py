@@ -139,8 +139,12 @@ class TableResult(Result):
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Yield the rows as dictionaries."""
-        for batch in self._rows.batches() if self._rows is not None else self.table.to_batches(max_chunksize=ROWS):
+        for batch in self._batches():
             yield from batch.to_pylist()
+
+    def _batches(self) -> Iterable[Any]:
+        """Return the rows, some at a time; a table that is not made yet is not made as a whole."""
+        return self._rows.batches() if self._rows is not None else self.table.to_batches(max_chunksize=ROWS)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Give the table to any library that reads Arrow: `polars.DataFrame(result)`, `pyarrow.table(result)`."""

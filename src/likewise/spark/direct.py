@@ -186,7 +186,7 @@ def documents(number: int, split: FileSplit, function: Callable[..., Any], wante
 
     wanted: a broadcast of the rows that matter, each with its file in the upper bits and its place in the others.
     """
-    return function(_documents(split, None if wanted is None else wanted.value))  # type: ignore[no-any-return]
+    yield from function(_documents(split, None if wanted is None else wanted.value))
 
 
 def _documents(split: FileSplit, wanted: Ints | None) -> Iterator[pa.RecordBatch]:

@@ -7,7 +7,7 @@ leaves two of the year, the month and the day of a date as they were.
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pyarrow as pa
@@ -36,10 +36,9 @@ def loose_blocks(crowded: list[Field], border: int, threads: int) -> Blocks | No
     """
     names = [one for one in crowded if one.kind == "name" and len(one.texts) <= MOST_NAMES]
     dates = [one for one in crowded if one.kind == "date"]
-    loose = [(one, of_records(one, meant(one))) for one in names]
+    loose = [of_records(one, meant(one)) for one in names]
     parts = [of_records(one, some) for one in dates for some in without_a_part(one.texts)]
-    pairs = [(codes, other) for (_, codes), (_, other) in combinations(loose, 2)]
-    pairs += [(codes, other) for _, codes in loose for other in parts]
+    pairs = [*combinations(loose, 2), *product(loose, parts)]
     if not pairs:
         return None
     blocks = Blocks(len(crowded[0].codes), border, threads)
