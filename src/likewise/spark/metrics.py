@@ -31,6 +31,7 @@ class StepMetrics:
         self._jvm = session._jvm
         self._group = f"likewise-{step}-{time.monotonic_ns()}"
         self._step = step
+        self._bar = STAGES[step.rstrip("-0123456789")]
         self._stages: list[dict[str, Any]] = []
         self._seconds = 0.0
 
@@ -44,14 +45,14 @@ class StepMetrics:
 
     def _watch(self, progress: Progress) -> None:
         """Report how many of the tasks known so far are done, until the step ends."""
-        tracker, stage = self._context.statusTracker(), STAGES[self._step.rstrip("-0123456789")]
+        tracker = self._context.statusTracker()
         while not self._done.wait(PAUSE):
             jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
             stages = [tracker.getStageInfo(number) for job in jobs if job for number in job.stageIds]
             known = [one for one in stages if one]
             total = sum(one.numTasks for one in known)
             if total:
-                progress(stage, sum(one.numCompletedTasks for one in known), total)
+                progress(self._bar, sum(one.numCompletedTasks for one in known), total)
 
     def __exit__(self, *error: object) -> None:
         self._seconds = time.perf_counter() - self._begun
@@ -62,6 +63,9 @@ class StepMetrics:
         self._context.setLocalProperty("spark.job.description", None)
         if error[0] is None:
             self._stages = self._collected()
+            total = sum(stage["tasks"] for stage in self._stages)
+            if self._progress is not None and total:
+                self._progress(self._bar, total, total)
 
     def _collected(self) -> list[dict[str, Any]]:
         """Return the numbers of every stage that ran."""
