@@ -23,9 +23,10 @@ from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints
 from likewise.errors import ColumnError, ParameterError
 
-STRONG = 0.25
+STRONG = 0.15
 """Columns that share this part of their words are compared without being asked for. With other names, 46 of the 53
-columns of nine data sets are found again with it, and none is paired wrongly (benchmarks/link_columns.py)."""
+columns of nine data sets are found again with it, and none is paired wrongly (benchmarks/link_columns.py); one column
+of short names needs less than 0.25 (benchmarks/link_constants.py)."""
 
 STRONG_IF_FEW = 0.6
 """The same if a column has few different words: months are days of the month in part."""
