@@ -74,6 +74,23 @@ def test_a_weak_likeness_is_only_suggested():
     assert "topic" in asked.stats["details"]["columns"]
 
 
+def test_the_only_column_of_each_table_is_compared_if_they_share_a_word():
+    names = titles(60, 1)
+    a, b = {"venue": names}, {"place": [name.replace(" ", " x") for name in names]}
+    found = link(a, b, threads=1)
+    assert list(found.stats["details"]["fields"]) == ["venue"]
+    assert found.stats["notes"][0] == "compared 'venue' of a with 'place' of b: neither table has another column"
+    assert not any("left out" in note for note in found.stats["notes"])
+
+
+def test_a_weak_likeness_is_compared_where_there_is_nothing_else():
+    a = {"topic": [f"word{i}" for i in range(300)], "count": [str(i % 7) for i in range(300)]}
+    b = {"area": [f"word{i}" if i < 60 else f"other{i}" for i in range(300)]}
+    found = link(a, b, threads=1)
+    assert list(found.stats["details"]["fields"]) == ["topic"]
+    assert found.stats["notes"][0].startswith("compared 'topic' of a with 'area' of b: they share 0.20 of their words")
+
+
 def test_names_that_differ_in_punctuation_are_the_same():
     a = {"Title": titles(40, 1), "Phone Number": [f"555-01{i:02}" for i in range(40)]}
     b = {"title": titles(40, 1), "phone_number": a["Phone Number"]}

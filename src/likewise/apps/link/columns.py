@@ -23,10 +23,9 @@ from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints
 from likewise.errors import ColumnError, ParameterError
 
-STRONG = 0.15
+STRONG = 0.25
 """Columns that share this part of their words are compared without being asked for. With other names, 46 of the 53
-columns of nine data sets are found again with it, and none is paired wrongly (benchmarks/link_columns.py); one column
-of short names needs less than 0.25 (benchmarks/link_constants.py)."""
+columns of nine data sets are found again with it, and none is paired wrongly (benchmarks/link_columns.py)."""
 
 STRONG_IF_FEW = 0.6
 """The same if a column has few different words: months are days of the month in part."""
@@ -208,6 +207,8 @@ def paired_columns(
 ) -> tuple[list[str], list[str]]:
     """Return the fields to compare in two tables, and notes; those found by name or content are added to `known`.
 
+    Where nothing else can be compared, weak likeness suffices, and to the only column of each table a shared word.
+
     known: the columns that are given. apart: those that are not compared. alone: those of a without a counterpart.
     """
     without = {part for name in alone for part in parts_of(name, tables[0].column_names)}
@@ -225,11 +226,19 @@ def paired_columns(
             known.append(ComparedColumns(name, (name,), (other[0],)))
             notes.append(f"compared '{name}' of a with '{other[0]}' of b: their names are the same but for punctuation")
             left = [[one for one in left[0] if one != name], [one for one in left[1] if one != other[0]]]
-    if left[0] and left[1]:
+    alternative = bool(given or same or known)
+    if not alternative and len(left[0]) == len(left[1]) == 1 and _share_a_word(tables, left[0][0], left[1][0]):
+        (name,), (only,) = left
+        known.append(ComparedColumns(name, (name,), (only,)))
+        notes.append(f"compared '{name}' of a with '{only}' of b: neither table has another column")
+        left = [[], []]
+    elif left[0] and left[1]:
         sides = [{name: table.column(name) for name in some} for table, some in zip(tables, left, strict=True)]
-        for pair in alike_columns(*sides):
+        alike = alike_columns(*sides)
+        alternative = alternative or any(pair.strong for pair in alike)
+        for pair in alike:
             names = f"'{pair.name}' of a with '{pair.other}' of b: they share {pair.shared:.2f} of their words"
-            if pair.strong:
+            if pair.strong or not alternative:
                 known.append(pair)
                 left = [[one for one in side if one not in (*pair.a, *pair.b)] for side in left]
                 notes.append(
@@ -244,6 +253,11 @@ def paired_columns(
     order = {name: place for place, name in enumerate(tables[0].column_names)}
     parts = {pair.name: pair.a[0] for pair in known}
     return sorted([*given, *same, *more], key=lambda name: order[parts.get(name, name)]), notes
+
+
+def _share_a_word(tables: Sequence[pa.Table], name: str, other: str) -> bool:
+    sides = zip(tables, (name, other), strict=True)
+    return shared_words(*(words_of(make_field(one, table.column(one))) for table, one in sides)) > 0
 
 
 class _Side:
