@@ -8,8 +8,9 @@
 
 price      The planted corpus by the local engine, by the Spark engine on local[2], by Spark MLlib's MinHashLSH and by
            text-dedup's Spark script, at the same recall: seconds, bytes shuffled, memory, recall of the planted pairs.
-executors  The steps without a shuffle, read, sketch and write, on one executor of one core and on two, each a process:
-           the seconds of the step; those of `read` have the start of Python in them.
+executors  The steps without a shuffle, read, sketch and write, on a standalone cluster of one worker and of two, each
+           with a core to itself (spark_cluster.py): the seconds of the step; those of `read` have the start of Python
+           in them.
 growth     Seconds for several sizes, and the exponent between them.
 skew       Identical documents and documents of one template: the longest task of each stage beside the median. Stages
            of short tasks do not count, and are named if they are uneven.
@@ -45,6 +46,7 @@ from growth import exponent
 from likewise.spark.java import SETTLED
 from planted import planted
 from runs import HERE, Unavailable, python_of
+from spark_cluster import standalone
 from text import banding
 from watch import Cost, watched
 
@@ -212,8 +214,8 @@ def executors(asked: argparse.Namespace) -> dict[str, Any]:
     corpus, _ = planted(asked.documents)
     found = {}
     for count in (1, 2):
-        master = f"local-cluster[{count},1,1024]"
-        found[str(count)] = likewise(corpus, OUT / f"executors-{count}", *on_spark(master))
+        with standalone(count) as master:
+            found[str(count)] = likewise(corpus, OUT / f"executors-{count}", *on_spark(master))
     table = Table("step", "one executor", "two", "times faster")
     for step in MAPS:
         one, two = (found[count]["steps"][step]["seconds"] for count in ("1", "2"))

@@ -1,0 +1,67 @@
+"""A standalone Spark cluster on this machine: a master, and workers of one core each that get no other core."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+MOST_SECONDS = 60
+"""Within which all workers must have come to the master."""
+
+
+def free_port() -> int:
+    """Return a port that nobody listens to."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+@contextmanager
+def standalone(workers: int, memory: str = "2g") -> Iterator[str]:
+    """Start a cluster, yield its URL, end it. Each worker, its executor and their Python processes share one core.
+
+    Without `taskset` the system gives an executor more than its core: Java and Python of one task run side by side.
+    """
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
+    started: list[subprocess.Popen[bytes]] = []
+    port = free_port()
+    url = f"spark://127.0.0.1:{port}"
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "cluster.log"
+
+        def start(kind: str, *words: str, core: int | None = None) -> None:
+            pinned = ["taskset", "-c", str(core)] if core is not None and shutil.which("taskset") else []
+            command = [*pinned, str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", *words]
+            with log.open("ab") as to:
+                process = subprocess.Popen(command, env=environment, stdout=to, stderr=to, start_new_session=True)
+            started.append(process)
+
+        here = ["--host", "127.0.0.1", "--webui-port", "0"]
+        start("master.Master", *here, "--port", str(port))
+        cores = sorted(os.sched_getaffinity(0))
+        for place in range(workers):
+            own = [*here, "--cores", "1", "--memory", memory, "--work-dir", f"{folder}/{place}", url]
+            start("worker.Worker", *own, core=cores[place % len(cores)])
+        try:
+            since = time.monotonic()
+            while log.read_text(errors="replace").count("Successfully registered with master") < workers:
+                if time.monotonic() - since > MOST_SECONDS:
+                    raise TimeoutError(f"the workers did not come to {url}: {log.read_text(errors='replace')[-2000:]}")
+                time.sleep(0.1)
+            yield url
+        finally:
+            for process in reversed(started):
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
