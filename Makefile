@@ -23,8 +23,8 @@ $(VENV)/docs: $(VENV)/dev requirements-docs.lock
 demo: $(VENV)/core          ## near-duplicates among the Python files on this machine
 	$(BIN)/likewise demo --out out/demo
 
-test: $(VENV)/dev           ## lint, types, layers, all tests: on every core, up to four; last, alone, those that read the clock
-	$(MAKE) --no-print-directory --jobs=2 lint warm java chromium redis
+test: $(VENV)/core          ## lint, types, layers, all tests: on every core, up to four; last, alone, those that read the clock
+	$(MAKE) --no-print-directory --jobs=3 lint warm java chromium redis
 	$(BIN)/python -m pytest -q -m "not soak and not alone and not spark" --numprocesses=logical --maxprocesses=4 --dist=worksteal
 	$(BIN)/python -m pytest -q -m "spark and not soak"
 	$(BIN)/python -m pytest -q -m alone
@@ -35,7 +35,7 @@ docs: $(VENV)/docs          ## the site, in out/site: made without the network, 
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 	@echo "out/site/index.html"
 
-warm: $(VENV)/dev
+warm: $(VENV)/core          ## compile all kernels, while what only tests need is being installed
 	$(BIN)/likewise warmup
 
 java:                       ## Java for the Spark engine: Debian's, if there is none and this user may install it

@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import forks
 from likewise.io.workspace import WORK
 
-COMMAND = "from likewise.cli import main; main()"
+LINK = ("words", "link")
 AT_STAGE = """
 import os, signal, sys
 import likewise
@@ -95,20 +96,18 @@ def hosts(path, count, seed=1):
     return path
 
 
-def environment():
-    """Every step is committed, however quick it was."""
-    return {**os.environ, "LIKEWISE_PATIENCE": "0"}
+ENVIRONMENT = {"LIKEWISE_PATIENCE": "0"}
+"""Every step is committed, however quick it was."""
 
 
 def command(source, out, *options):
     """The words of `likewise dedup`."""
-    return [sys.executable, "-c", COMMAND, "dedup", str(source), "--out", str(out), *options]
+    return [sys.executable, "-c", forks.COMMAND, "dedup", str(source), "--out", str(out), *options]
 
 
 def start(source, out, *options):
     """Start `likewise dedup`."""
-    words = command(source, out, *options)
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    return begin("dedup", source, "--out", out, *options)
 
 
 def finish(process):
@@ -128,8 +127,8 @@ def killed_after(seconds, source, out, *options):
 
 def begin(*words):
     """Start any command."""
-    called = [sys.executable, "-c", COMMAND, *map(str, words)]
-    return subprocess.Popen(called, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    more = {"parts": LINK} if words[0] == "link" else {}
+    return forks.command(*words, **more, **ENVIRONMENT)
 
 
 def killed_in(seconds, *words):
@@ -149,8 +148,7 @@ def killed_in(seconds, *words):
 def signalled_at(stage, calls, signal, source, out, **options):
     """Start a run that sends itself a signal at a stage, when there has been news of it so many times."""
     given = [f"{name}={value}" for name, value in options.items()]
-    words = [sys.executable, "-c", AT_STAGE, str(source), str(out), stage, str(calls), str(int(signal)), *given]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    return forks.start(AT_STAGE, source, out, stage, calls, int(signal), *given, **ENVIRONMENT)
 
 
 def killed_at(stage, calls, source, out, **options):
@@ -192,4 +190,4 @@ def on_small_disk(place, size, script, *words):
     """Run a shell script with a disk of this size at a place."""
     mount = f'mount -t tmpfs -o size={size} none "{place}" && {{ {script}\n}}'
     whole = ["unshare", "-rm", "sh", "-c", mount, "sh", *map(str, words)]
-    return subprocess.run(whole, capture_output=True, text=True, env=environment(), check=False)
+    return subprocess.run(whole, capture_output=True, text=True, env={**os.environ, **ENVIRONMENT}, check=False)

@@ -23,6 +23,7 @@ from pathlib import Path
 import click
 import pytest
 
+import forks
 import likewise
 from likewise.cli import cli
 
@@ -128,7 +129,7 @@ CONSOLES = [name for name in TEXTS if blocks(TEXTS[name], "console")]
 def test_console_sessions(name: str, tmp_path: Path) -> None:
     """The commands of a page, one after the other in one folder, print what the page says (... stands for anything)."""
     called = f'likewise() {{ {shlex.quote(sys.executable)} -m likewise "$@"; }}\n'
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"}
+    own = {"PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"}
     checker = doctest.OutputChecker()
     for block in blocks(TEXTS[name], "console"):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -136,12 +137,19 @@ def test_console_sessions(name: str, tmp_path: Path) -> None:
             more = next((i for i, line in enumerate(lines[1:], 1) if not line.startswith("> ")), len(lines))
             command = "\n".join([lines[0], *(line[2:] for line in lines[1:more])])
             wanted = "\n".join(lines[more:]).rstrip("\n") + "\n"
-            done = subprocess.run(
-                ["bash", "-c", called + command], cwd=tmp_path, env=environment, capture_output=True, text=True
-            )
-            said = done.stdout if done.returncode == 0 else done.stdout + done.stderr
+            if re.fullmatch(r"likewise [^|<>&;$`*?~{}\n]+", command):
+                done = forks.command(*shlex.split(command)[1:], folder=tmp_path, **own)
+                output, errors = done.communicate(120)
+            else:
+                words = ["bash", "-c", called + command]
+                pipe = subprocess.PIPE
+                with subprocess.Popen(
+                    words, cwd=tmp_path, env=os.environ | own, stdout=pipe, stderr=pipe, text=True
+                ) as done:
+                    output, errors = done.communicate(120)
+            said = output if done.returncode == 0 else output + errors
             flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-            assert checker.check_output(wanted, said.rstrip("\n") + "\n", flags), f"$ {command}\n{said}{done.stderr}"
+            assert checker.check_output(wanted, said.rstrip("\n") + "\n", flags), f"$ {command}\n{said}{errors}"
 
 
 def test_every_public_name_is_in_the_reference() -> None:

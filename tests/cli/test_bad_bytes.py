@@ -6,18 +6,21 @@ import json
 import os
 import random
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
+import shutil
 from pathlib import Path
 from typing import Any
 
 import damaged
 import pytest
 
+import forks
+
 SEED = int(os.environ.get("LIKEWISE_SOAK_SEED", "20"))
 EACH = int(os.environ.get("LIKEWISE_SOAK_FILES", "500"))
-FEW = 4
+SECONDS = 120
+"""Within which a command must have ended."""
+
+FEW = 3
 """Damaged files of each format in `make test`."""
 
 TEXTS = [
@@ -107,60 +110,44 @@ def fault(done: dict[str, Any], name: str) -> str | None:
     return None
 
 
-class Server:
-    """Runs commands in copies of one process."""
+PARTS = (
+    "words", "join", "bands", "clusters", "passages", "stop_words", "link", "mirrors", "recommend", "fingerprints",
+    "vectors",
+)  # fmt: skip
+
+
+class Commands:
+    """Runs commands in a folder with files that are sound."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        script = Path(__file__).with_name("serve.py")
-        words = [
-            "words",
-            "join",
-            "bands",
-            "clusters",
-            "passages",
-            "stop_words",
-            "link",
-            "mirrors",
-            "recommend",
-            "fingerprints",
-            "vectors",
-        ]
-        self._process = subprocess.Popen(
-            [sys.executable, str(script), json.dumps(words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
         rnd = random.Random(1)
         good = "".join(json.dumps(row) + "\n" for row in damaged.records(rnd, 30))
         (folder / "good.jsonl").write_text(good)
         (folder / "good.txt").write_bytes(damaged.text(rnd))
 
     def run(self, words: list[str]) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        subprocess.run(["rm", "-rf", *(str(path) for path in self.folder.glob("o*"))], check=True)
-        print(json.dumps({"words": words, "folder": str(self.folder)}), file=self._process.stdin, flush=True)
-        return dict(json.loads(self._process.stdout.readline()))
-
-    def close(self) -> None:
-        self._process.communicate(timeout=30)
+        for path in self.folder.glob("o*"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        process = forks.command(*words, parts=PARTS, folder=self.folder)
+        output, errors = process.communicate(SECONDS)
+        return {"code": process.returncode, "out": output, "err": errors}
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    made = Server(tmp_path_factory.mktemp("bytes"))
-    yield made
-    made.close()
+def given(tmp_path_factory: pytest.TempPathFactory) -> Commands:
+    return Commands(tmp_path_factory.mktemp("bytes"))
 
 
-def tried(server: Server, ending: str, number: int) -> str | None:
+def tried(given: Commands, ending: str, number: int) -> str | None:
     """Give one damaged file to one command; say what went wrong."""
     name = f"bad{ending}"
     rnd = random.Random(f"{SEED} {ending} {number}")
     choices = commands(ending)
     words = [word.replace("{}", name) for word in choices[number % len(choices)]]
     data = damaged.file(ending, rnd)
-    (server.folder / name).write_bytes(data)
-    done = server.run(words)
+    (given.folder / name).write_bytes(data)
+    done = given.run(words)
     why = fault(done, name)
     if why is None:
         return None
@@ -170,17 +157,17 @@ def tried(server: Server, ending: str, number: int) -> str | None:
     return f"{ending} {number}: {' '.join(words)}: {why}: {done['err'][:500]}"
 
 
-def test_some_damaged_files(server: Server) -> None:
-    """A few files of every format, each to another command: one test, as the server takes seconds to start."""
+def test_some_damaged_files(given: Commands) -> None:
+    """A few files of every format, each to another command: one test, as what is copied takes seconds to start."""
     rnd = random.Random(SEED)
-    wrong = [tried(server, ending, rnd.randrange(1 << 20)) for ending in damaged.FORMATS for _ in range(FEW)]
+    wrong = [tried(given, ending, rnd.randrange(1 << 20)) for ending in damaged.FORMATS for _ in range(FEW)]
     assert not any(wrong), "\n".join(why for why in wrong if why)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("ending", damaged.FORMATS)
-def test_many_damaged_files(server: Server, ending: str) -> None:
+def test_many_damaged_files(given: Commands, ending: str) -> None:
     """Hundreds of files of every format."""
-    wrong = [tried(server, ending, number) for number in range(EACH)]
+    wrong = [tried(given, ending, number) for number in range(EACH)]
     assert not any(wrong), "\n".join(why for why in wrong if why)

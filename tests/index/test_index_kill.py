@@ -7,15 +7,16 @@ import math
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 
 import pytest
 
+import forks
 import likewise
 from likewise import Index, LikewiseError
+
+PARTS = ("indexes", "stored_index", "stored_vectors")
 
 WORKER = """
 import math, random, sys, tempfile
@@ -65,14 +66,14 @@ while True:
 
 def killed(path, seed, what, known, wait, kind):
     """Let a process change the index, kill it after a while; return what it has said."""
-    command = [sys.executable, "-c", WORKER, str(path), str(seed), what, ",".join(map(str, sorted(known))), kind]
-    worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    worker = forks.start(WORKER, path, seed, what, ",".join(map(str, sorted(known))), kind, parts=PARTS)
     assert worker.stdout.readline() == "ready\n"
     time.sleep(wait)
     os.kill(worker.pid, signal.SIGKILL)
     said = worker.stdout.read().splitlines()
     worker.wait()
     worker.stdout.close()
+    worker.stderr.close()
     return said
 
 
@@ -205,9 +206,7 @@ def read_and_write(path, readers, seconds):
     longest, the longest time that one neither ran nor waited for a core, and the longest that one ran."""
     with Index.create(path, shingle=None, threads=1) as index:
         index.add(range(5), [[f"{id}.{i}" for i in range(40)] for id in range(5)])
-        command = [sys.executable, "-c", READER, str(path), str(seconds)]
-        pipe = subprocess.PIPE
-        running = [subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) for _ in range(readers)]
+        running = [forks.start(READER, path, seconds, parts=PARTS) for _ in range(readers)]
         number = 5
         while any(one.poll() is None for one in running):
             ids = range(number, number + 50)

@@ -110,8 +110,10 @@ def test_a_second_run_in_the_same_folder_is_refused(small, tmp_path):
     source, answers = small
     out = tmp_path / "out"
     first = runs.signalled_at("join", 0, signal.SIGSTOP, source, out)
-    _, status = os.waitpid(first.pid, os.WUNTRACED)
-    assert os.WIFSTOPPED(status)
+    state = Path(f"/proc/{first.pid}/stat")
+    while state.read_text().rpartition(")")[2].split()[0] != "T":  # stopped
+        assert first.poll() is None
+        time.sleep(0.01)
     code, output, errors = runs.dedup(source, out, "--fresh")
     assert (code, output) == (1, "")
     assert "another run is at work in this folder" in errors
