@@ -48,6 +48,7 @@ ABOUT = {
     "newsgroups": ("text.py", "20,000 posts"),
     "recommend": ("recommend.py", "recommendations for held-out items, similar customers, growth"),
     "scale": ("scale.py", "up to ten million documents in 4 GiB"),
+    "serve": ("serve.py", "the service under load on loopback"),
     "serve-hostile": ("serve_hostile.py", "malformed requests to the service"),
     "skew": ("skew.py", "sixteen hostile corpora, up to a million documents"),
     "spark": ("spark.py", "a million documents by the local engine and on Spark"),
