@@ -7,8 +7,7 @@ a server, each process inserts, in sessions of its own, and asks for itself. Key
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import xxhash
 from common import Phases, shingles
 from datasketch import LeanMinHash, MinHash, MinHashLSH  # type: ignore[import-not-found]
-from index_common import latencies, memory, parser, parts, save, to_ask, to_fill, workers
+from index_common import latencies, memory, parser, parts, save, to_ask, to_fill, together, workers
 
 K = 5
 CHUNK = 250
@@ -95,24 +94,20 @@ def main() -> None:
         found: list[Any] = index.query(LeanMinHash(minhash))
         return found
 
-    def together() -> Iterator[list[Any]]:
+    def ask_all(texts: list[str]) -> list[list[Any]]:
         if remote:
-            for some in pool.imap(partial(look_up, slots=slots), parts(queries, CHUNK)):
-                yield from some
-        else:
-            for made in pool.imap(partial(sketch, slots=slots), parts(queries, CHUNK)):
-                yield from map(index.query, made)
+            return [found for some in pool.imap(partial(look_up, slots=slots), parts(texts, CHUNK)) for found in some]
+        made = pool.imap(partial(sketch, slots=slots), parts(texts, CHUNK))
+        return [index.query(minhash) for some in made for minhash in some]
 
     single = latencies(ask, queries)
-    begun = time.perf_counter()
-    found = list(together())
-    took = time.perf_counter() - begun
+    found, rate = together(ask_all, queries)
     pool.terminate()
     rows = ((number, row) for number, some in enumerate(found) for row in some)
     save(Path(run.out), [(number, int.from_bytes(row, "big") if remote else row, -1.0) for number, row in rows])
     phase.report(
         **single,
-        batch_per_second=len(queries) / took,
+        batch_per_second=rate,
         bytes_per_item=(after["anonymous_mb"] - before) * 1e6 / run.items,
         **after,
     )

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import time
 from pathlib import Path
 
 import lmdb
 import numpy as np
 from common import Phases
-from index_common import latencies, memory, parser, save, to_ask, to_fill
+from index_common import latencies, memory, parser, save, to_ask, to_fill, together
 
 from likewise.index.scheme import Scheme
 
@@ -61,14 +60,13 @@ def main() -> None:
         return sorted(answers, key=lambda one: -one[1])
 
     single = latencies(ask, queries)
-    begun = time.perf_counter()
-    answers = [(number, row, score) for number, text in enumerate(queries) for row, score in ask(text)]
-    together = time.perf_counter() - begun
+    found, rate = together(lambda texts: [ask(text) for text in texts], queries)
+    answers = [(number, row, score) for number, some in enumerate(found) for row, score in some]
     save(Path(run.out), answers)
     size = (folder / "data.mdb").stat().st_blocks * 512
     phase.report(
         **single,
-        batch_per_second=len(queries) / together,
+        batch_per_second=rate,
         bytes_per_item=size / run.items,
         bytes_on_disk=size,
         **memory(),

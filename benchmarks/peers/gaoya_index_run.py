@@ -7,13 +7,12 @@ half of the true pairs: it is given the threshold less three standard errors of 
 from __future__ import annotations
 
 import argparse
-import time
 from math import sqrt
 from pathlib import Path
 
 from common import Phases
 from gaoya.minhash import MinHashStringIndex  # type: ignore[import-not-found]
-from index_common import latencies, memory, parser, save, to_ask, to_fill
+from index_common import latencies, memory, parser, save, to_ask, to_fill, together
 
 K = 5
 
@@ -39,13 +38,11 @@ def main() -> None:
     del texts
     after = memory()
     single = latencies(index.query, queries)
-    begun = time.perf_counter()
-    found = index.par_bulk_query(queries)
-    took = time.perf_counter() - begun
+    found, rate = together(index.par_bulk_query, queries)
     save(Path(run.out), [(number, row, -1.0) for number, rows in enumerate(found) for row in rows])
     phase.report(
         **single,
-        batch_per_second=len(queries) / took,
+        batch_per_second=rate,
         bytes_per_item=(after["anonymous_mb"] - before) * 1e6 / run.items,
         **after,
     )

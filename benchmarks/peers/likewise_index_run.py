@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from common import Phases
-from index_common import BATCH, latencies, memory, parser, save, to_ask, to_fill
+from index_common import BATCH, latencies, memory, parser, save, to_ask, to_fill, together
 
 import likewise
 from likewise.index import value_cache
@@ -46,9 +46,7 @@ def main() -> None:
     index.query(queries[0])
     opened = time.perf_counter() - begun
     single = latencies(index.query, queries)
-    begun = time.perf_counter()
-    found = index.query(queries)
-    together = time.perf_counter() - begun
+    found, rate = together(index.query, queries)
     begun = time.perf_counter()
     index.add(["one"] if info["ids"] == "string" else [10**12], [queries[0] + " and more"])
     added = time.perf_counter() - begun
@@ -56,7 +54,7 @@ def main() -> None:
     save(Path(run.out), list(answers))
     phase.report(
         **single,
-        batch_per_second=len(queries) / together,
+        batch_per_second=rate,
         bytes_per_item=info["bytes_per_item"],
         bytes_on_disk=info["bytes_on_disk"],
         open_seconds=opened,

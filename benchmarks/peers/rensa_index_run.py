@@ -6,13 +6,12 @@ Shingles are made in Python, in two processes, which sketch as well and send the
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from common import Phases, shingles
-from index_common import latencies, memory, parser, parts, save, to_ask, to_fill, workers
+from index_common import latencies, memory, parser, parts, save, to_ask, to_fill, together, workers
 from rensa import RMinHash, RMinHashLSH  # type: ignore[import-not-found]
 
 K = 5
@@ -42,14 +41,16 @@ def main() -> None:
     del texts, made
     after = memory()
     single = latencies(lambda text: index.query(work([text])[0]), queries)
-    begun = time.perf_counter()
-    found = [rows for made in pool.imap(work, parts(queries, CHUNK)) for rows in index.query_all(made)]
-    took = time.perf_counter() - begun
+
+    def ask(texts: list[str]) -> list[list[int]]:
+        return [rows for made in pool.imap(work, parts(texts, CHUNK)) for rows in index.query_all(made)]
+
+    found, rate = together(ask, queries)
     pool.terminate()
     save(Path(run.out), [(number, row, -1.0) for number, rows in enumerate(found) for row in rows])
     phase.report(
         **single,
-        batch_per_second=len(queries) / took,
+        batch_per_second=rate,
         bytes_per_item=(after["anonymous_mb"] - before) * 1e6 / run.items,
         **after,
     )
