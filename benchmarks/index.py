@@ -11,9 +11,9 @@ The corpus is planted (planted.py): the queries are copies whose exact similarit
 not in the index. Recall counts the planted pairs at the threshold or above; mistakes are answers of likewise with
 another similarity than the planted one. Every tool gets the same bands and rows, runs in a fresh process in its own
 environment, which is made on first use, and uses two cores as well as it can. Queries are texts: shingling and
-sketching are part of the time; a batch is all queries, at most 10,000. "Bytes an item" is what likewise has stored, what
-the process of a tool in memory has grown by, or what a Redis server holds. "Peak" is the memory of all processes of a
-tool, without pages of files, which the system can take back, and with that of the Redis server. Rows of
+sketching are part of the time; a batch is all queries, at most 10,000. "Bytes an item" is what likewise has stored,
+what the process of a tool in memory has grown by, or what a Redis server holds. "Peak" is the memory of all processes
+of a tool, without pages of files, which the system can take back, and with that of the Redis server. Rows of
 results/index.json that a run does not measure stay as they are.
 """
 
