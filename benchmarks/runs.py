@@ -13,6 +13,7 @@ import venv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 ENVIRONMENTS = HERE / ".envs"
@@ -20,6 +21,7 @@ REQUIREMENTS: dict[str, list[str]] = {
     "rensa": ["rensa==0.5.0", "pyarrow==26.0.1"],
     "gaoya": ["gaoya==0.2.2", "pyarrow==26.0.1"],
     "datasketch": ["datasketch==2.0.0", "numpy==2.4.6", "xxhash==4.1.0", "pyarrow==26.0.1"],
+    "datasketch-redis": ["datasketch==2.0.0", "redis==8.1.0", "numpy==2.4.6", "xxhash==4.1.0", "pyarrow==26.0.1"],
     "text-dedup": ["text-dedup==0.4.0", "datasets==5.2.0", "numpy==2.4.6", "pyarrow==26.0.1"],
     "text-dedup-spark": [
         "text-dedup==0.4.0",
@@ -130,6 +132,17 @@ def run(tool: str, corpus: Path, out: Path, options: Sequence[str] = (), most: f
         old.unlink()
     script = HERE / "peers" / f"{tool.replace('-', '_')}_run.py"
     command = [python_of(tool), str(script), str(corpus), "--out", str(out), *options]
+    report, watch = watched(command, most)
+    return Run(
+        total=report.pop("total"),
+        phases=report.pop("phases"),
+        peak_mb=max(watch.peak_mb, report.pop("peak_mb")),
+        more=report,
+    )
+
+
+def watched(command: Sequence[str], most: float | None = None) -> tuple[dict[str, Any], MemoryWatch]:
+    """Run a command; return the JSON of its last line, and its memory. It is ended after `most` seconds."""
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=most is not None
     )
@@ -139,30 +152,27 @@ def run(tool: str, corpus: Path, out: Path, options: Sequence[str] = (), most: f
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        watch.stop()
         raise Unavailable(f"not finished after {most:g} s") from None
-    peak = watch.stop()
+    finally:
+        watch.stop()
     if process.returncode:
         raise Unavailable(last_line(errors))
-    report = json.loads(output.splitlines()[-1])
-    return Run(
-        total=report.pop("total"),
-        phases=report.pop("phases"),
-        peak_mb=max(peak, report.pop("peak_mb")),
-        more=report,
-    )
+    report: dict[str, Any] = json.loads(output.splitlines()[-1])
+    return report, watch
 
 
 class MemoryWatch:
     """The peak memory of a process and its children together, sampled (Linux).
 
-    Shared pages count once: each process has its share of them. A process without children reports its own
-    exact peak too, and the larger of the two is taken.
+    `peak_mb` is 0 where there were no children: a process alone reports its own exact peak. In it, shared pages count
+    once: each process has its share of them. `anonymous_mb` leaves out the pages of files, which the system can take
+    back, and counts those that a child shares with its parent twice.
     """
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
-        self._peak = 0.0
+        self.peak_mb = 0.0
+        self.anonymous_mb = 0.0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -171,13 +181,14 @@ class MemoryWatch:
         """End the watch; the peak in MB, 0 where there were no children."""
         self._ended.set()
         self._thread.join()
-        return self._peak
+        return self.peak_mb
 
     def _watch(self) -> None:
         while not self._ended.wait(SAMPLE_SECONDS):
             members = family(self._pid)
             if len(members) > 1:
-                self._peak = max(self._peak, sum(map(share_mb, members)))
+                self.peak_mb = max(self.peak_mb, sum(map(share_mb, members)))
+            self.anonymous_mb = max(self.anonymous_mb, sum(map(anonymous_mb, members)))
 
 
 def family(pid: int) -> list[int]:
@@ -198,11 +209,20 @@ def _children(task: Path) -> list[int]:
 
 def share_mb(pid: int) -> float:
     """The proportional share of memory of a process (PSS)."""
+    return _listed_mb(pid, "smaps_rollup", "Pss:")
+
+
+def anonymous_mb(pid: int) -> float:
+    """The memory of a process without the pages of files."""
+    return _listed_mb(pid, "status", "RssAnon:")
+
+
+def _listed_mb(pid: int, name: str, key: str) -> float:
     try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        lines = Path(f"/proc/{pid}/{name}").read_text().splitlines()
     except OSError:
         return 0.0
-    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024 / 1e6
+    return sum(int(line.split()[1]) for line in lines if line.startswith(key)) * 1024 / 1e6
 
 
 def last_line(text: str) -> str:

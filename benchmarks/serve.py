@@ -1,11 +1,14 @@
 """The service under load on loopback: requests a second, latency, errors.
 
     python benchmarks/serve.py                          20,000 documents, 60 seconds, one and eight connections
-    python benchmarks/serve.py --items 1000000 --writing    more of them, while items are added
+    python benchmarks/serve.py --items 100000 --items 1000000   more of them, one size after the other
+    python benchmarks/serve.py --writing                while items are added
     python benchmarks/serve.py --tool python            without wrk (apt-get install wrk)
 
-Each request asks for the ten items that are most similar to one document. The corpus is planted (planted.py), and the
-queries are copies of its documents, as in index.py. Load and service share the cores of the machine.
+Each request asks for the ten items that are most similar to one document. Connections are kept open, and each sends its
+next request when it has the answer. The corpus is planted (planted.py), and the queries are copies of its documents, as
+in index.py. Load and service share the cores of the machine. Rows of results/serve.json that a run does not measure
+stay as they are.
 """
 
 from __future__ import annotations
@@ -23,11 +26,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
@@ -35,6 +38,10 @@ import likewise
 from corpus import DATA
 from index import prepared
 
+sys.path.append(str(Path(__file__).parent / "peers"))
+from index_common import to_ask, to_fill
+
+RESULTS = Path(__file__).parent / "results" / "serve.json"
 OUT = DATA / "out" / "serve"
 TOKEN = "a-token-of-the-benchmark"
 JSON = {"Content-Type": "application/json"}
@@ -156,45 +163,91 @@ def memory(pid: int) -> int:
     return max(sizes)
 
 
+def filled(items: int) -> tuple[Path, Path]:
+    """Make an index; return its folder, and the bodies of requests, one in a line."""
+    corpus, queries, _ = prepared(items)
+    OUT.mkdir(parents=True, exist_ok=True)
+    folder = OUT / f"index-{items}"
+    shutil.rmtree(folder, ignore_errors=True)
+    with likewise.Index.create(folder, threshold=0.8, items=items) as index:
+        index.add_batches((None, texts) for _, texts in to_fill(corpus, items))
+    bodies = OUT / f"queries-{items}.jsonl"
+    bodies.write_text("".join(json.dumps({"text": text}) + "\n" for text in to_ask(queries)))
+    return folder, bodies
+
+
+def measured(items: int, given: argparse.Namespace) -> list[dict[str, Any]]:
+    """Serve an index of so many documents, and load it with each number of connections."""
+    folder, bodies = filled(items)
+    load = by_wrk if given.tool == "wrk" else by_python
+    with bodies.open() as lines:
+        text = json.loads(lines.readline())["text"]
+    rows = []
+    with served(folder) as (port, pid):
+        load(port, bodies, 2, 1)
+        for clients in given.clients or [1, 8]:
+            with writing(port, text, given.writing) as statuses:
+                found = load(port, bodies, clients, given.seconds)
+            rows.append(
+                {
+                    "items": items,
+                    "connections": clients,
+                    "writing": given.writing,
+                    "requests_per_second": found["requests"] / found["seconds"],
+                    "p50_ms": found["p50"],
+                    "p99_ms": found["p99"],
+                    "max_ms": found["max"],
+                    "errors": found["errors"],
+                    "additions": len(statuses),
+                    "additions_refused": sum(status != 200 for status in statuses),
+                    "memory_mb": memory(pid) / 1e6,
+                    "requests": found["requests"],
+                    "seconds": found["seconds"],
+                    "tool": given.tool,
+                    "date": time.strftime("%Y-%m-%d"),
+                }
+            )
+    shutil.rmtree(folder)
+    return rows
+
+
+def keep(rows: list[dict[str, Any]]) -> None:
+    """Put rows in place of those of the same kind in the results."""
+    before = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
+    every = {(row["items"], row["writing"], row["connections"]): row for row in [*before, *rows]}
+    about = {"likewise": version("likewise"), "machine": platform.machine(), "cores": os.cpu_count()}
+    RESULTS.write_text(json.dumps({"about": about, "rows": [every[key] for key in sorted(every)]}, indent=1) + "\n")
+
+
 def main() -> None:
+    """Measure, print a table, and write results/serve.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--items", type=int, default=20_000)
+    parser.add_argument("--items", type=int, action="append")
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--clients", type=int, action="append", help="connections; repeatable")
     parser.add_argument("--tool", choices=["wrk", "python"], default="wrk" if shutil.which("wrk") else "python")
     parser.add_argument("--writing", action="store_true", help="add items meanwhile")
     given = parser.parse_args()
-    corpus, queries, _ = prepared(given.items)
-    OUT.mkdir(parents=True, exist_ok=True)
-    folder = OUT / f"index-{given.items}"
-    shutil.rmtree(folder, ignore_errors=True)
-    with likewise.Index.create(folder, threshold=0.8, items=given.items) as index:
-        texts = pq.read_table(corpus, columns=["text"]).column("text").slice(0, given.items)
-        index.add_batches((None, texts.slice(at, 1 << 16)) for at in range(0, given.items, 1 << 16))
-    asked = pq.read_table(queries).column("text").to_pylist()
-    bodies = OUT / "queries.jsonl"
-    bodies.write_text("".join(json.dumps({"text": text}) + "\n" for text in asked))
-    load = by_wrk if given.tool == "wrk" else by_python
-    table = Table(title=f"{given.items:,} items, {given.seconds} s each, load by {given.tool}, {platform.machine()}")
-    for name in ("connections", "requests/s", "p50 ms", "p99 ms", "max ms", "errors", "additions", "memory MB"):
+    table = Table(title=f"{given.seconds} s each, load by {given.tool}, {platform.machine()}")
+    names = ("items", "connections", "requests/s", "p50 ms", "p99 ms", "max ms", "errors", "additions", "memory MB")
+    for name in names:
         table.add_column(name, justify="right")
-    results: list[dict[str, Any]] = []
-    with served(folder) as (port, pid):
-        load(port, bodies, 2, 1)
-        for clients in given.clients or [1, 8]:
-            with writing(port, asked[0], given.writing) as statuses:
-                found = load(port, bodies, clients, given.seconds)
-            refused = sum(status != 200 for status in statuses)
-            additions = f"{len(statuses)}" + (f" ({refused} refused)" if refused else "")
-            peak = memory(pid)
-            results.append({"connections": clients, **found, "additions": len(statuses), "memory": peak})
-            rate = found["requests"] / found["seconds"]
-            numbers = [f"{found[name]:.2f}" for name in ("p50", "p99", "max")]
+    for items in given.items or [20_000]:
+        rows = measured(items, given)
+        keep(rows)
+        for row in rows:
+            refused = f" ({row['additions_refused']} refused)" if row["additions_refused"] else ""
             table.add_row(
-                f"{clients}", f"{rate:,.0f}", *numbers, f"{found['errors']:.0f}", additions, f"{peak / 1e6:,.0f}"
+                f"{items:,}",
+                f"{row['connections']}",
+                f"{row['requests_per_second']:,.0f}",
+                *(f"{row[name]:.2f}" for name in ("p50_ms", "p99_ms", "max_ms")),
+                f"{row['errors']:.0f}",
+                f"{row['additions']}{refused}",
+                f"{row['memory_mb']:,.0f}",
             )
     console.print(table)
-    (OUT / "results.json").write_text(json.dumps(results, indent=2))
+    console.print(f"→ {RESULTS}")
 
 
 if __name__ == "__main__":

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import time
 from pathlib import Path
 
 import lmdb
 import numpy as np
-import pyarrow.parquet as pq
 from common import Phases
-from index_common import latencies, memory, parser, save, to_fill
+from index_common import latencies, memory, parser, save, to_ask, to_fill, together
 
 from likewise.index.scheme import Scheme
 
@@ -25,17 +23,16 @@ def main() -> None:
     run, phase = parser().parse_args(namespace=argparse.Namespace()), Phases()
     folder = Path(run.out) / "entries"
     shutil.rmtree(folder, ignore_errors=True)
-    texts = to_fill(run.corpus, run.items)
-    queries = pq.read_table(run.queries).column("text").to_pylist()
+    queries = to_ask(run.queries)
     scheme = Scheme.of(
         "entries", "words:5", run.threshold, 0.99, 1, "fast", run.bands, run.rows, 2048, 1_000_000, False, False
     )
     scheme.keys(scheme.sets(queries[:5], "entries", 1), 1)
     env = lmdb.open(str(folder), map_size=1 << 36, max_dbs=2)
     keys, sets = env.open_db(b"keys", dupsort=True, dupfixed=True), env.open_db(b"sets")
-    with phase("build"):
-        for start in range(0, len(texts), 50_000):
-            made = scheme.sets(texts.slice(start, 50_000), "entries", 2)
+    for start, texts in to_fill(run.corpus, run.items):
+        with phase("build"):
+            made = scheme.sets(texts, "entries", 2)
             table = scheme.keys(made, 2)
             with env.begin(write=True) as transaction:
                 for row in range(len(made)):
@@ -63,14 +60,13 @@ def main() -> None:
         return sorted(answers, key=lambda one: -one[1])
 
     single = latencies(ask, queries)
-    begun = time.perf_counter()
-    answers = [(number, row, score) for number, text in enumerate(queries) for row, score in ask(text)]
-    together = time.perf_counter() - begun
+    found, rate = together(lambda texts: [ask(text) for text in texts], queries)
+    answers = [(number, row, score) for number, some in enumerate(found) for row, score in some]
     save(Path(run.out), answers)
     size = (folder / "data.mdb").stat().st_blocks * 512
     phase.report(
         **single,
-        batch_per_second=len(queries) / together,
+        batch_per_second=rate,
         bytes_per_item=size / run.items,
         bytes_on_disk=size,
         **memory(),

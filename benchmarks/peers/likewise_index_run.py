@@ -7,9 +7,8 @@ import shutil
 import time
 from pathlib import Path
 
-import pyarrow.parquet as pq
 from common import Phases
-from index_common import latencies, memory, parser, save, to_fill
+from index_common import BATCH, latencies, memory, parser, save, to_ask, to_fill, together
 
 import likewise
 from likewise.index import value_cache
@@ -19,14 +18,13 @@ def main() -> None:
     """Run once."""
     options = parser()
     options.add_argument("--containment", action="store_true")
-    options.add_argument("--batch", type=int, default=50_000)
+    options.add_argument("--batch", type=int, default=BATCH)
     options.add_argument("--url", help="a Redis server in place of a folder")
     run, phase = options.parse_args(namespace=argparse.Namespace()), Phases()
     folder = Path(run.out) / "index"
     shutil.rmtree(folder, ignore_errors=True)
     place = run.url or folder
-    texts = to_fill(run.corpus, run.items)
-    queries = pq.read_table(run.queries).column("text").to_pylist()
+    queries = to_ask(run.queries)
     with likewise.Index.create(f"{run.out}/warm") as warm:
         warm.add(None, queries[:5])
         warm.query(queries[:5], k=1)
@@ -35,8 +33,9 @@ def main() -> None:
         index = likewise.Index.create(
             place, threshold=run.threshold, bands=run.bands, rows=run.rows, containment=run.containment, texts=False
         )
-        for start in range(0, len(texts), run.batch):
-            index.add(None, texts.slice(start, run.batch))
+    for _, texts in to_fill(run.corpus, run.items, run.batch):
+        with phase("build"):
+            index.add(None, texts)
     info = index.info()
     index.close()
     del texts
@@ -47,9 +46,7 @@ def main() -> None:
     index.query(queries[0])
     opened = time.perf_counter() - begun
     single = latencies(index.query, queries)
-    begun = time.perf_counter()
-    found = index.query(queries)
-    together = time.perf_counter() - begun
+    found, rate = together(index.query, queries)
     begun = time.perf_counter()
     index.add(["one"] if info["ids"] == "string" else [10**12], [queries[0] + " and more"])
     added = time.perf_counter() - begun
@@ -57,7 +54,7 @@ def main() -> None:
     save(Path(run.out), list(answers))
     phase.report(
         **single,
-        batch_per_second=len(queries) / together,
+        batch_per_second=rate,
         bytes_per_item=info["bytes_per_item"],
         bytes_on_disk=info["bytes_on_disk"],
         open_seconds=opened,

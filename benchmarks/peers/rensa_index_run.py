@@ -1,0 +1,60 @@
+"""rensa's RMinHashLSH: build it, and ask it; candidates are not verified.
+
+Shingles are made in Python, in two processes, which sketch as well and send the sketches to the one that has the index.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from common import Phases, shingles
+from index_common import latencies, memory, parser, parts, save, to_ask, to_fill, together, workers
+from rensa import RMinHash, RMinHashLSH  # type: ignore[import-not-found]
+
+K = 5
+CHUNK = 250
+
+
+def sketch(texts: Sequence[str], slots: int) -> list[RMinHash]:
+    """The sketches of some documents."""
+    made: list[RMinHash] = RMinHash.from_token_sets([shingles(text, K) for text in texts], slots, 1)
+    return made
+
+
+def main() -> None:
+    """Run once."""
+    run, phase = parser().parse_args(namespace=argparse.Namespace()), Phases()
+    work = partial(sketch, slots=run.bands * run.rows)
+    queries = to_ask(run.queries)
+    pool = workers(run.processes)
+    before = memory()["anonymous_mb"]
+    index = RMinHashLSH(run.threshold, run.bands * run.rows, run.bands)
+    for start, texts in to_fill(run.corpus, run.items):
+        with phase("build"):
+            row = start
+            for made in pool.imap(work, parts(texts.to_pylist(), CHUNK)):
+                index.insert_many(made, row)
+                row += len(made)
+    del texts, made
+    after = memory()
+    single = latencies(lambda text: index.query(work([text])[0]), queries)
+
+    def ask(texts: list[str]) -> list[list[int]]:
+        return [rows for made in pool.imap(work, parts(texts, CHUNK)) for rows in index.query_all(made)]
+
+    found, rate = together(ask, queries)
+    pool.terminate()
+    save(Path(run.out), [(number, row, -1.0) for number, rows in enumerate(found) for row in rows])
+    phase.report(
+        **single,
+        batch_per_second=rate,
+        bytes_per_item=(after["anonymous_mb"] - before) * 1e6 / run.items,
+        **after,
+    )
+
+
+if __name__ == "__main__":
+    main()
