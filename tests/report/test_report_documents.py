@@ -10,8 +10,8 @@ import pytest
 from made_runs import documents, texts
 
 import likewise
+from likewise.jobs.finished import FinishedRun
 from likewise.report.documents import Tally, by_folder
-from likewise.report.finished import FinishedRun
 from likewise.report.similar_documents import SimilarDocuments
 
 

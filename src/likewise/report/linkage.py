@@ -13,9 +13,9 @@ from likewise.apps.link.records import read_table
 from likewise.base.words import counted
 from likewise.errors import LikewiseError
 from likewise.io.read import Files
+from likewise.jobs.finished import FinishedRun
 from likewise.report import pictures
 from likewise.report.common import MOST_ROWS, compared, cost, made
-from likewise.report.finished import FinishedRun
 from likewise.report.page import Alarm, Browser, Entry, FieldStep, PageTable, Picture, ReportPage, Section, Side, Tile
 from likewise.report.samples import sampled_clusters, sampled_pairs
 from likewise.report.words import share, short, signed

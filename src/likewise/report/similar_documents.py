@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from likewise.base.runlog import Progress
 from likewise.base.words import counted
 from likewise.families.banding import Banding
+from likewise.jobs.finished import FinishedRun, arrow_ids, numbers
 from likewise.report.common import LEAST_CLUSTERS, LEAST_PAIRS, MOST_ROWS, compared, cost, made
 from likewise.report.comparison import ComparedTexts, ShownTexts, within
 from likewise.report.documents import Tally, by_folder, read_texts
-from likewise.report.finished import FinishedRun, arrow_ids, numbers
 from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, Picture, ReportPage, Section, Side, Tile
 from likewise.report.samples import (
     ClusterSizes,

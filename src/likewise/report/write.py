@@ -13,7 +13,7 @@ from likewise.base.runlog import Progress
 from likewise.errors import LikewiseError, OutputError, ParameterError
 from likewise.io.disk import atomic
 from likewise.io.publish import REPORT
-from likewise.report.finished import FinishedRun
+from likewise.jobs.finished import FinishedRun
 
 INSTALL = "a report needs Jinja2 and Matplotlib: pip install 'likewise[report]'"
 COUNTED_BY = ("dedup", "rethreshold", "articles")

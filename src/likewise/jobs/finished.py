@@ -111,6 +111,8 @@ class FinishedRun:
 
     folder: Path
     stats: dict[str, Any]
+    ended: int | None = None
+    """When the run ended, in nanoseconds, if its run.json is not yet in the folder."""
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], owner: str) -> FinishedRun:
@@ -171,7 +173,7 @@ class FinishedRun:
     @cached_property
     def finished_at(self) -> int:
         """When run.json was written, in nanoseconds: inputs that are younger have changed since."""
-        return (self.folder / MANIFEST).stat().st_mtime_ns
+        return (self.folder / MANIFEST).stat().st_mtime_ns if self.ended is None else self.ended
 
     @cached_property
     def state(self) -> dict[str, Any]:
