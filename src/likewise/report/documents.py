@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from likewise.base.runlog import Progress
 from likewise.errors import LikewiseError
+from likewise.io.ids import matching
 from likewise.io.read import Files, ReadOptions, Source, open_source
-from likewise.jobs.finished import FinishedRun, arrow_ids, numbers
+from likewise.jobs.finished import FinishedRun, numbers
+from likewise.jobs.held import HeldDocuments
 from likewise.jobs.run_inputs import InputsGone, all_texts, input_files, reading_of_run, unchanged
 
 READ = 60_000
@@ -65,12 +66,20 @@ def read_texts(
     removed: Flags | set[str] | None,
     by: str | None,
     progress: Progress | None = None,
+    held: HeldDocuments | None = None,
 ) -> SampledTexts:
     """Return the texts of these documents, each named by its collection (0, or 1 for the second) and its id.
 
-    `removed` says which documents are, by row or by id, to count them by the column `by`, or else by file.
+    `removed` says which documents are, by row or by id, to count them by the column `by`, or else by file. `held`: the
+    documents of the run, if they are in memory; then the inputs are read only for the column `by`.
     """
     found = SampledTexts()
+    if held is not None and by is None:
+        for id, text in held.texts({id for _, id in wanted}):
+            found.put((0, id), text)
+        if isinstance(removed, np.ndarray) and not all_texts(run):
+            found.tallies, found.by = _by_file(held.source, removed), "file"
+        return found
     try:
         collections = input_files(run)
         for side, files in enumerate(collections):
@@ -172,15 +181,7 @@ def _chosen(
             if start <= row < start + batch.num_rows:
                 yield row - start, id
         return
-    ids = batch.column("id")
-    if pa.types.is_integer(ids.type) or pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type):
-        chosen = pc.is_in(ids.cast(pa.large_string()), arrow_ids(sorted(wanted), pa.large_string()))
-        for place in np.flatnonzero(numbers(chosen)).tolist():
-            yield place, str(ids[place].as_py())
-        return
-    for place, id in enumerate(ids.to_pylist()):
-        if str(id) in wanted:
-            yield place, str(id)
+    yield from matching(batch.column("id"), wanted)
 
 
 def _flags(batch: pa.RecordBatch, start: int, removed: Flags | set[str]) -> Flags:

@@ -13,6 +13,7 @@ from likewise.base.runlog import Progress
 from likewise.base.words import counted
 from likewise.families.banding import Banding
 from likewise.jobs.finished import FinishedRun, arrow_ids, numbers
+from likewise.jobs.held import HeldDocuments
 from likewise.report.common import LEAST_CLUSTERS, LEAST_PAIRS, MOST_ROWS, compared, cost, made
 from likewise.report.comparison import ComparedTexts, ShownTexts, within
 from likewise.report.documents import Tally, by_folder, read_texts
@@ -45,7 +46,9 @@ Name = tuple[int, str]
 class SimilarDocuments:
     """What is read of a run of documents, and the page made from it."""
 
-    def __init__(self, run: FinishedRun, by: str | None, progress: Progress | None = None) -> None:
+    def __init__(
+        self, run: FinishedRun, by: str | None, progress: Progress | None = None, held: HeldDocuments | None = None
+    ) -> None:
         self.run = run
         self.by = by
         self.noun = "page" if run.command == "articles" else "document"
@@ -68,7 +71,7 @@ class SimilarDocuments:
         self.removed = self._removed()
         self.two = len({entry.get("collection", 1) for entry in run.stats["inputs"]}) > 1
         self.kept_for = self._kept_for()
-        self.documents = read_texts(run, self._wanted(), self.removed, by, progress)
+        self.documents = read_texts(run, self._wanted(), self.removed, by, progress, held)
         if by is not None and not self.documents.by and not self.documents.problem:
             self.documents.problem = f"Removals are not counted by {by}: there are too many to match them by their ids."
         if not self.documents.by and self.folders:
