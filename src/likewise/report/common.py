@@ -65,7 +65,7 @@ def about(run: FinishedRun) -> list[PageTable]:
         [
             short(entry.get("file") or entry.get("object") or ""),
             entry.get("format") or "",
-            size(entry["bytes"]) if "bytes" in entry else f"{entry.get('rows', 0):,} rows",
+            size(entry["bytes"]) if "bytes" in entry else counted(entry.get("rows", 0), "row"),
         ]
         for entry in run.stats["inputs"][:MOST_ROWS]
         if "more_inputs" not in entry

@@ -148,15 +148,25 @@ class SimilarDocuments:
         sections = [self._found(), self._groups(), self._removals(), *self._browsers()]
         return made(self.run, head, tiles, story, alarms, sections, self.documents.problem)
 
+    @property
+    def _bytes(self) -> str:
+        counts = self.run.counts
+        return f"{size(counts['bytes'])} of text" if "bytes" in counts else ""
+
     def _of_clusters(self) -> tuple[str, list[Tile], list[str]]:
         counts, run = self.run.counts, self.run
         items = counts["items"]
         if run.command == "articles":
-            head = f"{counted(items, 'page')} carry {counted(counts['articles'], 'different article')}"
+            head = f"{counted(items, 'page carries', 'pages carry')} {counted(counts['articles'], 'different article')}"
             tiles = [
-                Tile(f"{items:,}", "pages read", size(counts["bytes"]) + " of text" if "bytes" in counts else ""),
-                Tile(f"{counts['articles']:,}", "different articles"),
-                Tile(f"{counts['clusters']:,}", "articles on two pages or more", f"{counts['clustered']:,} pages"),
+                Tile.of(items, "page read", self._bytes, "pages read"),
+                Tile.of(counts["articles"], "different article"),
+                Tile.of(
+                    counts["clusters"],
+                    "article on two pages or more",
+                    counted(counts["clustered"], "page"),
+                    "articles on two pages or more",
+                ),
             ]
             story = [
                 f"{share(counts['clustered'], items)} of the pages carry an article that another page carries too, "
@@ -169,10 +179,10 @@ class SimilarDocuments:
             if not removed:
                 head = f"{counted(items, self.noun)}, and none repeats another"
             tiles = [
-                Tile(f"{items:,}", f"{self.nouns} in", size(counts["bytes"]) + " of text" if "bytes" in counts else ""),
+                Tile.of(items, f"{self.noun} in", self._bytes, f"{self.nouns} in"),
                 Tile(f"{counts['kept']:,}", "kept", share(counts["kept"], items)),
                 Tile(f"{removed:,}", "removed", f"{counts['identical']:,} identical, {counts['near']:,} near"),
-                Tile(f"{counts['clusters']:,}", "cluster" if counts["clusters"] == 1 else "clusters", largest),
+                Tile.of(counts["clusters"], "cluster", largest),
             ]
             near = f"at least {share(self.threshold, 1)} similar to it"
             measure = f"Jaccard similarity of {run.parameters.get('shingle') or 'sets'}"
@@ -186,11 +196,9 @@ class SimilarDocuments:
         items = counts["items"]
         head = f"{counted(counts['pairs'], 'similar pair')} among {counted(items, self.noun)}"
         tiles = [
-            Tile(f"{items:,}", f"{self.nouns} read", size(counts["bytes"]) + " of text" if "bytes" in counts else ""),
-            Tile(
-                f"{counts['pairs']:,}", "similar pairs", f"{parameters.get('measure', 'jaccard')} ≥ {self.threshold:g}"
-            ),
-            Tile(f"{counts.get('different', items):,}", f"different {self.nouns}"),
+            Tile.of(items, f"{self.noun} read", self._bytes, f"{self.nouns} read"),
+            Tile.of(counts["pairs"], "similar pair", f"{parameters.get('measure', 'jaccard')} ≥ {self.threshold:g}"),
+            Tile.of(counts.get("different", items), f"different {self.noun}"),
         ]
         return head, tiles, [self._recall(), compared(self.run, items, self.nouns), cost(self.run)]
 
@@ -352,7 +360,7 @@ class SimilarDocuments:
         sides = tuple(self._side(plan, shown) for plan in plans)
         more = cluster.size - len(cluster.members)
         rest = f"And {counted(more, f'more {self.noun}')}." if more > 0 else ""
-        return Entry(cluster.size, f"{cluster.size:,} {self.nouns}", title, short(cluster.name, 60), sides, rest=rest)
+        return Entry(cluster.size, counted(cluster.size, self.noun), title, short(cluster.name, 60), sides, rest=rest)
 
     def _pair_entry(self, row: dict[str, Any], plans: list[Any], shown: list[ShownTexts]) -> Entry:
         (left, right, value, _) = plans[0]
