@@ -63,7 +63,8 @@ class VectorReason:
         if self.within is not None:
             said.append(("largest distance of a pair", f"{self.within:.6g}{UNITS[self.measure]}"))
         said.append(("search", SEARCHES.get(self.method, self.method)))
-        said.append(("found", f"with probability {self.probability:.6g} or more"))
+        chance = "with certainty" if self.probability == 1 else f"with probability {self.probability:.6g} or more"
+        said.append(("found", chance if self.near else "no: farther apart than a pair may be"))
         return said
 
     def to_dict(self) -> dict[str, Any]:

@@ -199,8 +199,8 @@ def similarity_histogram(
         _thousands(axes.yaxis)
     top = int(np.argmax(counts)) if len(counts) else 0
     alt = (
-        f"Histogram of the {what} of {counted(int(counts.sum()), 'pair')}, from {edges[0]:.3g} to {edges[-1]:.3g}; most "
-        f"of them, {int(counts[top]):,}, from {edges[top]:.3g} to {edges[top + 1]:.3g}."
+        f"Histogram of the {what} of {counted(int(counts.sum()), 'pair')}, from {edges[0]:.3g} to {edges[-1]:.3g}; "
+        f"most of them, {int(counts[top]):,}, from {edges[top]:.3g} to {edges[top + 1]:.3g}."
     )
     return chart.drawn(alt)
 
