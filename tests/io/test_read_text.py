@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from likewise.errors import InputError, ParameterError, TextError
+from likewise.errors import ColumnError, InputError, ParameterError, TextError
 from likewise.io.read import Aside, Files, ReadOptions, open_source
 from likewise.io.read.binary import MAGIC, MOST_NULS, is_binary
 from likewise.io.read.find import find
@@ -140,6 +140,14 @@ def test_a_byte_order_mark_is_not_text(tmp_path: Path) -> None:
     assert texts_of_lines(tmp_path / "a.txt") == ["one", "two"]
     for name in ("b.jsonl", "c.csv"):
         assert [batch.column("text").to_pylist() for batch in open_source(tmp_path / name).batches()] == [["one"]]
+
+
+def test_without_a_column_of_texts_it_says_how_to_name_one(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,body\n1,a\n")
+    with pytest.raises(ColumnError, match="columns are: id, body; name the one to read with text='COLUMN'$"):
+        open_source(tmp_path / "a.csv")
+    with pytest.raises(ColumnError, match="columns are: id, body$"):
+        open_source(tmp_path / "a.csv", ReadOptions(text="words"))
 
 
 @pytest.mark.parametrize("separator", [";", "\t", "|", ","])
