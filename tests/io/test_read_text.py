@@ -144,9 +144,9 @@ def test_a_byte_order_mark_is_not_text(tmp_path: Path) -> None:
 
 def test_without_a_column_of_texts_it_says_how_to_name_one(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,body\n1,a\n")
-    with pytest.raises(ColumnError, match="columns are: id, body; name the one to read with text='COLUMN'$"):
+    with pytest.raises(ColumnError, match=r"columns are: id, body; name the one to read with text='COLUMN'$"):
         open_source(tmp_path / "a.csv")
-    with pytest.raises(ColumnError, match="columns are: id, body$"):
+    with pytest.raises(ColumnError, match=r"columns are: id, body$"):
         open_source(tmp_path / "a.csv", ReadOptions(text="words"))
 
 

@@ -318,6 +318,9 @@ def test_runs_that_cannot_be_explained(tmp_path):
         explain_run(out, 0, 1)
     with pytest.raises(likewise.MissingInput, match="no finished run"):
         explain_run(tmp_path, 0, 1)
+    likewise.pairs(TEXTS[:4]).save(tmp_path / "pairs.csv")
+    with pytest.raises(likewise.MissingInput, match="this is a file; name the folder of a run"):
+        explain_run(tmp_path / "pairs.csv", 0, 1)
 
 
 def test_many_text_files_are_found_by_their_paths(tmp_path):

@@ -122,7 +122,11 @@ class FinishedRun:
         path = Path(folder)
         try:
             stats = json.loads((path / MANIFEST).read_bytes())
-        except (FileNotFoundError, NotADirectoryError) as error:
+        except NotADirectoryError as error:
+            raise MissingInput(
+                f"{path}: this is a file; name the folder of a run, which has its tables and {MANIFEST}"
+            ) from error
+        except FileNotFoundError as error:
             unfinished = ", and the run there has not finished" if (path / ".likewise").is_dir() else ""
             raise MissingInput(
                 f"{path}: there is no finished run in this folder (no {MANIFEST}){unfinished}"
