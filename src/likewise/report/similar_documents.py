@@ -255,13 +255,17 @@ class SimilarDocuments:
 
     def _groups(self) -> Section:
         section = Section("clusters", "Clusters")
-        if self.clusters is not None and self.clusters.counts.sum() >= LEAST_CLUSTERS:
+        many = self.clusters is not None and self.clusters.counts.sum() >= LEAST_CLUSTERS
+        if many and self.clusters is not None and len(self.clusters.sizes) > 1:
             from likewise.report import pictures
 
             svg = pictures.cluster_sizes(self.clusters.sizes, self.clusters.counts)
             total = int((self.clusters.sizes * self.clusters.counts).sum())
             caption = f"{counted(int(self.clusters.counts.sum()), 'cluster')} with {counted(total, self.noun)}."
             section.pictures.append(Picture("How large clusters are", svg, caption))
+        elif many and self.clusters is not None:  # a picture would have a single bar
+            number, size = int(self.clusters.counts[0]), int(self.clusters.sizes[0])
+            section.intro = f"{number:,} clusters of {counted(size, self.noun)} each."
         if self.clusters is not None and len(self.clusters.sizes):
             rows = [
                 [f"{one.size:,}", short(one.name, 80), line(self.text_of(one) or "—", 100)]
