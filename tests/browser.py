@@ -30,3 +30,33 @@ def chromium() -> Iterator[Any]:
         yield driver
     finally:
         driver.quit()
+
+
+FAINT = """
+const parsed = (colour) => { const n = colour.match(/[0-9.]+/g).map(Number); return n.length === 3 ? [...n, 1] : n; };
+const over = (top, under) => [0, 1, 2].map((i) => top[i] * top[3] + under[i] * (1 - top[3])).concat(1);
+const linear = (v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4);
+const luminance = (c) => 0.2126 * linear(c[0]) + 0.7152 * linear(c[1]) + 0.0722 * linear(c[2]);
+const above = (node) => (node ? [getComputedStyle(node), ...above(node.parentElement)] : []);
+const found = {};
+for (const node of document.querySelectorAll("body *")) {
+  if (![...node.childNodes].some((one) => one.nodeType === 3 && one.textContent.trim())) continue;
+  const styles = above(node), own = styles[0], opacity = styles.reduce((all, one) => all * Number(one.opacity), 1);
+  if (!node.getClientRects().length || own.visibility === "hidden" || node.closest("svg") || !opacity) continue;
+  const layers = styles.map((one) => parsed(one.backgroundColor));
+  const ground = layers.reduceRight((under, top) => over(top, under), [255, 255, 255, 1]);
+  const ink = parsed(own.color);
+  ink[3] *= opacity;
+  const [dark, light] = [luminance(over(ink, ground)), luminance(ground)].sort((a, b) => a - b);
+  const ratio = (light + 0.05) / (dark + 0.05), size = parseFloat(own.fontSize);
+  const large = size >= 24 || (size >= 18.66 && Number(own.fontWeight) >= 700);
+  if (ratio < (large ? 3 : 4.5)) found[`${node.tagName}.${node.className} ${own.color} on ${ground}`] = ratio;
+}
+return found;
+"""
+"""Finds text whose contrast with its ground is below that of WCAG AA, as the browser has computed both."""
+
+
+def too_faint(driver: Any) -> dict[str, float]:
+    """Return the elements of the open page whose text is too faint, with their contrast."""
+    return dict(driver.execute_script(FAINT))

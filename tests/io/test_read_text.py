@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from likewise.errors import InputError, ParameterError, TextError
+from likewise.errors import ColumnError, InputError, ParameterError, TextError
 from likewise.io.read import Aside, Files, ReadOptions, open_source
 from likewise.io.read.binary import MAGIC, MOST_NULS, is_binary
 from likewise.io.read.find import find
+from likewise.io.tables import read_tables
 
 PAGE = b"<html><title>A page</title><p>one &amp; two"
 TREE = {
@@ -137,3 +140,30 @@ def test_a_byte_order_mark_is_not_text(tmp_path: Path) -> None:
     assert texts_of_lines(tmp_path / "a.txt") == ["one", "two"]
     for name in ("b.jsonl", "c.csv"):
         assert [batch.column("text").to_pylist() for batch in open_source(tmp_path / name).batches()] == [["one"]]
+
+
+def test_without_a_column_of_texts_it_says_how_to_name_one(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,body\n1,a\n")
+    with pytest.raises(ColumnError, match=r"columns are: id, body; name the one to read with text='COLUMN'$"):
+        open_source(tmp_path / "a.csv")
+    with pytest.raises(ColumnError, match=r"columns are: id, body$"):
+        open_source(tmp_path / "a.csv", ReadOptions(text="words"))
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|", ","])
+@pytest.mark.parametrize("quote", [False, True])
+def test_csv_without_commas(tmp_path: Path, separator: str, quote: bool) -> None:
+    """What separates the names of the columns separates the fields; the kept rows are written as they were."""
+    rows = [["id", "text"], ["a", "one, two"], ["b", ""], ["c", 'a "word"' if quote else "word"]]
+    path = tmp_path / "rows.csv"
+    with path.open("w", newline="", encoding="utf-8-sig") as out:
+        csv.writer(out, delimiter=separator, quoting=csv.QUOTE_ALL if quote else csv.QUOTE_MINIMAL).writerows(rows)
+    source = open_source(path, ReadOptions(id="id"))
+    batches = list(source.batches())
+    assert [one for batch in batches for one in batch.column("text").to_pylist()] == [row[1] for row in rows[1:]]
+    assert [one for batch in batches for one in batch.column("id").to_pylist()] == ["a", "b", "c"]
+    (written,) = source.write_kept(np.array([True, False, True]), tmp_path / "kept")
+    with written.open(newline="", encoding="utf-8-sig") as file:
+        assert list(csv.reader(file, delimiter=separator)) == [rows[0], rows[1], rows[3]]
+    ((table, _),) = read_tables(path, "test", "source", "rows")
+    assert table.to_pylist() == [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]

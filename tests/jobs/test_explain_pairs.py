@@ -8,6 +8,8 @@ from math import sqrt
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import likewise
@@ -191,13 +193,147 @@ def test_a_finished_run(tmp_path):
         explain_run(out, "k6", "k7")
 
 
-def test_only_runs_of_dedup(tmp_path):
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"method": "lsh"},
+        {"method": "exact", "id": "key"},
+        {"method": "lsh", "ignore_common": 0.5},
+        {"k": 1},
+        {"measure": "containment"},
+    ],
+    ids=str,
+)
+def test_a_finished_run_of_pairs(tmp_path, settings):
+    """A folder explains what the result does: the same everything, from the definitions and in words."""
+    texts = [f"the same menu on every page {text}" for text in TEXTS]
+    path = files(tmp_path, texts)
+    found = likewise.pairs(path, shingle="words:3", threshold=0.6, **settings)
+    out = found.save(tmp_path / "out")
+    name = "k{}" if "id" in settings else "{}"
+    for a, b in ((6, 7), (7, 6), (6, 9)):
+        here, there = found.explain(name.format(a), name.format(b)), explain_run(out, name.format(a), name.format(b))
+        assert here.to_dict() == there.to_dict()
+        assert there.found is (abs(a - b) == 1)
+        left_out = shingles("the same menu on every page", 3) if "ignore_common" in settings else set()
+        both = [shingles(texts[one], 3) - left_out for one in (a, b)]
+        assert there.sizes == tuple(map(len, both))
+        assert there.similarities["jaccard"] == measures.jaccard(*both)
+    with pytest.raises(InputError, match="there is no item"):
+        explain_run(out, name.format(6), "zz")
+
+
+def test_a_finished_run_of_pairs_of_two_collections(tmp_path):
+    (tmp_path / "b").mkdir()
+    here, there = files(tmp_path, TEXTS[:20]), files(tmp_path / "b", [*TEXTS[20:], TEXTS[3]])
+    found = likewise.pairs(here, there, shingle="words:3", threshold=0.6)
+    out, last = found.save(tmp_path / "out"), len(TEXTS) - 20
+    assert explain_run(out, 3, last).to_dict() == found.explain(3, last).to_dict()
+    assert explain_run(out, 3, last).found
+    assert explain_run(out, 3, 0).found is False
+
+
+def test_what_pairs_were_not_asked_for(tmp_path):
+    path = files(tmp_path, [*TEXTS, TEXTS[0]])
+    last = len(TEXTS)
+    below = likewise.pairs(path, shingle="words:3", threshold=0.6, below=0.99).save(tmp_path / "below")
+    told = explain_run(below, 0, last)
+    assert (told.found, told.notes) == (False, ("only pairs with a similarity below 0.99 were asked for",))
+    assert explain_run(below, 0, 1).notes == ()
+    best = likewise.pairs(path, shingle="words:3", threshold=0.6, k=1).save(tmp_path / "best")
+    assert explain_run(best, 0, last).found
+    assert not explain_run(best, 0, 2).notes
+    points = np.array([[0.0, 0], [0, 1], [0, 5]])
+    np.save(tmp_path / "points.npy", points)
+    far = likewise.pairs(tmp_path / "points.npy", measure="l2", within=6, beyond=2).save(tmp_path / "far")
+    assert explain_run(far, 0, 1).notes == ("only pairs with a distance above 2 were asked for",)
+    assert explain_run(far, 0, 2).found
+
+
+DISTANCES = {
+    "l2": lambda x, y: sqrt(((x - y) ** 2).sum()),
+    "l1": lambda x, y: abs(x - y).sum(),
+    "angle": measures.angle,
+    "hamming": lambda x, y: (x != y).sum(),
+}
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+@pytest.mark.parametrize(("measure", "within"), [("l2", 3), ("l1", 7), ("angle", 60), ("hamming", 2)])
+def test_a_finished_run_of_vectors(tmp_path, measure, within, kind):
+    points = np.random.default_rng(1).normal(size=(50, 8))
+    points = points > 0 if measure == "hamming" else points
+    settings = {}
+    path = tmp_path / f"points.{kind}"
+    if kind == "npy":
+        np.save(path, points)
+    else:
+        settings["id"] = "key"
+        pq.write_table(pa.table({"key": [f"k{i}" for i in range(50)], "vector": list(points)}), path)
+    found = likewise.pairs(path, measure=measure, within=within, **settings)
+    out = found.save(tmp_path / "out")
+    listed = {(row["id_a"], row["id_b"]) for row in found.to_pylist()}
+    assert listed
+    for a, b in ((0, b) for b in range(1, 50)):
+        names = (f"k{a}", f"k{b}") if settings else (a, b)
+        told = explain_run(out, *names)
+        true = DISTANCES[measure](points[a], points[b])
+        assert told.distance == pytest.approx(true, rel=1e-6)
+        assert told.found is (names in listed) is (told.distance <= within)
+        assert told.probability == told.found
+        assert told.to_dict() == found.explain(*names).to_dict()
+        assert ("within" if told.found else "more than") in told.summary()
+
+
+def test_a_finished_run_of_neighbours(tmp_path):
+    points = np.random.default_rng(1).normal(size=(50, 8))
+    np.save(tmp_path / "points.npy", points)
+    found = likewise.nearest(tmp_path / "points.npy", k=2, measure="l2")
+    out = found.save(tmp_path / "out")
+    order = np.argsort(((points - points[0]) ** 2).sum(axis=1))
+    assert explain_run(out, 0, int(order[1])).found
+    assert "not among the nearest" in explain_run(out, "0", str(order[3])).summary()
+
+
+def test_a_run_without_its_state(tmp_path):
+    path, out = files(tmp_path), tmp_path / "run"
+    with_state = likewise.dedup(path, id="key", shingle="words:3", threshold=0.6, method="lsh", out=tmp_path / "state")
+    likewise.dedup(path, id="key", shingle="words:3", threshold=0.6, method="lsh", out=out, state=False)
+    for pair in (("k6", "k7"), ("k7", "k6"), ("k6", "k9")):
+        assert explain_run(out, *pair).to_dict() == with_state.explain(*pair).to_dict()
+
+
+def test_runs_that_cannot_be_explained(tmp_path):
     out = tmp_path / "pairs"
     likewise.pairs(TEXTS[:4]).save(out)
-    with pytest.raises(IncompatibleError, match=r"likewise pairs; compare two of its documents as FILE#ID"):
+    with pytest.raises(InputError, match="given in memory"):
+        explain_run(out, 0, 1)
+    path = files(tmp_path)
+    likewise.pairs(path, shingle="words:3").save(out)
+    path.write_text("")
+    with pytest.raises(InputError, match=r"docs.jsonl has changed since the run"):
+        explain_run(out, 0, 1)
+    path.unlink()
+    with pytest.raises(InputError, match=r"docs.jsonl is not there"):
         explain_run(out, 0, 1)
     with pytest.raises(likewise.MissingInput, match="no finished run"):
         explain_run(tmp_path, 0, 1)
+    likewise.pairs(TEXTS[:4]).save(tmp_path / "pairs.csv")
+    with pytest.raises(likewise.MissingInput, match="this is a file; name the folder of a run"):
+        explain_run(tmp_path / "pairs.csv", 0, 1)
+
+
+def test_many_text_files_are_found_by_their_paths(tmp_path):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for number, text in enumerate(TEXTS):
+        (folder / f"{number:03d}.txt").write_text(text)
+    out = likewise.pairs(folder, shingle="words:3", threshold=0.6).save(tmp_path / "out")
+    told = explain_run(out, str(folder / "118.txt"), str(folder / "119.txt"))
+    assert told.found
+    assert told.similarities["jaccard"] == measures.jaccard(*(shingles(TEXTS[one], 3) for one in (118, 119)))
+    with pytest.raises(InputError, match="no item with the id"):
+        explain_run(out, str(folder / "118.txt"), "other.txt")
 
 
 def test_a_document_of_an_earlier_run(tmp_path):

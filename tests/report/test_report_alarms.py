@@ -9,8 +9,8 @@ import pytest
 from made_runs import WORDS, documents, texts
 
 import likewise
+from likewise.jobs.finished import FinishedRun
 from likewise.report.alarms import document_alarms
-from likewise.report.finished import FinishedRun
 from likewise.report.similar_documents import SimilarDocuments
 
 

@@ -10,9 +10,11 @@ import pytest
 from made_runs import documents, texts
 
 import likewise
+from likewise.base import memory
+from likewise.jobs.finished import FinishedRun
 from likewise.report.documents import Tally, by_folder
-from likewise.report.finished import FinishedRun
 from likewise.report.similar_documents import SimilarDocuments
+from likewise.report.write import report_with
 
 
 def seen(run, by=None):
@@ -27,6 +29,13 @@ def check_texts(found, truth):
     assert {key: text for key, text in shown.items() if text != truth[key[1]]} == {}
     for row in found.pairs.pairs:
         assert {("0", str(row["id_a"])), ("0", str(row["id_b"]))} <= {("0", id) for _, id in shown}
+
+
+def check_held(result, run):
+    """The page made from documents in memory is that made from the folder and the inputs."""
+    assert result.held is not None
+    held = report_with(run, result.held, out=run.parent / "held.html").read_bytes()
+    assert held == likewise.write_report(run).read_bytes()
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
@@ -45,7 +54,8 @@ def test_texts_by_row_and_by_id(tmp_path, kind, id, state):
         path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
     else:
         pq.write_table(table, path, row_group_size=7)
-    likewise.dedup(path, id=id, out=tmp_path / "run", state=state)
+    result = likewise.dedup(path, id=id, out=tmp_path / "run", state=state)
+    check_held(result, tmp_path / "run")
     names = [str(one) for one in (range(len(made)) if id is None else table["id"].to_pylist())]
     check_texts(seen(tmp_path / "run"), dict(zip(names, made, strict=True)))
 
@@ -57,8 +67,28 @@ def test_rows_after_one_that_was_set_aside(tmp_path):
     (tmp_path / "docs.jsonl").write_text("\n".join(lines) + "\n")
     result = likewise.dedup(tmp_path / "docs.jsonl", on_error="skip", out=tmp_path / "run")
     assert result.stats["counts"]["set_aside"] == 2
+    check_held(result, tmp_path / "run")
     ids = [str(one) for one in result.clusters["id"].to_pylist()]
     check_texts(seen(tmp_path / "run"), dict(zip(ids, made, strict=True)))
+
+
+def test_several_files(tmp_path):
+    made = texts(40)
+    (tmp_path / "in").mkdir()
+    for place, some in enumerate((made[:30], made[30:])):
+        pq.write_table(pa.table({"text": some}), tmp_path / "in" / f"{place}.parquet")
+    result = likewise.dedup(tmp_path / "in", out=tmp_path / "run")
+    check_held(result, tmp_path / "run")
+    assert seen(tmp_path / "run").documents.by == "file"
+
+
+def test_documents_on_disk_are_read_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "LEAST", 1)
+    path, _, _ = documents(tmp_path)
+    result = likewise.dedup(path, out=tmp_path / "run", memory=9000, threads=1)
+    assert result.stats["parameters"]["spilled_bytes"] > 0
+    assert result.held is None
+    assert likewise.dedup(texts(5)).held is None
 
 
 def test_text_files(tmp_path, monkeypatch):
@@ -70,6 +100,7 @@ def test_text_files(tmp_path, monkeypatch):
         path.write_text(text)
     result = likewise.dedup("texts", out=tmp_path / "run")
     ids = result.clusters["id"].to_pylist()
+    check_held(result, tmp_path / "run")
     found = seen(tmp_path / "run")
     check_texts(found, {id: (tmp_path / id).read_text() for id in ids})
     gone = {row["id"] for row in result.removed.to_pylist()}

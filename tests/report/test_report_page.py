@@ -198,3 +198,14 @@ def test_errors(tmp_path):
     (run / "pairs.parquet").write_bytes(b"PAR1 nothing")
     with pytest.raises(DamagedError, match=r"pairs\.parquet"):
         likewise.write_report(run)
+
+
+def test_one_of_anything_is_in_the_singular(tmp_path):
+    path = tmp_path / "docs.parquet"
+    pq.write_table(pa.table({"text": [*texts(3), texts(3)[0]]}), path)
+    for name, made in (("dedup", likewise.dedup(path)), ("pairs", likewise.pairs(path))):
+        run = made.save(tmp_path / name)
+        page = likewise.write_report(run).read_text()
+        assert re.findall(r"\b1 (clusters|pairs|documents|rows|matches)\b", page) == []
+        assert "1 pair<" in page
+    assert 'label">similar pair<' in page

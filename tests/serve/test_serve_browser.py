@@ -236,3 +236,31 @@ def test_scripts_of_another_origin_or_inline_do_not_run(window, service):
         return new Promise(done => setTimeout(() => done(window.hacked === undefined), 200))"""
     assert window.execute_script(script) is True
     window.get_log("browser")
+
+
+def test_vectors_are_numbers(tmp_path, window):
+    """An index of vectors takes numbers and shows distances; what is not a number is named."""
+    with Index.create(tmp_path / "vectors", measure="l2") as index:
+        index.add(["near", "far"], [[0.0, 0.0, 1.0], [3.0, 4.0, 1.0]])
+    running = Served(tmp_path / "vectors")
+    try:
+        window.get(running.url)
+        label, text, status = (window.find_element(By.ID, name) for name in ("text-label", "text", "status"))
+        WebDriverWait(window, 30).until(lambda _: "3 numbers" in label.text)
+        text.send_keys("[0, 0, x]" + Keys.CONTROL + Keys.ENTER)
+        WebDriverWait(window, 30).until(lambda _: "“x” is not a number." in status.text)
+        text.clear()
+        text.send_keys("[3, 3, 1]" + Keys.CONTROL + Keys.ENTER)
+        WebDriverWait(window, 30).until(lambda _: "2 similar items" in status.text)
+        answers = [one.text.split() for one in window.find_elements(By.CSS_SELECTOR, "#answers .answer")]
+        assert answers == [["far", "1"], ["near", "4.243"]]
+        bound = window.find_element(By.ID, "threshold")
+        bound.send_keys("2" + Keys.ENTER)
+        WebDriverWait(window, 30).until(lambda _: "1 similar item" in status.text and "items" not in status.text)
+        window.find_element(By.CSS_SELECTOR, "#answers .answer").click()
+        WebDriverWait(window, 30).until(lambda _: window.find_element(By.ID, "other").text == "3 4 1")
+        assert window.find_element(By.ID, "mine").text == "3 3 1"
+        assert window.get_log("browser") == []
+    finally:
+        running.process.terminate()
+        running.process.communicate(timeout=60)

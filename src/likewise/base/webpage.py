@@ -21,7 +21,7 @@ h1 { font-size: 1.4rem; overflow-wrap: anywhere; } h2 { font-size: 1.1rem; margi
 table { border-collapse: collapse; width: 100%; } caption { text-align: left; color: var(--soft); }
 th, td { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line);
   overflow-wrap: anywhere; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .both { display: grid; grid-template-columns: 1fr 1fr; gap: 1.5rem; }
 .both pre { white-space: pre-wrap; overflow-wrap: anywhere; font: 14px/1.5 ui-monospace, monospace; margin: 0; }
 .lists { display: grid; grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr)); gap: 1.5rem; }
@@ -69,7 +69,10 @@ def table(head: Sequence[object], rows: Iterable[Sequence[object]], caption: obj
         if numeric:
             cells[-1] = f'<td class="number">{text(row[-1])}</td>'
         written.append(f"<tr>{''.join(cells)}</tr>")
-    titles = f"<tr>{''.join(f'<th>{text(cell)}</th>' for cell in head)}</tr>" if head else ""
+    titles = "".join(f"<th>{text(cell)}</th>" for cell in head[:-1])
+    if head:
+        last = '<th class="number">' if numeric else "<th>"
+        titles = f"<tr>{titles}{last}{text(head[-1])}</th></tr>"
     named = f"<caption>{text(caption)}</caption>" if caption else ""
     return f"<table>{named}{titles}{''.join(written)}</table>"
 

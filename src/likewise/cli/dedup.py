@@ -88,7 +88,7 @@ def dedup(
     lines = [*show.opening(result.stats), show.outcome(result.stats)]
     if "added" in result.stats["counts"]:
         lines.append(f"added {show.count(result.stats['counts']['added'], 'document')} to the index")
-    show.report(result.stats, as_json, lines, target)
+    show.report(result.stats, as_json, lines, target, getattr(result, "held", None))
 
 
 def _settings_of(context: click.Context, against: list[str]) -> dict[str, Any]:

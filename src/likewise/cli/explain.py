@@ -24,7 +24,7 @@ Examples:
   likewise explain essays.csv#17 articles.parquet#a-1203 --id id --text body
   likewise explain answers.jsonl#0 answers.jsonl#1 --json
   likewise explain essay.txt source.txt --html why.html
-  likewise explain run/ a-1203 a-1377          two documents of a finished run of likewise dedup, by their ids"""
+  likewise explain run/ a-1203 a-1377          two items of a finished run of dedup, pairs or nearest, by their ids"""
 )
 @click.argument("a")
 @click.argument("b")
@@ -50,8 +50,9 @@ def explain(a: str, b: str, c: str | None, as_json: bool, page: Path | None, wid
     similarity under every measure, the minhash estimate, the bands that they share in a search for pairs at the
     --threshold, and the shingles that tell most.
 
-    RUN ID_A ID_B: the folder of a finished run of likewise dedup, and the ids of two of its documents; everything is as
-    in that run.
+    RUN ID_A ID_B: the folder of a finished run of likewise dedup, rethreshold, pairs or nearest, on this machine or on
+    Spark, and the ids of two of its documents, sets or vectors; everything is as in that run. The inputs of the run
+    must be there, unchanged.
     """
     from likewise.base.checks import unused
 

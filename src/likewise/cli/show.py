@@ -382,26 +382,29 @@ def outcome(stats: dict[str, Any]) -> str:
     )
 
 
-def report(stats: dict[str, Any], as_json: bool, lines: Iterable[str], where: object) -> None:
-    """Print the statistics as JSON; or these lines, what was set aside, what the run cost and where the result is."""
+def report(stats: dict[str, Any], as_json: bool, lines: Iterable[str], where: object, held: Any = None) -> None:
+    """Print the statistics as JSON; or these lines, what was set aside, what the run cost and where the result is.
+
+    held: the documents of the run, if they are in memory, for its page.
+    """
     if as_json:
         click.echo(json.dumps(stats, indent=2))
     elif not quiet():
         for line in lines:
             say(line)
         set_aside(stats)
-    page(where, as_json)
+    page(where, as_json, held)
     if not as_json and not quiet():
         say(closing(stats, str(where)))
 
 
-def page(where: object, as_json: bool = False) -> None:
+def page(where: object, as_json: bool = False, held: Any = None) -> None:
     """Write the report of a folder, and say where it is; a report that cannot be made leaves the result as it is."""
     from likewise.cli.page import written
 
     context = click.get_current_context(silent=True)
     with nullcontext() if as_json else progress() as observer:
-        made, problem = written(where, context.meta if context else {}, observer)
+        made, problem = written(where, context.meta if context else {}, observer, held)
     if problem and not quiet():
         say(problem, err=True)
     elif made and not quiet() and not as_json:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from likewise.base.arrays import Ints, to_arrow
+from likewise.base.arrays import Ints, strings, to_arrow
 from likewise.base.tokens import hash_column
 from likewise.errors import InputError
 
@@ -71,3 +71,20 @@ def _are_unique(ids: Any) -> bool:
         return True
     suspects = ids.take(to_arrow(np.unique(np.concatenate([order[1:][same], order[:-1][same]]))))
     return bool(pc.count_distinct(suspects).as_py() == len(suspects))
+
+
+def matching(ids: pa.Array, wanted: set[str]) -> Iterator[tuple[int, str]]:
+    """Yield the places of ids that, written out, are among these, and the ids so written.
+
+    >>> list(matching(pa.array([5, 6, 7]), {"7", "x"}))
+    [(2, '7')]
+    """
+    kind = ids.type
+    if pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        flags = pc.is_in(ids.cast(pa.large_string()), strings(sorted(wanted)).cast(pa.large_string()))
+        for place in pc.indices_nonzero(flags).to_pylist():
+            yield place, str(ids[place].as_py())
+        return
+    for place, id in enumerate(ids.to_pylist()):
+        if str(id) in wanted:
+            yield place, str(id)

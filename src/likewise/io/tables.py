@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 
 from likewise.errors import ColumnError, FormatError
 from likewise.io.objects import kind_of, table_of
+from likewise.io.read.delimited import separator_of
 from likewise.io.read.find import InputFile, files_of, find
 from likewise.io.read.open import BOM, input_errors, read_all
 from likewise.io.read.sound import check_text
 
+HEAD = 1 << 16
+"""Bytes of a CSV file that are searched for the line with the names of the columns."""
 BLOCK = 1 << 24
 """Bytes that one thread parses at a time; a longer row is an error of Arrow."""
 
@@ -43,7 +46,8 @@ def of_file(file: InputFile) -> pa.Table:
     """
     with input_errors(file):
         if file.format in ("csv", "tsv"):
-            return of_delimited(read_all(file), file.name, "\t" if file.format == "tsv" else ",")
+            data = read_all(file)
+            return of_delimited(data, file.name, "\t" if file.format == "tsv" else separator_of(data[:HEAD]))
         data = pa.BufferReader(read_all(file))
         if file.format == "parquet":
             import pyarrow.parquet as parquet
@@ -62,12 +66,7 @@ def of_file(file: InputFile) -> pa.Table:
 def _of_table_file(file: InputFile, what: str) -> pa.Table:
     if not file.is_table or file.format == "warc":
         raise FormatError(f"{file.name}: {what} are read from CSV, TSV, Parquet, JSON lines or Arrow files")
-    table = of_file(file)
-    if file.format == "csv" and table.num_columns == 1:
-        other = next((mark for mark in (";", "\t", "|") if mark in table.column_names[0]), None)
-        if other is not None:
-            raise FormatError(f"{file.name}: columns are separated by {other!r}; use commas, or tabs in a .tsv file")
-    return table
+    return of_file(file)
 
 
 def _of_ipc(data: Any) -> pa.Table:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from likewise.base.words import shortened
 from likewise.errors import IncompatibleError, InputError, shown
 from likewise.io.read import Source
 from likewise.jobs.against import Against
+from likewise.jobs.held import HeldDocuments
 from likewise.jobs.set_reason import SetReason, SetScheme, explain_sets, explain_texts
 from likewise.jobs.state import State
 from likewise.jobs.vector_reason import VectorReason, explain_vectors
@@ -159,14 +160,25 @@ class VectorTrace:
         return explain_vectors(ids, here.table[rows[0]], there.table[rows[1]], stats, found)
 
 
+class PairTrace(Protocol):
+    """What explains the pairs of a run."""
+
+    @property
+    def parts(self) -> Sequence[Any]:
+        """The collections, one or two."""
+
+    def explain(self, ids: tuple[Any, Any], stats: dict[str, Any], found: bool) -> SetReason | VectorReason:
+        """Compare two items by the settings of the run."""
+
+
 class ExplainedPairs:
     """Gives a table of pairs the method `explain`."""
 
     stats: dict[str, Any]
     _batches: Callable[[], Iterable[Any]]
-    _trace: SetTrace | VectorTrace | None = None
+    _trace: PairTrace | None = None
 
-    def traced(self, trace: SetTrace | VectorTrace) -> Any:
+    def traced(self, trace: PairTrace) -> Any:
         """Return itself, able to explain its pairs."""
         self._trace = trace
         return self
@@ -181,7 +193,20 @@ class ExplainedPairs:
         found = self._has(id_a, id_b)
         if not found and len(self._trace.parts) == 1 and self._symmetric:
             found = self._has(id_b, id_a)
-        return self._trace.explain((id_a, id_b), self.stats, found)
+        told = self._trace.explain((id_a, id_b), self.stats, found)
+        return told if found else replace(told, notes=(*told.notes, *self._left_out(told)))
+
+    def _left_out(self, told: SetReason | VectorReason) -> list[str]:
+        """Say why a pair that is similar enough is not listed, if it was not asked for."""
+        asked = self.stats["parameters"]
+        if not told.near or self.stats["command"] != "pairs":
+            return []
+        if isinstance(told, SetReason) and asked["below"] is not None and told.similarity >= asked["below"]:
+            return [f"only pairs with a similarity below {asked['below']:g} were asked for"]
+        if isinstance(told, VectorReason) and asked["beyond"] is not None and told.distance <= asked["beyond"]:
+            return [f"only pairs with a distance above {asked['beyond']:g} were asked for"]
+        k = asked["k"]
+        return [] if k is None else [f"only the {k} most similar partners of each item were asked for"]
 
     @property
     def _symmetric(self) -> bool:
@@ -246,6 +271,11 @@ class ExplainedRemovals:
         both = [texts[row - self._offset] if row >= self._offset else against.document(row) for row in (a, b)]
         scheme = SetScheme.of_run(self.stats)
         return trace.compare((id_a, id_b), (both[0], both[1]), first, scheme, found, notes=notes)
+
+    @property
+    def held(self) -> HeldDocuments | None:
+        """The documents, if they are in memory."""
+        return HeldDocuments.of(self._collection)
 
     def _common(self) -> Hashes | None:
         """Return the shingles that the run left out."""

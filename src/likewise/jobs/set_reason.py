@@ -117,10 +117,15 @@ class SetReason:
         """The similarity by the measure of the run."""
         return self.similarities[self.scheme.measure]
 
+    @property
+    def near(self) -> bool:
+        """Whether they are similar enough for a pair."""
+        return self.similarity >= self.scheme.threshold
+
     def summary(self) -> str:
         """Return the verdict in one line."""
         scheme = self.scheme
-        above = "at or above" if self.similarity >= scheme.threshold else "below"
+        above = "at or above" if self.near else "below"
         verdict = {True: "a pair", False: "no pair", None: "similar" if above != "below" else "not similar"}[self.found]
         said = f"{scheme.measure} similarity {self.similarity:.4f}, {above} the threshold {scheme.threshold:g}"
         return f"{shortened(self.id_a, WIDE)} and {shortened(self.id_b, WIDE)}: {verdict}; {said}"

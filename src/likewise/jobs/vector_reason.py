@@ -38,6 +38,12 @@ class VectorReason:
     method: str
     probability: float
     found: bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def near(self) -> bool:
+        """Whether they are near enough for a pair."""
+        return self.within is None or self.distance <= self.within
 
     def summary(self) -> str:
         """Return the verdict in one line."""
@@ -45,18 +51,20 @@ class VectorReason:
         verdict = ("a pair" if self.found else "no pair") if self.within is not None else "neighbours"
         if self.within is None and not self.found:
             verdict = f"{b} is not among the nearest neighbours of {a}"
-        return f"{a} and {b}: {verdict}; {self.measure} {self.distance:.6g}{UNITS[self.measure]}"
+        said = f"{a} and {b}: {verdict}; {self.measure} {self.distance:.6g}{UNITS[self.measure]}"
+        if self.within is None:
+            return said
+        return f"{said}, {'within' if self.near else 'more than'} {self.within:g}"
 
     def facts(self) -> list[tuple[str, str]]:
         """Return everything as lines of a table."""
         said = [("components", f"{self.components:,}")]
         said += [(name, f"{value:.6g}{UNITS.get(name, '')}") for name, value in self.distances.items()]
         if self.within is not None:
-            said.append(("within", f"{self.within:.6g}{UNITS[self.measure]}"))
-        said.append(
-            ("search", {"exact": "exact: all are compared", "lsh": "hash tables"}.get(self.method, self.method))
-        )
-        said.append(("found", f"with probability {self.probability:.6g} or more"))
+            said.append(("largest distance of a pair", f"{self.within:.6g}{UNITS[self.measure]}"))
+        said.append(("search", SEARCHES.get(self.method, self.method)))
+        chance = "with certainty" if self.probability == 1 else f"with probability {self.probability:.6g} or more"
+        said.append(("found", chance if self.near else "no: farther apart than a pair may be"))
         return said
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,7 +74,7 @@ class VectorReason:
     def __str__(self) -> str:
         facts = self.facts()
         width = max(len(name) for name, _ in facts)
-        return "\n".join([self.summary(), *(f"  {name:<{width}}  {said}" for name, said in facts)])
+        return "\n".join([self.summary(), *self.notes, *(f"  {name:<{width}}  {said}" for name, said in facts)])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.summary()}>"
@@ -85,7 +93,7 @@ class VectorReason:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
-        return paragraph(self.summary()) + section("How far apart", table((), self.facts()))
+        return paragraph(self.summary(), *self.notes) + section("How far apart", table((), self.facts()))
 
 
 def explain_vectors(

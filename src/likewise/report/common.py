@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from likewise.base.words import counted
-from likewise.report.finished import FinishedRun
+from likewise.jobs.finished import FinishedRun
 from likewise.report.page import Alarm, Bar, PageTable, ReportPage, Section, Tile
 from likewise.report.words import duration, large, share, short, size
 
@@ -65,7 +65,7 @@ def about(run: FinishedRun) -> list[PageTable]:
         [
             short(entry.get("file") or entry.get("object") or ""),
             entry.get("format") or "",
-            size(entry["bytes"]) if "bytes" in entry else f"{entry.get('rows', 0):,} rows",
+            size(entry["bytes"]) if "bytes" in entry else counted(entry.get("rows", 0), "row"),
         ]
         for entry in run.stats["inputs"][:MOST_ROWS]
         if "more_inputs" not in entry

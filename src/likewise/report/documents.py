@@ -5,7 +5,6 @@ Only what the page shows is kept: of the texts a prefix, of the columns the text
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,14 +12,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from likewise.base.runlog import Progress
 from likewise.errors import LikewiseError
-from likewise.io.changes import changed_files, identity
+from likewise.io.ids import matching
 from likewise.io.read import Files, ReadOptions, Source, open_source
-from likewise.report.finished import FinishedRun, arrow_ids, numbers
+from likewise.jobs.finished import FinishedRun, numbers
+from likewise.jobs.held import HeldDocuments
+from likewise.jobs.run_inputs import InputsGone, all_texts, input_files, reading_of_run, unchanged
 
 READ = 60_000
 """Characters of a text that are read for the page: enough for a comparison, of however long a document."""
@@ -28,12 +28,7 @@ READ = 60_000
 MOST_VALUES = 100_000
 """Different values of a column that are counted; more are not groups but names."""
 
-OPTIONS = ("text", "id", "on_error", "encoding_errors", "lines", "sets", "html", "plain", "hidden")
 Flags = NDArray[np.bool_]
-
-
-class NoDocuments(Exception):
-    """Why there are no texts in a page; a sentence for the reader."""
 
 
 @dataclass
@@ -71,86 +66,32 @@ def read_texts(
     removed: Flags | set[str] | None,
     by: str | None,
     progress: Progress | None = None,
+    held: HeldDocuments | None = None,
 ) -> SampledTexts:
     """Return the texts of these documents, each named by its collection (0, or 1 for the second) and its id.
 
-    `removed` says which documents are, by row or by id, to count them by the column `by`, or else by file.
+    `removed` says which documents are, by row or by id, to count them by the column `by`, or else by file. `held`: the
+    documents of the run, if they are in memory; then the inputs are read only for the column `by`.
     """
     found = SampledTexts()
+    if held is not None and by is None:
+        for id, text in held.texts({id for _, id in wanted}):
+            found.put((0, id), text)
+        if isinstance(removed, np.ndarray) and not all_texts(run):
+            found.tallies, found.by = _by_file(held.source, removed), "file"
+        return found
     try:
-        collections = _collections(run)
+        collections = input_files(run)
         for side, files in enumerate(collections):
             ids = {id for where, id in wanted if where == side or len(collections) == 1}
             _read(run, found, side, files, ids, removed if side == 0 else None, by, progress)
-    except NoDocuments as reason:
-        found.problem = str(reason)
+    except InputsGone as reason:
+        found.problem = f"The texts are not shown: {reason}."
     except LikewiseError as error:
         if by is not None:
             raise
         found.problem = f"The inputs cannot be read: {error}"
     return found
-
-
-def _collections(run: FinishedRun) -> list[list[str]]:
-    """Return the files of each collection; raise if there are none, or if they have changed since."""
-    if run.on_spark and run.table("pairs") is not None and any("://" in str(one.get("file")) for one in _entries(run)):
-        raise NoDocuments("The inputs are not files of this machine.")
-    if run.state.get("given") and _all_texts(run):
-        return [[str(path) for path in run.state["given"]]]
-    if run.state.get("given"):
-        files = [one.path for one in Files(run.state["given"]).find(*_found(run)).files]
-        _check_state(run.state["inputs"], files)
-        return [[str(path) for path in run.state["given"]]]
-    collections: dict[int, list[str]] = {}
-    for entry in run.stats["inputs"]:
-        if "object" in entry:
-            raise NoDocuments("The documents were given in memory, not as files, so their texts are not shown.")
-        if "file" in entry:
-            _check_entry(run, entry)
-            collections.setdefault(entry.get("collection", 1), []).append(entry["file"])
-        elif not _all_texts(run):
-            raise NoDocuments("The run has too many input files to find its documents again without its state.")
-    if not collections:
-        raise NoDocuments("The run does not say where its documents come from.")
-    return [collections[one] for one in sorted(collections)]
-
-
-def _entries(run: FinishedRun) -> list[dict[str, Any]]:
-    return [entry for entry in run.stats["inputs"] if "file" in entry]
-
-
-def _all_texts(run: FinishedRun) -> bool:
-    """Return whether every input is a text file, whose id is its path."""
-    plain = all(entry.get("format") == "text" for entry in _entries(run))
-    return plain and run.parameters.get("id") is None and not run.parameters.get("lines")
-
-
-def _found(run: FinishedRun) -> tuple[bool, bool]:
-    return bool(run.parameters.get("plain")), bool(run.parameters.get("hidden"))
-
-
-def _check_state(known: Mapping[str, list[int]], files: list[Path]) -> None:
-    now = identity(files, content=False)
-    before = {name: [*facts[:2], 0] for name, facts in known.items()}
-    for change in changed_files(before, now):
-        raise NoDocuments(f"The texts are not shown: {change}.")
-
-
-def _check_entry(run: FinishedRun, entry: dict[str, Any]) -> None:
-    """Raise if a file is gone, or was written after the run."""
-    path = Path(entry["file"])
-    try:
-        about = path.stat()
-    except OSError as error:
-        if any(sign in entry["file"] for sign in "*?["):
-            return
-        raise NoDocuments(
-            f"The texts are not shown: {entry['file']} is not there. Make the report in the folder in which the "
-            "command ran, or where the inputs are."
-        ) from error
-    whole = path.is_file() and isinstance(entry.get("bytes"), int)
-    if path.is_file() and (about.st_mtime_ns > run.finished_at or (whole and about.st_size != entry["bytes"])):
-        raise NoDocuments(f"The texts are not shown: {entry['file']} has changed since the run.")
 
 
 def _read(
@@ -163,13 +104,14 @@ def _read(
     by: str | None,
     progress: Progress | None,
 ) -> None:
-    options = _options(run, by if removed is not None else None)
-    if _all_texts(run) and by is None:
+    score = by if removed is not None else None
+    options = reading_of_run(run, "write_report", score=score, batch_bytes=8 << 20)
+    if all_texts(run) and by is None:
         _read_files(run, found, side, wanted, options)
         return
     source = open_source(Files(files), options)
     if source.ids == "path":
-        raise NoDocuments("The texts are not shown: files cannot be told from rows.")
+        raise InputsGone("files cannot be told from rows")
     rows: Mapping[int, str] | None = None
     if source.ids == "row":
         rows = _places(source, run, wanted)
@@ -187,27 +129,21 @@ def _read(
         start = stop
     if isinstance(removed, np.ndarray) and start != len(removed):
         found.texts.clear()
-        raise NoDocuments("The texts are not shown: the inputs have another number of rows than in the run.")
+        raise InputsGone("the inputs have another number of rows than in the run")
     if removed is None:
         return
     if by is not None:
         if len(tallies) > MOST_VALUES:
-            raise NoDocuments(f"The column {by} has more than {MOST_VALUES:,} different values; choose another.")
+            found.problem = f"The column {by} has more than {MOST_VALUES:,} different values; choose another."
+            return
         found.tallies, found.by = tallies, by
     elif isinstance(removed, np.ndarray):
         found.tallies, found.by = _by_file(source, removed), "file"
 
 
-def _options(run: FinishedRun, by: str | None) -> ReadOptions:
-    given = {name: run.parameters[name] for name in OPTIONS if run.parameters.get(name) is not None}
-    if run.command == "articles" and run.parameters.get("html") is None:
-        given["html"] = None
-    return ReadOptions(**given, score=by, owner="write_report", batch_bytes=8 << 20)
-
-
 def _read_files(run: FinishedRun, found: SampledTexts, side: int, wanted: set[str], options: ReadOptions) -> None:
     """Read text files, whose ids are their paths: only those that are wanted."""
-    there = [id for id in sorted(wanted) if _unchanged(run, id)]
+    there = [id for id in sorted(wanted) if unchanged(run, id)]
     if len(there) < len(wanted):
         gone = f"{len(wanted) - len(there):,} of {len(wanted):,} sampled files"
         found.problem = (
@@ -219,18 +155,6 @@ def _read_files(run: FinishedRun, found: SampledTexts, side: int, wanted: set[st
     for batch in open_source(Files([Path(id) for id in there]), skipping).batches(threads=2):
         for id, text in zip(batch.column("id").to_pylist(), batch.column("text"), strict=True):
             found.put((side, str(id)), text.as_py())
-
-
-def _unchanged(run: FinishedRun, path: str) -> bool:
-    """Return whether a file is there and what it was in the run."""
-    try:
-        about = os.stat(path)
-    except OSError:
-        return False
-    known = run.state.get("inputs", {}).get(os.path.abspath(path))
-    if known is not None:
-        return bool([about.st_size, about.st_mtime_ns] == known[:2])
-    return about.st_mtime_ns <= run.finished_at
 
 
 def _places(source: Source, run: FinishedRun, wanted: set[str]) -> Mapping[int, str]:
@@ -257,15 +181,7 @@ def _chosen(
             if start <= row < start + batch.num_rows:
                 yield row - start, id
         return
-    ids = batch.column("id")
-    if pa.types.is_integer(ids.type) or pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type):
-        chosen = pc.is_in(ids.cast(pa.large_string()), arrow_ids(sorted(wanted), pa.large_string()))
-        for place in np.flatnonzero(numbers(chosen)).tolist():
-            yield place, str(ids[place].as_py())
-        return
-    for place, id in enumerate(ids.to_pylist()):
-        if str(id) in wanted:
-            yield place, str(id)
+    yield from matching(batch.column("id"), wanted)
 
 
 def _flags(batch: pa.RecordBatch, start: int, removed: Flags | set[str]) -> Flags:

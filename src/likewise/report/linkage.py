@@ -13,9 +13,9 @@ from likewise.apps.link.records import read_table
 from likewise.base.words import counted
 from likewise.errors import LikewiseError
 from likewise.io.read import Files
+from likewise.jobs.finished import FinishedRun
 from likewise.report import pictures
 from likewise.report.common import MOST_ROWS, compared, cost, made
-from likewise.report.finished import FinishedRun
 from likewise.report.page import Alarm, Browser, Entry, FieldStep, PageTable, Picture, ReportPage, Section, Side, Tile
 from likewise.report.samples import sampled_clusters, sampled_pairs
 from likewise.report.words import share, short, signed
@@ -40,13 +40,12 @@ def linkage_page(run: FinishedRun) -> ReportPage:
     )
     head = f"{counted(counts['matches'], 'match', 'matches')} among {read}"
     tiles = [
-        Tile(read.removesuffix(" records"), "records in two tables" if two else "records"),
-        Tile(f"{counts['matches']:,}", "matches", str(details.get("rule", ""))),
+        Tile(read.removesuffix(" records"), "records in two tables") if two else Tile.of(counts["records"], "record"),
+        Tile.of(counts["matches"], "match", str(details.get("rule", "")), "matches"),
     ]
     if "clusters" in counts:
-        tiles.append(
-            Tile(f"{counts['clusters']:,}", "entities with several records", f"{counts['clustered']:,} records")
-        )
+        several, note = "with several records", counted(counts["clustered"], "record")
+        tiles.append(Tile.of(counts["clusters"], f"entity {several}", note, f"entities {several}"))
     tiles += _quality(details)
     matches = run.table("matches")
     threshold = details.get("threshold")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from likewise.base.words import counted
+from likewise.jobs.finished import FinishedRun, StoredTable
 from likewise.report.common import LEAST_CLUSTERS, LEAST_PAIRS, MOST_ROWS, cost, made
 from likewise.report.comparison import ComparedTexts, within
-from likewise.report.finished import FinishedRun, StoredTable
 from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, Picture, ReportPage, Section, Side, Tile
 from likewise.report.samples import sampled_clusters, sampled_pairs
 from likewise.report.words import line, share, short, size
@@ -25,11 +25,11 @@ def vectors_page(run: FinishedRun) -> ReportPage:
     what = "neighbour" if nearest else "pair"
     head = f"{counted(counts['pairs'], what)} of {counted(counts['items'], 'vector')}"
     tiles = [
-        Tile(f"{counts['items']:,}", "vectors", f"{counts.get('different', counts['items']):,} different"),
-        Tile(f"{counts['pairs']:,}", f"{what}s", f"by {measure} distance" if measure else ""),
+        Tile.of(counts["items"], "vector", f"{counts.get('different', counts['items']):,} different"),
+        Tile.of(counts["pairs"], what, f"by {measure} distance" if measure else ""),
     ]
     compared = counts.get("compared")
-    story = [f"{compared:,} distances were computed." if compared else "", cost(run)]
+    story = [f"{counted(compared, 'distance was', 'distances were')} computed." if compared else "", cost(run)]
     return made(
         run, head, tiles, story, [], _pair_sections(run.table("neighbours" if nearest else "pairs"), "distance")
     )
@@ -40,9 +40,9 @@ def index_page(run: FinishedRun) -> ReportPage:
     counts = run.counts
     head = f"{counted(counts['pairs'], 'answer')} to {counted(counts['items'], 'query', 'queries')}"
     tiles = [
-        Tile(f"{counts['items']:,}", "queries"),
-        Tile(f"{counts['pairs']:,}", "answers"),
-        Tile(f"{counts.get('indexed', 0):,}", "items in the index"),
+        Tile.of(counts["items"], "query", plural="queries"),
+        Tile.of(counts["pairs"], "answer"),
+        Tile.of(counts.get("indexed", 0), "item in the index", plural="items in the index"),
     ]
     return made(run, head, tiles, [cost(run)], [], _pair_sections(run.table("pairs"), "similarity"))
 
@@ -86,12 +86,10 @@ def passages_page(run: FinishedRun) -> ReportPage:
     have = "has" if suspects == 1 else "have"
     head = f"{suspects:,} of {counted(counts['suspects'], 'suspect')} {have} text in common with a source"
     tiles = [
-        Tile(f"{counts['suspects']:,}", "suspects", f"{suspects:,} with passages"),
-        Tile(f"{counts['sources']:,}", "sources", f"{size(counts['bytes'])} of text in all"),
-        Tile(
-            f"{counts['passages']:,}",
-            "passages",
-            f"{counts['unlisted']:,} more counted only" if counts["unlisted"] else "",
+        Tile.of(counts["suspects"], "suspect", f"{suspects:,} with passages"),
+        Tile.of(counts["sources"], "source", f"{size(counts['bytes'])} of text in all"),
+        Tile.of(
+            counts["passages"], "passage", f"{counts['unlisted']:,} more counted only" if counts["unlisted"] else ""
         ),
     ]
     story = [f"A passage has at least {counted(run.parameters['length'], 'equal word')} in a row.", cost(run)]
@@ -100,7 +98,9 @@ def passages_page(run: FinishedRun) -> ReportPage:
     if run.details.get("common"):
         common = run.details["common"]
         runs = f"{counted(common['fingerprints'], 'run')} of words"
-        alarms.append(Alarm(f"{runs} in more than {common['sources']:,} sources left out in the others", urgent=False))
+        alarms.append(
+            Alarm(f"{runs} in more than {counted(common['sources'], 'source')} left out in the others", urgent=False)
+        )
     return made(run, head, tiles, story, alarms, sections)
 
 
@@ -153,14 +153,15 @@ def _passages(run: FinishedRun) -> Section:
 def mirrors_page(run: FinishedRun) -> ReportPage:
     """Return the page of mirrored hosts and folded pages."""
     counts = run.counts
-    head = f"{counts['mirrors']:,} of {counted(counts['hosts'], 'host')} have a mirror"
+    have = "has" if counts["mirrors"] == 1 else "have"
+    head = f"{counts['mirrors']:,} of {counted(counts['hosts'], 'host')} {have} a mirror"
     tiles = [
-        Tile(f"{counts['urls']:,}", "URLs read", f"{counts['pages']:,} pages"),
-        Tile(f"{counts['hosts']:,}", "hosts"),
-        Tile(f"{counts['clusters']:,}", "clusters of mirrors", f"{counts['mirrors']:,} hosts"),
+        Tile.of(counts["urls"], "URL read", counted(counts["pages"], "page"), "URLs read"),
+        Tile.of(counts["hosts"], "host"),
+        Tile.of(counts["clusters"], "cluster of mirrors", counted(counts["mirrors"], "host"), "clusters of mirrors"),
     ]
     if "folded" in counts:
-        tiles.append(Tile(f"{counts['folded']:,}", "pages folded", f"of {counts['graph_pages']:,}"))
+        tiles.append(Tile.of(counts["folded"], "page folded", f"of {counts['graph_pages']:,}", "pages folded"))
     sections = [
         _clusters(run.table("mirrors"), "hosts", "Mirrors", "pages"),
         *_pair_sections(run.table("pairs"), "similarity", "Pairs of hosts", "host-pairs"),
@@ -203,9 +204,9 @@ def recommend_page(run: FinishedRun) -> ReportPage:
     found = [counted(counts[name], *nouns[name]) for name in nouns if name in counts]
     head = f"{', '.join(found)}, from {counted(counts['ratings'], 'rating' if details.get('scale') else 'purchase')}"
     tiles = [
-        Tile(f"{counts['customers']:,}", "customers"),
-        Tile(f"{counts['items']:,}", "items"),
-        Tile(f"{counts['ratings']:,}", "ratings" if details.get("scale") else "purchases"),
+        Tile.of(counts["customers"], "customer"),
+        Tile.of(counts["items"], "item"),
+        Tile.of(counts["ratings"], "rating" if details.get("scale") else "purchase"),
     ]
     sections = []
     for side in ("items", "customers"):
@@ -239,11 +240,12 @@ def fingerprints_page(run: FinishedRun) -> ReportPage:
         f"{counted(counts['matches'], 'pair')} of prints of the same finger among {counted(counts['prints'], 'print')}"
     )
     tiles = [
-        Tile(f"{counts['prints']:,}", "prints", f"{counts['minutiae']:,} minutiae"),
-        Tile(f"{counts['matches']:,}", "matches"),
+        Tile.of(counts["prints"], "print", counted(counts["minutiae"], "minutia", "minutiae")),
+        Tile.of(counts["matches"], "match", plural="matches"),
     ]
     if "clusters" in counts:
-        tiles.append(Tile(f"{counts['clusters']:,}", "fingers with several prints", f"{counts['clustered']:,} prints"))
+        several, note = "with several prints", counted(counts["clustered"], "print")
+        tiles.append(Tile.of(counts["clusters"], f"finger {several}", note, f"fingers {several}"))
     possible, compared = counts.get("possible_pairs", 0), counts.get("compared", 0)
     threshold = details.get("threshold", {})
     story = [f"Of {possible:,} possible pairs, {compared:,} had to be compared."]

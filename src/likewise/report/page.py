@@ -11,6 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from likewise.base.words import counted
 from likewise.report.comparison import ShownTexts
 from likewise.report.words import signed, visible
 
@@ -22,6 +23,16 @@ class Tile:
     value: str
     label: str
     note: str = ""
+
+    @classmethod
+    def of(cls, number: int, noun: str, note: str = "", plural: str | None = None) -> Tile:
+        """Return a number with its noun.
+
+        >>> Tile.of(1, "match", plural="matches").label, Tile.of(2, "pair").label
+        ('match', 'pairs')
+        """
+        value = f"{number:,}"
+        return cls(value, counted(number, noun, plural).removeprefix(f"{value} "), note)
 
 
 @dataclass(frozen=True)
@@ -114,6 +125,11 @@ class Browser:
     quantity: str
     entries: Sequence[Entry]
     note: str = ""
+
+    @property
+    def one(self) -> str:
+        """What a single entry is."""
+        return "match" if self.what == "matches" else self.what.removesuffix("s")
 
 
 @dataclass

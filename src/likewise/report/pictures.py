@@ -15,6 +15,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
+from likewise.base.words import counted
 from likewise.families.banding import Banding
 from likewise.report.samples import Floats, Ints
 from likewise.report.words import visible
@@ -198,8 +199,8 @@ def similarity_histogram(
         _thousands(axes.yaxis)
     top = int(np.argmax(counts)) if len(counts) else 0
     alt = (
-        f"Histogram of the {what} of {int(counts.sum()):,} pairs, from {edges[0]:.3g} to {edges[-1]:.3g}; most of "
-        f"them, {int(counts[top]):,}, from {edges[top]:.3g} to {edges[top + 1]:.3g}."
+        f"Histogram of the {what} of {counted(int(counts.sum()), 'pair')}, from {edges[0]:.3g} to {edges[-1]:.3g}; "
+        f"most of them, {int(counts[top]):,}, from {edges[top]:.3g} to {edges[top + 1]:.3g}."
     )
     return chart.drawn(alt)
 
@@ -250,8 +251,8 @@ def cluster_sizes(sizes: Ints, counts: Ints) -> Markup:
         axes.grid(axis="x", visible=False)
         _thousands(axes.yaxis)
     alt = (
-        f"Sizes of {int(counts.sum()):,} clusters on a logarithmic scale: {int(counts[sizes == 2].sum()):,} of two, "
-        f"the largest of {int(sizes.max()):,}."
+        f"Sizes of {counted(int(counts.sum()), 'cluster')} on a logarithmic scale: "
+        f"{int(counts[sizes == 2].sum()):,} of two, the largest of {int(sizes.max()):,}."
     )
     return chart.drawn(alt)
 
@@ -280,7 +281,8 @@ def score_histogram(scores: dict[str, Any], threshold: float | None) -> Markup:
         axes.legend(loc="upper right")
         _thousands(axes.yaxis)
     alt = (
-        f"Histogram of the scores of {int(candidates.sum()):,} candidates and {int(matches.sum()):,} matches, from "
+        f"Histogram of the scores of {counted(int(candidates.sum()), 'candidate')} and "
+        f"{counted(int(matches.sum()), 'match', 'matches')}, from "
         f"{edges[0]:.4g} to {edges[-1]:.4g}."
     )
     return chart.drawn(alt)

@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 from likewise.base.runlog import Progress
 from likewise.base.words import counted
 from likewise.families.banding import Banding
+from likewise.jobs.finished import FinishedRun, arrow_ids, numbers
+from likewise.jobs.held import HeldDocuments
 from likewise.report.common import LEAST_CLUSTERS, LEAST_PAIRS, MOST_ROWS, compared, cost, made
 from likewise.report.comparison import ComparedTexts, ShownTexts, within
 from likewise.report.documents import Tally, by_folder, read_texts
-from likewise.report.finished import FinishedRun, arrow_ids, numbers
 from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, Picture, ReportPage, Section, Side, Tile
 from likewise.report.samples import (
     ClusterSizes,
@@ -45,7 +46,9 @@ Name = tuple[int, str]
 class SimilarDocuments:
     """What is read of a run of documents, and the page made from it."""
 
-    def __init__(self, run: FinishedRun, by: str | None, progress: Progress | None = None) -> None:
+    def __init__(
+        self, run: FinishedRun, by: str | None, progress: Progress | None = None, held: HeldDocuments | None = None
+    ) -> None:
         self.run = run
         self.by = by
         self.noun = "page" if run.command == "articles" else "document"
@@ -68,7 +71,7 @@ class SimilarDocuments:
         self.removed = self._removed()
         self.two = len({entry.get("collection", 1) for entry in run.stats["inputs"]}) > 1
         self.kept_for = self._kept_for()
-        self.documents = read_texts(run, self._wanted(), self.removed, by, progress)
+        self.documents = read_texts(run, self._wanted(), self.removed, by, progress, held)
         if by is not None and not self.documents.by and not self.documents.problem:
             self.documents.problem = f"Removals are not counted by {by}: there are too many to match them by their ids."
         if not self.documents.by and self.folders:
@@ -145,15 +148,25 @@ class SimilarDocuments:
         sections = [self._found(), self._groups(), self._removals(), *self._browsers()]
         return made(self.run, head, tiles, story, alarms, sections, self.documents.problem)
 
+    @property
+    def _bytes(self) -> str:
+        counts = self.run.counts
+        return f"{size(counts['bytes'])} of text" if "bytes" in counts else ""
+
     def _of_clusters(self) -> tuple[str, list[Tile], list[str]]:
         counts, run = self.run.counts, self.run
         items = counts["items"]
         if run.command == "articles":
-            head = f"{counted(items, 'page')} carry {counted(counts['articles'], 'different article')}"
+            head = f"{counted(items, 'page carries', 'pages carry')} {counted(counts['articles'], 'different article')}"
             tiles = [
-                Tile(f"{items:,}", "pages read", size(counts["bytes"]) + " of text" if "bytes" in counts else ""),
-                Tile(f"{counts['articles']:,}", "different articles"),
-                Tile(f"{counts['clusters']:,}", "articles on two pages or more", f"{counts['clustered']:,} pages"),
+                Tile.of(items, "page read", self._bytes, "pages read"),
+                Tile.of(counts["articles"], "different article"),
+                Tile.of(
+                    counts["clusters"],
+                    "article on two pages or more",
+                    counted(counts["clustered"], "page"),
+                    "articles on two pages or more",
+                ),
             ]
             story = [
                 f"{share(counts['clustered'], items)} of the pages carry an article that another page carries too, "
@@ -166,10 +179,10 @@ class SimilarDocuments:
             if not removed:
                 head = f"{counted(items, self.noun)}, and none repeats another"
             tiles = [
-                Tile(f"{items:,}", f"{self.nouns} in", size(counts["bytes"]) + " of text" if "bytes" in counts else ""),
+                Tile.of(items, f"{self.noun} in", self._bytes, f"{self.nouns} in"),
                 Tile(f"{counts['kept']:,}", "kept", share(counts["kept"], items)),
                 Tile(f"{removed:,}", "removed", f"{counts['identical']:,} identical, {counts['near']:,} near"),
-                Tile(f"{counts['clusters']:,}", "cluster" if counts["clusters"] == 1 else "clusters", largest),
+                Tile.of(counts["clusters"], "cluster", largest),
             ]
             near = f"at least {share(self.threshold, 1)} similar to it"
             measure = f"Jaccard similarity of {run.parameters.get('shingle') or 'sets'}"
@@ -183,11 +196,9 @@ class SimilarDocuments:
         items = counts["items"]
         head = f"{counted(counts['pairs'], 'similar pair')} among {counted(items, self.noun)}"
         tiles = [
-            Tile(f"{items:,}", f"{self.nouns} read", size(counts["bytes"]) + " of text" if "bytes" in counts else ""),
-            Tile(
-                f"{counts['pairs']:,}", "similar pairs", f"{parameters.get('measure', 'jaccard')} ≥ {self.threshold:g}"
-            ),
-            Tile(f"{counts.get('different', items):,}", f"different {self.nouns}"),
+            Tile.of(items, f"{self.noun} read", self._bytes, f"{self.nouns} read"),
+            Tile.of(counts["pairs"], "similar pair", f"{parameters.get('measure', 'jaccard')} ≥ {self.threshold:g}"),
+            Tile.of(counts.get("different", items), f"different {self.noun}"),
         ]
         return head, tiles, [self._recall(), compared(self.run, items, self.nouns), cost(self.run)]
 
@@ -244,13 +255,17 @@ class SimilarDocuments:
 
     def _groups(self) -> Section:
         section = Section("clusters", "Clusters")
-        if self.clusters is not None and self.clusters.counts.sum() >= LEAST_CLUSTERS:
+        many = self.clusters is not None and self.clusters.counts.sum() >= LEAST_CLUSTERS
+        if many and self.clusters is not None and len(self.clusters.sizes) > 1:
             from likewise.report import pictures
 
             svg = pictures.cluster_sizes(self.clusters.sizes, self.clusters.counts)
             total = int((self.clusters.sizes * self.clusters.counts).sum())
             caption = f"{counted(int(self.clusters.counts.sum()), 'cluster')} with {counted(total, self.noun)}."
             section.pictures.append(Picture("How large clusters are", svg, caption))
+        elif many and self.clusters is not None:  # a picture would have a single bar
+            number, size = int(self.clusters.counts[0]), int(self.clusters.sizes[0])
+            section.intro = f"{number:,} clusters of {counted(size, self.noun)} each."
         if self.clusters is not None and len(self.clusters.sizes):
             rows = [
                 [f"{one.size:,}", short(one.name, 80), line(self.text_of(one) or "—", 100)]
@@ -349,7 +364,7 @@ class SimilarDocuments:
         sides = tuple(self._side(plan, shown) for plan in plans)
         more = cluster.size - len(cluster.members)
         rest = f"And {counted(more, f'more {self.noun}')}." if more > 0 else ""
-        return Entry(cluster.size, f"{cluster.size:,} {self.nouns}", title, short(cluster.name, 60), sides, rest=rest)
+        return Entry(cluster.size, counted(cluster.size, self.noun), title, short(cluster.name, 60), sides, rest=rest)
 
     def _pair_entry(self, row: dict[str, Any], plans: list[Any], shown: list[ShownTexts]) -> Entry:
         (left, right, value, _) = plans[0]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from likewise.base import checks
@@ -13,7 +15,9 @@ from likewise.base.runlog import Progress
 from likewise.errors import LikewiseError, OutputError, ParameterError
 from likewise.io.disk import atomic
 from likewise.io.publish import REPORT
-from likewise.report.finished import FinishedRun
+from likewise.jobs.finished import FinishedRun
+from likewise.jobs.held import HeldDocuments
+from likewise.report.common import LEAST_PAIRS
 
 INSTALL = "a report needs Jinja2 and Matplotlib: pip install 'likewise[report]'"
 COUNTED_BY = ("dedup", "rethreshold", "articles")
@@ -42,6 +46,18 @@ def write_report(
     side by side. Texts come from the inputs; if these are gone or have changed, the page says so and shows none. Needs
     `pip install 'likewise[report]'`.
     """
+    return report_with(run, None, by=by, out=out, progress=progress)
+
+
+def report_with(
+    run: str | os.PathLike[str],
+    held: HeldDocuments | None,
+    *,
+    by: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Write the page of a run whose documents may still be in memory."""
     found = FinishedRun.load(run, "write_report")
     if by is not None:
         checks.column("write_report", "by", by)
@@ -55,7 +71,7 @@ def write_report(
     target = found.folder / REPORT if out is None else Path(out)
     if target.is_dir():
         raise OutputError(f"{target}: this is a folder; name a file for the report")
-    page = _html(found, by, progress)
+    page = _html(found, by, progress, held)
     with atomic(target, durable=False) as file:
         file.write(page.encode("utf-8", "replace"))
     return target
@@ -66,15 +82,17 @@ def can_report() -> bool:
     return all(find_spec(name) is not None for name in ("jinja2", "matplotlib"))
 
 
-def _html(run: FinishedRun, by: str | None, progress: Progress | None) -> str:
+def _html(run: FinishedRun, by: str | None, progress: Progress | None, held: HeldDocuments | None) -> str:
     """Return the page of a run."""
+    if run.counts.get("pairs", 0) >= LEAST_PAIRS:  # Matplotlib loads while tables are read
+        Thread(target=import_module, args=("likewise.report.pictures",), daemon=True).start()
     from likewise.report.page import rendered
 
     if run.command in OF_DOCUMENTS and run.parameters.get("within") is None:
         from likewise.report.alarms import document_alarms
         from likewise.report.similar_documents import SimilarDocuments
 
-        seen = SimilarDocuments(run, by, progress)
+        seen = SimilarDocuments(run, by, progress, held)
         return rendered(seen.page(document_alarms(seen)))
     if run.command == "link":
         from likewise.report.linkage import linkage_page

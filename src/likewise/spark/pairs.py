@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 from likewise.base import checks
 from likewise.base.arrays import Ints, to_arrow
 from likewise.base.runlog import run_json
+from likewise.jobs.finished import FinishedRun
+from likewise.jobs.reopened import ReopenedRun
 from likewise.jobs.result import Pairs
 from likewise.jobs.rows import pair_table
 from likewise.search.expand import listed_pairs, nearest_rows
@@ -58,14 +61,16 @@ def pairs(given: dict[str, Any]) -> Pairs:
         }
         parameters = {
             "measure": "jaccard", **settings.to_dict(shingler), "below": below, "k": k, "text": run.options.text,
-            "id": run.options.id, "html": run.options.html, "engine": "spark", "threads": resources.threads,
-            "memory": resources.budget.total,
+            "id": run.options.id, "on_error": run.options.on_error, "encoding_errors": run.options.encoding_errors,
+            "html": run.options.html, "engine": "spark", "threads": resources.threads, "memory": resources.budget.total,
         }  # fmt: skip
         for one, part in zip(run.inputs, corpus.parts, strict=True):
             check_unchanged(run.session, one, part)
         stats = run_json(OWNER, parameters, list(corpus.parts), log)
         run.checkpoints.finish(run.folder / WORK)
-        return Pairs(pair_table(*names, similarity), stats)
+        result = Pairs(pair_table(*names, similarity), stats)
+        result.traced(ReopenedRun(FinishedRun(run.scratch, stats, time.time_ns())))
+        return result
 
 
 def _listed(

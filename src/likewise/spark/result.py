@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from likewise.base.words import counted
-from likewise.errors import OutputError
+from likewise.errors import IncompatibleError, OutputError
 from likewise.io.publish import MANIFEST
 from likewise.io.read import Aside
 from likewise.io.write import write_json
+from likewise.jobs.explain_run import explain_run
 from likewise.jobs.result import Dedup, Result
+from likewise.jobs.set_reason import SetReason
 from likewise.jobs.state import FOLDER
+from likewise.jobs.vector_reason import VectorReason
 from likewise.spark.store import WORK, HadoopFolder
 from likewise.spark.written import write_frame
 
@@ -70,6 +73,18 @@ class SparkDedup(Result):
         names = [*self.files, *(["aside.parquet"] if self.aside else [])]
         publish_frames(target, {name: partial(self._copy, name) for name in names}, lambda: stats)
         return path if "://" in path else Path(path)
+
+    def explain(self, id_a: Any, id_b: Any) -> SetReason | VectorReason:
+        """Return why two documents are a pair or not: what they share, how similar they are, what became of them.
+
+        The folder of the run and its input must be on this machine. `print` shows the explanation, `to_html` makes a
+        page of it.
+        """
+        if self._folder.local is None:
+            raise IncompatibleError(
+                f"{self._folder.path}: this folder is not on this machine; copy it here, and its input"
+            )
+        return explain_run(self._folder.local, id_a, id_b)
 
     def _copy(self, name: str, place: HadoopFolder) -> None:
         write_frame(self._table(name), place)

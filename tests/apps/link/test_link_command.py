@@ -202,7 +202,6 @@ def test_errors_take_one_line(run: Run, code: int, words: str, told: str) -> Non
         (b"id,name\n", "the table has no rows"),
         (b"", "empty"),
         (b"id,name\n1,Ann\n2,Bo\n1,Cy\n", "rows 0 and 2 have the same id '1'"),
-        (b"name;town\nAnn;York\nBo;Rome\n", "columns are separated by ';'"),
         (b"id,name\n1,Ann\n2,Ann\n3,Ann\n", "no column distinguishes records"),
         (b"id,name,name\n1,Ann,Lee\n2,Bo,Ng\n", "two columns are called 'name'"),
     ],

@@ -62,11 +62,18 @@ class Trouble:
         return self.kind(f"{where}: {self.reason}; {self.advice}")
 
 
+DEFAULT_TEXT = "text"
+"""The column of the texts, unless the user names one."""
+
+
 def check_columns(where: str, names: Sequence[str], options: ReadOptions) -> None:
     """Raise unless each requested column is there exactly once."""
     for name in options.columns:
         if name not in names:
-            raise ColumnError.of(where, name, list(names))
+            missing = ColumnError.of(where, name, list(names))
+            raise (
+                ColumnError(f"{missing}; name the one to read with text='COLUMN'") if name == DEFAULT_TEXT else missing
+            )
         if list(names).count(name) > 1:
             raise ColumnError(f"{where}: there are several columns '{name}'; rename all but one")
 

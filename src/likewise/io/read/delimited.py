@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +17,17 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from likewise.errors import FormatError, TextError
-from likewise.io.read.base import Flags, Rows
+from likewise.io.read.base import Flags, ReadOptions, Rows
 from likewise.io.read.columns import REPLACE, SKIP, CleanBatch, Trouble, Types, check_columns, sift, stack, utf8
+from likewise.io.read.find import InputFile
 from likewise.io.read.open import BOM
 from likewise.io.read.records import NOTHING, PIECE, RecordBlock, RecordPart, Split
 
 LARGEST = (1 << 31) - 2
 """Bytes that fit in an Arrow array with 32-bit offsets."""
+OTHERS = ";\t|"
+"""What separates fields of CSV files instead of commas: spreadsheets write semicolons where numbers have commas."""
+QUOTED = re.compile(rb'"[^"]*"')
 QUOTE, FEED, RETURN = b'"\n\r'
 STEP = 1 << 22
 """Bytes searched for quotes and line ends at a time, which bounds the memory of the masks."""
@@ -36,16 +40,14 @@ class Delimited(RecordPart):
 
     names: list[str]
 
-    @property
-    def delimiter(self) -> str:
-        """The character between two fields."""
-        return "\t" if self.file.format == "tsv" else ","
+    def __init__(self, file: InputFile, options: ReadOptions) -> None:
+        super().__init__(file, options)
+        self.delimiter = "\t" if file.format == "tsv" else ","
 
-    @cached_property
+    @property
     def _field(self) -> re.Pattern[bytes]:
         """One field: perhaps quoted text, then other text, then what ends it."""
-        end = re.escape(self.delimiter.encode())
-        return re.compile(rb'(?:"((?>[^"]*(?:""[^"]*)*))")?([^' + end + rb"\n]*)(" + end + rb"|\n|\Z)")
+        return _fields(self.delimiter)
 
     def peek(self) -> Types:
         """Read the names of the columns."""
@@ -56,6 +58,8 @@ class Delimited(RecordPart):
     def head_size(self, data: bytes) -> int:
         """Return the length of byte order mark and column names."""
         start = len(BOM) if data.startswith(BOM) else 0
+        if self.file.format != "tsv":
+            self.delimiter = separator_of(data)
         for end, fields in self._scan(data, start):
             if fields == [b""]:
                 continue
@@ -259,6 +263,23 @@ class Delimited(RecordPart):
         records = list(self._records(bytes(data)))
         columns = [[fields[place].decode(errors="replace") for fields in records] for place in places]
         return pa.Table.from_arrays([pa.array(column, pa.string()) for column in columns], self.names)
+
+
+@cache
+def _fields(delimiter: str) -> re.Pattern[bytes]:
+    end = re.escape(delimiter.encode())
+    return re.compile(rb'(?:"((?>[^"]*(?:""[^"]*)*))")?([^' + end + rb"\n]*)(" + end + rb"|\n|\Z)")
+
+
+def separator_of(data: bytes) -> str:
+    """Return what separates the fields of a CSV file: where the line with the names has no comma, what stands for it.
+
+    >>> separator_of(b"id,text\\n"), separator_of(b'id;"a, b"\\n1;2,5'), separator_of(b"text\\na;b")
+    (',', ';', ',')
+    """
+    line = data.removeprefix(BOM).lstrip(b"\r\n").partition(b"\n")[0]
+    names = QUOTED.sub(b"", line)
+    return "," if b"," in names else next((mark for mark in OTHERS if mark.encode() in names), ",")
 
 
 def regular_ends(view: Bytes, delimiter: int, last: bool) -> Rows | None:

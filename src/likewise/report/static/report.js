@@ -17,7 +17,7 @@ for (const browser of document.querySelectorAll(".browser")) {
       entry.hidden = !(value >= least && value <= most && words.every((word) => text(entry).includes(word)));
       shown += !entry.hidden;
     }
-    const what = browser.dataset.what;
+    const what = entries.length === 1 ? browser.dataset.one : browser.dataset.what;
     part("shown").textContent = shown === entries.length ? `${shown} ${what}` : `${shown} of ${entries.length} ${what}`;
     part("none").hidden = shown > 0;
   };

@@ -58,11 +58,18 @@ async function about() {
   }
   const kind = info.kind === "sets" ? "sets" : info.shingle || info.kind;
   $("about").textContent = `${info.items.toLocaleString("en")} ${info.items === 1 ? "item" : "items"} · ${kind} · ${info.kind === "vectors" ? info.measure : `similarity from ${info.threshold}`}`;
-  $("threshold").placeholder = info.threshold;
+  $("threshold").placeholder = info.threshold ?? "";
   $("measure-field").hidden = !info.containment;
   if (info.kind === "vectors") {
-    $("text-label").textContent = "This index holds vectors, and the page needs text: ask it with POST /query";
-    $("text").disabled = $("find").disabled = true;
+    const many = info.dimension ? `${info.dimension.toLocaleString("en")} numbers` : "numbers";
+    $("text-label").textContent = `Paste a vector: ${many}, separated by blanks or commas`;
+    $("bound-label").textContent = "distance up to";
+    $("threshold").removeAttribute("max");
+    $("threshold").placeholder = info.within ?? "any";
+    $("change-title").textContent = "Add this vector, or remove items";
+    $("add-button").textContent = "Add the vector above";
+    $("mine-title").textContent = "Your vector";
+    $("legend").hidden = true;
   }
   if (info.kind === "sets") $("text-label").textContent = "Enter the elements of a set, separated by blanks";
   $("id").placeholder = info.ids === "string" ? "" : "the next number";
@@ -70,7 +77,14 @@ async function about() {
 }
 
 /** The text as an item of this index. */
-const itemOf = text => info && info.kind === "sets" ? [...new Set(text.split(/\s+/).filter(Boolean))] : text;
+const itemOf = text => info && info.kind === "sets" ? [...new Set(text.split(/\s+/).filter(Boolean))] : info && info.kind === "vectors" ? numbersOf(text) : text;
+
+function numbersOf(text) {
+  const words = text.split(/[\s,;[\]()]+/).filter(Boolean);
+  const wrong = words.find(word => !Number.isFinite(Number(word)));
+  if (wrong !== undefined) throw new Error(`“${visible(wrong.slice(0, 40))}” is not a number.`);
+  return words.map(Number);
+}
 
 async function find() {
   clearTimeout(timer);
@@ -79,12 +93,13 @@ async function find() {
   close();
   if (!text.trim()) { $("answers").replaceChildren(); say(""); return; }
   const mine = asked = new AbortController();
-  const body = { items: [itemOf(text)], k: Number($("k").value) || 10 };
-  if ($("threshold").value) body.threshold = Number($("threshold").value);
+  const body = { k: Number($("k").value) || 10 };
+  if ($("threshold").value) body[info && info.kind === "vectors" ? "within" : "threshold"] = Number($("threshold").value);
   if (!$("measure-field").hidden) body.measure = $("measure").value;
   say("Looking …");
   const begun = performance.now();
   try {
+    body.items = [itemOf(text)];
     const { answers } = await call("POST", "query", JSON.stringify(body), mine.signal);
     queried = text;
     show(answers[0], performance.now() - begun);
@@ -109,7 +124,8 @@ function show(answers, milliseconds) {
     name.textContent = visible(String(answer.id)) || "(empty id)";
     const number = document.createElement("span");
     number.className = "number";
-    number.textContent = (Math.floor(answer.similarity * 1000) / 1000).toFixed(3); // only equal sets show 1.000
+    const far = answer.similarity === undefined || answer.similarity === null; // vectors have a distance instead
+    number.textContent = far ? String(Number(answer.distance.toPrecision(4))) : (Math.floor(answer.similarity * 1000) / 1000).toFixed(3); // only equal sets show 1.000
     const bar = document.createElement("span");
     bar.className = "bar";
     const fill = document.createElement("span");
@@ -117,6 +133,8 @@ function show(answers, milliseconds) {
     fill.style.display = bar.style.display = "block";
     fill.style.width = `${100 * answer.similarity}%`;
     bar.append(fill);
+    bar.hidden = far;
+    if (far) bar.style.display = "none";
     button.append(name, number, bar);
     button.addEventListener("click", () => open(answer, button));
     entry.append(button);
@@ -135,7 +153,10 @@ async function open(answer, button) {
     const item = await call("GET", `items/${encodeURIComponent(String(answer.id))}`);
     if (!opened || opened.button !== button) return;
     $("comparison-title").textContent = visible(String(answer.id)) || "(empty id)";
-    if (item.text === null) {
+    if (item.vector) {
+      $("mine").textContent = numbersOf(queried).join(" ");
+      $("other").textContent = item.vector.join(" ");
+    } else if (item.text === null) {
       $("mine").textContent = visible(queried.slice(0, LONGEST));
       $("other").textContent = "This index does not keep its documents.";
       $("rule").textContent = "";
@@ -182,7 +203,7 @@ async function remove() {
 
 async function add() {
   const text = currentText(), id = wellFormed($("id").value);
-  if (!text.trim()) { say("There is no text to add.", true, "change-note"); return; }
+  if (!text.trim()) { say("There is nothing to add.", true, "change-note"); return; }
   const numbers = info && info.ids === "int64";
   if (id && numbers && !/^-?\d{1,19}$/.test(id)) { say("The ids of this index are whole numbers.", true, "change-note"); return; }
   const ids = id ? `"ids":[${numbers ? BigInt(id) : JSON.stringify(id)}],` : "";

@@ -111,6 +111,8 @@ class FinishedRun:
 
     folder: Path
     stats: dict[str, Any]
+    ended: int | None = None
+    """When the run ended, in nanoseconds, if its run.json is not yet in the folder."""
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], owner: str) -> FinishedRun:
@@ -120,7 +122,11 @@ class FinishedRun:
         path = Path(folder)
         try:
             stats = json.loads((path / MANIFEST).read_bytes())
-        except (FileNotFoundError, NotADirectoryError) as error:
+        except NotADirectoryError as error:
+            raise MissingInput(
+                f"{path}: this is a file; name the folder of a run, which has its tables and {MANIFEST}"
+            ) from error
+        except FileNotFoundError as error:
             unfinished = ", and the run there has not finished" if (path / ".likewise").is_dir() else ""
             raise MissingInput(
                 f"{path}: there is no finished run in this folder (no {MANIFEST}){unfinished}"
@@ -171,7 +177,7 @@ class FinishedRun:
     @cached_property
     def finished_at(self) -> int:
         """When run.json was written, in nanoseconds: inputs that are younger have changed since."""
-        return (self.folder / MANIFEST).stat().st_mtime_ns
+        return (self.folder / MANIFEST).stat().st_mtime_ns if self.ended is None else self.ended
 
     @cached_property
     def state(self) -> dict[str, Any]:
