@@ -11,7 +11,7 @@ from likewise.errors import ColumnError, InputError, ParameterError, TextError
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"estimate": True}, "'estimate' parameter of dedup has no effect on Spark"),
+        ({"lines": True}, "'lines' parameter of dedup has no effect on Spark"),
         ({"master": "local[2]"}, "left out for a Spark DataFrame"),
         ({"engine": "cluster"}, "'engine' parameter of dedup must be"),
         ({"threshold": 2}, "'threshold' parameter of dedup"),
