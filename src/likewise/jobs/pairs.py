@@ -101,8 +101,8 @@ def pairs(
     Vectors: `measure` is a distance, "angle" (degrees), "l2", "l1" or "hamming", and `within` the largest distance of a
     pair. The table has the columns id_a, id_b, distance. source: an array with one vector per row (floats or integers
     of any size, also a memory map; for hamming bool, or bits packed in unsigned integers), a stack of images of shape
-    (n, height, width) or (n, height, width, channels), each a vector of its pixels, a .npy file, or a table with a
-    column `vector` of lists.
+    (n, height, width) or (n, height, width, channels), each a vector of its pixels, a .npy file, or a table or Spark
+    DataFrame with a column `vector` of lists.
 
     >>> pairs([[0, 0], [3, 4], [9, 9]], measure="l2", within=5).to_pylist()
     [{'id_a': 0, 'id_b': 1, 'distance': 5.0}]

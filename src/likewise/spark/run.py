@@ -204,7 +204,7 @@ def begun(
     try:
         with arrow_batches(session), spark_errors():
             inputs = [opening(session, source, options, resources.budget.total) for source in sources]
-            folder, lasting = _folder(owner, session, given.get("out"), scratch)
+            folder, lasting = _folder(owner, session, given, scratch)
             if lasting:
                 check_free(folder, [path for one in inputs for path in one.files])
             known = [one.identity for one in inputs]
@@ -218,15 +218,17 @@ def begun(
             checkpoints = Checkpoints(folder / WORK / "spark", identity, fresh, lasting, limit, log.progress)
             yield ClusterRun(session, settings, resources, options, folder, scratch, checkpoints, inputs, log)
     finally:
-        if given.get("out") is not None:
+        if given.get("out", scratch) is not None:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _folder(owner: str, session: Any, out: str | Path | None, scratch: Path) -> tuple[HadoopFolder, bool]:
-    """Return the folder of a run that all machines see, and whether it lasts."""
+def _folder(owner: str, session: Any, given: dict[str, Any], scratch: Path) -> tuple[HadoopFolder, bool]:
+    """Return the folder of a run that all machines see, and whether it lasts; a job without 'out' uses 'spill'."""
+    out = given.get("out")
     if out is None:
-        if not session.sparkContext.master.startswith("local"):
-            raise ParameterError(f"{owner} on a cluster needs 'out', a folder that all its machines can reach")
+        name = "out" if "out" in given else "spill"
+        if given.get(name) is None and not session.sparkContext.master.startswith("local"):
+            raise ParameterError(f"{owner} on a cluster needs '{name}', a folder that all its machines can reach")
         return HadoopFolder(session, f"file://{scratch}"), False
     return HadoopFolder(session, located(session, out)), True
 

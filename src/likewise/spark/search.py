@@ -37,7 +37,7 @@ from likewise.spark.sketch import SketchRecipe, neighbours, sketch
 from likewise.spark.spread import LargeMatches
 from likewise.spark.store import Checkpoints
 from likewise.spark.universe import Universe
-from likewise.spark.verify import SAME, Comparison, SlotComparison, TextComparison, verify
+from likewise.spark.verify import SAME, PairComparison, SlotComparison, TextComparison, verify
 
 Ranks = Callable[[Ints], Ints]
 """Returns the order in which some rows, ascending, are preferred: 0 for the most preferred."""
@@ -154,7 +154,7 @@ class ClusterSearch:
         self, recipe: SketchRecipe, sketches: Any, left: Ints, right: Ints, step: str = "verify"
     ) -> ScoredPairs:
         """Return the pairs of rows that reach the threshold, by their sets or, as estimates, by their signatures."""
-        comparison: Comparison = TextComparison(self.shingler, recipe.common, self.settings.threshold)
+        comparison: PairComparison = TextComparison(self.shingler, recipe.common, self.settings.threshold)
         if self.settings.estimate:
             comparison = SlotComparison(recipe.written.b, self.settings.threshold)
         return verify(self.corpus, left, right, comparison, self.checkpoints, sketches, step)

@@ -123,6 +123,8 @@ class VectorSearch:
     def find(self) -> tuple[Universe, ScoredPairs]:
         """Return the rows that matter, and the pairs of rows within the distance, each the first of its copies."""
         corpus, log = self.corpus, self.run.log
+        if len(corpus) >= 1 << 31:
+            raise InputError(f"{len(corpus):,} vectors are more than one run can pair; split the input")
         with log.stage("identical"):
             copied = find_copies(corpus, self.run.checkpoints)
         first = FirstRows(copied.rows)

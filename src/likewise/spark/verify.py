@@ -48,7 +48,7 @@ class Journeys:
     targets: Any
 
 
-class Comparison(Protocol):
+class PairComparison(Protocol):
     """What tasks do with documents that meet.
 
     kind: the type that Spark has for what travels of a document. size: its bytes; None if they differ.
@@ -102,7 +102,7 @@ class SlotComparison:
 
 
 def verify(
-    corpus: Corpus, left: Ints, right: Ints, comparison: Comparison, checkpoints: Checkpoints, sketches: Any = None,
+    corpus: Corpus, left: Ints, right: Ints, comparison: PairComparison, checkpoints: Checkpoints, sketches: Any = None,
     step: str = "verify",
 ) -> ScoredPairs:  # fmt: skip
     """Return the pairs of rows that count, sorted, with their scores; signatures are in the sketches."""
