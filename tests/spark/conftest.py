@@ -4,9 +4,15 @@ import os
 import shutil
 import sys
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+from spark_corpora import documents, table
+
+import likewise
 
 JAVA = shutil.which("java") or (Path(os.environ.get("JAVA_HOME", "/nowhere")) / "bin" / "java").exists()
 
@@ -41,6 +47,9 @@ def spark(tmp_path_factory):
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": "2",
             "spark.driver.memory": "1g",
+            # Java code made for each query takes longer to compile than a query of a few hundred rows takes without
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         }
         for name, value in {**OPTIONS, **local_options(), **here}.items():
@@ -49,3 +58,40 @@ def spark(tmp_path_factory):
         session.sparkContext.setLogLevel("ERROR")
         yield session
         session.stop()
+
+
+@dataclass(frozen=True)
+class ResumedRun:
+    """A run of several files whose driver was lost before it wrote the result, and the same run of the local engine.
+
+    Tests that change a folder or a file take a copy, or restore it.
+    """
+
+    files: list[Path]
+    local: Any
+    local_out: Path
+    found: Any
+    out: Path
+
+
+@pytest.fixture(scope="session")
+def resumed(spark, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("resumed")
+    rows, files = table(documents(600)), []
+    for number, (start, stop) in enumerate([(0, 20), (20, 400), (400, 440), (440, 600)]):
+        files.append(folder / f"part-{number}.parquet")
+        pq.write_table(rows.slice(start, stop - start), files[-1], row_group_size=100)
+    given, settings = str(folder / "part-*.parquet"), {"keep": "max:score", "method": "lsh", "threshold": 0.6}
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    out = folder / "spark"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("likewise.spark.dedup.publish_frames", fail)
+        with pytest.raises(KeyboardInterrupt):
+            likewise.dedup(given, engine="spark", out=out, **settings)
+    assert not (out / "run.json").exists()
+    found = likewise.dedup(given, engine="spark", out=out, **settings)
+    local = likewise.dedup(given, out=folder / "local", **settings)
+    return ResumedRun(files, local, folder / "local", found, out)

@@ -2,7 +2,6 @@
 
 import json
 
-import pyarrow.parquet as pq
 import pytest
 from spark_corpora import documents, multilingual, settled, table, templates
 
@@ -35,24 +34,10 @@ def test_a_dataframe_of_one_partition(spark):
     assert all(stage["tasks"] >= 1 for step in steps.values() for stage in step["stages"])
 
 
-def test_files_of_several_sizes_and_a_run_that_is_resumed(spark, tmp_path, monkeypatch):
+def test_files_of_several_sizes_and_a_run_that_is_resumed(resumed):
     """Spark reads large files first, so partitions come in another order than rows."""
-    rows = table(documents(900))
-    for number, (start, stop) in enumerate([(0, 20), (20, 600), (600, 640), (640, 900)]):
-        pq.write_table(rows.slice(start, stop - start), tmp_path / f"part-{number}.parquet", row_group_size=100)
-    given, out = str(tmp_path / "part-*.parquet"), tmp_path / "out"
-    settings = {"keep": "max:score", "method": "lsh", "engine": "spark", "out": out}
-
-    def fail(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("likewise.spark.dedup.publish_frames", fail)
-        with pytest.raises(KeyboardInterrupt):
-            likewise.dedup(given, **settings)
-    assert not (out / "run.json").exists()
-    found = likewise.dedup(given, **settings)
-    agree(likewise.dedup(given, keep="max:score", method="lsh"), found)
+    found, out = resumed.found, resumed.out
+    agree(resumed.local, found)
     assert found.stats["details"]["resumed"][:2] == ["read", "copies"]
     assert found.stats["details"]["resumed"][-1] == "verify"
     assert sorted(path.name for path in out.iterdir() if path.name[0] != ".") == sorted(
@@ -77,7 +62,7 @@ def test_crowds(spark, monkeypatch, listed):
     monkeypatch.setattr(candidates, "PAIRS_AN_ITEM", 1)
     monkeypatch.setattr(expand, "MAX_LISTED", listed)
     monkeypatch.setattr(expand, "LISTED_PER_ITEM", 1)
-    rows = table(templates(700) + documents(300))
+    rows = table(templates(400) + documents(150))
     settings = {"id": "name", "keep": "min:score", "method": "lsh"}
     local = likewise.dedup(rows, **settings)
     found = likewise.dedup(spark.createDataFrame(rows), **settings)

@@ -1,17 +1,21 @@
 """What the Spark engine refuses, and what it says."""
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import pyarrow.parquet as pq
 import pytest
 from spark_corpora import documents, table
 
 import likewise
 from likewise.errors import ColumnError, InputError, ParameterError, TextError
+from likewise.spark.run import _folder
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"estimate": True}, "'estimate' parameter of dedup has no effect on Spark"),
+        ({"lines": True}, "'lines' parameter of dedup has no effect on Spark"),
         ({"master": "local[2]"}, "left out for a Spark DataFrame"),
         ({"engine": "cluster"}, "'engine' parameter of dedup must be"),
         ({"threshold": 2}, "'threshold' parameter of dedup"),
@@ -25,6 +29,15 @@ def test_parameters(spark, settings, words):
 def test_a_master_goes_with_spark():
     with pytest.raises(ParameterError, match="'master' parameter of dedup has no effect without engine='spark'"):
         likewise.dedup(["a", "b"], master="local[2]")
+
+
+@pytest.mark.parametrize(
+    ("owner", "given", "name"), [("dedup", {"out": None}, "out"), ("pairs", {"spill": None}, "spill")]
+)
+def test_a_cluster_needs_a_folder(owner, given, name):
+    session = SimpleNamespace(sparkContext=SimpleNamespace(master="spark://host:7077"))
+    with pytest.raises(ParameterError, match=f"{owner} on a cluster needs '{name}', a folder that all its machines"):
+        _folder(owner, session, given, Path())
 
 
 def test_a_column_that_is_missing(spark):

@@ -15,17 +15,20 @@ def large(monkeypatch):
     """Let every corpus count as large, and let the driver leave all to the rounds."""
     monkeypatch.setattr(corpus, "LARGE", 0)
     monkeypatch.setattr(exchange, "LEAST", 100)
-    monkeypatch.setattr(rounds, "REMAINDER", 40)
+    monkeypatch.setattr(rounds, "REMAINDER", 60)
     monkeypatch.setattr(rounds, "PREFIX", 100)
 
 
 def test_duplicates_remain_on_the_cluster(spark, large, monkeypatch, tmp_path):
-    """The driver is lost when the rounds are done, and the run is resumed."""
+    """The driver is lost when the rounds are done, and the run is resumed.
+
+    Similarities are estimates; those of a large corpus that are not are in the tests of `rethreshold`.
+    """
     monkeypatch.setattr(expand, "MAX_LISTED", 400)
     monkeypatch.setattr(expand, "LISTED_PER_ITEM", 0)
     texts = documents(300)
     rows = table(texts + [texts[2]] * 40 + ["", " ", "  ", "  "])
-    settings = {"id": "name", "keep": "longest", "method": "lsh", "threshold": 0.6}
+    settings = {"id": "name", "keep": "longest", "estimate": True, "threshold": 0.6}
     given = tmp_path / "given.parquet"
     pq.write_table(rows, given)
     local = likewise.dedup(given, **settings)

@@ -19,6 +19,8 @@ class Handler(BaseHTTPRequestHandler):
     """One request of a client."""
 
     protocol_version = "HTTP/1.1"
+    wbufsize = 1 << 16
+    disable_nagle_algorithm = True
 
     def log_message(self, *_):
         """Say nothing."""

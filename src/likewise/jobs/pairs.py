@@ -23,7 +23,7 @@ from likewise.jobs.inputs import opened, reading, reading_given
 from likewise.jobs.result import Pairs
 from likewise.jobs.rows import Rows, estimate_table, pair_table
 from likewise.jobs.settings import HASHING, Resources, Settings
-from likewise.jobs.vectors import VectorSettings, aim_of, distance_table, read_vectors
+from likewise.jobs.vectors import VectorSettings, aimed, distance_table, read_vectors
 from likewise.search.estimate import standard_errors
 from likewise.search.exact.bounds import MEASURES as SET_MEASURES
 from likewise.search.exact.bounds import Bounds
@@ -37,7 +37,7 @@ from likewise.search.matches import Sides, VerifiedPairs
 from likewise.search.prepare import PreparedSearch, prepare
 from likewise.search.scored import Scores, no_pairs
 from likewise.search.vectors.pairs import joined as joined_vectors
-from likewise.search.vectors.spaces import SPACES, check_within
+from likewise.search.vectors.spaces import SPACES
 from likewise.shingle import Shingler
 
 OWNER = "pairs"
@@ -101,8 +101,8 @@ def pairs(
     Vectors: `measure` is a distance, "angle" (degrees), "l2", "l1" or "hamming", and `within` the largest distance of a
     pair. The table has the columns id_a, id_b, distance. source: an array with one vector per row (floats or integers
     of any size, also a memory map; for hamming bool, or bits packed in unsigned integers), a stack of images of shape
-    (n, height, width) or (n, height, width, channels), each a vector of its pixels, a .npy file, or a table with a
-    column `vector` of lists.
+    (n, height, width) or (n, height, width, channels), each a vector of its pixels, a .npy file, or a table or Spark
+    DataFrame with a column `vector` of lists.
 
     >>> pairs([[0, 0], [3, 4], [9, 9]], measure="l2", within=5).to_pylist()
     [{'id_a': 0, 'id_b': 1, 'distance': 5.0}]
@@ -141,16 +141,7 @@ def pairs(
     )
     log = RunLog.of(progress)
     if measure in SPACES:
-        if within is None:
-            raise ParameterError(
-                f"The 'within' parameter of pairs is needed with measure={measure!r}: the largest distance of a pair."
-            )
-        documents = settings.given("shingle", "threshold", *HASHING[1:], "ignore_common")
-        others = {"explain": (explain, False), "below": (below, None)}
-        unused = {**documents, **reading_given(settings, options), **others}
-        checks.unused(OWNER, unused, f"with measure={measure!r}, which compares vectors")
-        vectors = VectorSettings(OWNER, measure, vector, id, recall, seed, method, k, within, beyond)
-        return _vector_pairs(source, other, vectors, resources, log)
+        return _vector_pairs(source, other, vector_settings(given, settings, options), resources, log)
     _check_sets(source, measure, settings, explain)
     distances = {"within": (within, None), "beyond": (beyond, None), "vector": (vector, "vector")}
     checks.unused(OWNER, distances, f"with measure={measure!r}, which compares sets")
@@ -158,6 +149,21 @@ def pairs(
         rule = f"above the threshold, {settings.threshold:g}, and at most 1"
         checks.number(OWNER, "below", below, settings.threshold, 1, open_left=True, rule=rule)
     return _set_pairs(source, other, measure, k, below, explain, settings, options, resources, log)
+
+
+def vector_settings(given: dict[str, Any], settings: Settings, options: ReadOptions) -> VectorSettings:
+    """Return the settings of a search for vectors; raise if one is missing, or given and has no effect."""
+    measure = given["measure"]
+    if given["within"] is None:
+        raise ParameterError(
+            f"The 'within' parameter of pairs is needed with measure={measure!r}: the largest distance of a pair."
+        )
+    documents = settings.given("shingle", "threshold", *HASHING[1:], "ignore_common")
+    others = {"explain": (given["explain"], False), "below": (given["below"], None)}
+    unused = {**documents, **reading_given(settings, options), **others}
+    checks.unused(OWNER, unused, f"with measure={measure!r}, which compares vectors")
+    names = ("measure", "vector", "id", "recall", "seed", "method", "k", "within", "beyond")
+    return VectorSettings(OWNER, **{name: given[name] for name in names})
 
 
 def _check_sets(source: Any, measure: str, settings: Settings, explain: bool) -> None:
@@ -374,10 +380,7 @@ def _explain(sets: list[Sets], measure: str, settings: Settings, resources: Reso
 def _vector_pairs(source: Any, other: Any, settings: VectorSettings, resources: Resources, log: RunLog) -> Pairs:
     """Find the pairs of vectors within a distance."""
     parts, space, split = read_vectors(source, other, settings, resources, log)
-    aim = aim_of(settings, resources, check_within(OWNER, space, settings.within))
-    if settings.beyond is not None:
-        rule = f"at least 0 and below 'within', {aim.within:g}"
-        checks.number(OWNER, "beyond", settings.beyond, 0, aim.within, open_right=True, rule=rule)
+    aim = aimed(settings, resources, space)
     with threadpool_limits(1, "blas"):
         left, right, distance = joined_vectors(space, split, other is not None, aim, log, settings.k, settings.beyond)
     log.counts["pairs"] = len(left)

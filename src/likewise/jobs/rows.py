@@ -51,6 +51,11 @@ def pair_table(names_a: Any, names_b: Any, similarity: NDArray[np.float64]) -> A
     return pa.table({"id_a": names_a, "id_b": names_b, "similarity": to_arrow(similarity)})
 
 
+def distances_table(names_a: Any, names_b: Any, distance: Any) -> Any:
+    """Return a table of pairs with their distances."""
+    return pa.table({"id_a": names_a, "id_b": names_b, "distance": to_arrow(np.asarray(distance, np.float64))})
+
+
 def estimate_table(names_a: Any, names_b: Any, similarity: NDArray[np.float64], error: NDArray[np.float64]) -> Any:
     """Return a table of pairs whose similarity is estimated."""
     numbers = {"estimated_similarity": to_arrow(similarity), "standard_error": to_arrow(error)}

@@ -7,19 +7,19 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from likewise.base import checks
-from likewise.base.arrays import Ints, to_arrow
+from likewise.base.arrays import Ints
 from likewise.base.runlog import RunLog
 from likewise.errors import ParameterError
 from likewise.io.read import Files
 from likewise.io.read.find import notes_on
+from likewise.jobs.rows import distances_table
 from likewise.jobs.settings import Resources
 from likewise.search.prepare import METHODS
 from likewise.search.vectors.load import Vectors, space_of, vectors
 from likewise.search.vectors.pairs import VectorAim
-from likewise.search.vectors.spaces import Space, check_measure
+from likewise.search.vectors.spaces import Space, check_measure, check_within
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,15 @@ def aim_of(settings: VectorSettings, resources: Resources, within: float) -> Vec
     )
 
 
+def aimed(settings: VectorSettings, resources: Resources, space: Space) -> VectorAim:
+    """Return what a search for pairs is for, with its distances checked."""
+    aim = aim_of(settings, resources, check_within(settings.owner, space, settings.within))
+    if settings.beyond is not None:
+        rule = f"at least 0 and below 'within', {aim.within:g}"
+        checks.number(settings.owner, "beyond", settings.beyond, 0, aim.within, open_right=True, rule=rule)
+    return aim
+
+
 def read_vectors(
     source: Any, other: Any, settings: VectorSettings, resources: Resources, log: RunLog
 ) -> tuple[list[Vectors], Space, int]:
@@ -108,5 +117,4 @@ def _has_columns(source: Any) -> bool:
 
 def distance_table(parts: list[Vectors], split: int, left: Ints, right: Ints, distance: Any) -> Any:
     """Return the table id_a, id_b, distance of these rows."""
-    names = {"id_a": parts[0].name(left), "id_b": parts[-1].name(right - split)}
-    return pa.table({**names, "distance": to_arrow(np.asarray(distance, np.float64))})
+    return distances_table(parts[0].name(left), parts[-1].name(right - split), distance)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from likewise.base.arrays import Hashes, Ints
+from likewise.families.banding import Banding
 from likewise.kernels.graph import components
 from likewise.search.candidates import cap_of_sizes
 from likewise.spark import steps
@@ -44,15 +45,24 @@ SHARE = 2
 
 @dataclass(frozen=True)
 class Bucketing:
-    """How the documents of a task are bucketed: which are left out, and where buckets go."""
+    """How the documents of a task are bucketed: which are left out, and where buckets go.
+
+    slots: how many keys of slots a document has, from which those of bands are made; 0 if it has those of bands.
+    """
 
     skipped: RowSet
-    bands: int
+    banding: Banding
+    slots: int
     targets: Any
     giants: Hashes
     cap: int
     low: int
     high: int
+
+    @property
+    def bands(self) -> int:
+        """The number of bands."""
+        return self.banding.b
 
 
 @dataclass(frozen=True)
@@ -66,19 +76,19 @@ class BandCandidates:
 
 
 def candidates(
-    corpus: Corpus, sketches: Any, skipped: RowSet, bands: int, most: Any, checkpoints: Checkpoints
+    corpus: Corpus, sketches: Any, skipped: RowSet, banding: Banding, slots: int, most: Any, checkpoints: Checkpoints
 ) -> BandCandidates:
     """Pair the documents that share a bucket. `most` returns, for a number of documents, the affordable pairs."""
-    session = corpus.session
+    session, bands = corpus.session, banding.b
     parts = partitions(session, len(corpus) * bands)
     targets = addresses(parts)
     keys = sketches.select("rows", "units", "keys")
     low, high = (corpus.split, corpus.split) if corpus.split else (corpus.earlier, 1 << 62)
-    plan = Bucketing(skipped, bands, targets, np.zeros(0, np.uint64), 0, low, high)
+    no_giants = np.zeros(0, np.uint64)
 
     def count() -> Any:
         few = partitions(session, len(corpus))
-        known = corpus.broadcast(Bucketing(skipped, bands, addresses(few), plan.giants, 0, low, high))
+        known = corpus.broadcast(Bucketing(skipped, banding, slots, addresses(few), no_giants, 0, low, high))
         tasks = int(keys._jdf.queryExecution().toRdd().getNumPartitions())
         least = max(2, len(corpus) * bands // (SHARE * parts * max(1, tasks)))
         sent = keys.mapInArrow(partial(_counted, known=known, least=least), SCHEMA)
@@ -95,7 +105,7 @@ def candidates(
     giants = _giants(*counted.get(GIANT, nothing()), cap)
 
     def pair() -> Any:
-        known = corpus.broadcast(Bucketing(skipped, bands, targets, giants, cap, low, high))
+        known = corpus.broadcast(Bucketing(skipped, banding, slots, targets, giants, cap, low, high))
         sent = keys.mapInArrow(partial(_bucketed, known=known), SCHEMA)
         return shuffled(sent, parts).mapInArrow(partial(_paired, known=known), SCHEMA)
 
@@ -123,7 +133,8 @@ def _chosen(batches: Iterator[Any], plan: Bucketing, most: int) -> Iterator[tupl
             numbers = np.frombuffer(row.as_buffer(), np.int64)
             filled = (np.frombuffer(unit.as_buffer(), np.uint64).reshape(-1, 2) != 0).any(axis=1)
             chosen = filled & ~plan.skipped.has(numbers)
-            held.append((numbers[chosen], np.frombuffer(key.as_buffer(), np.uint32).reshape(-1, plan.bands)[chosen]))
+            keys = np.frombuffer(key.as_buffer(), np.uint32).reshape(-1, plan.slots or plan.bands)[chosen]
+            held.append((numbers[chosen], steps.banded_keys(keys, plan.banding) if plan.slots else keys))
             count += len(held[-1][0])
             if count >= most:
                 yield _joined(held)

@@ -11,7 +11,7 @@ import gc
 
 def preload() -> None:
     """Load the modules of all steps, and the kernels."""
-    from likewise.spark import bands, copies, in_place, sketch, verify  # noqa: F401
+    from likewise.spark import bands, copies, dedup, in_place, rounds, sketch, vectors, verify  # noqa: F401
     from likewise.spark.node import ready, run_kernels
 
     ready()

@@ -218,11 +218,7 @@ class Answer:
         """Return the content of run.json."""
         run = self.run
         details = run.log.details
-        details["spark"] = {
-            "master": run.session.sparkContext.master,
-            "version": run.session.version,
-            "steps": run.checkpoints.metrics,
-        }
+        details["spark"] = run.described()
         if run.checkpoints.resumed:
             details["resumed"] = run.checkpoints.resumed
         return run_json(self.command, self.parameters, [self.corpus.parts[-1]], run.log)

@@ -12,6 +12,7 @@ from likewise.errors import InputError
 from likewise.io.changes import changed_files
 from likewise.jobs.rethreshold import check_rethreshold
 from likewise.search.cluster import Keep
+from likewise.search.estimate import described
 from likewise.search.prepare import NO_ROWS
 from likewise.search.scored import ScoredPairs
 from likewise.spark import corpus as corpora
@@ -48,7 +49,7 @@ def rethreshold(given: dict[str, Any]) -> SparkDedup:
         **UNUSED, **{name: parameters[name] for name in ("text", "id", "on_error", "encoding_errors", "html")},
         "source": state.about["given"], "out": given["out"] or directory, "threshold": wanted, "keep": str(policy),
         "threads": given["threads"], "master": given["master"], "progress": given["progress"],
-        "state": state.run["details"]["state"],
+        "state": state.run["details"]["state"], "estimate": parameters.get("estimate", False),
     }  # fmt: skip
     with begun(OWNER, asked, policy) as run:
         for change in changed_files(state.about["inputs"], run.inputs[0].identity or {}):
@@ -59,6 +60,8 @@ def rethreshold(given: dict[str, Any]) -> SparkDedup:
         for name in ("items", "bytes", "different", "groups", "candidates"):
             if name in state.run["counts"]:
                 log.counts[name] = state.run["counts"][name]
+        if run.settings.estimate:
+            log.details["estimate"] = described(wanted, state.run["details"]["estimate"]["slots"])
         copied, grouped = state.links(COPIES, corpus), state.links(GROUPS, corpus)
         pairs = state.pairs(wanted, run.resources.budget.total)
         log.counts["verified"] = len(pairs[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ from likewise.spark.source import Deposit, SparkInput, open_input, quoted
 from likewise.spark.store import WORK, Checkpoints, HadoopFolder
 
 NOT_HERE = {
-    "estimate": False, "lines": False, "plain": False, "hidden": False, "batch_rows": None,
+    "lines": False, "plain": False, "hidden": False, "batch_rows": None,
     "against": None, "explain": False, "vector": "vector", "within": None, "beyond": None,
     "measure": "jaccard",
 }  # fmt: skip
@@ -67,8 +67,13 @@ class ClusterRun:
         self.log.counts["bytes"] = sum(part.numbering.bytes for part in parts)
         if self.options.id is not None:
             for part in parts:
-                _check_ids(part, self.options.id)
+                check_ids(part, self.options.id)
         return corpus
+
+    def described(self) -> dict[str, Any]:
+        """Return where the run ran and what its steps cost, for run.json."""
+        context = self.session.sparkContext
+        return {"master": context.master, "version": self.session.version, "steps": self.checkpoints.metrics}
 
     def shingler(self, corpus: Corpus) -> Shingler:
         """Return the shingler; where its k depends on the lengths of the documents, the k for these."""
@@ -143,7 +148,7 @@ def check_scores(part: Deposit, policy: Keep) -> bool:
     return bool(numbers)
 
 
-def _check_ids(part: Deposit, column: str) -> None:
+def check_ids(part: Deposit, column: str) -> None:
     """Raise if an id is null or not unique: no result could name its row."""
     from pyspark.sql import functions as F
 
@@ -164,17 +169,29 @@ def _check_ids(part: Deposit, column: str) -> None:
     )
 
 
+def settings_of(owner: str, given: dict[str, Any]) -> Settings:
+    """Return the settings of a search, checked."""
+    return Settings(
+        owner, given["shingle"], given["threshold"], given["recall"], given["seed"], given["sketch"], given["bands"],
+        given["rows"], given["max_slots"], given["ignore_common"], given["certify"], given["method"],
+        given.get("estimate", False),
+    )  # fmt: skip
+
+
+Opening = Callable[[Any, Any, ReadOptions, int], SparkInput]
+"""Opens an input: session, source, options, and the memory that the driver may use."""
+
+
 @contextmanager
-def begun(owner: str, given: dict[str, Any], policy: Keep | None = None) -> Iterator[ClusterRun]:
+def begun(
+    owner: str, given: dict[str, Any], policy: Keep | None = None, opening: Opening = open_input
+) -> Iterator[ClusterRun]:
     """Open the session, the folder and the inputs of a run; close what it leaves behind."""
     for name, default in NOT_HERE.items():
         value = given.get(name, default)
         if value != default and value not in ([], ()):
             raise ParameterError(f"The '{name}' parameter of {owner} has no effect on Spark yet: leave it out.")
-    settings = Settings(
-        owner, given["shingle"], given["threshold"], given["recall"], given["seed"], given["sketch"], given["bands"],
-        given["rows"], given["max_slots"], given["ignore_common"], given["certify"], given["method"],
-    )  # fmt: skip
+    settings = settings_of(owner, given)
     resources = Resources.of(owner, given["threads"], given["memory"], given["spill"])
     column = policy.column if policy else None
     options = reading(
@@ -186,8 +203,8 @@ def begun(owner: str, given: dict[str, Any], policy: Keep | None = None) -> Iter
     scratch = Path(tempfile.mkdtemp(prefix="likewise-spark-", dir=given["spill"]))
     try:
         with arrow_batches(session), spark_errors():
-            inputs = [open_input(session, source, options, resources.budget.total) for source in sources]
-            folder, lasting = _folder(owner, session, given.get("out"), scratch)
+            inputs = [opening(session, source, options, resources.budget.total) for source in sources]
+            folder, lasting = _folder(owner, session, given, scratch)
             if lasting:
                 check_free(folder, [path for one in inputs for path in one.files])
             known = [one.identity for one in inputs]
@@ -201,15 +218,17 @@ def begun(owner: str, given: dict[str, Any], policy: Keep | None = None) -> Iter
             checkpoints = Checkpoints(folder / WORK / "spark", identity, fresh, lasting, limit, log.progress)
             yield ClusterRun(session, settings, resources, options, folder, scratch, checkpoints, inputs, log)
     finally:
-        if given.get("out") is not None:
+        if given.get("out", scratch) is not None:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _folder(owner: str, session: Any, out: str | Path | None, scratch: Path) -> tuple[HadoopFolder, bool]:
-    """Return the folder of a run that all machines see, and whether it lasts."""
+def _folder(owner: str, session: Any, given: dict[str, Any], scratch: Path) -> tuple[HadoopFolder, bool]:
+    """Return the folder of a run that all machines see, and whether it lasts; a job without 'out' uses 'spill'."""
+    out = given.get("out")
     if out is None:
-        if not session.sparkContext.master.startswith("local"):
-            raise ParameterError(f"{owner} on a cluster needs 'out', a folder that all its machines can reach")
+        name = "out" if "out" in given else "spill"
+        if given.get(name) is None and not session.sparkContext.master.startswith("local"):
+            raise ParameterError(f"{owner} on a cluster needs '{name}', a folder that all its machines can reach")
         return HadoopFolder(session, f"file://{scratch}"), False
     return HadoopFolder(session, located(session, out)), True
 

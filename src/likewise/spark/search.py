@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints
 from likewise.base.runlog import RunLog
@@ -18,6 +19,7 @@ from likewise.search.candidates import most_candidates, wanted_pairs
 from likewise.search.cluster import Keep
 from likewise.search.common_shingles import value_table
 from likewise.search.crowds.gather import Gathering
+from likewise.search.estimate import acceptance, described, signature_slots
 from likewise.search.expand import most_listed
 from likewise.search.items import TextItems
 from likewise.search.matches import Drawn, VerifiedPairs, add_empty_pair, best_ranks
@@ -35,7 +37,7 @@ from likewise.spark.sketch import SketchRecipe, neighbours, sketch
 from likewise.spark.spread import LargeMatches
 from likewise.spark.store import Checkpoints
 from likewise.spark.universe import Universe
-from likewise.spark.verify import verify
+from likewise.spark.verify import SAME, PairComparison, SlotComparison, TextComparison, verify
 
 Ranks = Callable[[Ints], Ints]
 """Returns the order in which some rows, ascending, are preferred: 0 for the most preferred."""
@@ -73,7 +75,10 @@ class ClusterSearch:
                 rows, banding, probe = tune_search(self.settings, items, first, log, corpus.sides)
         if banding is None:
             return self._exact(copied.repeated, first, common)
-        recipe = SketchRecipe(self.shingler, common, self.settings.minhash, banding, probe, corpus.earlier)
+        settings, written = self.settings, banding
+        if settings.estimate:
+            written = Banding(signature_slots(banding, settings.banding is not None, settings.max_slots), 1)
+        recipe = SketchRecipe(self.shingler, common, settings.minhash, banding, written, probe, corpus.earlier)
         return self._hashed(copied, first, recipe, rows)
 
     def _hashed(
@@ -87,13 +92,14 @@ class ClusterSearch:
             sample, found = neighbours(kept) if len(drawn) else (NO_ROWS, NO_ROWS)
             grouped = find_groups(corpus, sketches, kept)
         with log.stage("candidates"):
-            paired = candidates(corpus, sketches, grouped.rows, recipe.banding.b, self._most, kept)
+            slots = recipe.written.b if settings.estimate else 0
+            paired = candidates(corpus, sketches, grouped.rows, recipe.banding, slots, self._most, kept)
         with log.stage("verify"):
-            verified = verify(corpus, paired.left, paired.right, self.shingler, recipe.common, settings.threshold, kept)
+            verified = self._compared(recipe, sketches, paired.left, paired.right)
         log.counts["groups"] = len(first) - len(grouped.rows)
         log.counts["candidates"] = len(paired.left)
         if corpus.large:
-            return self._large(copied, grouped, first, recipe, paired, verified, drawn, sample, found)
+            return self._large(copied, grouped, first, recipe, sketches, paired, verified, drawn, sample, found)
         empty = grouped.empty
         universe = Universe.of(copied.repeated, grouped.repeated, empty, *verified[:2], drawn, found, *paired.crowds)
         ranks = best_ranks(universe.groups, self.ranks(universe.rows))
@@ -101,13 +107,14 @@ class ClusterSearch:
         crowd_of = NO_ROWS
         if paired.crowds:
             with log.stage("crowds"):
-                pairs, crowd_of = self._crowded(universe, paired, pairs, ranks, recipe.common)
+                pairs, crowd_of = self._crowded(universe, paired, pairs, ranks, recipe, sketches)
         if corpus.split:
             pairs = add_empty_pair(universe.groups, universe.filled, *pairs)
         log.counts["verified"] = len(pairs[0])
-        self._note_recall(recipe.banding, pairs)
+        self._note_recall(recipe, pairs)
+        pairs, twins = _told_apart(pairs)
         seen = Drawn(universe.place(drawn), sample, universe.copies[universe.place(found)])
-        matches = universe.matches(*pairs, drawn=seen)
+        matches = universe.matches(*pairs, drawn=seen, twins=twins)
         if len(drawn) and matches.sketched is not None:
             with log.stage("certify"):
                 sides = universe.sides(corpus.sides)
@@ -117,8 +124,8 @@ class ClusterSearch:
         return universe, matches
 
     def _large(
-        self, copied: RowLinks, grouped: RowLinks, first: FirstRows, recipe: SketchRecipe, paired: BandCandidates,
-        verified: ScoredPairs, drawn: Ints, sample: Ints, found: Ints,
+        self, copied: RowLinks, grouped: RowLinks, first: FirstRows, recipe: SketchRecipe, sketches: Any,
+        paired: BandCandidates, verified: ScoredPairs, drawn: Ints, sample: Ints, found: Ints,
     ) -> LargeMatches:  # fmt: skip
         """Return the pairs of a large corpus; if it has crowds, compare these, each document by the first of its
         group."""
@@ -130,12 +137,12 @@ class ClusterSearch:
             with log.stage("crowds"):
                 known = universe.group(verified[0]), universe.group(verified[1]), verified[2]
                 ranks = members.ranks(universe.rows)
-                known, crowd_of = self._crowded(universe, paired, known, ranks, recipe.common)
+                known, crowd_of = self._crowded(universe, paired, known, ranks, recipe, sketches)
                 pairs = universe.rows[known[0]], universe.rows[known[1]], known[2]
                 if len(crowd_of):
                     crowds = universe.rows, crowd_of
         log.counts["verified"] = len(pairs[0])
-        self._note_recall(recipe.banding, pairs)
+        self._note_recall(recipe, pairs)
         return LargeMatches(members, pairs, len(first), drawn, sample, found, crowds)
 
     def _most(self, items: int) -> int:
@@ -143,15 +150,29 @@ class ClusterSearch:
         most = most_listed(items)
         return most if self.log.details.get("tuning", {}).get("predicted_pairs", 0) > most else most_candidates(items)
 
-    def _note_recall(self, banding: Banding, pairs: ScoredPairs) -> None:
-        details = self.log.details
+    def _compared(
+        self, recipe: SketchRecipe, sketches: Any, left: Ints, right: Ints, step: str = "verify"
+    ) -> ScoredPairs:
+        """Return the pairs of rows that reach the threshold, by their sets or, as estimates, by their signatures."""
+        comparison: PairComparison = TextComparison(self.shingler, recipe.common, self.settings.threshold)
+        if self.settings.estimate:
+            comparison = SlotComparison(recipe.written.b, self.settings.threshold)
+        return verify(self.corpus, left, right, comparison, self.checkpoints, sketches, step)
+
+    def _note_recall(self, recipe: SketchRecipe, pairs: ScoredPairs) -> None:
+        details, banding, threshold = self.log.details, recipe.banding, self.settings.threshold
         details["banding"] = {"bands": banding.b, "rows": banding.r, "slots": banding.slots}
-        details["predicted_recall"] = banding.probability(self.settings.threshold)
-        details["expected_recall"] = expected_recall(banding, pairs[2])
+        details["predicted_recall"] = banding.probability(threshold)
+        if self.settings.estimate:
+            details["estimate"] = described(threshold, recipe.written.b)
+            details["predicted_recall"] *= acceptance(threshold, recipe.written.b)
+        else:
+            details["expected_recall"] = expected_recall(banding, pairs[2])
 
     def _crowded(
-        self, universe: Universe, paired: BandCandidates, pairs: ScoredPairs, ranks: Ints, common: Hashes | None
-    ) -> tuple[ScoredPairs, Ints]:
+        self, universe: Universe, paired: BandCandidates, pairs: ScoredPairs, ranks: Ints, recipe: SketchRecipe,
+        sketches: Any,
+    ) -> tuple[ScoredPairs, Ints]:  # fmt: skip
         """Compare the documents of crowds on the driver, as the local engine does."""
         settings, filled = self.settings, universe.filled
         number = np.full(len(universe.groups), -1)
@@ -159,7 +180,7 @@ class ClusterSearch:
         crowds = [number[universe.group(crowd)] for crowd in paired.crowds]
         members = np.unique(np.concatenate(crowds))
         first = universe.rows[universe.groups.first]
-        items = self._documents(first[filled[members]], common)
+        items = self._documents(first[filled[members]], recipe.common)
         rows = np.full(len(filled), -1)
         rows[members] = np.arange(len(members))
         gathering = Gathering(
@@ -176,6 +197,10 @@ class ClusterSearch:
         )
         known = number[pairs[0]], number[pairs[1]], pairs[2]
         (left, right, similarity), notes, abridged = gathering.pairs(known)
+        if settings.estimate:
+            rows = first[filled]
+            left, right, similarity = self._compared(recipe, sketches, rows[left], rows[right], "verify-2")
+            left, right = (number[universe.group(side)] for side in (left, right))
         self.log.details["crowds"] = notes
         crowd_of = NO_ROWS
         if not notes["complete"]:
@@ -233,3 +258,9 @@ class ClusterSearch:
         left, right = leaders[matches.left], leaders[matches.right]
         universe = Universe.of(copied, grouped, empty, left, right)
         return universe, universe.matches(universe.group(left), universe.group(right), matches.similarity)
+
+
+def _told_apart(pairs: ScoredPairs) -> tuple[ScoredPairs, NDArray[np.bool_]]:
+    """Return the pairs with their similarities, and which of them have equal sets."""
+    left, right, score = pairs
+    return (left, right, np.where(score == SAME, 1.0, score)), score == SAME

@@ -30,12 +30,16 @@ SCHEMA = "rows binary, units binary, keys binary, sample binary, found binary"
 
 @dataclass(frozen=True)
 class SketchRecipe:
-    """How documents are sketched; the sample is not shown those of earlier runs."""
+    """How documents are sketched; the sample is not shown those of earlier runs.
+
+    written: the keys that are written, those of the bands or, where similarities are estimated, of single slots.
+    """
 
     shingler: Shingler
     common: Hashes | None
     minhash: MinHash
     banding: Banding
+    written: Banding
     probe: Probe
     earlier: int
 
@@ -61,7 +65,7 @@ def _sketched(batches: Iterator[Any], numbering: Any, known: Any) -> Iterator[An
             continue
         items = steps.items_of(rest.column(rest.schema.get_field_index(TEXT)), recipe.shingler, recipe.common)
         probe = recipe.probe if recipe.probe.sets else None
-        units, keys, sample, found = steps.sketched(items, chosen, recipe.minhash, recipe.banding, probe)
+        units, keys, sample, found = steps.sketched(items, chosen, recipe.minhash, recipe.written, probe)
         rows = rows[chosen]
         found = rows[found]
         new = found >= recipe.earlier

@@ -278,23 +278,14 @@ def deposit(
     frame = checkpoints.frame(
         step, lambda: given.frame.mapInArrow(partial(_placed, options=options, plain=plain), wide)
     )
-    by = [PART, *([FILE, BLOCK] if given.files else [])]
-    sizes = (
-        frame.groupBy(*by)
-        .agg(
-            F.min(PLACE).alias("first"),
-            F.count("*").alias("rows"),
-            F.sum(SIZE).alias("bytes"),
-            F.count(TROUBLE).alias("broken"),
-            F.count_if((F.col(SIZE) < short) & F.col(TROUBLE).isNull()).alias("short"),
-        )
-        .toArrow()
-        .to_pydict()
-    )
-    numbering, names = _numbered(sizes, given.files, layout)
+    few = F.count_if((F.col(SIZE) < short) & F.col(TROUBLE).isNull()).alias("short")
+    sizes, numbering, names = number_rows(frame, given, [few], layout)
     columns = tuple(name for name in schema.names if not name.startswith(PREFIX))
-    text, aside, few = options.text if plain else TEXT, list(given.aside), sum(sizes["short"])
-    known = Deposit(frame, numbering, columns, given.kind, tuple(given.identity or ()), text, few, aside, given.broken)
+    text, aside = options.text if plain else TEXT, list(given.aside)
+    known = Deposit(
+        frame, numbering, columns, given.kind, tuple(given.identity or ()), text, sum(sizes["short"]), aside,
+        given.broken,
+    )  # fmt: skip
     if not sum(sizes["broken"]):
         return known
     if not options.skip:
@@ -312,6 +303,18 @@ def deposit(
     return replace(
         known, frame=frame.where(F.col(TROUBLE).isNull()), numbering=left, broken=RowSet(numbering.rows, [rows])
     )
+
+
+def number_rows(
+    frame: Any, given: SparkInput, more: list[Any], layout: tuple[Ints, Ints] | None = None
+) -> tuple[dict[str, list[Any]], Numbering, list[tuple[int, str]]]:
+    """Number the rows of an input that was placed; also return what was added up, and where each file begins."""
+    from pyspark.sql import functions as F
+
+    by = [PART, *([FILE, BLOCK] if given.files else [])]
+    sums = [F.min(PLACE).alias("first"), F.count("*").alias("rows"), F.sum(SIZE).alias("bytes")]
+    sizes = frame.groupBy(*by).agg(*sums, F.count(TROUBLE).alias("broken"), *more).toArrow().to_pydict()
+    return sizes, *_numbered(sizes, given.files, layout)
 
 
 def _placed(batches: Iterator[Any], options: ReadOptions, plain: bool) -> Iterator[Any]:
@@ -387,7 +390,12 @@ def _stretches(start: int, count: int, layout: tuple[Ints, Ints] | None) -> list
     return [(start, int(numbers[low] + start - begins[low])), *cuts]
 
 
-def raise_first(known: Deposit, begins: list[tuple[int, str]]) -> None:
+def raise_first(
+    known: Deposit,
+    begins: list[tuple[int, str]],
+    kind: type[InputError] = TextError,
+    advice: str = "; leave such rows out of the input",
+) -> None:
     """Raise for the first broken row."""
     from pyspark.sql import functions as F
 
@@ -397,4 +405,4 @@ def raise_first(known: Deposit, begins: list[tuple[int, str]]) -> None:
     first = int(np.argmin(rows))
     begin, file = max(pair for pair in begins if pair[0] <= rows[first])
     reason = broken.column(TROUBLE)[first].as_py()
-    raise TextError(f"{file or known.kind}: row {rows[first] - begin}: {reason}; leave such rows out of the input")
+    raise kind(f"{file or known.kind}: row {rows[first] - begin}: {reason}{advice}")

@@ -106,8 +106,9 @@ class SpreadTables:
         empty = self._members.grouped.empty
         blank = f"(leader = keeper_leader and leader = {int(empty[0])})" if len(empty) else "false"
         return rows.join(kept, "keeper").selectExpr(
-            "row", "leader", "label", "total", "keeper", "similarity", f"first = keeper_first or {blank} as identical"
-        )
+            "row", "leader", "label", "total", "keeper", "similarity", f"first = keeper_first or {blank} as identical",
+            "leader = keeper_leader as same",
+        )  # fmt: skip
 
     def _verdict(self, entries: int) -> Any:
         """Return (leader, keeper, similarity) of rows whose group is removed: of its neighbours, the first one kept."""
@@ -152,18 +153,19 @@ class SpreadTables:
         return cap
 
     def _listed(self) -> Any:
-        """Return the pairs of rows: a, b, similarity."""
+        """Return the pairs of rows: a, b, similarity, and whether their sets are the same."""
         size = self._members.ranked.select("leader", "size")
         whole = self._members.frame.select("row", "leader").join(size, "leader")
         shown = whole.where(f"size <= {self._cap} or row = leader").select("row", "leader", "size")
         left, right = shown.selectExpr("leader as a", "row as p"), shown.selectExpr("leader as b", "row as q")
         across = self._edges.join(left, A).join(right, B)
-        across = across.selectExpr("least(p, q) as a", "greatest(p, q) as b", "similarity")
+        across = across.selectExpr("least(p, q) as a", "greatest(p, q) as b", "similarity", "false as same")
         copies = shown.where(f"size > 1 and size <= {self._cap}")
         one, other = copies.selectExpr("leader", "row as a"), copies.selectExpr("leader", "row as b")
-        within = one.join(other, "leader").where("a < b").selectExpr("a", "b", "1D as similarity")
+        within = one.join(other, "leader").where("a < b").selectExpr("a", "b", "1D as similarity", "true as same")
         stars = whole.where(f"size > {self._cap} and row <> leader")
-        return across.unionAll(within).unionAll(stars.selectExpr("leader as a", "row as b", "1D as similarity"))
+        stars = stars.selectExpr("leader as a", "row as b", "1D as similarity", "true as same")
+        return across.unionAll(within).unionAll(stars)
 
     def _note(self) -> None:
         """Log the counts."""
@@ -209,15 +211,24 @@ class SpreadTables:
 
     def pairs(self) -> Any:
         """Return the pairs."""
-        return self._named(self._pairs, {A: "id_a", B: "id_b"}).select("id_a", "id_b", "similarity")
+        return self._named(self._pairs, {A: "id_a", B: "id_b"}).selectExpr("id_a", "id_b", *self._scores())
+
+    def _scores(self) -> list[str]:
+        """Return the column of similarities; of estimates, with their standard errors (as `standard_errors`)."""
+        if "estimate" not in self._log.details:
+            return ["similarity"]
+        slots = self._log.details["estimate"]["slots"]
+        p = f"((similarity * {slots} + 1) / {slots + 2})"
+        error = f"if(same, 0D, sqrt({p} * (1 - {p}) / {slots})) as standard_error"
+        return ["similarity as estimated_similarity", error]
 
     def removed(self) -> Any:
         """Return the removed documents."""
         gone = self._rows.where("row <> keeper").selectExpr(
-            "row", "keeper", "similarity", f"if(identical, '{KINDS[1]}', '{KINDS[0]}') as kind"
+            "row", "keeper", "similarity", "same", f"if(identical, '{KINDS[1]}', '{KINDS[0]}') as kind"
         )
         named = self._named(gone, {"row": "id", "keeper": "kept_id"})
-        return named.select("id", "kept_id", "similarity", "kind")
+        return named.selectExpr("id", "kept_id", *self._scores(), "kind")
 
     def clusters(self) -> Any:
         """Return the clusters of all documents that have a duplicate."""

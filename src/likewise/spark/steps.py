@@ -18,6 +18,7 @@ from likewise.kernels.hashing import digest_strings
 from likewise.kernels.pairs import heavy_buckets, scan_band
 from likewise.kernels.sorting import radix_argsort
 from likewise.search.band_keys import HeldKeys
+from likewise.search.estimate import banded
 from likewise.search.items import TextItems
 from likewise.search.matches import first_of_each
 from likewise.search.recall.sample import Probe
@@ -58,6 +59,11 @@ def sketched(
     units = items.keys(rows, SketchPlan(minhash, banding, keys, 1, probe=own))
     sample, found = (NOTHING, NOTHING) if own is None else own.result()
     return units, keys.matrix, sample, found
+
+
+def banded_keys(slots: Any, banding: Banding) -> Any:
+    """Return the keys of the bands that belong to the keys of slots."""
+    return banded(HeldKeys(slots), banding).matrix
 
 
 def first_rows(rows: Ints, digests: Hashes) -> Ints:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from likewise.base.arrays import Ints, strings, to_arrow
 from likewise.jobs.result import KINDS
 from likewise.search.cluster import Removal, components
+from likewise.search.estimate import standard_errors
 from likewise.search.expand import listed_pairs
 from likewise.search.matches import VerifiedPairs
 from likewise.search.scored import Scores
@@ -17,6 +18,11 @@ from likewise.spark.corpus import Corpus
 from likewise.spark.rowset import RowSet
 from likewise.spark.run import ClusterRun
 from likewise.spark.universe import Universe
+
+
+def estimate_errors(matches: VerifiedPairs, left: Ints, right: Ints, similarity: Scores, slots: int) -> Scores:
+    """Return the standard errors of estimates; 0 for equal sets."""
+    return np.where(matches.same_sets(left, right), 0.0, standard_errors(similarity, slots))
 
 
 class DriverTables:
@@ -32,6 +38,7 @@ class DriverTables:
         self.corpus = corpus
         self.universe = universe
         self.removal = removal
+        self._matches = matches
         log, rows = run.log, len(corpus) - corpus.earlier
         self._new = np.flatnonzero(universe.rows >= corpus.earlier)
         with log.stage("tables"):
@@ -66,7 +73,15 @@ class DriverTables:
 
     def _pair_table(self) -> pa.Table:
         left, right, similarity, _ = self._pairs
-        return pa.table({"id_a": self._name(left), "id_b": self._name(right), "similarity": to_arrow(similarity)})
+        scores = self._similarities(left, right, similarity)
+        return pa.table({"id_a": self._name(left), "id_b": self._name(right), **scores})
+
+    def _similarities(self, left: Ints, right: Ints, similarity: Scores) -> dict[str, Any]:
+        """Return the column of similarities; of estimates, with their standard errors."""
+        if not self.run.settings.estimate:
+            return {"similarity": to_arrow(similarity)}
+        errors = estimate_errors(self._matches, left, right, similarity, self.run.log.details["estimate"]["slots"])
+        return {"estimated_similarity": to_arrow(similarity), "standard_error": to_arrow(errors)}
 
     def _removed_table(self) -> pa.Table:
         removal = self.removal
@@ -74,7 +89,7 @@ class DriverTables:
             {
                 "id": self._name(removal.rows),
                 "kept_id": self._name(removal.keepers),
-                "similarity": to_arrow(removal.similarity),
+                **self._similarities(removal.rows, removal.keepers, removal.similarity),
                 "kind": strings(list(KINDS)).take(to_arrow(removal.identical.astype(np.int64))),
             }
         )

@@ -74,9 +74,23 @@ class Universe:
         """Return the sides in new numbers."""
         return None if sides is None else Sides(int(self.place(np.array([sides.split]))[0]), sides.across)
 
-    def matches(self, left: Ints, right: Ints, similarity: Scores, drawn: Drawn | None = None) -> VerifiedPairs:
-        """Return pairs of groups as the local engine has them; band keys remain on the cluster."""
-        units = np.repeat(~self.empty, 2).reshape(-1, 2).astype(np.uint64)
+    def matches(
+        self,
+        left: Ints,
+        right: Ints,
+        similarity: Scores,
+        drawn: Drawn | None = None,
+        twins: NDArray[np.bool_] | None = None,
+    ) -> VerifiedPairs:
+        """Return pairs of groups as the local engine has them; band keys remain on the cluster.
+
+        twins: which of the pairs have equal sets, one on each side, where that is known.
+        """
+        units = (
+            np.repeat(np.where(self.empty, 0, np.arange(1, len(self.groups) + 1)), 2).reshape(-1, 2).astype(np.uint64)
+        )
+        if twins is not None:
+            units[right[twins]] = units[left[twins]]
         none = HeldKeys(np.empty((0, 0), np.uint32))
         sample = drawn or Drawn(NO_ROWS, NO_ROWS, NO_ROWS)
         known = Sketched(self.copies, self.groups, self.filled, units, none, none, None, NOTHING, sample)

@@ -298,7 +298,7 @@ def _gathered(
             for batch in part.batches():
                 if not batch.num_rows:
                     continue
-                rows = _numbers(batch.column(batch.schema.get_field_index(column)), part.name, first, column)
+                rows = column_rows(batch.column(batch.schema.get_field_index(column)), part.name, first, column)
                 if out is None:
                     out = empty_table((total, rows.shape[1]), rows.dtype, room, spill)
                 if rows.shape[1] != out.shape[1]:
@@ -347,7 +347,7 @@ def _names(ids: list[Any], column: str, parts: list[_VectorSource]) -> Any:
     return unique_ids(named, column, locate)
 
 
-def _numbers(array: Any, where: str, first: int, column: str) -> NDArray[Any]:
+def column_rows(array: Any, where: str, first: int, column: str) -> NDArray[Any]:
     """Return a column of lists of numbers, or of bytes, as a table."""
     kind = array.type
     if array.null_count:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from likewise.base.arrays import Ints
 from likewise.base.copies import Groups
 from likewise.base.runlog import RunLog
 from likewise.errors import InputError, ParameterError
@@ -130,7 +134,9 @@ def found_pairs(space: Space, split: int, aim: VectorAim, log: RunLog) -> Vector
     return found
 
 
-def planned(space: Space, split: int, aim: VectorAim, log: RunLog) -> tuple[Plan | None, float]:
+def planned(
+    space: Space, split: int, aim: VectorAim, log: RunLog, part: Callable[[Ints], NDArray[Any]] | None = None
+) -> tuple[Plan | None, float]:
     """Return the plan, or None to compare all pairs, and the nanoseconds it may take."""
     n = len(space)
     every = split * (n - split) if split else n * (n - 1) // 2
@@ -138,7 +144,7 @@ def planned(space: Space, split: int, aim: VectorAim, log: RunLog) -> tuple[Plan
     if aim.method == "exact" or (aim.method == "auto" and n <= SMALL):
         return None, 0.0
     with log.stage("plan"):
-        known = spread(space, aim.within, split, aim.seed)
+        known = spread(space, aim.within, split, aim.seed, part)
         chosen = plan(space, aim.within, aim.recall, known, aim.seed, forced=aim.method == "lsh")
     if chosen is None and aim.method == "lsh" and aim.within > 0:
         raise ParameterError(

@@ -8,8 +8,10 @@ few bits make many tables.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,8 +106,10 @@ class Plan:
         return f"{math.comb(self.groups, self.together)} tables: {self.together} of {size}"
 
 
-def spread(space: Space, within: float, split: int, seed: int) -> Spread:
-    """Measure distances on a sample of vectors, and scale the counts up.
+def spread(
+    space: Space, within: float, split: int, seed: int, part: Callable[[Ints], NDArray[Any]] | None = None
+) -> Spread:
+    """Measure distances on a sample of vectors, and scale the counts up. part: returns vectors that are elsewhere.
 
     Pairs that the sample was too small to show may lie anywhere between `within` and its closest pair: one more pair is
     spread over that range.
@@ -113,7 +117,7 @@ def spread(space: Space, within: float, split: int, seed: int) -> Spread:
     n = len(space)
     size = SAMPLE if space.products else min(SAMPLE, max(200, int(math.sqrt(SAMPLE_COST / cost_of_all(space, 1)))))
     chosen = np.sort(np.argsort(uniform(seed, 7, 1, n)[0], kind="stable")[:size])
-    rows = space.part(chosen)
+    rows = (part or space.part)(chosen)
     scores = space.scores(rows, rows)
     above = np.triu(np.ones(scores.shape, bool), 1)
     if split:

@@ -5,6 +5,7 @@ Bits come in groups; two vectors share a bucket of a table if they agree in all 
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -31,6 +32,12 @@ class Sketcher(ABC):
 
     def __init__(self, space: Space) -> None:
         self.space = space
+
+    def over(self, space: Space) -> Sketcher:
+        """Return the same sketcher for other vectors."""
+        found = copy.copy(self)
+        found.space = space
+        return found
 
     @abstractmethod
     def agree(self, d: Floats) -> Floats:
@@ -63,13 +70,20 @@ class _Projected(Sketcher):
         """Turn projections into bits."""
 
     def fill(self, groups: int, bits: int, out: BitWords, threads: int) -> None:
-        """Write the bits, by matrix products."""
+        """Write the bits, by matrix products.
+
+        All products have the same shape, so that rounding, and with it a bit, does not depend on where a vector is.
+        """
         kind: Any = np.float64 if self.wide else np.float32
         directions, added = self._directions(64 * out.shape[1])
         across, added = np.ascontiguousarray(directions.T, kind), added.astype(kind)
 
         def work(start: int) -> None:
-            lengths = self.space.part(slice(start, start + ROWS)).astype(kind, copy=False) @ across
+            rows = self.space.part(slice(start, start + ROWS)).astype(kind, copy=False)
+            count = len(rows)
+            if count < ROWS:
+                rows = np.concatenate([rows, np.zeros((ROWS - count, rows.shape[1]), kind)])
+            lengths = (rows @ across)[:count]
             lengths += added
             self._pack(lengths, out[start : start + ROWS])
 
