@@ -153,8 +153,23 @@ def test_a_model_with_points_of_the_wrong_sign_or_many_open_triads_is_doubted() 
     scores = np.array([1.0, 1.0])
     assert doubts(MatchModel({"name": good}, {}, 0.0, 1), scores, *pairs, 3) is None
     assert "name" in str(doubts(MatchModel({"name": bad}, {}, 0.0, 1), scores, *pairs, 3))
+    either = MatchModel({"name": np.linspace(1, 3, LEVELS), "town": good}, {}, 0.0, 1)
+    assert "different values of name would be evidence" in str(doubts(either, scores, *pairs, 3))
     centre = [(0, leaf) for leaf in range(1, 20)]
     every = sorted(centre + list(combinations(range(1, 20), 2)))
     left, right = (np.array(side) for side in zip(*every, strict=True))
     star = np.where(left == 0, 1.0, -1.0)
     assert "open triads" in str(doubts(MatchModel({"name": good}, {}, 0.0, 1), star, left, right, 20))
+
+
+def test_a_fifth_of_the_cells_missing_leaves_matches_mostly_true() -> None:
+    """What is learnt here is which pairs share a rare name and lack the rest: 68,000 matches of 600, not believed."""
+    table, truth = persons(6000, 600, 3)
+    dice = random.Random(1)
+    table = {name: [None if dice.random() < 0.2 else value for value in values] for name, values in table.items()}
+    found = link(table, threads=1)
+    matches = {(row["id_a"], row["id_b"]) for row in found.matches.select(["id_a", "id_b"]).to_pylist()}
+    assert len(matches & set(truth)) > len(matches) / 2
+    assert len(matches & set(truth)) > len(truth) / 3
+    assert "nothing learnt" in found.stats["method"]["taken"]
+    assert any("different values of" in note for note in found.stats["notes"])

@@ -213,7 +213,7 @@ def test_errors(tmp_path, tables):
     with pytest.raises(ColumnError, match="there is no column 'key'"):
         link(a, b, id="key")
     with pytest.raises(ColumnError, match="no column to compare"):
-        link({"x": ["a", "b"]}, {"y": ["a", "b"]})
+        link({"x": ["a", "b"]}, {"y": ["c", "d"]})
     with pytest.raises(InputError, match="no rows"):
         link(a.slice(0, 0), b)
     with pytest.raises(InputError, match="no column distinguishes records"):

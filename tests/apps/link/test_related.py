@@ -125,7 +125,7 @@ def test_the_points_of_a_pair_add_up_where_related_pairs_count() -> None:
 
 
 def test_a_model_to_which_identical_values_say_nothing_is_doubted() -> None:
-    nothing, something = np.full(LEVELS, NOTHING / 2), np.full(LEVELS, 2 * NOTHING)
+    nothing, something = np.full(LEVELS, NOTHING / 2), np.linspace(-NOTHING, 2 * NOTHING, LEVELS)
     none = np.zeros(0, np.int64)
     for weights, doubted in (
         ({"a": nothing, "b": nothing, "c": something}, True),

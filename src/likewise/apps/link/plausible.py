@@ -17,10 +17,16 @@ PATHS = 20_000
 """Triads that are looked at."""
 
 WRONG = -0.25
-"""Identical values of a field are evidence against a match from this weight on (natural logarithm): about a point."""
+"""Identical values of a field are evidence against a match from this weight on (natural logarithm), about a point, and
+different values are evidence of one from its opposite."""
 
 NOTHING = 0.25
 """Identical values of a field say nothing up to this weight."""
+
+
+def misleading(model: MatchModel) -> list[str]:
+    """Return the fields whose identical values would be evidence against a match."""
+    return [name for name, logs in model.weights.items() if name != ALL_TEXT and logs[EQUAL] < WRONG]
 
 
 def doubts(
@@ -30,9 +36,12 @@ def doubts(
 
     left, right, scores: the pairs and their log-odds. `triads` if a record may have several matches.
     """
-    wrong = [name for name, logs in model.weights.items() if name != ALL_TEXT and logs[EQUAL] < WRONG]
+    wrong = misleading(model)
     if wrong:
         return f"identical values of {', '.join(wrong)} would be evidence against a match"
+    odd = [name for name, logs in model.weights.items() if name != ALL_TEXT and logs[0] > -WRONG]
+    if odd:
+        return f"different values of {', '.join(odd)} would be evidence of a match"
     idle = [name for name, logs in model.weights.items() if name != ALL_TEXT and logs[EQUAL] < NOTHING]
     if 2 * len(idle) > len(model.weights):
         return f"identical values of {', '.join(idle)} would be no evidence of a match"

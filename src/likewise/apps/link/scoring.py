@@ -18,7 +18,7 @@ from likewise.apps.link.households import Households, households
 from likewise.apps.link.model import ROUNDS, MatchModel, chance, learn, nearest_first
 from likewise.apps.link.mutual import ChancePartners, ExpectedMatches
 from likewise.apps.link.neighbours import neighbours
-from likewise.apps.link.plausible import doubts
+from likewise.apps.link.plausible import doubts, misleading
 from likewise.apps.link.points import FULL, score_pairs
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.synonyms import Nicknames
@@ -176,12 +176,12 @@ class ModelScorer:
             start = nearest_first(compared, left, right, n)
             people = households(compared, start)
             short = not self._records.border and mostly_short(self._records.fields)
-            ways = ("random pairs", "candidates", "usual") if short else ("candidates", "random pairs", "usual")
+            ways = ("random pairs", "usual") if short else ("candidates", "random pairs", "usual")
             random: list[FieldAgreement] = []
             why = SHORT_WHY if short else "no weights are given"
             for way in ways:
                 if way == "candidates":
-                    model = learn(compared, start, people.apart, self._seed, (left, right) if self._single else None)
+                    model = self._from_candidates(compared, start, people, left, right)
                     found = self._scored(model, compared, evidence, people)
                 else:
                     random = random or self._random()
@@ -196,6 +196,18 @@ class ModelScorer:
                 why = f"what was learnt from {way} cannot be believed: {doubt}"
                 log.notes.append(DOUBTFUL.format(doubt) if way == "usual" else why)
         return found
+
+    def _from_candidates(
+        self, compared: list[FieldAgreement], start: Floats, people: Households, left: Ints, right: Ints
+    ) -> MatchModel:
+        """Return the model with chance agreement learnt from the candidates; a few fields that mislead are left out."""
+        sides = (left, right) if self._single else None
+        model = learn(compared, start, people.apart, self._seed, sides)
+        wrong = misleading(model)
+        if not wrong or 2 * len(wrong) >= len(self._records.fields):
+            return model
+        some = [one for one in compared if one.name not in wrong]
+        return learn(some, start, people.apart, self._seed, sides)
 
     def _emphasised(self, found: ScoredRecords, left: Ints, right: Ints) -> ScoredRecords:
         """Return the scores with a text emphasised, if one deserves it, and the number of matches to be expected."""
