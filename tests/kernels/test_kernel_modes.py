@@ -1,4 +1,4 @@
-"""The tests of this folder twice more: by the Python interpreter, and compiled with every index checked."""
+"""The tests of this folder twice more: by the Python interpreter, and in `make soak` with every index checked."""
 
 import ast
 import importlib
@@ -20,11 +20,12 @@ MODES = {
     "interpreted": {"NUMBA_DISABLE_JIT": "1"},
     "checked": {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "1"},  # checked, not fast: it compiles sooner
 }
+CHOSEN = ["interpreted", pytest.param("checked", marks=pytest.mark.soak)]  # which compiles all kernels: two minutes
 
 
 @pytest.mark.skipif("LIKEWISE_KERNEL_MODE" in os.environ, reason="this is such a run")
 @pytest.mark.timeout(600)  # hundreds of tests, and nothing is compiled yet
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", CHOSEN)
 def test_kernels(mode):
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(HERE)]
     run = subprocess.run(
