@@ -10,7 +10,7 @@ price      The planted corpus by the local engine, by the Spark engine on local[
            text-dedup's Spark script, at the same recall: seconds, bytes shuffled, memory, recall of the planted pairs.
 executors  The steps without a shuffle, read, sketch and write, on a standalone cluster of one worker and of two, each
            with a core to itself (spark_cluster.py): the seconds of the step; those of `read` have the start of Python
-           in them.
+           in them. Beside them, what a second core is worth without Spark.
 growth     Seconds for several sizes, and the exponent between them.
 skew       Identical documents and documents of one template: the longest task of each stage beside the median. Stages
            of short tasks do not count, and are named if they are uneven.
@@ -46,7 +46,7 @@ from growth import exponent
 from likewise.spark.java import SETTLED
 from planted import planted
 from runs import HERE, Unavailable, python_of
-from spark_cluster import standalone
+from spark_cluster import second_core, standalone
 from text import banding
 from watch import Cost, watched
 
@@ -93,7 +93,7 @@ class EventLog:
         return total
 
 
-def run(command: list[str], out: Path) -> tuple[Cost, EventLog]:
+def run(command: list[str], out: Path, most: float | None = None) -> tuple[Cost, EventLog]:
     """Run a command whose files go to `out`, with a log of what Spark does."""
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
@@ -101,7 +101,7 @@ def run(command: list[str], out: Path) -> tuple[Cost, EventLog]:
     before = dict(os.environ)
     os.environ.update(log.environment)
     try:
-        return watched(command, out)[0], log
+        return watched(command, out, most)[0], log
     finally:
         os.environ.clear()
         os.environ.update(before)
@@ -161,7 +161,7 @@ def recall_of_components(found: Path, known: Any) -> dict[str, Any]:
     return {"components": len(np.unique(labels)), "recall": round(float(together.mean()), 5)}
 
 
-def peer(name: str, documents: int, master: str) -> dict[str, Any]:
+def peer(name: str, documents: int, master: str, most: float) -> dict[str, Any]:
     """Run a peer; what cannot be had or fails is told."""
     corpus, pairs = planted(documents)
     out = OUT / name
@@ -174,7 +174,7 @@ def peer(name: str, documents: int, master: str) -> dict[str, Any]:
             bands, rows = banding(THRESHOLD, RECALL)
             command[0] = python_of(name)
             command += ["--bands", str(bands), "--rows", str(rows)]
-        cost, log = run(command, out)
+        cost, log = run(command, out, most)
     except Unavailable as error:
         return {"documents": documents, "failed": str(error)}
     facts = {"documents": documents, **{key: round(value, 1) for key, value in asdict(cost).items()}}
@@ -195,7 +195,7 @@ def price(asked: argparse.Namespace) -> dict[str, Any]:
         one |= {"documents": asked.documents}
         one |= recall_of_pairs(OUT / name / "run" / "pairs.parquet", similar(pairs))
     for name in asked.peers:
-        found[name] = peer(name, asked.peer_documents or asked.documents, asked.master)
+        found[name] = peer(name, asked.peer_documents or asked.documents, asked.master, asked.timeout)
     table = Table("", "documents", "seconds", "shuffled MB", "memory MB", "recall")
     for name, one in found.items():
         if "failed" in one:
@@ -212,7 +212,7 @@ def price(asked: argparse.Namespace) -> dict[str, Any]:
 def executors(asked: argparse.Namespace) -> dict[str, Any]:
     """Compare one executor of one core with two."""
     corpus, _ = planted(asked.documents)
-    found = {}
+    found: dict[str, Any] = {}
     for count in (1, 2):
         with standalone(count) as master:
             found[str(count)] = likewise(corpus, OUT / f"executors-{count}", *on_spark(master))
@@ -221,6 +221,8 @@ def executors(asked: argparse.Namespace) -> dict[str, Any]:
         one, two = (found[count]["steps"][step]["seconds"] for count in ("1", "2"))
         table.add_row(step, f"{one:.1f}", f"{two:.1f}", f"{one / two:.2f}")
     console.print(table)
+    found["second_core"] = round(second_core(), 2)
+    console.print(f"two processes of likewise without Spark do as much as {found['second_core']:.2f} on one core")
     return found
 
 
@@ -287,6 +289,7 @@ def main() -> None:
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
+    parser.add_argument("--timeout", type=float, default=3600, help="the most seconds for a peer")
     parser.add_argument("--results", type=Path, default=RESULTS)
     asked = parser.parse_args()
     asked.sizes = asked.sizes or [asked.documents // 10, asked.documents]

@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -22,6 +23,26 @@ def free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return int(taken.getsockname()[1])
+
+
+def second_core(repeats: int = 3) -> float:
+    """Return how much faster two processes, each on a core of its own, do the work of two than one after the other.
+
+    2 on cores that share nothing; less on those that share memory, caches or, in a virtual machine, one core.
+    """
+    work = "import likewise.cli.warmup as w; from time import *; w.PARTS['words'](); t = perf_counter()\n"
+    work += "for _ in range(400): w.PARTS['words']()\nprint(perf_counter() - t)"
+    cores = sorted(os.sched_getaffinity(0))[:2]
+
+    def seconds(some: list[int]) -> float:
+        running = [
+            subprocess.Popen(["taskset", "-c", str(core), sys.executable, "-c", work], stdout=subprocess.PIPE)
+            for core in some
+        ]
+        return max(float(one.communicate()[0]) for one in running)
+
+    alone = min(seconds(cores[:1]) for _ in range(repeats))
+    return 2 * alone / min(seconds(cores) for _ in range(repeats))
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import threading
 import time
@@ -25,17 +26,25 @@ class Cost:
     left_mb: float
 
 
-def watched(command: Sequence[str], folder: Path) -> tuple[Cost, str]:
-    """Run a command whose files all go to `folder`; what it cost, and what it printed.
+def watched(command: Sequence[str], folder: Path, most: float | None = None) -> tuple[Cost, str]:
+    """Run a command whose files all go to `folder`, for `most` seconds; what it cost, and what it printed.
 
     The peak of memory is that of the process itself, as the system keeps it, or that of all its processes together,
     sampled with shared pages counted once, whichever is larger.
     """
     before = disk_mb(folder)
     begun = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=most is not None
+    )
     watch = _Watch(process.pid, folder)
-    output, errors = process.communicate()
+    try:
+        output, errors = process.communicate(timeout=most)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        watch.stop()
+        raise Unavailable(f"not finished after {most:,.0f} s") from None
     seconds = time.perf_counter() - begun
     watch.stop()
     if process.returncode:
