@@ -24,7 +24,7 @@ demo: $(VENV)/core          ## near-duplicates among the Python files on this ma
 	$(BIN)/likewise demo --out out/demo
 
 test: $(VENV)/core          ## lint, types, layers, all tests: on every core, up to four; last, alone, those that read the clock
-	$(MAKE) --no-print-directory --jobs=3 lint warm java chromium redis
+	$(MAKE) --no-print-directory --jobs=3 $(VENV)/docs lint warm java chromium redis
 	$(BIN)/python -m pytest -q -m "not soak and not alone and not spark" --numprocesses=logical --maxprocesses=4 --dist=worksteal
 	$(BIN)/python -m pytest -q -m "spark and not soak"
 	$(BIN)/python -m pytest -q -m alone
