@@ -137,10 +137,11 @@ def test_interrupted_by_the_user(big, tmp_path):
     assert time.monotonic() - begun < 10
     assert errors.strip() == "likewise: interrupted"
     assert output == ""
-    assert steps_in(out) == ["read"]
+    done = [step for step in steps_in(out) if "-" not in step]
+    assert done[0] == "read"  # and more if the signal came late
     code, _, errors = runs.dedup(source, out, "--memory", "1GiB", *LEAN[2:], "--threads", "1")
     assert code == 0, errors
-    assert manifest(out)["details"]["resumed"] == ["read"]
+    assert [step for step in manifest(out)["details"]["resumed"] if "-" not in step] == done
     assert runs.answer(out) == expected
 
 
