@@ -15,7 +15,7 @@ from typing import Any
 import xxhash
 from common import Phases, shingles
 from datasketch import LeanMinHash, MinHash, MinHashLSH  # type: ignore[import-not-found]
-from index_common import latencies, memory, parser, parts, save, to_ask, to_fill, together, workers
+from index_common import grown, latencies, memory, parser, parts, save, to_ask, to_fill, together, workers
 
 K = 5
 CHUNK = 250
@@ -105,12 +105,7 @@ def main() -> None:
     pool.terminate()
     rows = ((number, row) for number, some in enumerate(found) for row in some)
     save(Path(run.out), [(number, int.from_bytes(row, "big") if remote else row, -1.0) for number, row in rows])
-    phase.report(
-        **single,
-        batch_per_second=rate,
-        bytes_per_item=(after["anonymous_mb"] - before) * 1e6 / run.items,
-        **after,
-    )
+    phase.report(**single, batch_per_second=rate, **grown(after, before, run.items))
 
 
 if __name__ == "__main__":

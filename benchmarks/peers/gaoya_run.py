@@ -19,6 +19,20 @@ SHORT = 200
 """Only texts of fewer characters are looked at to see whether they have k words."""
 
 
+def string_index(threshold: float, bands: int, rows: int, k: int) -> MinHashStringIndex:
+    """An index that is empty."""
+    error = sqrt(threshold * (1 - threshold) / (bands * rows))
+    return MinHashStringIndex(
+        jaccard_threshold=max(0.0, threshold - 3 * error),
+        num_bands=bands,
+        band_size=rows,
+        analyzer="word",
+        lowercase=True,
+        ngram_range=(k, k),
+        id_container="smallvec",
+    )
+
+
 def main() -> None:
     """Run once."""
     run, phase = arguments(), Phases()
@@ -26,17 +40,8 @@ def main() -> None:
         texts = read_texts(run.corpus, run.text).to_pylist()
         rows = [row for row, text in enumerate(texts) if len(text) >= SHORT or len(WORD.findall(text)) >= run.k]
         texts = [texts[row] for row in rows]
-    error = sqrt(run.threshold * (1 - run.threshold) / (run.bands * run.rows))
     with phase("sketch"):
-        index = MinHashStringIndex(
-            jaccard_threshold=max(0.0, run.threshold - 3 * error),
-            num_bands=run.bands,
-            band_size=run.rows,
-            analyzer="word",
-            lowercase=True,
-            ngram_range=(run.k, run.k),
-            id_container="smallvec",
-        )
+        index = string_index(run.threshold, run.bands, run.rows, run.k)
         index.par_bulk_insert_docs(rows, texts)
     with phase("query"):
 

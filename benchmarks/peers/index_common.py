@@ -8,7 +8,7 @@ import gc
 import multiprocessing
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing.pool import Pool
 from pathlib import Path
 from typing import Any, TypeVar
@@ -122,3 +122,13 @@ def save(folder: Path, answers: Sequence[tuple[int, int, float]]) -> None:
         }
     )
     pq.write_table(table, folder / "answers.parquet")
+
+
+def grown(after: dict[str, float], before: float, items: int) -> dict[str, float]:
+    """The memory of a process with its index, and by how much it has grown for each item."""
+    return {**after, "bytes_per_item": (after["anonymous_mb"] - before) * 1e6 / items}
+
+
+def save_rows(folder: Path, answers: Iterable[Iterable[int]]) -> None:
+    """Write the rows that each query found, without a similarity."""
+    save(folder, [(number, row, -1.0) for number, rows in enumerate(answers) for row in rows])

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from common import Phases, shingles
-from index_common import latencies, memory, parser, parts, save, to_ask, to_fill, together, workers
+from index_common import grown, latencies, memory, parser, parts, save_rows, to_ask, to_fill, together, workers
 from rensa import RMinHash, RMinHashLSH  # type: ignore[import-not-found]
 
 K = 5
@@ -47,13 +47,8 @@ def main() -> None:
 
     found, rate = together(ask, queries)
     pool.terminate()
-    save(Path(run.out), [(number, row, -1.0) for number, rows in enumerate(found) for row in rows])
-    phase.report(
-        **single,
-        batch_per_second=rate,
-        bytes_per_item=(after["anonymous_mb"] - before) * 1e6 / run.items,
-        **after,
-    )
+    save_rows(Path(run.out), found)
+    phase.report(**single, batch_per_second=rate, **grown(after, before, run.items))
 
 
 if __name__ == "__main__":
