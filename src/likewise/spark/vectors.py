@@ -21,16 +21,13 @@ from likewise.jobs.vectors import VectorSettings, aimed
 from likewise.search.prepare import NO_ROWS
 from likewise.search.scored import ScoredPairs, no_pairs
 from likewise.search.vectors.pairs import (
-    ALL_CHEAPER,
     NOTHING,
     OVERRUN,
     PAIR_BYTES,
-    QUICK,
-    SMALL,
     TABLES_CHEAPER,
-    TABLES_DEARER,
     VectorAim,
     planned,
+    reason_for_all,
     taken,
 )
 from likewise.search.vectors.plan import Plan
@@ -148,7 +145,7 @@ class VectorSearch:
 
         with threadpool_limits(1, "blas"):
             chosen, allowed = planned(outline, split, aim, log, part)
-        why = TABLES_DEARER if aim.method == "lsh" else QUICK if len(first) <= SMALL else ALL_CHEAPER
+        why = reason_for_all(aim, len(first))
         limit = PairLimit(aim.memory // PAIR_BYTES, outline, aim.within)
         if chosen is not None:
             try:

@@ -111,10 +111,17 @@ def allowed_tables(aim: VectorAim, all_pairs: float) -> float:
     return max(DEARER * all_pairs, INSTANT) if aim.method == "lsh" else all_pairs
 
 
+def reason_for_all(aim: VectorAim, vectors: int) -> str:
+    """Return why all pairs of so many vectors are compared."""
+    if aim.method == "lsh":
+        return TABLES_DEARER
+    return QUICK if vectors <= SMALL else ALL_CHEAPER
+
+
 def found_pairs(space: Space, split: int, aim: VectorAim, log: RunLog) -> VectorPairs:
     """Find the pairs of different vectors, by the method requested or predicted to be cheaper."""
     chosen, allowed = planned(space, split, aim, log)
-    why = TABLES_DEARER if aim.method == "lsh" else QUICK if len(space) <= SMALL else ALL_CHEAPER
+    why = reason_for_all(aim, len(space))
     if chosen is not None:
         most = PairLimit(aim.memory // PAIR_BYTES, space, aim.within)
         try:
