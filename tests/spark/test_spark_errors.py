@@ -5,11 +5,13 @@ from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
 from spark_corpora import documents, table
 
 import likewise
-from likewise.errors import ColumnError, InputError, ParameterError, TextError
+from likewise.errors import ColumnError, InputError, LikewiseError, ParameterError, TextError
 from likewise.spark.run import _folder
+from likewise.spark.session import spark_errors
 
 
 @pytest.mark.parametrize(
@@ -89,3 +91,16 @@ def test_json_lines_and_a_result_that_is_saved(spark, tmp_path):
     assert found.save(target) == target
     assert (tmp_path / "out" / "run.json").exists()
     assert spark.read.parquet(str(tmp_path / "out" / "kept")).count() == local.kept.num_rows
+
+
+@pytest.mark.parametrize("error", [Py4JNetworkError("empty"), ConnectionRefusedError(), EOFError()])
+def test_a_java_process_that_has_ended(error):
+    with pytest.raises(LikewiseError, match=r"its Java process has ended.*driver-memory"), spark_errors():
+        raise error
+    with pytest.raises(LikewiseError, match="its Java process has ended"), spark_errors():
+        raise Py4JError("calling o12.getResult") from error
+
+
+def test_other_errors_of_java():
+    with pytest.raises(InputError, match="Spark failed: calling o12"), spark_errors():
+        raise Py4JError("calling o12")

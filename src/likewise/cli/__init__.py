@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 import threading
@@ -155,6 +156,7 @@ def run() -> None:
     The command runs in a thread of its own: Python handles an interrupt in the first one only, and not while that one
     is in compiled code.
     """
+    logging.getLogger().addHandler(logging.NullHandler())  # a command says in one line what is wrong, libraries in many
     if sys.argv[1:2] == [SERVICE]:
         sys.exit(_run())
     codes: list[int] = []

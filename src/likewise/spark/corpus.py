@@ -19,7 +19,19 @@ from likewise.search.items import BYTES_A_BYTE, Items, TextItems
 from likewise.search.matches import Sides
 from likewise.search.sketch import SketchPlan
 from likewise.shingle import Shingler
-from likewise.spark.direct import PART, PLACE, PLACES, PREFIX, SIZE, TEXT, DirectFiles, FileSplit, documents, on_splits
+from likewise.spark.direct import (
+    PART,
+    PLACE,
+    PLACES,
+    PREFIX,
+    SIZE,
+    TEXT,
+    DirectFiles,
+    FileSplit,
+    documents,
+    on_splits,
+    split_documents,
+)
 from likewise.spark.source import DIGEST, OTHER, Deposit, quoted
 
 ROW, WANTED = "row", f"{PREFIX}wanted"
@@ -28,8 +40,11 @@ MOST_JOINED = 4_000_000
 LARGE = 1 << 24
 """Rows of a corpus from which keepers, components and tables are made on the cluster. Below it the driver does that: it
 then holds two gigabytes or so if every row has a duplicate, and is faster than the rounds of a cluster."""
-AT_ONCE = 256 << 20
-"""Bytes of documents that the driver asks for in one job."""
+AT_ONCE = 64 << 20
+"""Bytes of documents that the driver asks for in one job. They pass through Java, which holds them several times over;
+Spark has a gigabyte for all that, unless it is told otherwise, and waits for ever when that is not enough."""
+MANY = 8
+"""The driver reads files itself if it needs one in so many of their documents, or more."""
 
 
 def among(rows: Ints, known: Ints) -> NDArray[np.bool_]:
@@ -189,8 +204,6 @@ class Corpus:
 
     def documents(self, rows: Ints, shingler: Shingler, budget: Budget, folder: Path) -> TextItems:
         """Bring these documents to the driver: in memory if the budget allows it, else to a file in `folder`."""
-        mean = max(1, self.numbering.bytes // max(1, len(self)))
-        step = max(1, AT_ONCE // mean)
         path = folder / "texts"
 
         def begin() -> IO[bytes]:
@@ -198,13 +211,24 @@ class Corpus:
 
         builder = TextBuilder(budget.texts, begin, 1)
         try:
-            for start in range(0, len(rows), step):
-                for chunk in self.fetch(rows[start : start + step], [TEXT]).column(TEXT).chunks:
-                    builder.add(TextChunk.from_arrow(chunk))
+            for chunk in self._texts_of(rows):
+                builder.add(TextChunk.from_arrow(chunk))
             chunks, table = builder.finish()
         finally:
             builder.close()
         return TextItems(Texts(chunks if table is None else stored_chunks(path, table)), shingler)
+
+    def _texts_of(self, rows: Ints) -> Iterator[Any]:
+        """Yield the texts of these rows, which ascend, in their order."""
+        if self._splits is not None and len(rows) * MANY >= len(self):
+            wanted = _keys(self.numbering, rows)
+            for split in self._splits:
+                for batch in split_documents(split, wanted):
+                    yield batch.column(batch.schema.get_field_index(TEXT))
+            return
+        step = max(1, AT_ONCE * len(self) // max(1, self.numbering.bytes))
+        for start in range(0, len(rows), step):
+            yield from self.fetch(rows[start : start + step], [TEXT]).column(TEXT).chunks
 
 
 def _keys(numbering: Any, rows: Ints) -> Ints:

@@ -186,10 +186,11 @@ def documents(number: int, split: FileSplit, function: Callable[..., Any], wante
 
     wanted: a broadcast of the rows that matter, each with its file in the upper bits and its place in the others.
     """
-    yield from function(_documents(split, None if wanted is None else wanted.value))
+    yield from function(split_documents(split, None if wanted is None else wanted.value))
 
 
-def _documents(split: FileSplit, wanted: Ints | None) -> Iterator[pa.RecordBatch]:
+def split_documents(split: FileSplit, wanted: Ints | None) -> Iterator[pa.RecordBatch]:
+    """Yield the documents of a split, or those of `wanted`: file, place, size and text."""
     some = None
     if wanted is not None:
         low, high = np.searchsorted(wanted, [split.part << PLACES, (split.part + 1) << PLACES])

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from likewise.kernels import cache_directory
 
-USUAL = ("-XX:TieredStopAtLevel=1", "-XX:+UseParallelGC")
+USUAL = ("-XX:TieredStopAtLevel=1", "-XX:+UseParallelGC", "-XX:+ExitOnOutOfMemoryError")
 """The optimising compiler of Java takes more time than the rest of a run of a few minutes, and speeds up little: the
-work is done by kernels. A collector that works beside the tasks takes cores from them."""
+work is done by kernels. A collector that works beside the tasks takes cores from them. If a thread of Spark that
+collects results runs out of memory, Spark waits for ever: better that it ends."""
 SILENT = ("-XX:+IgnoreUnrecognizedVMOptions", "-Xlog:disable", "-Xlog:all=error:stderr")
 """An archive that does not fit, of other Java archives on the path for instance, is passed over without a word."""
 SETTLED = 5.0

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from likewise import errors
-from likewise.errors import InputError, ParameterError
+from likewise.errors import InputError, LikewiseError, ParameterError
 from likewise.spark.java import java_options
 
 OPTIONS = {
@@ -75,8 +75,13 @@ def session_of(owner: str, source: Any, master: str | None) -> Any:
         ) from error
     session.sparkContext.setLogLevel("ERROR")
     if own_process:
+        session.sparkContext._accumulatorServer.handle_error = _unheard
         threading.Thread(target=_start_python, args=(session,), daemon=True).start()
     return session
+
+
+def _unheard(request: Any, client: Any) -> None:
+    """Say nothing in the thread that listens to a Java process when that has ended: whoever calls it next is told."""
 
 
 def local_options() -> dict[str, str]:
@@ -93,12 +98,18 @@ def _start_python(session: Any) -> None:
 @contextmanager
 def spark_errors() -> Iterator[None]:
     """Turn what Spark raises into an error of likewise: the one that a task raised, or one that quotes Spark."""
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, ConnectionError, EOFError) as error:
+        if any(isinstance(one, ConnectionError | EOFError | Py4JNetworkError) for one in _behind(error)):
+            raise LikewiseError(
+                "Spark failed: its Java process has ended. If it says that it ran out of memory, give it more with "
+                "spark.driver.memory: in spark-defaults.conf, or by "
+                "PYSPARK_SUBMIT_ARGS='--driver-memory 4g pyspark-shell'"
+            ) from error
         raised = RAISED.search(str(error))
         if raised is not None:
             raise getattr(errors, raised[1], InputError)(raised[2]) from error
@@ -107,6 +118,13 @@ def spark_errors() -> Iterator[None]:
         if told.endswith(":"):
             told += next((f" {line}" for line in reversed(lines) if PYTHON_ERROR.match(line)), "")
         raise InputError(f"Spark failed: {told or type(error).__name__}") from error
+
+
+def _behind(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and those that led to it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 @contextmanager
