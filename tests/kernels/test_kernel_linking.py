@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from likewise.kernels import linking, record_words
 from likewise.kernels.nearest_records import nearest
@@ -102,3 +106,18 @@ def test_terms_are_numbered_as_they_first_occur() -> None:
     frequency = np.zeros(count, np.int64)
     record_words.add_counts(np.arange(len(some) + 1), places, np.full(len(some), 3), frequency)
     assert np.array_equal(frequency, 3 * np.bincount(places))
+
+
+@given(st.lists(st.text(st.sampled_from("aZ9 .&-_~\t\x7fé"), max_size=8), max_size=6), st.booleans())
+def test_squeeze(texts, words):
+    encoded = [text.encode() for text in texts]
+    data = np.frombuffer(b"before" + b"".join(encoded), np.uint8)
+    offsets = np.cumsum([6, *map(len, encoded)])
+    out, ends, odd = np.zeros(len(data), np.uint8), np.empty(len(offsets), np.int64), np.empty(len(texts), bool)
+    strange = record_words.squeeze(data, offsets, words, out, ends, odd)
+    for place, text in enumerate(texts):
+        assert odd[place] == any(c in text for c in ("\t\x7fé" if words else "\t\x7fé&"))
+        plain = re.sub("[^A-Za-z0-9]", " ", text) if words else text.lower()
+        found = out[ends[place] : ends[place + 1]].tobytes().decode()
+        assert found == ("" if odd[place] else " ".join(plain.split()))
+    assert strange == odd.sum()

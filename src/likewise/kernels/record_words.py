@@ -16,6 +16,8 @@ GRAM = np.uint64(0x52)
 EDGE = np.uint64(0x5F)
 SPACE = np.uint8(32)
 NINE = np.uint8(57)
+AMPERSAND = np.uint8(38)
+TILDE = np.uint8(126)
 
 FEW_TOKENS = 64
 """Tokens of a record that are searched one by one; more are stamped in an array of all tokens, which is faster for long
@@ -26,6 +28,43 @@ texts and, as the array is large, slower for short ones."""
 def is_word(byte):
     """Tell whether a byte of folded text belongs to a word: a digit, a small letter, or part of another script."""
     return (48 <= byte <= NINE) or (97 <= byte <= 122) or byte >= 128
+
+
+@kernel
+def squeeze(data, offsets, words, out, ends, odd):
+    """Write texts in small letters, with one space for each run of spaces, none at the ends; return how many are odd.
+
+    With `words`, all but letters and digits are spaces, and capitals stay. A text with a byte other than a visible one
+    of ASCII, or with a character reference, is odd: nothing is written of it.
+    """
+    place = strange = 0
+    ends[0] = 0
+    for i in range(len(offsets) - 1):
+        begin = place
+        gap = False
+        odd[i] = False
+        for at in range(offsets[i], offsets[i + 1]):
+            byte = data[at]
+            if byte < SPACE or byte > TILDE or (byte == AMPERSAND and not words):
+                odd[i] = True
+                break
+            capital = 65 <= byte <= 90
+            if capital and not words:
+                byte += SPACE
+            if (words and not (capital or is_word(byte))) or byte == SPACE:
+                gap = True
+                continue
+            if gap and place > begin:
+                out[place] = SPACE
+                place += 1
+            gap = False
+            out[place] = byte
+            place += 1
+        if odd[i]:
+            place = begin
+            strange += 1
+        ends[i + 1] = place
+    return strange
 
 
 @inner

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from likewise.apps.link import fields
 from likewise.apps.link.fields import KINDS, as_numbers, fold, guess, make_field, rarity, spelled, wanted
 from likewise.errors import ParameterError
 
@@ -111,3 +112,11 @@ def test_wanted_fields():
             wanted(wrong)
     with pytest.raises(ParameterError, match=KINDS[0]):
         field(["a"], "colour")
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("aB9 .&-\t\x1f"), max_size=9)))
+def test_values_of_the_kernel_are_written_as_all_others_are(values):
+    texts = pa.array(values, pa.string())
+    assert fold(texts).to_pylist() == fields._folded(texts).to_pylist()
+    once = fold(texts)
+    assert spelled(once, "text").to_pylist() == fields._only_words(once).to_pylist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,8 +17,9 @@ from likewise.apps.link.dates import date_digits
 from likewise.apps.link.mojibake import repaired
 from likewise.apps.link.terms import HashedTerms, hashed
 from likewise.base import checks
-from likewise.base.arrays import Ints
+from likewise.base.arrays import Ints, TextChunk
 from likewise.errors import ParameterError
+from likewise.kernels import record_words
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -108,6 +109,24 @@ def fold(values: pa.Array) -> pa.Array:
     >>> fold(pa.array(["  Müller &amp;  SONS", "PS-LX350H"])).to_pylist()
     ['muller & sons', 'ps-lx350h']
     """
+    return _squeezed(values, False, _folded)
+
+
+def _squeezed(values: pa.Array, words: bool, others: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """Return texts as the kernel writes them, and those that it leaves out as `others` does, which is much slower."""
+    if values.null_count or not len(values):
+        return others(values)
+    chunk = TextChunk.from_arrow(values)
+    out, ends = np.empty(int(chunk.offsets[-1] - chunk.offsets[0]), np.uint8), np.empty(len(chunk.offsets), np.int64)
+    odd = np.empty(len(values), bool)
+    strange = record_words.squeeze(chunk.data, chunk.offsets, words, out, ends, odd)
+    wide = pa.LargeStringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(out[: ends[-1]]))
+    found = wide.cast(pa.string())
+    return pc.replace_with_mask(found, pa.array(odd), others(values.filter(pa.array(odd)))) if strange else found
+
+
+def _folded(values: pa.Array) -> pa.Array:
+    """Return folded texts of any characters."""
     plain = pc.utf8_trim_whitespace(pc.replace_substring_regex(pc.utf8_lower(values), r"\s+", " "))
     strange = pc.or_(pc.invert(pc.string_is_ascii(values)), pc.match_substring(values, "&"))
     some = [_unaccented(value) for value in values.filter(strange).to_pylist()]
@@ -137,6 +156,11 @@ def spelled(folded: pa.Array, kind: str) -> pa.Array:
         starts = range(0, len(folded), VALUES_AT_ONCE)
         parts = (map(spell, folded.slice(start, VALUES_AT_ONCE).to_pylist()) for start in starts)
         return pa.concat_arrays([pa.array([], pa.string()), *(pa.array(list(part), pa.string()) for part in parts)])
+    return _squeezed(folded, True, _only_words)
+
+
+def _only_words(folded: pa.Array) -> pa.Array:
+    """Return folded texts without what is neither letter nor number."""
     return pc.utf8_trim_whitespace(pc.replace_substring_regex(folded, r"[^\pL\pN]+", " "))
 
 
