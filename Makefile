@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 .PHONY: demo test docs warm java chromium redis lint bench soak format clean
 .DELETE_ON_ERROR:
 
+test soak: export PYTHONDONTWRITEBYTECODE :=  # hundreds of processes begin: what one has compiled spares the others half a second each
+
 $(VENV)/core: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
@@ -26,8 +28,8 @@ demo: $(VENV)/core          ## near-duplicates among the Python files on this ma
 test: $(VENV)/core          ## lint, types, layers, all tests: on every core, up to four; last, alone, those that read the clock
 	$(MAKE) --no-print-directory --jobs=3 $(VENV)/docs lint warm java chromium redis
 	$(BIN)/python -m pytest -q -m "not soak and not alone and not spark" --numprocesses=logical --maxprocesses=4 --dist=worksteal
-	$(BIN)/python -m pytest -q -m "spark and not soak"
-	$(BIN)/python -m pytest -q -m alone
+	$(BIN)/python -m pytest -q -m "spark and not soak" tests/spark
+	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include="test_*.py" "mark\.alone" tests)
 
 docs: $(VENV)/docs          ## the site, in out/site: made without the network, every broken link or anchor an error
 	$(BIN)/python tools/cli_reference.py

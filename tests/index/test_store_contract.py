@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
@@ -10,6 +11,7 @@ import time
 import numpy as np
 import pytest
 
+import forks
 from likewise.errors import DamagedError, MissingInput, OutputError
 from likewise.index import lmdb_database, lmdb_store
 from likewise.index.lmdb_store import LmdbStore
@@ -231,7 +233,7 @@ def test_the_map_grows_with_what_it_holds(tmp_path, monkeypatch):
     place = None
     with other.read() as snapshot:
         place = snapshot.place
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "store")], check=True)
+    assert forks.start(code, tmp_path / "store").wait(60) == 0
     assert len(content(other)["big"]) == 30_000_000
     with other.read() as snapshot:
         assert snapshot.place != place, "addresses may have changed"
@@ -250,7 +252,7 @@ def test_a_reader_that_was_killed_holds_no_place(tmp_path, monkeypatch):
         "r = s.read(); r.__enter__(); os.kill(os.getpid(), signal.SIGKILL)"
     )
     for _ in range(6):
-        subprocess.run([sys.executable, "-c", code, str(tmp_path / "store")], check=False)
+        assert forks.start(code, tmp_path / "store").wait(60) == -signal.SIGKILL
     assert content(store) == {"a": b"a"}
     store.close()
 
