@@ -5,6 +5,7 @@ processes in every other respect: of their own memory, killed by signals, with o
 """
 
 import atexit
+import importlib
 import json
 import os
 import signal
@@ -66,6 +67,10 @@ class Forked:
         if self.poll() is None:
             os.kill(self.pid, number)
 
+    def terminate(self):
+        """Ask the process to end."""
+        self.send_signal(signal.SIGTERM)
+
     def kill(self):
         """End the process as the system does when there is no memory left."""
         self.send_signal(signal.SIGKILL)
@@ -104,7 +109,7 @@ class Parent:
 def start(code, *words, parts=("words", "bands", "join", "clusters"), folder=".", **environment):
     """Start a process that runs Python code with these words in sys.argv.
 
-    parts: what is loaded before, by its name in likewise.cli.warmup; the first call with any of these takes a while.
+    parts: what is loaded before, kernels by their name in likewise.cli.warmup or a module; the first call takes a while.
     environment: more of it than this process has.
     """
     key = tuple((name, environment[name]) for name in AT_IMPORT if name in environment)
@@ -141,7 +146,7 @@ def serve(handle):
                 continue
             for part in question["parts"]:
                 if part not in loaded:
-                    likewise.cli.warmup.PARTS[part]()
+                    importlib.import_module(part) if "." in part else likewise.cli.warmup.PARTS[part]()
                     loaded.add(part)
             pid = os.fork()
             if pid == 0:
