@@ -109,7 +109,7 @@ class Parent:
 def start(code, *words, parts=("words", "bands", "join", "clusters"), folder=".", **environment):
     """Start a process that runs Python code with these words in sys.argv.
 
-    parts: what is loaded before, kernels by their name in likewise.cli.warmup or a module; the first call takes a while.
+    parts: what is loaded before, by its name in likewise.cli.warmup, or a module; the first call takes a while.
     environment: more of it than this process has.
     """
     key = tuple((name, environment[name]) for name in AT_IMPORT if name in environment)
