@@ -2,9 +2,14 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
+# where every core has a process, the threads of NumPy's matrix products would wait for each other, busily
+ONE_EACH := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 .PHONY: demo test docs warm java chromium redis lint bench soak format clean
 .DELETE_ON_ERROR:
+
+# hundreds of processes begin: what one has compiled spares the others half a second each
+test soak: export PYTHONDONTWRITEBYTECODE :=
 
 $(VENV)/core: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
@@ -25,9 +30,9 @@ demo: $(VENV)/core          ## near-duplicates among the Python files on this ma
 
 test: $(VENV)/core          ## lint, types, layers, all tests: on every core, up to four; last, alone, those that read the clock
 	$(MAKE) --no-print-directory --jobs=3 $(VENV)/docs lint warm java chromium redis
-	$(BIN)/python -m pytest -q -m "not soak and not alone and not spark" --numprocesses=logical --maxprocesses=4 --dist=worksteal
-	$(BIN)/python -m pytest -q -m "spark and not soak"
-	$(BIN)/python -m pytest -q -m alone
+	$(ONE_EACH) $(BIN)/python -m pytest -q -m "not soak and not alone and not spark" --numprocesses=logical --maxprocesses=4 --dist=worksteal
+	$(BIN)/python -m pytest -q -m "spark and not soak" tests/spark
+	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include="test_*.py" "mark\.alone" tests)
 
 docs: $(VENV)/docs          ## the site, in out/site: made without the network, every broken link or anchor an error
 	$(BIN)/python tools/cli_reference.py
@@ -68,7 +73,7 @@ bench: $(VENV)/dev          ## side by side with the peers; makes its own corpus
 
 soak: $(VENV)/dev           ## slow truth: hundreds of kills and damages, then all properties on many more examples
 	$(BIN)/python -m pytest -q -m soak
-	LIKEWISE_EXAMPLES=deep $(BIN)/python -m pytest -q --timeout=1800 -m "hypothesis and not soak and not alone and not spark" --numprocesses=logical --maxprocesses=4 --dist=worksteal
+	LIKEWISE_EXAMPLES=deep $(ONE_EACH) $(BIN)/python -m pytest -q --timeout=1800 -m "hypothesis and not soak and not alone and not spark" --numprocesses=logical --maxprocesses=4 --dist=worksteal
 
 clean:
 	rm -rf out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

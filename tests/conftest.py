@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -36,7 +37,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def typed(tmp_path, monkeypatch, capfd) -> Callable[..., subprocess.CompletedProcess[str]]:
+def no_drawing(monkeypatch) -> None:
+    """Commands in this process write a line in the place of a page or a plot, which take longer to draw than the rest.
+
+    That every command writes its page is tested in tests/report, where all is drawn.
+    """
+    from likewise.cli import page
+
+    def written(where, wanted, progress=None, held=None):
+        if not isinstance(where, Path) or not wanted.get(page.REPORT, False) or not (where / "run.json").is_file():
+            return None, ""
+        (where / "report.html").write_text("a page")
+        return where / "report.html", ""
+
+    monkeypatch.setattr(page, "written", written)
+    monkeypatch.setattr("likewise.apps.link.result.plotted_weights", lambda table, path: path.write_text("a plot"))
+
+
+@pytest.fixture
+def typed(tmp_path, monkeypatch, capfd, no_drawing) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run what a user types, in a fresh folder: in this process, as a new one takes a second to import everything.
 
     A test in test_cli.py makes sure that a process of its own says the same.

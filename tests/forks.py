@@ -5,6 +5,7 @@ processes in every other respect: of their own memory, killed by signals, with o
 """
 
 import atexit
+import importlib
 import json
 import os
 import signal
@@ -19,8 +20,10 @@ PARENT = """
 import sys
 sys.path.insert(0, sys.argv[2])
 import forks
-forks.serve(int(sys.argv[1]), sys.argv[3:])
+forks.serve(int(sys.argv[1]))
 """
+AT_IMPORT = ("LIKEWISE_PATIENCE",)
+"""Variables that likewise reads when it is imported: a process cannot be given another value later."""
 _known = {}
 
 
@@ -64,6 +67,10 @@ class Forked:
         if self.poll() is None:
             os.kill(self.pid, number)
 
+    def terminate(self):
+        """Ask the process to end."""
+        self.send_signal(signal.SIGTERM)
+
     def kill(self):
         """End the process as the system does when there is no memory left."""
         self.send_signal(signal.SIGKILL)
@@ -72,10 +79,10 @@ class Forked:
 class Parent:
     """The process that is copied. It waits for its children, and tells how they ended."""
 
-    def __init__(self, parts, environment):
+    def __init__(self, environment):
         self._here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with there:
-            words = [sys.executable, "-c", PARENT, str(there.fileno()), os.path.dirname(__file__), *parts]
+            words = [sys.executable, "-c", PARENT, str(there.fileno()), os.path.dirname(__file__)]
             own = [there.fileno()]
             self._process = subprocess.Popen(words, pass_fds=own, start_new_session=True, env=environment)
         atexit.register(self.close)
@@ -85,10 +92,9 @@ class Parent:
         socket.send_fds(self._here, [json.dumps(question).encode()], list(handles))
         return json.loads(self._here.recv(1 << 16))
 
-    def start(self, code, words, folder):
+    def start(self, **question):
         """Start a process that runs Python code."""
         ends = [os.pipe(), os.pipe()]
-        question = {"code": code, "words": words, "folder": str(folder)}
         pid = self.asked(question, [write for _, write in ends])["pid"]
         for _, write in ends:
             os.close(write)
@@ -103,13 +109,14 @@ class Parent:
 def start(code, *words, parts=("words", "bands", "join", "clusters"), folder=".", **environment):
     """Start a process that runs Python code with these words in sys.argv.
 
-    parts: what is loaded before, by its name in likewise.cli.warmup; the first call with these takes some seconds.
+    parts: what is loaded before, by its name in likewise.cli.warmup, or a module; the first call takes a while.
     environment: more of it than this process has.
     """
-    key = parts, *environment.items()
+    key = tuple((name, environment[name]) for name in AT_IMPORT if name in environment)
     if key not in _known:
-        _known[key] = Parent(parts, {**os.environ, **environment})
-    return _known[key].start(code, list(map(str, words)), os.path.abspath(folder))
+        _known[key] = Parent({**os.environ, **dict(key)})
+    words = list(map(str, words))
+    return _known[key].start(code=code, words=words, folder=os.path.abspath(folder), parts=parts, more=environment)
 
 
 def command(*words, **more):
@@ -117,15 +124,13 @@ def command(*words, **more):
     return start(COMMAND, *words, **more)
 
 
-def serve(handle, parts):
+def serve(handle):
     """Start processes, and tell how they ended, until nobody asks."""
     import likewise.cli.warmup
     import likewise.io.read
     import likewise.jobs.pairs
 
-    for part in parts:
-        likewise.cli.warmup.PARTS[part]()
-    ended = {}
+    ended, loaded = {}, set()
     with socket.socket(fileno=handle) as there:
         while True:
             data, handles, *_ = socket.recv_fds(there, 1 << 20, 2)
@@ -139,6 +144,10 @@ def serve(handle, parts):
                     ended[pid] = os.waitstatus_to_exitcode(status)
                 there.send(json.dumps({"code": ended.get(pid)}).encode())
                 continue
+            for part in question["parts"]:
+                if part not in loaded:
+                    importlib.import_module(part) if "." in part else likewise.cli.warmup.PARTS[part]()
+                    loaded.add(part)
             pid = os.fork()
             if pid == 0:
                 there.close()
@@ -153,6 +162,7 @@ def _become(question, handles):
     code = 1
     try:
         os.chdir(question["folder"])
+        os.environ.update(question["more"])
         for place, one in enumerate(handles, 1):
             os.dup2(one, place)
             os.close(one)

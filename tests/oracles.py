@@ -252,7 +252,7 @@ def crowds(keys, cap):
 
 
 def jaccard(a, b):
-    a, b = set(a), set(b)
+    a, b = (one if isinstance(one, set) else set(one) for one in (a, b))
     return len(a & b) / len(a | b) if a or b else 1.0
 
 
@@ -264,6 +264,7 @@ def bag_jaccard(a, b):
 
 def similar_pairs(sets, threshold, split=None):
     """Every pair at or above the threshold, with its similarity: {(i, j): similarity}."""
+    sets = list(map(set, sets))
     pairs = [pair for pair in combinations(range(len(sets)), 2) if split is None or pair[0] < split <= pair[1]]
     found = {(i, j): jaccard(sets[i], sets[j]) for i, j in pairs}
     return {pair: similarity for pair, similarity in found.items() if similarity >= threshold}
@@ -302,17 +303,26 @@ SIMILARITIES = {
 
 
 def similarity(measure, a, b, bag=False):
-    a, b = (Counter(tokens if bag else set(tokens)) for tokens in (a, b))
+    return _alike(measure, _tokens(a, bag), _tokens(b, bag))
+
+
+def _tokens(tokens, bag):
+    """A set, or the set of (token, number) for each time that a bag holds a token: what bags share is what these do."""
+    return {(token, n) for token, count in Counter(tokens).items() for n in range(count)} if bag else set(tokens)
+
+
+def _alike(measure, a, b):
     if not a or not b:
         return float(not a and (not b or measure == "containment"))
-    return SIMILARITIES[measure]((a & b).total(), a.total(), b.total())
+    return SIMILARITIES[measure](len(a & b), len(a), len(b))
 
 
 def joined(sets, threshold, measure="jaccard", other=None, bag=False):
     """All pairs, compared one by one: [(i, j, similarity)], sorted."""
-    there = sets if other is None else other
-    cells = [(i, j) for i in range(len(sets)) for j in range(len(there))]
+    here = [_tokens(one, bag) for one in sets]
+    there = here if other is None else [_tokens(one, bag) for one in other]
+    cells = [(i, j) for i in range(len(here)) for j in range(len(there))]
     if other is None:
         cells = [(i, j) for i, j in cells if i < j or (i > j and measure == "containment")]
-    found = [(i, j, similarity(measure, sets[i], there[j], bag)) for i, j in cells]
+    found = [(i, j, _alike(measure, here[i], there[j])) for i, j in cells]
     return [row for row in found if row[2] >= threshold]

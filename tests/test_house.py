@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 from collections import defaultdict
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -26,9 +27,14 @@ def name_of(path):
 MODULES = {name_of(path): path for path in FILES}
 
 
+@cache
+def tree_of(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imported(path):
     """The modules of likewise that a module imports, wherever in it; a package counts where a name comes from it."""
-    for name in rooms.imports_of(ast.parse(path.read_text(encoding="utf-8"))):
+    for name in rooms.imports_of(tree_of(path)):
         while name and name not in MODULES:
             name = name.rpartition(".")[0]
         if name:
@@ -52,7 +58,7 @@ def test_modules_do_not_import_each_other_in_circles():
 def test_a_class_name_means_one_thing():
     homes = defaultdict(list)
     for name, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ClassDef):
                 homes[node.name].append(name)
     assert {name: where for name, where in homes.items() if len(where) > 1} == {}
@@ -84,11 +90,18 @@ def test_no_file_is_too_long():
 def test_every_room_is_in_the_layers():
     """A new folder below src/likewise must say where it stands: the contract in pyproject.toml has a line for it."""
     layers = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    files, _ = rooms.read(ROOT / "src")
-    assert [room for room in files if f"likewise.{room}" not in layers] == []
+    found = {path.relative_to(SOURCE).parts[0].removesuffix(".py") for path in FILES} - {"__init__", "__main__"}
+    assert [room for room in sorted(found) if f"likewise.{room}" not in layers] == []
 
 
 def test_no_two_files_of_tests_have_one_name():
     """They are imported by name, so that the one that comes first would be taken for the other."""
     names = [path.name for path in Path(__file__).parent.rglob("*.py") if path.name != "conftest.py"]
     assert sorted({name for name in names if names.count(name) > 1}) == []
+
+
+def test_tests_of_spark_are_in_its_folder():
+    """`make test` looks for them there alone."""
+    tests = ROOT / "tests"
+    marked = {path.relative_to(tests).parts[0] for path in tests.rglob("*.py") if "mark.spark" in path.read_text()}
+    assert marked - {"test_house.py"} == {"spark"}

@@ -112,7 +112,7 @@ def fault(done: dict[str, Any], name: str) -> str | None:
 
 PARTS = (
     "words", "join", "bands", "clusters", "passages", "stop_words", "link", "mirrors", "recommend", "fingerprints",
-    "vectors",
+    "vectors", "likewise.report.write", "matplotlib.figure", "matplotlib.backends.backend_agg", "jinja2.environment",
 )  # fmt: skip
 
 

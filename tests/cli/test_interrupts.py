@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+import forks
 from likewise.cli import INTERRUPTED, _run
 
 HELD_UP = """
-import sys, time
+import sys, tempfile, time
 from likewise.base.runlog import RunLog
 from likewise.cli import main
 
 stage, busy = sys.argv.pop(1), sys.argv.pop(1)
+tempfile.tempdir = None  # that of the process that this one is a copy of
 entered = RunLog.stage
 
 def held_up(self, name, *rest):
@@ -60,12 +59,8 @@ def test_an_interrupted_command_ends_at_once(command: str, folder: Path) -> None
     """One is held up in a call that does not return, the next in Python code."""
     stage, words = COMMANDS[command]
     busy = "compiled" if list(COMMANDS).index(command) % 2 == 0 else "python"
-    called = [sys.executable, "-c", HELD_UP, stage, busy, command, *words, "--out", "out", "--quiet"]
-    process = subprocess.Popen(
-        called, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "TMPDIR": str(folder / "tmp")},
-    )  # fmt: skip
-    assert process.stdout is not None
+    called = [stage, busy, command, *words, "--out", "out", "--quiet"]
+    process = forks.start(HELD_UP, *called, folder=folder, TMPDIR=str(folder / "tmp"))
     assert process.stdout.readline() == "here\n"
     begun = time.monotonic()
     process.send_signal(signal.SIGINT)

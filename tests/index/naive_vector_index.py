@@ -22,21 +22,32 @@ class NaiveVectors:
     def __init__(self, measure: str) -> None:
         self.measure = measure
         self.rows: dict[object, np.ndarray] = {}
+        self._table: np.ndarray | None = None
+
+    @property
+    def table(self) -> np.ndarray:
+        """The vectors one below the other, put together once after each change."""
+        if self._table is None:
+            self._table = np.stack(list(self.rows.values()))
+        return self._table
 
     def add(self, ids, vectors) -> None:
+        self._table = None
         for id, vector in zip(ids, vectors, strict=True):
             self.rows.pop(id, None)
             self.rows[id] = vector
 
     def remove(self, ids) -> None:
+        self._table = None
         for id in ids:
             self.rows.pop(id, None)
 
     def query(self, vector, k=None, within=None) -> list[tuple[object, float]]:
         if not self.rows:
             return []
-        found = distances(self.measure, vector, np.stack(list(self.rows.values())))
+        found = distances(self.measure, vector, self.table)
         order = np.argsort(found, kind="stable")
         ids = list(self.rows)
-        answers = [(ids[i], float(found[i])) for i in order if within is None or found[i] <= within]
-        return answers[:k]
+        if within is not None:
+            order = order[found[order] <= within]
+        return [(ids[i], float(found[i])) for i in order[:k]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
@@ -10,6 +11,7 @@ import time
 import numpy as np
 import pytest
 
+import forks
 from likewise.errors import DamagedError, MissingInput, OutputError
 from likewise.index import lmdb_database, lmdb_store
 from likewise.index.lmdb_store import LmdbStore
@@ -220,6 +222,11 @@ def test_who_waits_to_rewrite_leaves_the_new_one_alone(opened):
 # What follows is about LMDB only.
 
 
+def ended(process):
+    process.communicate(60)
+    return process.returncode
+
+
 def test_the_map_grows_with_what_it_holds(tmp_path, monkeypatch):
     monkeypatch.setattr(lmdb_database, "FIRST_MAP", 1 << 20)
     store, other = LmdbStore(tmp_path / "store", create=True), LmdbStore(tmp_path / "store")
@@ -231,7 +238,7 @@ def test_the_map_grows_with_what_it_holds(tmp_path, monkeypatch):
     place = None
     with other.read() as snapshot:
         place = snapshot.place
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "store")], check=True)
+    assert ended(forks.start(code, tmp_path / "store")) == 0
     assert len(content(other)["big"]) == 30_000_000
     with other.read() as snapshot:
         assert snapshot.place != place, "addresses may have changed"
@@ -249,8 +256,8 @@ def test_a_reader_that_was_killed_holds_no_place(tmp_path, monkeypatch):
         "import sys, os, signal; from likewise.index.lmdb_store import LmdbStore; s = LmdbStore(sys.argv[1]);"
         "r = s.read(); r.__enter__(); os.kill(os.getpid(), signal.SIGKILL)"
     )
-    for _ in range(6):
-        subprocess.run([sys.executable, "-c", code, str(tmp_path / "store")], check=False)
+    codes = [ended(forks.start(code, tmp_path / "store")) for _ in range(6)]
+    assert codes[:4] == [-signal.SIGKILL] * 4, "each held one of four places"
     assert content(store) == {"a": b"a"}
     store.close()
 

@@ -428,8 +428,8 @@ def start(tmp_path: Path) -> Run:
     return call
 
 
-def test_the_command_for_an_input(start: Run, run: Run) -> None:
-    done = start("a.parquet", "--id", "id")
+def test_the_command_for_an_input(run: Run) -> None:
+    done = run("a.parquet", "--id", "id")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].startswith("documents        300, ")
@@ -445,9 +445,9 @@ def test_the_command_for_an_input(start: Run, run: Run) -> None:
     assert found["spill_bytes"] == 0
 
 
-def test_the_command_for_a_cluster(start: Run, run: Run) -> None:
+def test_the_command_for_a_cluster(run: Run) -> None:
     words = ["--documents", "1e10", "--mean-bytes", "5000", "--machines", "1000", "--bands", "20", "--rows", "5"]
-    done = start(*words)
+    done = run(*words)
     assert done.returncode == 0, done.stderr
     assert "10,000,000,000 of 5.0 kB: 50.0 TB of text" in done.stdout
     assert "shuffle: keys" in done.stdout

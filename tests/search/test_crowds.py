@@ -77,17 +77,20 @@ def make_crowd(n, similarity, threshold=0.8, size=60, spread=0.0, missing=0.0, t
 
 
 def true_pairs(lists, threshold):
-    """All similar pairs by Python sets, {(i, j): similarity}; sets of different sizes need not be compared."""
-    wholes = [set(part) for part in lists]
-    found = {}
-    for j, b in enumerate(wholes):
-        for i, a in enumerate(wholes[:j]):
-            shared = len(a & b)
-            union = len(a) + len(b) - shared
-            similarity = shared / union if union else 1.0
-            if similarity >= threshold:
-                found[i, j] = similarity
-    return found
+    """All similar pairs, {(i, j): similarity}: for every value, all who have it share one more."""
+    n, owners, wholes = len(lists), {}, [set(part) for part in lists]
+    for i, part in enumerate(wholes):
+        for value in part:
+            owners.setdefault(value, []).append(i)
+    shared = np.zeros((n, n), np.int64)
+    for some in owners.values():
+        if len(some) > 1:
+            shared[np.ix_(some, some)] += 1
+    sizes = np.array([len(part) for part in wholes], np.int64)
+    union = sizes[:, None] + sizes - shared
+    similarity = np.divide(shared, union, out=np.ones((n, n)), where=union > 0)
+    left, right = np.nonzero(np.triu(similarity >= threshold, 1))
+    return dict(zip(zip(left.tolist(), right.tolist(), strict=True), similarity[left, right].tolist(), strict=True))
 
 
 def listed(crowd):

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 
+import forks
+
 TOKEN = "a-token-of-the-tests"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 BASE = "http://127.0.0.1:8000"
@@ -16,17 +18,31 @@ TEXTS = {
 }
 
 
-class Served:
-    """A service in a process of its own."""
+OWN_SESSION = """
+import os
+os.setsid()
+os.environ.pop("LIKEWISE_TOKEN", None)
+os.environ.update({token!r})
+from likewise.cli import main
+main()
+"""
 
-    def __init__(self, folder, *words, token=TOKEN):
-        environment = {name: value for name, value in os.environ.items() if name != "LIKEWISE_TOKEN"}
-        if token:
-            environment["LIKEWISE_TOKEN"] = token
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "likewise", "serve", str(folder), "--port", "0", *words],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True,
-        )  # fmt: skip
+
+class Served:
+    """A service in a process of its own; `new` makes it one that has nothing imported, as that of a user has not."""
+
+    def __init__(self, folder, *words, token=TOKEN, new=False):
+        given = {"LIKEWISE_TOKEN": token} if token else {}
+        words = ["serve", str(folder), "--port", "0", *words]
+        if new:
+            others = {name: value for name, value in os.environ.items() if name != "LIKEWISE_TOKEN"}
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "likewise", *words],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=others | given, start_new_session=True,
+            )  # fmt: skip
+        else:
+            parts = ("stored_index", "likewise.cli.serve", "likewise.serve.server")
+            self.process = forks.start(OWN_SESSION.format(token=given), *words, parts=parts)
         line = self.process.stdout.readline()
         if not line:
             raise AssertionError(self.process.communicate()[1])

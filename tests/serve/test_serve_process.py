@@ -43,7 +43,7 @@ def small(tmp_path_factory):
 
 
 def test_it_serves_and_stops(folder, served):
-    service = served(folder)
+    service = served(folder, new=True)
     assert service.start["items"] == 3
     assert service.start["writable"] is True
     assert service.url.startswith("http://127.0.0.1:")

@@ -41,7 +41,7 @@ def baskets(seed=0, sets=400, copies=3, columns=300, size=40, changed=4):
 
 def jaccard(a, b):
     """|a Δ b| / |a ∪ b|, 0 for two empty sets."""
-    a, b = a.astype(int), b.astype(int)
+    a, b = a.astype(float), b.astype(float)  # whole numbers, which are multiplied sooner
     shared = a @ b.T
     union = a.sum(1)[:, None] + b.sum(1)[None, :] - shared
     return np.where(union == 0, 0.0, (union - shared) / np.maximum(union, 1))
