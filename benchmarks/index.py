@@ -2,6 +2,8 @@
 
     python benchmarks/index.py                                   a hundred thousand documents
     python benchmarks/index.py --items 1000000 --items 10000000  more of them, one size after the other
+    python benchmarks/index.py --items 100000 --items 1000000 --items 10000000 --peers none \\
+        --results benchmarks/results/index-growth.json           how it grows, in one run
     python benchmarks/index.py --peers gaoya,rensa               some of the peers, or none
     python benchmarks/index.py --entries                         also one LMDB entry per key, the way not taken
     python benchmarks/index.py --redis                           also on a Redis server, which it starts
@@ -14,7 +16,7 @@ environment, which is made on first use, and uses two cores as well as it can. Q
 sketching are part of the time; a batch is all queries, at most 10,000. "Bytes an item" is what likewise has stored,
 what the process of a tool in memory has grown by, or what a Redis server holds. "Peak" is the memory of all processes
 of a tool, without pages of files, which the system can take back, and with that of the Redis server. Rows of
-results/index.json that a run does not measure stay as they are.
+the results that a run does not measure stay as they are.
 """
 
 from __future__ import annotations
@@ -195,9 +197,9 @@ def on_redis(tool: str, corpus: Path, queries: Path, items: int, options: list[s
     return {**said, **used, "bytes_per_item": used["server_mb"] * 1e6 / items}
 
 
-def keep(rows: list[dict[str, Any]]) -> None:
+def keep(rows: list[dict[str, Any]], where: Path) -> None:
     """Put rows in place of those of the same tool and number of items in the results."""
-    before = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
+    before = json.loads(where.read_text())["rows"] if where.exists() else []
     every = {(row["items"], row["tool"]): row for row in [*before, *rows]}
     ordered = sorted(every.values(), key=lambda row: (row["items"], ORDER.index(row["tool"])))
     about = {
@@ -206,7 +208,7 @@ def keep(rows: list[dict[str, Any]]) -> None:
         "cores": os.cpu_count(),
         "peers": {tool: f"{pinned(tool)[0]}: {note}" for tool, note in PEERS.items()},
     }
-    RESULTS.write_text(json.dumps({"about": about, "rows": ordered}, indent=1) + "\n")
+    where.write_text(json.dumps({"about": about, "rows": ordered}, indent=1) + "\n")
 
 
 def show(rows: list[dict[str, Any]]) -> None:
@@ -252,6 +254,7 @@ def main() -> None:
     )
     parser.add_argument("--redis", action="store_true", help="also likewise on a redis-server of its own")
     parser.add_argument("--containment", action="store_true")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     asked = parser.parse_args()
     import likewise
 
@@ -260,7 +263,7 @@ def main() -> None:
     def add(said: dict[str, Any]) -> None:
         said["date"] = time.strftime("%Y-%m-%d")
         results.append({name: said[name] for name in FIRST if name in said} | said)
-        keep(results[-1:])  # at once: what a long run has measured is not lost with it
+        keep(results[-1:], asked.results)  # at once: what a long run has measured is not lost with it
 
     for items in asked.items or [100_000]:
         banding = likewise.tune(asked.threshold, asked.recall, items=items)
@@ -283,7 +286,7 @@ def main() -> None:
             said = quotations(corpus, items, banding.b, banding.r)
             add({"tool": "likewise containment", "items": items, **said})
     show(results)
-    console.print(f"→ {RESULTS}")
+    console.print(f"→ {asked.results}")
 
 
 if __name__ == "__main__":

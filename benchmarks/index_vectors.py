@@ -33,6 +33,7 @@ from runs import HERE, Unavailable, last_line, pinned, python_of
 
 Table = npt.NDArray[Any]
 OUT = DATA / "out" / "index-vectors"
+RESULTS = HERE / "results" / "index-vectors.json"
 DIMENSIONS, K, QUERIES = 128, 10, 2000
 RECALLS = (0.95, 0.99)
 BLOCK = 1 << 16
@@ -102,14 +103,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, action="append")
     parser.add_argument("--peers", default="faiss,hnswlib", help="tools beside likewise, or none")
-    parser.add_argument("--save", action="store_true", help="write results/index-vectors.json")
+    parser.add_argument("--save", action="store_true", help="write results/index-vectors.json, where other sizes stay")
     asked = parser.parse_args()
     peers = [] if asked.peers == "none" else asked.peers.split(",")
     results: dict[str, Any] = {
         "likewise": version("likewise"),
         "machine": f"{platform.machine()}, Python {platform.python_version()}",
         "peers": {tool: pinned(tool) for tool in peers},
-        "sizes": {},
+        "sizes": json.loads(RESULTS.read_text())["sizes"] if RESULTS.exists() else {},
     }
     for items in asked.items or [100_000]:
         paths = prepared(items)
@@ -119,10 +120,10 @@ def main() -> None:
                 found[tool] = run(tool, paths)
             except Unavailable as error:
                 console.print(f"{tool}: {error}")
+            results["sizes"][str(items)] = found
+            if asked.save:  # at once: what a long run has measured is not lost with it
+                RESULTS.write_text(json.dumps(results, indent=1) + "\n")
         show(items, found)
-        results["sizes"][str(items)] = found
-    if asked.save:
-        (HERE / "results" / "index-vectors.json").write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":
