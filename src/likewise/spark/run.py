@@ -26,7 +26,7 @@ from likewise.spark.corpus import MOST_JOINED, Corpus
 from likewise.spark.direct import SIZE, TEXT
 from likewise.spark.in_place import deposited
 from likewise.spark.result import check_free
-from likewise.spark.session import arrow_batches, await_python, session_of, spark_errors
+from likewise.spark.session import arrow_batches, session_of, spark_errors
 from likewise.spark.source import Deposit, SparkInput, open_input, quoted
 from likewise.spark.store import WORK, Checkpoints, HadoopFolder
 
@@ -204,7 +204,6 @@ def begun(
     try:
         with arrow_batches(session), spark_errors():
             inputs = [opening(session, source, options, resources.budget.total) for source in sources]
-            await_python()
             folder, lasting = _folder(owner, session, given, scratch)
             if lasting:
                 check_free(folder, [path for one in inputs for path in one.files])

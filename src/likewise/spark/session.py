@@ -29,10 +29,6 @@ BATCH_ROWS, BATCH_BYTES = "4096", str(64 << 20)
 """The largest Arrow batch that a task gets: a few megabytes of ordinary documents, and never much more than 64 MiB."""
 
 
-STARTING: list[threading.Thread] = []
-"""What starts the Python processes of a new session."""
-
-
 @contextmanager
 def quiet() -> Iterator[None]:
     """Pass over what PySpark says about the versions of libraries that likewise does not use through it."""
@@ -80,8 +76,7 @@ def session_of(owner: str, source: Any, master: str | None) -> Any:
     session.sparkContext.setLogLevel("ERROR")
     if own_process:
         session.sparkContext._accumulatorServer.handle_error = _unheard
-        STARTING.append(threading.Thread(target=_start_python, args=(session,), daemon=True))
-        STARTING[-1].start()
+        threading.Thread(target=_start_python, args=(session,), daemon=True).start()
     return session
 
 
@@ -98,12 +93,6 @@ def _start_python(session: Any) -> None:
     """Let the process of which those of tasks are forked load its libraries while the driver looks at the input."""
     with suppress(Exception):
         session.range(0, 1, 1, 1).mapInArrow(iter, "id bigint").toArrow()
-
-
-def await_python() -> None:
-    """Wait for the Python processes of a new session: tasks would wait for them, and seem uneven."""
-    while STARTING:
-        STARTING.pop().join()
 
 
 @contextmanager
