@@ -2,7 +2,6 @@
 
 from itertools import combinations
 
-import numba
 import numpy as np
 import pytest
 from arrays_of import Opened
@@ -155,7 +154,7 @@ def test_the_favourite_that_was_found_least_often_gives_way():
 
 @pytest.mark.parametrize("least", [0, 1_000_000])
 @pytest.mark.parametrize("own", [3, 8])
-@pytest.mark.parametrize("threshold", [0.5] if numba.config.DISABLE_JIT else [0.3, 0.5, 0.8])
+@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8])
 def test_every_row_is_a_leader_or_listed_with_one(threshold, own, least, monkeypatch):
     """Where all pairs may be listed they are; where none may be, no two leaders are similar.
 

@@ -5,7 +5,7 @@ import math
 import naive_vectors as naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import likewise
@@ -27,7 +27,6 @@ def some(measure, rows, width, rng):
 
 @every_measure
 @pytest.mark.parametrize("method", ["exact", "lsh"])
-@settings(max_examples=settings.default.max_examples // 3)  # a plan of tables takes as long as for a million vectors
 @given(rows=st.integers(1, 25), k=st.integers(1, 6), copies=st.integers(0, 8), seed=st.integers(0, 999))
 def test_against_the_plain_truth(measure, method, rows, k, copies, seed):
     rng = np.random.default_rng(seed)
