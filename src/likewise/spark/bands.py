@@ -18,10 +18,12 @@ from likewise.base.arrays import Hashes, Ints
 from likewise.families.banding import Banding
 from likewise.kernels.graph import components
 from likewise.search.candidates import cap_of_sizes
+from likewise.search.scored import packed, unpacked
 from likewise.spark import steps
 from likewise.spark.corpus import Corpus
 from likewise.spark.exchange import (
     HELD,
+    KIND,
     SCHEMA,
     Outbox,
     addresses,
@@ -67,12 +69,16 @@ class Bucketing:
 
 @dataclass(frozen=True)
 class BandCandidates:
-    """Candidate pairs of rows, each once, left < right, sorted; and the crowds, largest first, with their rows."""
+    """Candidate pairs of rows, each once, left < right, sorted; and the crowds, largest first, with their rows.
+
+    frame: of a large corpus, the pairs on the cluster instead, as parcels, some of them several times.
+    """
 
     left: Ints
     right: Ints
     crowds: list[Ints]
     items: int
+    frame: Any = None
 
 
 def candidates(
@@ -109,6 +115,11 @@ def candidates(
         sent = keys.mapInArrow(partial(_bucketed, known=known), SCHEMA)
         return shuffled(sent, parts).mapInArrow(partial(_paired, known=known), SCHEMA)
 
+    if corpus.large:
+        frame = checkpoints.frame("candidates", pair)
+        found = collected(frame.where(f"{KIND} <> {PAIR}").toArrow())
+        pairs = frame.where(f"{KIND} = {PAIR}")
+        return BandCandidates(steps.NOTHING, steps.NOTHING, _crowds(found, len(giants)), items, pairs)
     found = collected(checkpoints.table("candidates", pair))
     left, right = found.get(PAIR, nothing())
     crowds = _crowds(found, len(giants))
@@ -118,10 +129,8 @@ def candidates(
 def distinct_pairs(left: Ints, right: Ints) -> tuple[Ints, Ints]:
     """Return every pair once, sorted."""
     rows = np.unique(np.concatenate([left, right]))
-    a, b = np.searchsorted(rows, left).astype(np.uint64), np.searchsorted(rows, right).astype(np.uint64)
-    words = np.unique(a << np.uint64(32) | b) if len(rows) < 1 << 32 else None
-    assert words is not None
-    return rows[(words >> np.uint64(32)).astype(np.int64)], rows[(words & np.uint64(0xFFFFFFFF)).astype(np.int64)]
+    a, b = unpacked(np.unique(packed(np.searchsorted(rows, left), np.searchsorted(rows, right))))
+    return rows[a], rows[b]
 
 
 def _chosen(batches: Iterator[Any], plan: Bucketing, most: int) -> Iterator[tuple[Ints, Any]]:

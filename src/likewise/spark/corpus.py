@@ -132,7 +132,7 @@ class Corpus:
         return self._together(lambda part: [DIGEST], facts=True)
 
     @cached_property
-    def _splits(self) -> tuple[FileSplit, ...] | None:
+    def splits(self) -> tuple[FileSplit, ...] | None:
         """The splits of all collections, if tasks can read them all without Spark."""
         found: list[FileSplit] = []
         for number, part in enumerate(self.parts):
@@ -147,11 +147,11 @@ class Corpus:
         rows: all that matter, which ascend; others may be left out.
         """
         some = rows is not None and 0 < len(rows) <= min(MOST_JOINED, len(self) // 2)
-        if self._splits is None:
+        if self.splits is None:
             frame = self.near(self.texts, rows, self.numbering) if some and rows is not None else self.texts
             return frame.mapInArrow(function, schema)
-        wanted = self.broadcast(_keys(self.numbering, rows)) if some and rows is not None else None
-        return on_splits(self.session, self._splits, partial(documents, function=function, wanted=wanted), schema)
+        wanted = self.broadcast(file_keys(self.numbering, rows)) if some and rows is not None else None
+        return on_splits(self.session, self.splits, partial(documents, function=function, wanted=wanted), schema)
 
     def near(self, frame: Any, rows: Ints, numbering: Any) -> Any:
         """Leave out other rows before they reach Python, if those that are wanted are few."""
@@ -167,7 +167,7 @@ class Corpus:
         """Join rows by one number for the partition and the place: Spark has a compact table for such keys."""
         from pyspark.sql import functions as F
 
-        known = self.session.createDataFrame(pa.table({WANTED: to_arrow(_keys(numbering, rows))}))
+        known = self.session.createDataFrame(pa.table({WANTED: to_arrow(file_keys(numbering, rows))}))
         key = F.shiftleft(F.col(PART).cast("bigint"), PLACES) + F.col(PLACE)
         return frame.join(F.broadcast(known), key == known[WANTED], how)
 
@@ -220,9 +220,9 @@ class Corpus:
 
     def _texts_of(self, rows: Ints) -> Iterator[Any]:
         """Yield the texts of these rows, which ascend, in their order."""
-        if self._splits is not None and len(rows) * MANY >= len(self):
-            wanted = _keys(self.numbering, rows)
-            for split in self._splits:
+        if self.splits is not None and len(rows) * MANY >= len(self):
+            wanted = file_keys(self.numbering, rows)
+            for split in self.splits:
                 for batch in split_documents(split, wanted):
                     yield batch.column(batch.schema.get_field_index(TEXT))
             return
@@ -231,7 +231,7 @@ class Corpus:
             yield from self.fetch(rows[start : start + step], [TEXT]).column(TEXT).chunks
 
 
-def _keys(numbering: Any, rows: Ints) -> Ints:
+def file_keys(numbering: Any, rows: Ints) -> Ints:
     """Return one number for the partition and the place of each row."""
     parts, places = numbering.locate(rows)
     keys: Ints = (parts << PLACES) + places

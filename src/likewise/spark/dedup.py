@@ -33,7 +33,7 @@ from likewise.spark.search import ClusterSearch
 from likewise.spark.session import quiet, session_of, spark_errors
 from likewise.spark.source import quoted
 from likewise.spark.spread import LargeMatches, SpreadTables
-from likewise.spark.state import KeptState, pair_parcels
+from likewise.spark.state import KeptState
 from likewise.spark.store import WORK, HadoopFolder
 from likewise.spark.tables import DriverTables
 from likewise.spark.universe import Universe
@@ -140,7 +140,7 @@ def _state(run: ClusterRun, corpus: Corpus, found: Found, search: ClusterSearch)
         copied, grouped = found.members.copied, found.members.grouped
         about["empty"] = grouped.empty.tolist()
         links = [one.frame.where(f"{KIND} = {LINK}") for one in (copied, grouped)]
-        return KeptState(links[0], links[1], pair_parcels(found.pairs), about)
+        return KeptState(links[0], links[1], found.pairs.frame, about)
     universe, matches = found
     first = universe.rows[universe.groups.first]
     pairs = first[matches.left], first[matches.right], matches.similarity

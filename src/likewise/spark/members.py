@@ -62,15 +62,23 @@ def row_set(frame: Any, total: int) -> RowSet:
 class LargeMembers:
     """The rows of a corpus that have a copy, an equal set, or a pair.
 
-    nodes: the rows with a pair, each the first of those with an equal set.
+    nodes: a table of the rows with a pair, each the first of those with an equal set; some are there several times.
     """
 
     corpus: Corpus
     policy: Keep
     copied: RowLinks
     grouped: RowLinks
-    nodes: Ints
+    nodes: Any
     checkpoints: Checkpoints
+
+    @classmethod
+    def holding(
+        cls, corpus: Corpus, policy: Keep, copied: RowLinks, grouped: RowLinks, nodes: Ints, checkpoints: Checkpoints
+    ) -> LargeMembers:
+        """Return the members of which the driver has the nodes."""
+        frame = corpus.session.createDataFrame(pa.table({"leader": to_arrow(nodes)}))
+        return cls(corpus, policy, copied, grouped, frame, checkpoints)
 
     def arrow(self, **columns: Any) -> Any:
         """Return arrays of the driver as a table of Spark."""
@@ -86,11 +94,8 @@ class LargeMembers:
             link = groups.toDF("first", "of")
             whole = copies.join(link, "first", "left").selectExpr("row", "first", "coalesce(of, first) as leader")
             whole = whole.unionByName(groups.selectExpr("row", "row as first", "leader"))
-            heads = whole.select("leader")
-            if len(self.nodes):
-                heads = heads.unionAll(self.arrow(leader=self.nodes))
-            heads = heads.distinct().selectExpr("leader as row", "leader as first", "leader")
-            return whole.unionByName(heads)
+            heads = whole.select("leader").unionAll(self.nodes).distinct()
+            return whole.unionByName(heads.selectExpr("leader as row", "leader as first", "leader"))
 
         return self.checkpoints.frame("members", make)
 

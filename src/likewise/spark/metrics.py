@@ -14,7 +14,8 @@ PAUSE = 0.5
 """Seconds between two looks at what is done."""
 STAGES = {
     "read": "read", "read-other": "read", "earlier": "read", "copies": "identical", "common": "common",
-    "sketch": "sketch", "groups": "sketch", "buckets": "candidates", "candidates": "candidates", "verify": "verify",
+    "sketch": "sketch", "groups": "sketch", "buckets": "candidates", "candidates": "candidates",
+    "meetings": "candidates", "verify": "verify",
     "write": "write", "members": "cluster", "ranks": "cluster", "edges": "cluster", "keepers": "cluster",
     "components": "cluster", "rows": "cluster", "listed": "tables",
 }  # fmt: skip

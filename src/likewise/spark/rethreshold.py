@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from likewise.base import checks
 from likewise.errors import InputError
 from likewise.io.changes import changed_files
@@ -14,17 +12,17 @@ from likewise.jobs.rethreshold import check_rethreshold
 from likewise.search.cluster import Keep
 from likewise.search.estimate import described
 from likewise.search.prepare import NO_ROWS
-from likewise.search.scored import ScoredPairs
 from likewise.spark import corpus as corpora
 from likewise.spark.copies import FirstRows, RowLinks
 from likewise.spark.corpus import Corpus
 from likewise.spark.dedup import Answer, Found, tables_of
+from likewise.spark.large_pairs import LargePairs
 from likewise.spark.members import LargeMembers
 from likewise.spark.result import SparkDedup
 from likewise.spark.run import ClusterRun, begun, located
 from likewise.spark.session import session_of, spark_errors
 from likewise.spark.spread import LargeMatches
-from likewise.spark.state import COPIES, GROUPS, SparkState
+from likewise.spark.state import COPIES, GROUPS, PAIRS, SparkState
 from likewise.spark.store import HadoopFolder
 from likewise.spark.universe import Universe
 
@@ -63,9 +61,8 @@ def rethreshold(given: dict[str, Any]) -> SparkDedup:
         if run.settings.estimate:
             log.details["estimate"] = described(wanted, state.run["details"]["estimate"]["slots"])
         copied, grouped = state.links(COPIES, corpus), state.links(GROUPS, corpus)
-        pairs = state.pairs(wanted, run.resources.budget.total)
-        log.counts["verified"] = len(pairs[0])
-        tables = tables_of(run, corpus, _found(run, corpus, copied, grouped, pairs, policy), policy)
+        found = _found(run, corpus, copied, grouped, state, wanted, policy)
+        tables = tables_of(run, corpus, found, policy)
         changed = {
             **parameters, "threshold": wanted, "keep": str(policy), "first_threshold": state.about["threshold"],
         }  # fmt: skip
@@ -73,14 +70,16 @@ def rethreshold(given: dict[str, Any]) -> SparkDedup:
 
 
 def _found(
-    run: ClusterRun, corpus: Corpus, copied: RowLinks, grouped: RowLinks, pairs: ScoredPairs, policy: Keep
+    run: ClusterRun, corpus: Corpus, copied: RowLinks, grouped: RowLinks, state: SparkState, wanted: float, policy: Keep
 ) -> Found:
     """Return what a search would have found."""
-    left, right, similarity = pairs
     if corpus.large:
-        nodes = np.unique(np.concatenate([left, right]))
-        members = LargeMembers(corpus, policy, copied, grouped, nodes, run.checkpoints)
+        pairs = LargePairs(state.frame(PAIRS)).reaching(wanted)
+        run.log.counts["verified"] = pairs.count
+        members = LargeMembers(corpus, policy, copied, grouped, pairs.rows, run.checkpoints)
         different, nothing = len(FirstRows(copied.rows)), (NO_ROWS, NO_ROWS)
         return LargeMatches(members, pairs, different, NO_ROWS, NO_ROWS, NO_ROWS, nothing)
+    left, right, similarity = state.pairs(wanted, run.resources.budget.total)
+    run.log.counts["verified"] = len(left)
     universe = Universe.of(copied.repeated, grouped.repeated, grouped.empty, left, right)
     return universe, universe.matches(universe.group(left), universe.group(right), similarity)

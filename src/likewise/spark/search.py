@@ -25,19 +25,22 @@ from likewise.search.items import TextItems
 from likewise.search.matches import Drawn, VerifiedPairs, add_empty_pair, best_ranks
 from likewise.search.prepare import NO_ROWS, PreparedSearch, crowded_search, no_probe, tune_search
 from likewise.search.recall.certificate import certified, expected_recall
-from likewise.search.scored import ScoredPairs
+from likewise.search.scored import ScoredPairs, no_pairs
 from likewise.search.search import Search
 from likewise.shingle import Shingler
 from likewise.spark.bands import BandCandidates, candidates
 from likewise.spark.common_shingles import find_common
+from likewise.spark.comparison import SAME, PairComparison, SlotComparison, TextComparison
 from likewise.spark.copies import FirstRows, Repeated, RowLinks, find_copies, find_groups
 from likewise.spark.corpus import Corpus, SampledItems
+from likewise.spark.large_pairs import LargePairs
+from likewise.spark.meetings import meet, verify_met
 from likewise.spark.members import LargeMembers
 from likewise.spark.sketch import SketchRecipe, neighbours, sketch
 from likewise.spark.spread import LargeMatches
-from likewise.spark.store import Checkpoints
+from likewise.spark.store import Checkpoints, check_room
 from likewise.spark.universe import Universe
-from likewise.spark.verify import SAME, PairComparison, SlotComparison, TextComparison, verify
+from likewise.spark.verify import verify
 
 Ranks = Callable[[Ints], Ints]
 """Returns the order in which some rows, ascending, are preferred: 0 for the most preferred."""
@@ -94,12 +97,13 @@ class ClusterSearch:
         with log.stage("candidates"):
             slots = recipe.written.b if settings.estimate else 0
             paired = candidates(corpus, sketches, grouped.rows, recipe.banding, slots, self._most, kept)
+        log.counts["groups"] = len(first) - len(grouped.rows)
+        if corpus.large:
+            listed, members, crowds = self._large(copied, grouped, recipe, sketches, paired)
+            return LargeMatches(members, listed, len(first), drawn, sample, found, crowds)
+        log.counts["candidates"] = len(paired.left)
         with log.stage("verify"):
             verified = self._compared(recipe, sketches, paired.left, paired.right)
-        log.counts["groups"] = len(first) - len(grouped.rows)
-        log.counts["candidates"] = len(paired.left)
-        if corpus.large:
-            return self._large(copied, grouped, first, recipe, sketches, paired, verified, drawn, sample, found)
         empty = grouped.empty
         universe = Universe.of(copied.repeated, grouped.repeated, empty, *verified[:2], drawn, found, *paired.crowds)
         ranks = best_ranks(universe.groups, self.ranks(universe.rows))
@@ -111,7 +115,7 @@ class ClusterSearch:
         if corpus.split:
             pairs = add_empty_pair(universe.groups, universe.filled, *pairs)
         log.counts["verified"] = len(pairs[0])
-        self._note_recall(recipe, pairs)
+        self._note_recall(recipe, lambda: expected_recall(recipe.banding, pairs[2]))
         pairs, twins = _told_apart(pairs)
         seen = Drawn(universe.place(drawn), sample, universe.copies[universe.place(found)])
         matches = universe.matches(*pairs, drawn=seen, twins=twins)
@@ -124,42 +128,58 @@ class ClusterSearch:
         return universe, matches
 
     def _large(
-        self, copied: RowLinks, grouped: RowLinks, first: FirstRows, recipe: SketchRecipe, sketches: Any,
-        paired: BandCandidates, verified: ScoredPairs, drawn: Ints, sample: Ints, found: Ints,
-    ) -> LargeMatches:  # fmt: skip
-        """Return the pairs of a large corpus; if it has crowds, compare these, each document by the first of its
-        group."""
-        log, nothing = self.log, Repeated(NO_ROWS, NO_ROWS)
-        universe = Universe.of(nothing, nothing, NO_ROWS, *verified[:2], *paired.crowds)
-        members = LargeMembers(self.corpus, self.policy, copied, grouped, universe.rows, self.checkpoints)
-        pairs, crowds = verified, (NO_ROWS, NO_ROWS)
-        if paired.crowds:
+        self, copied: RowLinks, grouped: RowLinks, recipe: SketchRecipe, sketches: Any, paired: BandCandidates
+    ) -> tuple[LargePairs, LargeMembers, tuple[Ints, Ints]]:
+        """Return the pairs of a large corpus, which stay on the cluster, and the documents that have one.
+
+        If it has crowds, these are compared on the driver, each document by the first of its group; who leads a crowd
+        depends on pairs outside it, so that all pairs come to the driver then.
+        """
+        log, corpus, kept, crowds = self.log, self.corpus, self.checkpoints, (NO_ROWS, NO_ROWS)
+        pairs = LargePairs.of(corpus.session, no_pairs())
+        log.counts["candidates"] = 0
+        if paired.frame is not None:
+            with log.stage("candidates"):
+                met = meet(corpus, paired.frame, kept)
+            log.counts["candidates"] = met.pairs
+            with log.stage("verify"):
+                pairs = verify_met(corpus, met, self._comparison(recipe), kept, sketches)
+        if not paired.crowds:
+            members = LargeMembers(corpus, self.policy, copied, grouped, pairs.rows, kept)
+        else:
+            check_room("verify", kept.folder / "verify", kept.limit)
             with log.stage("crowds"):
+                verified, nothing = pairs.here(), Repeated(NO_ROWS, NO_ROWS)
+                universe = Universe.of(nothing, nothing, NO_ROWS, *verified[:2], *paired.crowds)
+                members = LargeMembers.holding(corpus, self.policy, copied, grouped, universe.rows, kept)
                 known = universe.group(verified[0]), universe.group(verified[1]), verified[2]
                 ranks = members.ranks(universe.rows)
                 known, crowd_of = self._crowded(universe, paired, known, ranks, recipe, sketches)
-                pairs = universe.rows[known[0]], universe.rows[known[1]], known[2]
+                pairs = LargePairs.of(corpus.session, (universe.rows[known[0]], universe.rows[known[1]], known[2]))
                 if len(crowd_of):
                     crowds = universe.rows, crowd_of
-        log.counts["verified"] = len(pairs[0])
-        self._note_recall(recipe, pairs)
-        return LargeMatches(members, pairs, len(first), drawn, sample, found, crowds)
+        log.counts["verified"] = pairs.count
+        self._note_recall(recipe, lambda: pairs.expected_recall(recipe.banding))
+        return pairs, members, crowds
 
     def _most(self, items: int) -> int:
         """Return the candidate pairs that are affordable: as few as can be listed, where more are predicted."""
         most = most_listed(items)
         return most if self.log.details.get("tuning", {}).get("predicted_pairs", 0) > most else most_candidates(items)
 
+    def _comparison(self, recipe: SketchRecipe) -> PairComparison:
+        """Return how documents are compared: by their sets or, as estimates, by their signatures."""
+        if self.settings.estimate:
+            return SlotComparison(recipe.written.b, self.settings.threshold)
+        return TextComparison(self.shingler, recipe.common, self.settings.threshold)
+
     def _compared(
         self, recipe: SketchRecipe, sketches: Any, left: Ints, right: Ints, step: str = "verify"
     ) -> ScoredPairs:
-        """Return the pairs of rows that reach the threshold, by their sets or, as estimates, by their signatures."""
-        comparison: PairComparison = TextComparison(self.shingler, recipe.common, self.settings.threshold)
-        if self.settings.estimate:
-            comparison = SlotComparison(recipe.written.b, self.settings.threshold)
-        return verify(self.corpus, left, right, comparison, self.checkpoints, sketches, step)
+        """Return the pairs of rows that reach the threshold."""
+        return verify(self.corpus, left, right, self._comparison(recipe), self.checkpoints, sketches, step)
 
-    def _note_recall(self, recipe: SketchRecipe, pairs: ScoredPairs) -> None:
+    def _note_recall(self, recipe: SketchRecipe, expected: Callable[[], float | None]) -> None:
         details, banding, threshold = self.log.details, recipe.banding, self.settings.threshold
         details["banding"] = {"bands": banding.b, "rows": banding.r, "slots": banding.slots}
         details["predicted_recall"] = banding.probability(threshold)
@@ -167,7 +187,7 @@ class ClusterSearch:
             details["estimate"] = described(threshold, recipe.written.b)
             details["predicted_recall"] *= acceptance(threshold, recipe.written.b)
         else:
-            details["expected_recall"] = expected_recall(banding, pairs[2])
+            details["expected_recall"] = expected()
 
     def _crowded(
         self, universe: Universe, paired: BandCandidates, pairs: ScoredPairs, ranks: Ints, recipe: SketchRecipe,

@@ -90,9 +90,19 @@ def local_options() -> dict[str, str]:
 
 
 def _start_python(session: Any) -> None:
-    """Let the process of which those of tasks are forked load its libraries while the driver looks at the input."""
+    """Let the process of which those of tasks are forked load its libraries while the driver looks at the input.
+
+    Spark has one such process for each environment, and tasks of tables have a variable more than others.
+    """
     with suppress(Exception):
-        session.range(0, 1, 1, 1).mapInArrow(iter, "id bigint").toArrow()
+        context = session.sparkContext
+        context.environment["SPARK_SIMPLIFIED_TRACEBACK"] = "1"
+        cores = context.defaultParallelism
+        context.parallelize(range(cores), cores).foreachPartition(_nothing)
+
+
+def _nothing(rows: Any) -> None:
+    """Do nothing: a task whose process is ready afterwards."""
 
 
 @contextmanager

@@ -17,9 +17,9 @@ from likewise.search.expand import largest_cap, most_listed
 from likewise.search.matches import Drawn
 from likewise.search.prepare import NO_ROWS
 from likewise.search.recall.certificate import certified
-from likewise.search.scored import ScoredPairs
 from likewise.spark.copies import Repeated
 from likewise.spark.corpus import among
+from likewise.spark.large_pairs import LargePairs
 from likewise.spark.members import VALUE, A, B, LargeMembers, from_parcels, row_set, to_parcels
 from likewise.spark.rounds import CHOSEN, EDGE, Rounds
 from likewise.spark.rowset import RowSet
@@ -36,7 +36,7 @@ class LargeMatches:
     """
 
     members: LargeMembers
-    pairs: ScoredPairs
+    pairs: LargePairs
     different: int
     drawn: Ints
     sample: Ints
@@ -79,14 +79,13 @@ class SpreadTables:
     @cached_property
     def _edges(self) -> Any:
         """The pairs: a and b, similarity."""
-        left, right, similarity = self._matches.pairs
-        return self._members.arrow(a=left, b=right, similarity=similarity)
+        return self._matches.pairs.edges
 
     def _decide(self) -> Any:
         """Return for every member its cluster, the size of that, its keeper and their similarity."""
         from pyspark.sql import functions as F
 
-        members, ranked, entries = self._members.frame, self._members.ranked, len(self._matches.pairs[0])
+        members, ranked, entries = self._members.frame, self._members.ranked, self._matches.pairs.count
         group = ranked.selectExpr("leader", "best", "size")
         if entries:
             verdict = self._verdict(entries)
@@ -244,9 +243,8 @@ class SpreadTables:
         copied, grouped = Repeated.of(rows[copy], first[copy]), Repeated.of(rows[follows], leader[follows])
         universe = Universe.of(copied, grouped, NO_ROWS, matches.drawn, matches.found)
         leaders = universe.rows[universe.groups.first]
-        left, right, similarity = matches.pairs
-        inner = among(left, leaders) & among(right, leaders)
-        pairs = universe.group(left[inner]), universe.group(right[inner]), similarity[inner]
+        left, right, similarity = matches.pairs.among(leaders)
+        pairs = universe.group(left), universe.group(right), similarity
         nodes, crowd = matches.crowds
         crowd_of = NO_ROWS
         kept = np.ones(len(leaders), bool)

@@ -25,6 +25,7 @@ from likewise.search.scored import ScoredPairs
 from likewise.spark.copies import LINK, Repeated, RowLinks
 from likewise.spark.corpus import Corpus
 from likewise.spark.exchange import KIND, PARCELS, collected, nothing, parcel, parcel_frame, parcel_rows
+from likewise.spark.large_pairs import opened_pairs, pair_parcels, sorted_pairs
 from likewise.spark.rowset import RowSet
 from likewise.spark.store import HadoopFolder, check_room
 from likewise.spark.written import write_arrow, write_frame
@@ -54,7 +55,7 @@ class KeptState:
             pa.Table.from_batches(parcel(0, LINK, one.rows, one.first.view(np.uint64)), PARCELS)
             for one in (copied, grouped)
         )
-        return cls(copies, groups, pair_parcels(pairs), about)
+        return cls(copies, groups, pa.Table.from_batches(pair_parcels(PAIRS, pairs), PARCELS), about)
 
     def save(
         self, folder: HadoopFolder, gone: RowSet, broken: RowSet | None, layout: dict[int, tuple[Ints, Hashes]]
@@ -87,13 +88,6 @@ class KeptState:
             checksum = write_sealed({"format": FORMAT, **self.about}, path)
             (folder / ABOUT).write(path.read_text(encoding="utf-8"))
         return checksum
-
-
-def pair_parcels(pairs: ScoredPairs) -> pa.Table:
-    """Return pairs of the driver as parcels."""
-    left, right, similarity = pairs
-    words = np.stack([right.astype(np.uint64), similarity.view(np.uint64)], axis=1)
-    return pa.Table.from_batches(parcel(0, PAIRS, left, words.ravel()), PARCELS)
 
 
 @dataclass(frozen=True)
@@ -143,11 +137,9 @@ class SparkState:
     def pairs(self, threshold: float, memory: int) -> ScoredPairs:
         """Return the pairs that reach a threshold, sorted; raise if they need more memory than the driver may use."""
         check_room("pairs", self.folder / FOLDER / ENTRIES, memory)
-        left, words = self.entries(PAIRS)
-        right, similarity = words[0::2].astype(np.int64), words[1::2].copy().view(np.float64)
-        high = np.flatnonzero(similarity >= threshold)
-        chosen: Ints = high[np.lexsort((right[high], left[high]))]
-        return left[chosen], right[chosen], similarity[chosen]
+        left, right, similarity = opened_pairs(*self.entries(PAIRS))
+        high = similarity >= threshold
+        return sorted_pairs((left[high], right[high], similarity[high]))
 
     @cached_property
     def gone(self) -> RowSet:

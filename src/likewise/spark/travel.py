@@ -1,0 +1,148 @@
+"""Documents and pairs on their way to the task that compares them, and what it does with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from likewise.base.arrays import Ints, to_arrow
+from likewise.search.scored import packed
+from likewise.spark import exchange
+from likewise.spark.comparison import UNIT, PairComparison
+from likewise.spark.corpus import ROW, Corpus, among, numbered
+from likewise.spark.direct import TEXT
+from likewise.spark.exchange import TARGET
+from likewise.spark.large_pairs import pair_parcels
+from likewise.spark.node import ready
+
+LEFT, RIGHT = "left", "right"
+COLUMNS = [TARGET, ROW, TEXT, LEFT, RIGHT]
+"""What travels: the task it goes to; a document and its number, or else two arrays of numbers."""
+PER_TASK = 32 << 20
+"""Bytes of documents that a task compares, about; their sets take four times as much."""
+
+
+def schema_of(comparison: PairComparison) -> str:
+    """Return the columns of what travels, for Spark."""
+    return f"{TARGET} int, {ROW} bigint, {TEXT} {comparison.kind}, {LEFT} binary, {RIGHT} binary"
+
+
+def tasks_for(corpus: Corpus, comparison: PairComparison, pairs: int, documents: int) -> int:
+    """Return how many tasks compare so many pairs of so many documents."""
+    mean = comparison.size or max(1, corpus.numbering.bytes // max(1, len(corpus)))
+    return max(exchange.partitions(corpus.session, pairs), -(-documents * mean // PER_TASK))
+
+
+def with_documents(targets: Any, rows: Ints, values: Any) -> Any:
+    """Return documents, an Arrow array, as what travels."""
+    nothing = pa.nulls(len(rows), pa.binary())
+    return pa.RecordBatch.from_arrays([pa.array(targets), to_arrow(rows), values, nothing, nothing], COLUMNS)
+
+
+def with_numbers(parcels: Any, kind: str) -> Any:
+    """Return parcels as what travels."""
+    documents = pa.nulls(len(parcels), pa.string() if kind == "string" else pa.binary())
+    rows = pa.nulls(len(parcels), pa.int64())
+    return pa.RecordBatch.from_arrays([parcels.column(0), rows, documents, *parcels.columns[2:]], COLUMNS)
+
+
+class Route(Protocol):
+    """Where documents go."""
+
+    def wanted(self, rows: Ints) -> NDArray[np.bool_]:
+        """Tell which rows go anywhere."""
+
+    def sent(self, rows: Ints, values: Any) -> Iterator[Any]:
+        """Yield what travels of these rows."""
+
+
+@dataclass(frozen=True)
+class Journeys:
+    """Which documents go where: rows ascend; a row with pairs in several tasks is there several times."""
+
+    rows: Ints
+    parts: Ints
+    targets: Any
+
+    def wanted(self, rows: Ints) -> NDArray[np.bool_]:
+        """Tell which rows go anywhere."""
+        return among(rows, self.rows)
+
+    def sent(self, rows: Ints, values: Any) -> Iterator[Any]:
+        """Yield what travels of these rows, once for each task that it goes to."""
+        low, high = np.searchsorted(self.rows, rows), np.searchsorted(self.rows, rows, side="right")
+        times = high - low
+        total = int(times.sum())
+        if total:
+            places = np.repeat(low - np.cumsum(times) + times, times) + np.arange(total)
+            targets = self.targets[self.parts[places]]
+            chosen = to_arrow(np.repeat(np.arange(len(rows)), times))
+            yield with_documents(targets, np.repeat(rows, times), values.take(chosen))
+
+
+def sent_texts(batches: Iterator[Any], numbering: Any, route: Any) -> Iterator[Any]:
+    """Send the texts of a task."""
+    for batch in batches:
+        rows, rest = numbered(batch, numbering.value)
+        yield from route.value.sent(rows, rest.column(rest.schema.get_field_index(TEXT)))
+
+
+def sent_slots(batches: Iterator[Any], slots: int, route: Any) -> Iterator[Any]:
+    """Send the signatures of a task, each after the fingerprint of its set."""
+    ready()
+    for batch in batches:
+        for row, unit, key in zip(*(batch.column(place) for place in range(3)), strict=True):
+            rows = np.frombuffer(row.as_buffer(), np.int64)
+            wanted = np.flatnonzero(route.value.wanted(rows))
+            if not len(wanted):
+                continue
+            units = np.frombuffer(unit.as_buffer(), np.uint32).reshape(-1, UNIT)[wanted]
+            keys = np.frombuffer(key.as_buffer(), np.uint32).reshape(-1, slots)[wanted]
+            values = pa.array([one.tobytes() for one in np.concatenate([units, keys], axis=1)], pa.binary())
+            yield from route.value.sent(rows[wanted], values)
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """What came to a task: documents, some at a time, with their numbers; and two arrays of numbers."""
+
+    documents: list[tuple[Ints, Any]]
+    left: Ints
+    right: Ints
+
+    @classmethod
+    def of(cls, batches: Iterator[Any]) -> Arrived:
+        """Take all that comes."""
+        documents = []
+        left, right = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for batch in batches:
+            named = {name: batch.column(batch.schema.get_field_index(name)) for name in COLUMNS[1:]}
+            here = named[ROW].is_valid()
+            documents.append((np.asarray(named[ROW].filter(here), np.int64), named[TEXT].filter(here)))
+            for a, b in zip(named[LEFT].drop_null(), named[RIGHT].drop_null(), strict=True):
+                left.append(np.frombuffer(a.as_buffer(), np.int64))
+                right.append(np.frombuffer(b.as_buffer(), np.int64))
+        return cls(documents, np.concatenate(left), np.concatenate(right))
+
+
+def compared(batches: Iterator[Any], task: Any) -> Iterator[Any]:
+    """Compare the pairs that came to a task."""
+    ready()
+    comparison: PairComparison = task.value
+    here = Arrived.of(batches)
+    if not len(here.left):
+        return
+    rows = np.concatenate([numbers for numbers, _ in here.documents])
+    order = np.argsort(rows, kind="stable")
+    rows = rows[order]
+    wide = pa.large_string() if comparison.kind == "string" else pa.large_binary()
+    documents = pa.concat_arrays([values.cast(wide) for _, values in here.documents]).take(to_arrow(order))
+    a, b = np.searchsorted(rows, here.left), np.searchsorted(rows, here.right)
+    by = np.argsort(packed(a, b), kind="stable")
+    a, b, score = comparison.scored(documents, a[by], b[by])
+    yield from pair_parcels(0, (rows[a], rows[b], score))
