@@ -1,6 +1,7 @@
 """A large corpus, of which the driver never holds the rows with duplicates: the same answer, by rounds and joins."""
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -10,7 +11,8 @@ from test_spark_dedup import agree
 
 import likewise
 from likewise.search import candidates, expand
-from likewise.spark import corpus, exchange, meetings, rounds, search
+from likewise.spark import corpus, exchange, meetings, rounds, search, travel
+from likewise.spark import direct as direct_files
 
 
 @pytest.fixture
@@ -64,7 +66,11 @@ def test_documents_meet_by_themselves(spark, large, monkeypatch, tmp_path, direc
     variants = [" ".join([*hub[:i], f"other{i}", *hub[i + 1 :]]) for i in range(0, min(len(hub), 60), 3)]
     rows = table(texts + variants + [texts[1]] * 3)
     local = likewise.dedup(rows, id="name", threshold=0.6, method="lsh")
-    monkeypatch.setattr(meetings, "BLOCK", 4)
+    for name, value in (("RATE", 1), ("MOST", 4), ("LEAST", 1)):
+        monkeypatch.setattr(meetings, name, value)
+    crowded = []
+    divide = meetings.CrowdedPlaces.of
+    monkeypatch.setattr(meetings.CrowdedPlaces, "of", lambda *given: crowded.append(divide(*given)) or crowded[-1])
     monkeypatch.setattr(search, "verify", None)
     if direct:
         pq.write_table(rows, tmp_path / "given.parquet", row_group_size=20)
@@ -78,51 +84,70 @@ def test_documents_meet_by_themselves(spark, large, monkeypatch, tmp_path, direc
         assert found.stats["counts"][name] == local.stats["counts"][name] > 0, name
     assert found.stats["details"]["expected_recall"] == pytest.approx(local.stats["details"]["expected_recall"])
     assert steps["meetings"]["shuffle_write_bytes"] > 0
+    assert crowded[0].blocks.max() > 1
 
 
-def reference_places(pairs, block):
-    """Return the documents of each place, by the rule in words."""
-    known = {}
-    for a, b in pairs:
-        known.setdefault(a, set()).add(b)
-        known.setdefault(b, set()).add(a)
-    return {(a, b): (min(a, *known[a]), len(known[a]) > block) for a, b in pairs}
+def both_ways(pairs):
+    """Return the documents of pairs, and the other one of each."""
+    ends = np.array([*pairs, *((b, a) for a, b in pairs)], np.int64)
+    return ends[:, 0].copy(), ends[:, 1].copy()
 
 
 @given(
-    pairs=st.lists(st.tuples(st.integers(0, 25), st.integers(0, 25)), min_size=1, max_size=80),
+    pairs=st.sets(st.tuples(st.integers(0, 9), st.integers(0, 9)).filter(lambda pair: pair[0] < pair[1]), min_size=5),
     repeats=st.integers(1, 3),
     seed=st.integers(0, 99),
 )
 def test_pairs_get_a_place(pairs, repeats, seed):
-    """Each pair has one place, that of the lowest document known to the first; only crowded ones have several."""
-    pairs = sorted({(min(pair), max(pair)) for pair in pairs if pair[0] != pair[1]})
-    if not pairs:
-        return
-    ends = np.array([*pairs, *((b, a) for a, b in pairs)] * repeats, np.int64)
-    np.random.default_rng(seed).shuffle(ends)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(meetings, "BLOCK", 6)
-        left, right, place, nodes = meetings.placed(ends[:, 0].copy(), ends[:, 1].copy())
-    assert list(zip(left.tolist(), right.tolist(), strict=True)) == pairs
-    assert nodes.tolist() == sorted({end for pair in pairs for end in pair})
-    expected = reference_places(pairs, 6)
-    for a, b, word in zip(left.tolist(), right.tolist(), place.tolist(), strict=True):
-        least, crowded = expected[a, b]
-        assert (word == least) is not crowded, (a, b)
+    """Each pair has one place, that of the lowest document known to the first."""
+    order = np.random.default_rng(seed).permutation(2 * len(pairs) * repeats)
+    nodes, others = (np.tile(side, repeats)[order] for side in both_ways(pairs))
+    left, right, place, documents = meetings.placed(nodes, others)
+    assert list(zip(left.tolist(), right.tolist(), strict=True)) == sorted(pairs)
+    assert documents.tolist() == sorted({end for pair in pairs for end in pair})
+    known = {node: {a + b - node for a, b in pairs if node in (a, b)} for node in documents.tolist()}
+    assert place.tolist() == [min(a, *known[a]) for a in left.tolist()]
 
 
-def test_a_place_is_never_crowded():
-    """Three hundred documents that are all candidates of each other: no place has more than a block squared."""
-    n, block = 300, 32
-    a, b = np.triu_indices(n, 1)
+@pytest.mark.parametrize("kind", ["clique", "star", "cliques in a star"])
+def test_no_task_gets_a_crowd(kind):
+    """Crowded places are divided, with the estimates of a sample: no two blocks are too large for a task."""
+    if kind == "clique":
+        pairs = np.stack(np.triu_indices(700, 1), axis=1)
+    elif kind == "star":
+        pairs = np.stack([np.zeros(20_000, np.int64), np.arange(1, 20_001)], axis=1)
+    else:  # the lowest document is in twenty groups, and no other is in two
+        one = np.stack(np.triu_indices(100, 1), axis=1)
+        pairs = np.concatenate([np.where(one == 0, 0, one + 100 * group) for group in range(20)])
+    left, right, place, _ = meetings.placed(*both_ways(pairs))
+    most = 64
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(meetings, "BLOCK", block)
-        left, right, place, _ = meetings.placed(np.concatenate([a, b]), np.concatenate([b, a]))
-    assert len(left) == len(right) == n * (n - 1) // 2
-    _, sizes = np.unique(place, return_counts=True)
-    assert len(sizes) == 16**2  # 299 candidates in blocks of at most 32: 16 is the next power of two
-    assert sizes.max() <= block**2
+        patch.setattr(meetings, "RATE", 2)
+        rows, places = np.concatenate([left, right]), np.concatenate([place, place])
+        crowded = meetings.CrowdedPlaces.of(meetings.sampled(rows, places, 2)[1], most)
+    assert len(crowded.places) == 1
+    words = crowded.divided(left, right, place)
+    for word in np.unique(words):
+        here = words == word
+        documents = len(np.unique(np.concatenate([left[here], right[here]])))
+        # two blocks of about `most`; the sample is off by 5 binomial errors at most, and so is the size of a block
+        estimated = 2 * most * (1 + 5 / len(np.unique(rows)) ** 0.5)
+        assert documents < estimated + 5 * estimated**0.5
+    journeys = len(np.unique(np.stack([rows, np.concatenate([words, words]).view(np.int64)]), axis=1).T)
+    assert journeys <= 2 * crowded.journeys
+
+
+def test_documents_of_many_journeys_are_sent_in_slices(monkeypatch):
+    monkeypatch.setattr(travel, "AT_ONCE", 100)
+    route = travel.Journeys(np.repeat([3, 5], [9, 4]), np.arange(13), np.arange(13, dtype=np.int32))
+    sent = list(route.sent(np.array([5, 4, 3]), pa.array(["b" * 30, "nowhere", "a" * 40])))
+    assert len(sent) > 3
+    assert all(sum(map(len, batch.column(2).to_pylist())) <= 140 for batch in sent)
+    found = pa.Table.from_batches(sent).to_pydict()
+    assert sorted(found[exchange.TARGET]) == list(range(13))
+    assert {(row, text) for row, text in zip(found[corpus.ROW], found[direct_files.TEXT], strict=True)} == {
+        (3, "a" * 40), (5, "b" * 30)
+    }  # fmt: skip
 
 
 @pytest.mark.soak

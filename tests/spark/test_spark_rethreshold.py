@@ -28,8 +28,9 @@ def test_another_threshold_and_other_keepers(spark, resumed, tmp_path, monkeypat
     with pytest.raises(IncompatibleError, match="the run was made on Spark"):
         likewise.dedup(resumed.files, against=tmp_path / "spark", threshold=0.6)
     monkeypatch.setattr(corpus, "LARGE", 0)
-    again = likewise.rethreshold(tmp_path / "spark", keep="first", threshold=0.6, out=tmp_path / "again")
-    original = likewise.rethreshold(tmp_path / "local", 0.6, keep="first")
+    again = likewise.rethreshold(tmp_path / "spark", keep="first", threshold=0.7, out=tmp_path / "again")
+    original = likewise.rethreshold(tmp_path / "local", 0.7, keep="first")
+    assert 0 < again.stats["counts"]["verified"] < resumed.found.stats["counts"]["verified"]
     for name in TABLES:
         assert settled(getattr(original, name)) == settled(getattr(again, name)), name
     assert json.loads((tmp_path / "again" / "run.json").read_text())["details"]["state"]

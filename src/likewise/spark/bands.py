@@ -117,7 +117,7 @@ def candidates(
 
     if corpus.large:
         frame = checkpoints.frame("candidates", pair)
-        found = collected(frame.where(f"{KIND} <> {PAIR}").toArrow())
+        found = collected(checkpoints.kinds("candidates", (CROWD, MEMBER, BRIDGE)))
         pairs = frame.where(f"{KIND} = {PAIR}")
         return BandCandidates(steps.NOTHING, steps.NOTHING, _crowds(found, len(giants)), items, pairs)
     found = collected(checkpoints.table("candidates", pair))

@@ -9,14 +9,19 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from importlib.util import find_spec
 
 
 def unzip() -> None:
     """Import PySpark from where it is installed, if that is the home of Spark: the same files are in an archive before
     it on the path, in which Python keeps no bytecode and compiles every module again."""
-    home = os.environ.get("SPARK_HOME", "")
-    if home and os.path.dirname(home) in sys.path:
-        sys.path[:] = [path for path in sys.path if not (path.startswith(home + os.sep) and path.endswith(".zip"))]
+    home, before = os.environ.get("SPARK_HOME", ""), sys.path[:]
+    if not os.path.isfile(os.path.join(home, "__init__.py")) or os.path.basename(home) != "pyspark":
+        return
+    sys.path[:] = [path for path in before if not (path.startswith(home + os.sep) and path.endswith(".zip"))]
+    found = find_spec("pyspark")
+    if find_spec("py4j") is None or found is None or found.origin != os.path.join(home, "__init__.py"):
+        sys.path[:] = before
 
 
 def preload() -> None:

@@ -13,7 +13,8 @@ import pyarrow as pa
 from likewise.base.arrays import Ints, to_arrow
 from likewise.families.banding import Banding
 from likewise.search.scored import ScoredPairs
-from likewise.spark.exchange import ROWS, opened, parcel, parcel_frame
+from likewise.spark.exchange import KIND, ROWS, WORDS, collected, nothing, opened, parcel, parcel_frame
+from likewise.spark.store import Checkpoints
 
 A, B, SIMILARITY = "a", "b", "similarity"
 EDGES = f"{A} bigint, {B} bigint, {SIMILARITY} double"
@@ -29,6 +30,12 @@ def pair_parcels(kind: int, pairs: ScoredPairs) -> Iterator[Any]:
 def opened_pairs(left: Ints, words: Any) -> ScoredPairs:
     """Return the pairs of parcels."""
     return left, words[0::2].astype(np.int64), words[1::2].copy().view(np.float64)
+
+
+def pairs_of_step(checkpoints: Checkpoints, step: str) -> ScoredPairs:
+    """Bring the pairs that a step has found to the driver, sorted."""
+    found = collected(checkpoints.columns(step, [KIND, ROWS, WORDS]))
+    return sorted_pairs(opened_pairs(*found.get(0, nothing())))
 
 
 def sorted_pairs(pairs: ScoredPairs) -> ScoredPairs:
@@ -67,10 +74,6 @@ class LargePairs:
     def reaching(self, threshold: float) -> LargePairs:
         """Return the pairs that reach a threshold."""
         return LargePairs(self.frame.mapInArrow(partial(_reaching, threshold=threshold), self.frame.schema))
-
-    def here(self) -> ScoredPairs:
-        """Bring all pairs to the driver, sorted."""
-        return _arrays(self.edges.toArrow())
 
     def among(self, rows: Ints) -> ScoredPairs:
         """Bring those pairs to the driver, sorted, of which both rows are among these."""

@@ -3,8 +3,8 @@ driver.
 
 Every document hears of its candidates. A pair goes to the place that is named after the lowest document of which its
 first one has heard, or which it is. Documents that are all candidates of each other so meet in one place, each sent
-there once; others may be sent to several. A document with very many candidates has several places, one for each block
-of them.
+there once; others may be sent to several. Of the documents of each place a sample comes to the driver. It tells how
+many tasks there should be, and which places are crowded: their pairs are divided into blocks.
 
 The documents then need to know where to go. If tasks read them from files, each place is told to the task that reads
 the document. Otherwise documents and places are shuffled to meet, and documents travel twice.
@@ -32,27 +32,67 @@ from likewise.spark.large_pairs import LargePairs
 from likewise.spark.rowset import RowSet
 from likewise.spark.steps import scattered
 from likewise.spark.store import Checkpoints
-from likewise.spark.travel import Arrived, Journeys, schema_of, tasks_for, with_documents, with_numbers
+from likewise.spark.travel import Arrived, Journeys, mean_size, schema_of, tasks_for, with_documents, with_numbers
 
-ENTRY, MET, NODE, COUNT, JOURNEY = range(30, 35)
-"""Kinds of parcels: a document and a candidate of it; a pair, of which the second row is followed by the word of its
-place; a document with a candidate; how many pairs and documents there are; a document and the number of its task."""
-BLOCK = 2048
-"""Candidates of a document for which there is one place; a place so has four million pairs at most, or few more."""
+ENTRY, MET, NODE, COUNT, SAMPLE, JOURNEY = range(30, 36)
+"""Kinds of parcels: a document and a candidate of it; a pair, of which the second row is followed by the place; a
+document with a candidate; how many pairs and documents there are; a hash of a document and its place, with the place,
+of some of them; a document and the number of its task."""
+RATE = 256
+"""One in so many documents of places is in the sample."""
+MOST = 2048
+"""Documents of one side of a block, about, so that it has four million pairs; fewer if they are long, so that
+a block has as many bytes as a task should get."""
+LEAST = 16
+"""Documents of one side of a block, at least, however long they are."""
+SALT = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
 class Meetings:
-    """Which documents meet in which place, on the cluster; the number of pairs, and of documents."""
+    """Which documents meet in which place, on the cluster; the number of pairs, and of documents.
+
+    sample: the places of some of the documents of places, each as often as it has one.
+    """
 
     frame: Any
     pairs: int
     documents: int
+    sample: Hashes
 
     @property
     def met(self) -> Any:
         """The pairs."""
         return self.frame.where(f"{KIND} = {MET}")
+
+
+@dataclass(frozen=True)
+class CrowdedPlaces:
+    """Places of too many documents for one task, ascending, and into how many blocks their documents are divided."""
+
+    places: Hashes
+    blocks: Hashes
+    journeys: int
+
+    @classmethod
+    def of(cls, sample: Hashes, most: int) -> CrowdedPlaces:
+        """Return those of more than about twice so many documents. journeys: how often documents travel in all."""
+        places, counts = np.unique(sample, return_counts=True)
+        documents = counts * RATE
+        crowded = documents > 2 * most
+        blocks = -(-documents[crowded] // most)
+        journeys = int(documents.sum() + (documents[crowded] * (blocks - 1)).sum())
+        return cls(places[crowded], blocks.astype(np.uint64), journeys)
+
+    def divided(self, left: Ints, right: Ints, places: Hashes) -> Hashes:
+        """Return words for the places of pairs: those of a crowded one have a word for each two blocks."""
+        if not len(self.places):
+            return places
+        at = np.minimum(np.searchsorted(self.places, places), len(self.places) - 1)
+        crowded = self.places[at] == places
+        blocks = self.blocks[at]
+        here, there = (mix(side.view(np.uint64)) % blocks for side in (left, right))
+        return np.where(crowded, mix(places ^ SALT) + here * blocks + there, places)
 
 
 def meet(corpus: Corpus, candidates: Any, checkpoints: Checkpoints) -> Meetings:
@@ -62,11 +102,14 @@ def meet(corpus: Corpus, candidates: Any, checkpoints: Checkpoints) -> Meetings:
         entries = int(candidates.selectExpr(f"coalesce(sum(length({ROWS})), 0)").first()[0]) // 8
         parts = exchange.partitions(corpus.session, 2 * entries)
         sent = candidates.mapInArrow(partial(_introduced, targets=addresses(parts)), SCHEMA)
-        return shuffled(sent, parts).mapInArrow(_placed, SCHEMA)
+        return shuffled(sent, parts).mapInArrow(partial(_placed, rate=RATE), SCHEMA)
 
     frame = checkpoints.frame("meetings", make)
-    pairs, documents = collected(frame.where(f"{KIND} = {COUNT}").toArrow()).get(COUNT, nothing())
-    return Meetings(frame, int(pairs.sum()), int(documents.sum()))
+    found = collected(checkpoints.kinds("meetings", (COUNT, SAMPLE)))
+    pairs, documents = found.get(COUNT, nothing())
+    hashes, places = found.get(SAMPLE, nothing())
+    _, first = np.unique(hashes, return_index=True)
+    return Meetings(frame, int(pairs.sum()), int(documents.sum()), places[first])
 
 
 def verify_met(
@@ -75,14 +118,15 @@ def verify_met(
     """Return the pairs that count, on the cluster; signatures are in the sketches."""
 
     def make() -> Any:
-        parts, schema = tasks_for(corpus, comparison, met.pairs, met.documents), schema_of(comparison)
-        targets = addresses(parts)
-        pairs = met.met.mapInArrow(partial(_sent_pairs, targets=targets, kind=comparison.kind), schema)
+        size, schema = mean_size(corpus, comparison), schema_of(comparison)
+        crowded = CrowdedPlaces.of(met.sample, max(LEAST, min(MOST, travel.PER_TASK // size)))
+        targets = addresses(tasks_for(corpus, met.pairs, max(met.documents, crowded.journeys) * size))
+        sending = partial(_sent_pairs, targets=targets, kind=comparison.kind, crowded=crowded)
         if isinstance(comparison, SlotComparison) or corpus.splits is None:
-            documents = _through_homes(corpus, met, comparison, targets, sketches)
+            documents = _through_homes(corpus, met, comparison, targets, crowded, sketches)
         else:
-            documents = _from_files(corpus, corpus.splits, met, targets, schema)
-        whole = shuffled(documents.unionAll(pairs), parts)
+            documents = _from_files(corpus, corpus.splits, met, targets, crowded, schema)
+        whole = shuffled(documents.unionAll(met.met.mapInArrow(sending, schema)), len(targets))
         return whole.mapInArrow(partial(travel.compared, task=corpus.broadcast(comparison)), SCHEMA)
 
     return LargePairs(checkpoints.frame("verify", make))
@@ -98,7 +142,7 @@ def _introduced(batches: Iterator[Any], targets: Any) -> Iterator[Any]:
     yield from outbox.sent()
 
 
-def _placed(batches: Iterator[Any]) -> Iterator[Any]:
+def _placed(batches: Iterator[Any], rate: int) -> Iterator[Any]:
     """Yield the pairs of which a task has the first document, with their places."""
     nodes, others = opened(batches).get(ENTRY, nothing())
     if not len(nodes):
@@ -107,10 +151,11 @@ def _placed(batches: Iterator[Any]) -> Iterator[Any]:
     yield from parcel(0, MET, left, np.stack([right.view(np.uint64), place], axis=1).ravel())
     yield from parcel(0, NODE, documents, documents.view(np.uint64))
     yield from parcel(0, COUNT, np.array([len(left)]), np.array([len(documents)], np.uint64))
+    yield from parcel(0, SAMPLE, *sampled(np.concatenate([left, right]), np.concatenate([place, place]), rate))
 
 
 def placed(nodes: Ints, others: Ints) -> tuple[Ints, Ints, Hashes, Ints]:
-    """Return each pair once, by the task of its first document, with the word of its place; and all documents here.
+    """Return each pair once, with its place, in the task of its first document; and all documents here.
 
     nodes, others: documents and one candidate of each, in any order, several times or once.
     """
@@ -119,34 +164,43 @@ def placed(nodes: Ints, others: Ints) -> tuple[Ints, Ints, Hashes, Ints]:
     new = np.concatenate([[True], (nodes[1:] != nodes[:-1]) | (others[1:] != others[:-1])])
     nodes, others = nodes[new], others[new]
     first = np.flatnonzero(np.concatenate([[True], nodes[1:] != nodes[:-1]]))
-    degree = np.diff(np.append(first, len(nodes)))
     least = np.minimum(nodes[first], others[first]).view(np.uint64)
-    blocks = np.left_shift(1, np.ceil(np.log2(np.maximum(1, degree / BLOCK))).astype(np.int64)).astype(np.uint64)
     up = others > nodes
-    of = np.repeat(np.arange(len(first)), degree)[up]
-    left, right, blocks = nodes[up], others[up], blocks[of]
-    here, there = (mix(side.view(np.uint64)) % blocks for side in (left, right))
-    place = np.where(blocks > 1, mix(least[of]) + here * blocks + there, least[of])
-    return left, right, place, nodes[first]
+    of = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(nodes))))[up]
+    return nodes[up], others[up], least[of], nodes[first]
 
 
-def _sent_pairs(batches: Iterator[Any], targets: Any, kind: str) -> Iterator[Any]:
+def sampled(rows: Ints, places: Hashes, rate: int) -> tuple[Ints, Hashes]:
+    """Return hashes of documents and their places, of one in so many of them, once each, and the places."""
+    hashes = mix(mix(rows.view(np.uint64) ^ SALT) + places)
+    chosen = np.flatnonzero(hashes % np.uint64(rate) == 0)
+    different, first = np.unique(hashes[chosen], return_index=True)
+    return different.view(np.int64), places[chosen][first]
+
+
+def _words(batch: Any, crowded: CrowdedPlaces) -> tuple[Ints, Ints, Hashes]:
+    """Return pairs, and the words of the places where they meet."""
+    left, words = opened([batch]).get(MET, nothing())
+    right = words[0::2].view(np.int64)
+    return left, right, crowded.divided(left, right, words[1::2])
+
+
+def _sent_pairs(batches: Iterator[Any], targets: Any, kind: str, crowded: CrowdedPlaces) -> Iterator[Any]:
     """Send pairs to their places."""
     outbox = Outbox(targets, MET)
     for batch in batches:
-        left, words = opened([batch]).get(MET, nothing())
-        for sent in outbox.add(scattered(words[1::2], len(targets)), left, words[0::2]):
+        left, right, words = _words(batch, crowded)
+        for sent in outbox.add(scattered(words, len(targets)), left, right.view(np.uint64)):
             yield with_numbers(sent, kind)
     for sent in outbox.sent():
         yield with_numbers(sent, kind)
 
 
-def _ends(batch: Any, parts: int) -> tuple[Ints, Ints]:
+def _ends(batch: Any, parts: int, crowded: CrowdedPlaces) -> tuple[Ints, Ints]:
     """Return the documents of pairs, and the number of the task of each."""
-    left, words = opened([batch]).get(MET, nothing())
-    tasks = scattered(words[1::2], parts)
-    rows, tasks = np.concatenate([left, words[0::2].view(np.int64)]), np.concatenate([tasks, tasks])
-    return _different(rows, tasks)
+    left, right, words = _words(batch, crowded)
+    tasks = scattered(words, parts)
+    return _different(np.concatenate([left, right]), np.concatenate([tasks, tasks]))
 
 
 def _different(rows: Ints, tasks: Ints) -> tuple[Ints, Ints]:
@@ -157,23 +211,27 @@ def _different(rows: Ints, tasks: Ints) -> tuple[Ints, Ints]:
     return rows[new], tasks[new]
 
 
-def _from_files(corpus: Corpus, splits: tuple[FileSplit, ...], met: Meetings, targets: Any, schema: str) -> Any:
+def _from_files(
+    corpus: Corpus, splits: tuple[FileSplit, ...], met: Meetings, targets: Any, crowded: CrowdedPlaces, schema: str
+) -> Any:
     """Return documents on their way: each task reads those of its split that it is told of."""
     homes = addresses(len(splits))
     starts = np.array([(split.part << PLACES) + split.first for split in splits])
     numbering, known = corpus.shared_numbering, corpus.broadcast(splits)
     told = met.met.mapInArrow(
-        partial(_told, numbering=numbering, starts=starts, homes=homes, parts=len(targets)), SCHEMA
+        partial(_told, numbering=numbering, starts=starts, homes=homes, parts=len(targets), crowded=crowded), SCHEMA
     )
     reading = partial(_read, numbering=numbering, splits=known, starts=starts, targets=targets)
     return shuffled(told, len(splits)).mapInArrow(reading, schema)
 
 
-def _told(batches: Iterator[Any], numbering: Any, starts: Ints, homes: Any, parts: int) -> Iterator[Any]:
+def _told(
+    batches: Iterator[Any], numbering: Any, starts: Ints, homes: Any, parts: int, crowded: CrowdedPlaces
+) -> Iterator[Any]:
     """Tell the tasks that read documents where these go."""
     outbox = Outbox(homes, JOURNEY)
     for batch in batches:
-        rows, tasks = _ends(batch, parts)
+        rows, tasks = _ends(batch, parts, crowded)
         split = np.searchsorted(starts, file_keys(numbering.value, rows), side="right") - 1
         yield from outbox.add(split, rows, tasks.astype(np.uint64))
     yield from outbox.sent()
@@ -216,7 +274,9 @@ def _home(rows: Ints, homes: Any) -> Ints:
     return scattered(rows.view(np.uint64), len(homes))
 
 
-def _through_homes(corpus: Corpus, met: Meetings, comparison: PairComparison, targets: Any, sketches: Any) -> Any:
+def _through_homes(
+    corpus: Corpus, met: Meetings, comparison: PairComparison, targets: Any, crowded: CrowdedPlaces, sketches: Any
+) -> Any:
     """Return documents on their way, after they have met the places they go to."""
     schema = schema_of(comparison)
     nodes = met.frame.where(f"{KIND} = {NODE}")
@@ -227,15 +287,15 @@ def _through_homes(corpus: Corpus, met: Meetings, comparison: PairComparison, ta
     else:
         sender = partial(travel.sent_texts, numbering=corpus.shared_numbering, route=route)
         documents = corpus.map_texts(sender, schema)
-    told = met.met.mapInArrow(partial(_called, homes=targets, kind=comparison.kind), schema)
+    told = met.met.mapInArrow(partial(_called, homes=targets, kind=comparison.kind, crowded=crowded), schema)
     return shuffled(documents.unionAll(told), len(targets)).mapInArrow(partial(_forwarded, targets=targets), schema)
 
 
-def _called(batches: Iterator[Any], homes: Any, kind: str) -> Iterator[Any]:
+def _called(batches: Iterator[Any], homes: Any, kind: str, crowded: CrowdedPlaces) -> Iterator[Any]:
     """Tell the homes of documents where these go."""
     outbox = Outbox(homes, JOURNEY)
     for batch in batches:
-        rows, tasks = _ends(batch, len(homes))
+        rows, tasks = _ends(batch, len(homes), crowded)
         for sent in outbox.add(_home(rows, homes), rows, tasks.astype(np.uint64)):
             yield with_numbers(sent, kind)
     for sent in outbox.sent():

@@ -33,7 +33,7 @@ from likewise.spark.common_shingles import find_common
 from likewise.spark.comparison import SAME, PairComparison, SlotComparison, TextComparison
 from likewise.spark.copies import FirstRows, Repeated, RowLinks, find_copies, find_groups
 from likewise.spark.corpus import Corpus, SampledItems
-from likewise.spark.large_pairs import LargePairs
+from likewise.spark.large_pairs import LargePairs, pairs_of_step
 from likewise.spark.meetings import meet, verify_met
 from likewise.spark.members import LargeMembers
 from likewise.spark.sketch import SketchRecipe, neighbours, sketch
@@ -149,7 +149,7 @@ class ClusterSearch:
         else:
             check_room("verify", kept.folder / "verify", kept.limit)
             with log.stage("crowds"):
-                verified, nothing = pairs.here(), Repeated(NO_ROWS, NO_ROWS)
+                verified, nothing = pairs_of_step(kept, "verify"), Repeated(NO_ROWS, NO_ROWS)
                 universe = Universe.of(nothing, nothing, NO_ROWS, *verified[:2], *paired.crowds)
                 members = LargeMembers.holding(corpus, self.policy, copied, grouped, universe.rows, kept)
                 known = universe.group(verified[0]), universe.group(verified[1]), verified[2]

@@ -76,7 +76,7 @@ def session_of(owner: str, source: Any, master: str | None) -> Any:
     session.sparkContext.setLogLevel("ERROR")
     if own_process:
         session.sparkContext._accumulatorServer.handle_error = _unheard
-        threading.Thread(target=_start_python, args=(session,), daemon=True).start()
+    threading.Thread(target=_start_python, args=(session,), daemon=True).start()
     return session
 
 
@@ -90,7 +90,7 @@ def local_options() -> dict[str, str]:
 
 
 def _start_python(session: Any) -> None:
-    """Let the process of which those of tasks are forked load its libraries while the driver looks at the input.
+    """Let the processes of which those of tasks are forked load their libraries while the driver looks at the input.
 
     Spark has one such process for each environment, and tasks of tables have a variable more than others.
     """

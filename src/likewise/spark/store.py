@@ -9,11 +9,14 @@ from typing import Any
 
 from likewise.base.runlog import Progress
 from likewise.errors import IncompatibleError, InputError, OutputError
+from likewise.spark.exchange import KIND, ROWS, WORDS
 from likewise.spark.metrics import StepMetrics
 
 DONE = "_SUCCESS"
 WORK = ".likewise"
 IDENTITY = "identity.json"
+COPIED = 3
+"""How often the driver has the numbers of a step while it works with them."""
 PACKED = 6
 """Bytes of memory for each byte of a compressed step: numbers shrink to about half, and the driver has them thrice."""
 
@@ -97,18 +100,27 @@ class HadoopFolder:
         HadoopFolder(self.session, f"{above}/.{name}.crc").remove()
 
 
-def read_files(folder: str, columns: list[str]) -> Any:
-    """Return columns of the Parquet files in a folder of this machine: for the driver that costs less than a job."""
+def read_files(folder: str, columns: list[str], where: Any = None) -> Any:
+    """Return columns of the Parquet files in a folder of this machine: for the driver that costs less than a job.
+
+    where: a condition for rows.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     names = sorted(name for name in os.listdir(folder) if name.endswith(".parquet"))
-    return pa.concat_tables([pq.read_table(os.path.join(folder, name), columns=columns) for name in names])
+    return pa.concat_tables(
+        [pq.read_table(os.path.join(folder, name), columns=columns, filters=where) for name in names]
+    )
 
 
 def check_room(step: str, folder: HadoopFolder, limit: int) -> None:
     """Raise if the result of a step needs more memory than the driver may use."""
-    needed = PACKED * folder.bytes
+    check_bytes(step, PACKED * folder.bytes, limit)
+
+
+def check_bytes(step: str, needed: int, limit: int) -> None:
+    """Raise if so many bytes are more than the driver may use."""
     if needed > limit:
         have = f"and may use {limit / 1e9:,.1f} GB; give it more with 'memory' and run again"
         raise InputError(
@@ -192,12 +204,26 @@ class Checkpoints:
         self.metrics[step] = measured.to_dict()
         return table
 
+    def kinds(self, step: str, kinds: tuple[int, ...]) -> Any:
+        """Return the parcels of some kinds, of a finished step, as an Arrow table, if the driver has the memory."""
+        place, frame = self.folder / step, self.known(step)
+        chosen = frame.where(frame[KIND].isin(*kinds))
+        size = chosen.selectExpr(f"coalesce(sum(length({ROWS}) + length({WORDS})), 0)").first()[0]
+        check_bytes(step, COPIED * int(size), self.limit)
+        return (
+            chosen.toArrow() if place.local is None else read_files(place.local, frame.columns, [(KIND, "in", kinds)])
+        )
+
+    def known(self, step: str) -> Any:
+        """Return the result of a finished step."""
+        return self._read(step, json.loads((self.folder / f"{step}.json").read() or ""))
+
     def columns(self, step: str, columns: list[str]) -> Any:
         """Return columns of a finished step that are small enough for the driver as an Arrow table."""
         place = self.folder / step
         if place.local is not None:
             return read_files(place.local, columns)
-        return self._read(step, json.loads((self.folder / f"{step}.json").read() or "")).select(*columns).toArrow()
+        return self.known(step).select(*columns).toArrow()
 
     def sums(self, step: str, by: str, columns: list[str]) -> dict[str, list[Any]]:
         """Return the sums of columns of a finished step for each value of another one."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints, to_arrow
@@ -23,6 +25,8 @@ from likewise.spark.node import ready
 LEFT, RIGHT = "left", "right"
 COLUMNS = [TARGET, ROW, TEXT, LEFT, RIGHT]
 """What travels: the task it goes to; a document and its number, or else two arrays of numbers."""
+AT_ONCE = 64 << 20
+"""Bytes of documents that are sent in one go, about: one that goes to many tasks is copied for each of them."""
 PER_TASK = 32 << 20
 """Bytes of documents that a task compares, about; their sets take four times as much."""
 
@@ -32,10 +36,14 @@ def schema_of(comparison: PairComparison) -> str:
     return f"{TARGET} int, {ROW} bigint, {TEXT} {comparison.kind}, {LEFT} binary, {RIGHT} binary"
 
 
-def tasks_for(corpus: Corpus, comparison: PairComparison, pairs: int, documents: int) -> int:
-    """Return how many tasks compare so many pairs of so many documents."""
-    mean = comparison.size or max(1, corpus.numbering.bytes // max(1, len(corpus)))
-    return max(exchange.partitions(corpus.session, pairs), -(-documents * mean // PER_TASK))
+def mean_size(corpus: Corpus, comparison: PairComparison) -> int:
+    """Return the bytes that travel of a document, on average."""
+    return comparison.size or max(1, corpus.numbering.bytes // max(1, len(corpus)))
+
+
+def tasks_for(corpus: Corpus, pairs: int, size: int) -> int:
+    """Return how many tasks compare so many pairs of documents with so many bytes in all."""
+    return max(exchange.partitions(corpus.session, pairs), -(-size // PER_TASK))
 
 
 def with_documents(targets: Any, rows: Ints, values: Any) -> Any:
@@ -78,11 +86,15 @@ class Journeys:
         low, high = np.searchsorted(self.rows, rows), np.searchsorted(self.rows, rows, side="right")
         times = high - low
         total = int(times.sum())
-        if total:
-            places = np.repeat(low - np.cumsum(times) + times, times) + np.arange(total)
-            targets = self.targets[self.parts[places]]
-            chosen = to_arrow(np.repeat(np.arange(len(rows)), times))
-            yield with_documents(targets, np.repeat(rows, times), values.take(chosen))
+        if not total:
+            return
+        places = np.repeat(low - np.cumsum(times) + times, times) + np.arange(total)
+        targets, chosen = self.targets[self.parts[places]], np.repeat(np.arange(len(rows)), times)
+        sizes = np.asarray(pc.binary_length(values), np.int64)[chosen]
+        cuts = np.flatnonzero(np.diff(np.cumsum(sizes) // AT_ONCE)) + 1
+        for start, stop in pairwise([0, *cuts.tolist(), total]):
+            some = chosen[start:stop]
+            yield with_documents(targets[start:stop], rows[some], values.take(to_arrow(some)))
 
 
 def sent_texts(batches: Iterator[Any], numbering: Any, route: Any) -> Iterator[Any]:

@@ -23,7 +23,7 @@ from likewise.spark.corpus import Corpus
 from likewise.spark.exchange import Outbox, addresses, collected, shuffled
 from likewise.spark.large_pairs import opened_pairs, sorted_pairs
 from likewise.spark.store import Checkpoints
-from likewise.spark.travel import Journeys, schema_of, tasks_for, with_numbers
+from likewise.spark.travel import Journeys, mean_size, schema_of, tasks_for, with_numbers
 
 BLOCKS = 4
 """Blocks of documents per task: components are packed more evenly into small ones."""
@@ -39,7 +39,8 @@ def verify(
 
     def make() -> Any:
         rows = np.unique(np.concatenate([left, right]))
-        parts, schema = tasks_for(corpus, comparison, len(left), len(rows)), schema_of(comparison)
+        parts = tasks_for(corpus, len(left), len(rows) * mean_size(corpus, comparison))
+        schema = schema_of(comparison)
         targets = addresses(parts)
         of, journeys = _journeys(rows, left, right, parts)
         route = corpus.broadcast(Journeys(*journeys, targets))
@@ -75,4 +76,4 @@ def _pair_table(left: Ints, right: Ints, of: Ints, targets: Any, kind: str) -> p
     """Return the pairs on their way to their tasks."""
     outbox = Outbox(targets, 0)
     sent = [*outbox.add(of, left, right.astype(np.uint64)), *outbox.sent()]
-    return pa.Table.from_batches([with_numbers(one, kind) for one in sent])
+    return pa.Table.from_batches([with_numbers(one, kind) for one in sent]).combine_chunks()
