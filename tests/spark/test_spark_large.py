@@ -62,9 +62,9 @@ def test_duplicates_remain_on_the_cluster(spark, large, monkeypatch, tmp_path):
 def test_documents_meet_by_themselves(spark, large, monkeypatch, tmp_path, direct):
     """Candidates stay on the cluster: the documents of files are told where to go, others meet what tells them."""
     texts = documents(120)
-    hub = texts[0].split()
-    variants = [" ".join([*hub[:i], f"other{i}", *hub[i + 1 :]]) for i in range(0, min(len(hub), 60), 3)]
-    rows = table(texts + variants + [texts[1]] * 3)
+    hub = max(texts, key=len).split()
+    variants = [" ".join([*hub[:place], f"other{place}", *hub[place + 1 :]]) for place in range(0, 100, 5)]
+    rows = table(texts + variants + [texts[2]] * 3)
     local = likewise.dedup(rows, id="name", threshold=0.6, method="lsh")
     for name, value in (("RATE", 1), ("MOST", 4), ("LEAST", 1)):
         monkeypatch.setattr(meetings, name, value)
@@ -127,14 +127,12 @@ def test_no_task_gets_a_crowd(kind):
         crowded = meetings.CrowdedPlaces.of(meetings.sampled(rows, places, 2)[1], most)
     assert len(crowded.places) == 1
     words = crowded.divided(left, right, place)
-    for word in np.unique(words):
-        here = words == word
-        documents = len(np.unique(np.concatenate([left[here], right[here]])))
-        # two blocks of about `most`; the sample is off by 5 binomial errors at most, and so is the size of a block
-        estimated = 2 * most * (1 + 5 / len(np.unique(rows)) ** 0.5)
-        assert documents < estimated + 5 * estimated**0.5
-    journeys = len(np.unique(np.stack([rows, np.concatenate([words, words]).view(np.int64)]), axis=1).T)
-    assert journeys <= 2 * crowded.journeys
+    visits = np.unique(np.stack([np.concatenate([words, words]), rows.view(np.uint64)]), axis=1)
+    _, documents = np.unique(visits[0], return_counts=True)
+    # two blocks of about `most`; the sample is off by 5 binomial errors at most, and so is the size of a block
+    estimated = 2 * most * (1 + 5 / len(np.unique(rows)) ** 0.5)
+    assert documents.max() < estimated + 5 * estimated**0.5
+    assert visits.shape[1] <= 2 * crowded.journeys
 
 
 def test_documents_of_many_journeys_are_sent_in_slices(monkeypatch):
