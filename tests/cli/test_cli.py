@@ -59,6 +59,16 @@ def quickest(start: Run, limit: float, *words: str) -> float:
     return min(seconds)
 
 
+def bare_start() -> float:
+    """The least time of three in which Python starts and imports the libraries that every search needs."""
+    seconds: list[float] = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "import numpy, pyarrow.compute, numba"], check=True)
+        seconds.append(time.perf_counter() - begun)
+    return min(seconds)
+
+
 @pytest.mark.alone
 def test_help_is_quick_and_has_examples(start: Run, run: Run) -> None:
     assert quickest(start, 0.3, "--help") < 0.3
@@ -108,7 +118,15 @@ def test_dedup(run: Run, tmp_path: Path) -> None:
 def test_a_warm_run_on_ten_documents_is_quick(start: Run, tmp_path: Path) -> None:
     (tmp_path / "ten.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS * 2))
     start("dedup", "ten.jsonl", "--out", "out")
-    assert quickest(start, 2.0, "dedup", "ten.jsonl", "--out", "out") < 2.0
+    limit = max(2.0, 3 * bare_start())  # on a machine that needs long for the libraries alone, in proportion to that
+    assert quickest(start, limit, "dedup", "ten.jsonl", "--out", "out") < limit
+
+
+def test_a_run_on_sets_does_not_wait_for_scipy(tmp_path: Path) -> None:
+    (tmp_path / "ten.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS * 2))
+    lines = "import sys, likewise; likewise.dedup('ten.jsonl'); print('scipy.linalg' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", lines], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_json_is_json(run: Run, tmp_path: Path) -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.util
 import os
 import platform
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +23,30 @@ from numba.core import event
 
 config: Any = numba.config
 jit: Any = numba.njit
+
+
+def _leave_scipy_out() -> None:
+    """Load Numba's array functions without SciPy, whose import takes a third of a command's start and no kernel needs.
+
+    Numba imports its linear algebra only to learn whether it is there; that it is installed is told without.
+    Functions of others that use it import it when they are compiled.
+    """
+    if "numba.np.arraymath" in sys.modules or "scipy.linalg" in sys.modules:
+        return
+    linalg: Any = importlib.import_module("numba.np.linalg")
+    check = getattr(linalg, "ensure_blas", None)
+    if check is None:
+        return
+    linalg.ensure_blas = lambda: None
+    try:
+        arraymath: Any = importlib.import_module("numba.np.arraymath")
+    finally:
+        linalg.ensure_blas = check
+    arraymath.ensure_blas = check
+    arraymath._HAVE_BLAS = importlib.util.find_spec("scipy") is not None
+
+
+_leave_scipy_out()
 
 
 @functools.cache
