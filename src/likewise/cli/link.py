@@ -134,6 +134,7 @@ DIR will contain:
     metavar="FRACTION",
     help="With --validate: choose the threshold from which on this fraction are true matches, such as 0.95.",
 )
+@click.option("--fresh", is_flag=True, help="Start over instead of resuming an interrupted run in DIR.")
 @shared.threads
 @shared.memory
 @shared.seed
@@ -158,15 +159,10 @@ def link(
     column called id, or else row numbers.
     """
     from likewise.apps.link import link as link_records
-    from likewise.apps.link.result import Links
     from likewise.base.checks import unused
-    from likewise.io.publish import check_output
 
     if out is None and not explain:
         raise click.UsageError("Missing option '--out'.")
-    read = [a, b, options["truth"], options["training"], options["label"], *nicknames]
-    if out is not None:
-        check_output(out, "link", [*Links.files, *Links.plots], [path for path in read if path is not None])
     options |= {"fields": list(fields) or None, "weights": _weights(weights), "nicknames": list(nicknames) or None}
     options |= {"window": _windows(windows), "columns": _columns(columns)}
     terminal = None if options["label"] is None else _terminal()
@@ -177,10 +173,8 @@ def link(
     with show.progress(as_json) as observer:
         if terminal is not None:
             options["ask"] = terminal.beside(observer)
-        found = link_records(a, b, progress=observer, **options)
+        found = link_records(a, b, progress=observer, out=out, **options)
         reasons = [found.explain(*pair) for pair in explain]
-        if out is not None:
-            found.save(out)
     if reasons and as_json:
         click.echo(json.dumps([one.to_dict() for one in reasons], indent=2, default=str))
         return

@@ -61,6 +61,10 @@ class FieldAgreement:
         return FieldAgreement(self.name, self.kind, self.similarity[chosen], self.level[chosen], self.rarity[chosen])
 
 
+Compared = tuple[list[FieldAgreement], Floats]
+"""How well every field, and all text, agree, and the most evidence that the fields could give."""
+
+
 @dataclass(frozen=True)
 class _Prepared:
     """What the comparison of one field needs: the similarity of values, the rarity of each, and what it can prove."""
@@ -104,9 +108,7 @@ class FieldComparer:
         done = all_at_once(tasks, threads)
         self._fields = [one for one in done if one is not None]
 
-    def compare(
-        self, left: Ints, right: Ints, tick: Tick = lambda done: None, strict: bool | None = None
-    ) -> tuple[list[FieldAgreement], Floats]:
+    def compare(self, left: Ints, right: Ints, tick: Tick = lambda done: None, strict: bool | None = None) -> Compared:
         """Return the agreement of every field and of all text, and the most evidence that the fields could give.
 
         `strict` limits the search for values in the wrong field; without it, it is limited for more than MANY pairs.
@@ -128,7 +130,7 @@ class FieldComparer:
             tick(len(some))
         return found, proof
 
-    def _batch(self, left: Ints, right: Ints, strict: bool) -> tuple[list[FieldAgreement], Floats]:
+    def _batch(self, left: Ints, right: Ints, strict: bool) -> Compared:
         proof = np.zeros(len(left))
         codes = (one.field.codes for one in self._fields)
         sides = [(column[left].astype(np.int64), column[right].astype(np.int64)) for column in codes]

@@ -12,7 +12,7 @@ from likewise.apps.link.emphasis import SURE, Partners
 from likewise.apps.link.likeness import LikenessScorer, fits
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.report import explain_method
-from likewise.apps.link.scoring import ModelScorer, PointScorer, ScoredRecords, Scorer
+from likewise.apps.link.scoring import Comparison, ModelScorer, PointScorer, ScoredRecords, Scorer
 from likewise.apps.link.several_texts import TELLING, TextsScorer
 from likewise.apps.link.synonyms import Nicknames
 from likewise.apps.link.terms import WeightedTerms
@@ -27,8 +27,8 @@ FEW = 15
 class ScorerChoice:
     """The way in which the candidates of one run are scored, and their scores.
 
-    alike: the scores are a likeness. usual: the threshold if none is given; None finds the one with the best expected
-    F1.
+    compared: as for `ModelScorer`. alike: the scores are a likeness. usual: the threshold if none is given; None finds
+    the one with the best expected F1.
     """
 
     def __init__(
@@ -40,9 +40,11 @@ class ScorerChoice:
         words: Nicknames,
         resources: Resources,
         seed: int,
+        compared: Comparison | None = None,
     ) -> None:
         self._records, self._rows, self._weights, self._words = records, rows, weights, words
         self._one_to_one, self._resources, self._seed = one_to_one, resources, seed
+        self._compared = compared
         self.alike = False
         self.usual: float | None = None
         self.scorer: Scorer = PointScorer(records.fields, weights or {}, words)
@@ -64,7 +66,9 @@ class ScorerChoice:
                     "nicknames have no effect: fields of several words are compared by the terms they share"
                 )
             threads, budget = self._resources.threads, self._resources.budget
-            model = ModelScorer(records, rows, self._seed, self._one_to_one, self._words, threads, budget)
+            model = ModelScorer(
+                records, rows, self._seed, self._one_to_one, self._words, threads, budget, self._compared
+            )
             scored = model.first(left, right, log)
             self.scorer, self.usual = model, None if records.border else model.usual
             other = self._by_texts(model, scored, left, right, log) if single and not labelled else None

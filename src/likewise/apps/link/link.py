@@ -14,6 +14,7 @@ from likewise.apps.link.columns import check_columns
 from likewise.apps.link.explained import LinkageTrace
 from likewise.apps.link.fields import wanted
 from likewise.apps.link.further_copies import FurtherCopies
+from likewise.apps.link.kept_steps import keeping
 from likewise.apps.link.labels import labelled_pairs, quality
 from likewise.apps.link.matched import chosen_pairs, pairs_within
 from likewise.apps.link.parameters import check_asking, check_fields, check_parameters, named
@@ -63,6 +64,8 @@ def link(
     memory: str | int | None = None,
     seed: int = 1,
     progress: Progress | None = None,
+    out: str | os.PathLike[str] | None = None,
+    fresh: bool = False,
 ) -> Links:
     """Find the records of `a` and `b`, or of `a` alone, that are the same entity (entity resolution, record linkage).
 
@@ -96,6 +99,7 @@ def link(
     kind, used instead of them.
     threads, memory, seed: neither the number of threads nor the memory to use, such as "2GiB", changes the result.
     progress: called with (stage, done, total).
+    out: a folder for the result. An interrupted run of files there is resumed; `fresh` starts over.
 
     >>> people = {"name": ["Ann Lee", "Bo Diaz", "Cy Wu"], "born": ["1990-01-02", "1985-07-30", "1970-05-05"]}
     >>> others = {"name": ["Bo Diaz", "Ann Leigh", "Ed Poe"], "born": ["1985-07-30", "1990-01-02", "1969-12-01"]}
@@ -109,101 +113,113 @@ def link(
     resources, seed = Resources.of("link", threads, memory), checks.seed("link", seed)
     threads = resources.threads
     log = RunLog.of(progress)
-
-    with log.stage("read"):
-        words = chosen_synonyms("link", nicknames)
-        records = records_of(a, b, id, asked, threads, validate, spans, mapped, weights is not None)
-        windows = [Window.of(records, column, bounds) for column, bounds in spans.items()]
-        log.notes += notes_on(a, b)
-        weights = check_fields(records, words, weights)
-        correct = None if truth is None else labelled_pairs(truth, records, "truth")
-        labels = None if training is None else labelled_pairs(training, records, "training")
-        if labels is not None and not len(labels.pairs):
-            raise ParameterError.of("link", "training", "one or more pairs of different records", training)
-        file = None if label is None else asking.LabelFile(label)
-        if file is not None:
-            labels = asking.merged(file.pairs(records), labels, records.count)
-
-    parameters = {
-        "id": id, "fields": asked, "columns": mapped or None, "weights": weights,
-        "threshold": None if threshold is None else float(threshold),
-        "one_to_one": one_to_one, "window": {name: list(ends) for name, ends in spans.items()} or None,
-        "validate": validate, "true": None if true is None else float(true),
-        "truth": named(truth), "training": named(training), "label": named(label),
-        "questions": None if ask is None else questions, "nicknames": named(nicknames), "seed": seed,
-        "threads": threads, "memory": resources.budget.total,
+    if out is None:
+        checks.unused("link", {"fresh": (fresh, False)}, "without 'out'")
+    folder = None if out is None else Links.checked_folder(out, a, b, truth, training, label, nicknames)
+    depends = {
+        "id": id, "fields": asked, "columns": mapped or None, "weights": None if weights is None else "given",
+        "window": {name: list(ends) for name, ends in spans.items()} or None, "validate": validate,
+        "nicknames": named(nicknames), "seed": seed,
     }  # fmt: skip
 
-    further = FurtherCopies.of(records, [one.codes for one in windows])
-    whole, records = records, further.without(records)
-    near = [one.among(further.kept, records.border) for one in windows]
-    labels = None if labels is None else labelled_within(further.mapped(labels), near)
-    with log.stage("block", 2 * records.count) as tick:
-        candidates, rows = block(records.fields, records.border, seed, threads, budget=resources.budget, tick=tick)
-        candidates = within(candidates, near)
-        if labels is not None:
-            candidates = candidates.with_pairs(labels.pairs, records.count)
-    left, right = candidates.left, candidates.right
-    log.notes += [*records.notes, *(note for one in windows for note in one.note()), *candidates.notes]
+    with keeping(folder, [a, b, nicknames], depends, log, fresh) as kept:
+        with log.stage("read"):
+            words = chosen_synonyms("link", nicknames)
+            records = records_of(a, b, id, asked, threads, validate, spans, mapped, weights is not None)
+            windows = [Window.of(records, column, bounds) for column, bounds in spans.items()]
+            log.notes += notes_on(a, b)
+            weights = check_fields(records, words, weights)
+            correct = None if truth is None else labelled_pairs(truth, records, "truth")
+            labels = None if training is None else labelled_pairs(training, records, "training")
+            if labels is not None and not len(labels.pairs):
+                raise ParameterError.of("link", "training", "one or more pairs of different records", training)
+            file = None if label is None else asking.LabelFile(label)
+            if file is not None:
+                labels = asking.merged(file.pairs(records), labels, records.count)
 
-    choice = ScorerChoice(records, rows, weights, one_to_one, words, resources, seed)
-    scored = choice.first(left, right, log, labels is not None or ask is not None)
-    rules = MatchRules(records, candidates, choice.scorer, choice.alike, choice.usual, one_to_one)
-    lesson: Lesson | None = None
-    known = NOTHING_KNOWN
-    if labels is not None or ask is not None:
-        with log.stage("label"):
-            teacher = Teacher(rules, scored, None if threshold is None else threshold / scored.unit, one_to_one)
-            known = NOTHING_KNOWN if labels is None else teacher.places(labels)
-            given = len(known.places)
-            if ask is not None:
-                asker = asking.Asker(teacher, whole, further, seed)
-                known = asker.answered((left, right), known, ask, questions, file)
-            lesson = teacher.taught(known)
-            scored = lesson.scored
-            describe_labels(log, teacher, lesson, known, len(known.places) - given, ask is not None)
-    pairs = (further.kept[left], further.kept[right], scored.value * scored.unit)
+        parameters = {
+            **depends, "weights": weights, "threshold": None if threshold is None else float(threshold),
+            "one_to_one": one_to_one, "true": None if true is None else float(true),
+            "truth": named(truth), "training": named(training), "label": named(label),
+            "questions": None if ask is None else questions,
+            "threads": threads, "memory": resources.budget.total,
+        }  # fmt: skip
 
-    validation = None
-    if validate is not None:
-        with log.stage("validate"):
-            validation = validated(whole, pairs, validate, BINS, seed, windows)
-            threshold = threshold if true is None else _where_true(validation, true, validate)
+        further = FurtherCopies.of(records, [one.codes for one in windows])
+        whole, records = records, further.without(records)
+        near = [one.among(further.kept, records.border) for one in windows]
+        labels = None if labels is None else labelled_within(further.mapped(labels), near)
+        with log.stage("block", 2 * records.count) as tick:
+            candidates, rows = kept.blocked(
+                lambda: block(records.fields, records.border, seed, threads, budget=resources.budget, tick=tick)
+            )
+            candidates = within(candidates, near)
+            if labels is not None:
+                candidates = candidates.with_pairs(labels.pairs, records.count)
+        left, right = candidates.left, candidates.right
+        log.notes += [*records.notes, *(note for one in windows for note in one.note()), *candidates.notes]
 
-    with log.stage("decide"):
-        if lesson is not None and true is None:
-            decision, groups = lesson.decision, lesson.groups
-        else:
-            decision, groups = rules.decide(scored, None if threshold is None else threshold / scored.unit, known)
-        compact = groups
-        if groups is None:
-            matched = chosen_pairs(candidates, scored, decision.chosen)
-        else:
-            matched = pairs_within(candidates, scored, choice.scorer, groups)
-            groups = further.clusters(groups)
-        matched = further.matches(matched, *decision.single)
+        choice = ScorerChoice(records, rows, weights, one_to_one, words, resources, seed, kept.compared)
+        scored = choice.first(left, right, log, labels is not None or ask is not None)
+        rules = MatchRules(records, candidates, choice.scorer, choice.alike, choice.usual, one_to_one)
+        lesson: Lesson | None = None
+        known = NOTHING_KNOWN
+        if labels is not None or ask is not None:
+            with log.stage("label"):
+                teacher = Teacher(rules, scored, None if threshold is None else threshold / scored.unit, one_to_one)
+                known = NOTHING_KNOWN if labels is None else teacher.places(labels)
+                given = len(known.places)
+                if ask is not None:
+                    asker = asking.Asker(teacher, whole, further, seed)
+                    known = asker.answered((left, right), known, ask, questions, file)
+                lesson = teacher.taught(known)
+                scored = lesson.scored
+                describe_labels(log, teacher, lesson, known, len(known.places) - given, ask is not None)
+        pairs = (further.kept[left], further.kept[right], scored.value * scored.unit)
 
-    with log.stage("tables"):
-        matches = matches_table(whole, matched, scored.unit)
-        clusters = None if groups is None else clusters_table(whole, groups)
-    count(log, whole, candidates, matched, groups)
-    detail(log, whole, candidates, scored, decision)
-    count_scores(log, pairs[2], matched.scores * scored.unit)
-    captured = estimated_completeness(whole.fields, matched.pairs, seed)
-    if captured is not None:
-        log.details["completeness"] = captured
-    if len(further.rest):
-        log.details["abridged"] = {"groups": further.groups, "items": len(further.rest)}
-    if correct is not None:
-        found = completeness(candidates, further.mapped(correct).matches, records.count)
-        log.details["truth"] = quality(matched.pairs, correct, whole.count, found)
-    if validate is not None and validation is not None:
-        describe_validation(log, validate, validation, can_plot())
-    stats = run_json("link", parameters, [whole], log)
-    examples = near_threshold(*pairs[:2], scored, decision)
-    weighed = weights_table(scored, decision.chosen, seed)
-    trace = LinkageTrace.of(whole, further, rules, scored, decision, compact, matched.pairs, known, windows)
-    return Links(matches, clusters, validation, stats, whole, pairs, examples, windows, weighed, trace)
+        validation = None
+        if validate is not None:
+            with log.stage("validate"):
+                validation = validated(whole, pairs, validate, BINS, seed, windows)
+                threshold = threshold if true is None else _where_true(validation, true, validate)
+
+        with log.stage("decide"):
+            if lesson is not None and true is None:
+                decision, groups = lesson.decision, lesson.groups
+            else:
+                decision, groups = rules.decide(scored, None if threshold is None else threshold / scored.unit, known)
+            compact = groups
+            if groups is None:
+                matched = chosen_pairs(candidates, scored, decision.chosen)
+            else:
+                matched = pairs_within(candidates, scored, choice.scorer, groups)
+                groups = further.clusters(groups)
+            matched = further.matches(matched, *decision.single)
+
+        with log.stage("tables"):
+            matches = matches_table(whole, matched, scored.unit)
+            clusters = None if groups is None else clusters_table(whole, groups)
+        count(log, whole, candidates, matched, groups)
+        detail(log, whole, candidates, scored, decision)
+        count_scores(log, pairs[2], matched.scores * scored.unit)
+        captured = estimated_completeness(whole.fields, matched.pairs, seed)
+        if captured is not None:
+            log.details["completeness"] = captured
+        if len(further.rest):
+            log.details["abridged"] = {"groups": further.groups, "items": len(further.rest)}
+        if correct is not None:
+            part = completeness(candidates, further.mapped(correct).matches, records.count)
+            log.details["truth"] = quality(matched.pairs, correct, whole.count, part)
+        if validate is not None and validation is not None:
+            describe_validation(log, validate, validation, can_plot())
+        stats = run_json("link", parameters, [whole], log)
+        examples = near_threshold(*pairs[:2], scored, decision)
+        weighed = weights_table(scored, decision.chosen, seed)
+        trace = LinkageTrace.of(whole, further, rules, scored, decision, compact, matched.pairs, known, windows)
+        found = Links(matches, clusters, validation, stats, whole, pairs, examples, windows, weighed, trace)
+        if folder is not None:
+            found.write(folder, kept.space)
+    return found
 
 
 def _where_true(validation: Validation, true: float, column: str) -> float:

@@ -24,10 +24,12 @@ from likewise.apps.link.scoring import ScoredRecords
 from likewise.apps.link.validation import BINS, MOST_RANDOM, EstimatedMean, Validation, validate
 from likewise.apps.link.weights import plotted_weights
 from likewise.apps.link.window import Window, random_in
+from likewise.base import checks
 from likewise.base.arrays import Ints, to_arrow
 from likewise.base.words import counted
 from likewise.errors import InputError, ParameterError
-from likewise.io.publish import publish
+from likewise.io.publish import check_output, publish
+from likewise.io.workspace import Workspace
 from likewise.jobs.plots import PlottedPairs
 from likewise.jobs.result import Result
 
@@ -137,12 +139,26 @@ class Links(PlottedPairs, Result):
         """Return a Matplotlib figure of the weights, a plot for each field, and write it to `path` if one is given."""
         return plotted_weights(self.weights, None if path is None else Path(path))
 
+    @classmethod
+    def checked_folder(cls, folder: str | os.PathLike[str], *read: Any) -> Path:
+        """Return a folder for the result; raise if it could not be saved there, or would replace what is read."""
+        found = checks.path("link", "out", folder)
+        given = [one for some in read for one in (some if isinstance(some, list | tuple) else [some])]
+        inputs = [one for one in given if isinstance(one, str | os.PathLike)]
+        check_output(found, "link", [*cls.files, *cls.plots], inputs)
+        return found
+
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the tables as Parquet, plots and run.json to a folder, all or nothing, and return the folder.
 
         A table that is None is not written. Plots need Matplotlib, and are left out without it.
         """
         folder = Path(directory)
+        self.write(folder)
+        return folder
+
+    def write(self, folder: Path, space: Workspace | None = None) -> None:
+        """Write the result to a folder; `space` is the open workspace of the run there, if it has one."""
         contents: dict[str, Any] = {file: getattr(self, name) for file, name in self.files.items()}
         contents |= dict.fromkeys(self.plots)
         if self.weights is not None and can_plot():
@@ -150,8 +166,7 @@ class Links(PlottedPairs, Result):
         if self._validation is not None and can_plot():
             column = self.stats["parameters"]["validate"]
             contents[PLOT] = partial(self._validation.plot, measure=f"apart in {column}")
-        publish(folder, contents, self.stats)
-        return folder
+        publish(folder, contents, self.stats, space=space)
 
     def _summary(self) -> str:
         counts = self.stats["counts"]

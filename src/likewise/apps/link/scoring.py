@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.apps.link.agreement import MANY, FieldAgreement, FieldComparer
+from likewise.apps.link.agreement import MANY, Compared, FieldAgreement, FieldComparer
 from likewise.apps.link.anchored import learn_anchored, mostly_short, random_pairs
 from likewise.apps.link.emphasis import Emphasis, Partners, emphasised
 from likewise.apps.link.fields import Field, Floats
@@ -47,6 +48,9 @@ TAKEN = {
 """Names of the ways to learn, in the order in which they are tried unless the fields are short."""
 
 DOUBTFUL = "matches are doubtful: {}; check them, give labelled pairs, or choose the fields"
+Comparison = Callable[[Ints, Ints, Callable[[], Compared]], Compared]
+"""Called with pairs and the function that compares them; it returns what is known of them, or what that returns."""
+
 SHORT_WHY = "one table of short fields: chance agreement is counted in random pairs"
 
 
@@ -132,6 +136,7 @@ class PointScorer:
 class ModelScorer:
     """Scores learnt from the data: the log-odds that pairs match (Fellegi and Sunter, by EM).
 
+    `compared` may know how the fields of the candidates agree, and otherwise calls the function that compares them.
     If the number of matches was estimated: `inside` are the pairs inside the tables by which, `mutual` says of each
     record whether its best partner is mutual, and `emphasis` is the text that counts more, if one does.
     """
@@ -145,8 +150,10 @@ class ModelScorer:
         nicknames: Nicknames = None,
         threads: int = 1,
         budget: Budget = UNLIMITED,
+        compared: Comparison | None = None,
     ) -> None:
         self._budget = budget
+        self._compared = compared
         self._records, self._rows, self._seed = records, rows, seed
         self._single = bool(records.border) and one_to_one is not False
         self._nicknames, self._threads = nicknames, threads
@@ -171,7 +178,8 @@ class ModelScorer:
                 self._budget,
                 self._records.border,
             )
-            compared, evidence = self._comparer.compare(left, right, tick)
+            compare = partial(self._comparer.compare, left, right, tick)
+            compared, evidence = compare() if self._compared is None else self._compared(left, right, compare)
         with log.stage("learn"):
             start = nearest_first(compared, left, right, n)
             people = households(compared, start)

@@ -1,0 +1,125 @@
+"""Steps of a linkage that are kept in its folder until it is done, so that an interrupted run goes on from the last.
+
+Kept are the candidates, and how the fields of each agree, if it took longer than PATIENCE to find them. Reading,
+learning and deciding are done again.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from likewise.apps.link.agreement import Compared, FieldAgreement
+from likewise.apps.link.blocking import RecordPairs
+from likewise.apps.link.terms import WeightedTerms
+from likewise.base.arrays import Ints
+from likewise.base.runlog import RunLog
+from likewise.io.changes import identity
+from likewise.io.read.find import files_of
+from likewise.io.workspace import Workspace
+from likewise.search.prepare import PATIENCE
+
+BLOCK, COMPARE = "block", "compare_fields"
+COLUMNS = ("similarity", "level", "rarity")
+"""What is kept of a `FieldAgreement`, in the order in which it takes them."""
+
+Blocked = tuple[RecordPairs, WeightedTerms | None]
+
+
+class KeptSteps:
+    """What a run has found so far, in the workspace of its folder; without a folder, nothing is kept."""
+
+    def __init__(self, space: Workspace, log: RunLog, kept: bool) -> None:
+        self.space = space
+        self._log = log
+        self._kept = kept
+        self._taken: list[str] = []
+
+    def blocked(self, find: Callable[[], Blocked]) -> Blocked:
+        """Return the candidates, and the terms of records if there are any: the kept ones, or those that are found."""
+        space = self.space
+        if space.has(BLOCK):
+            about = self._take(BLOCK)
+            pairs = RecordPairs(space.array(BLOCK, "left"), space.array(BLOCK, "right"), about["ways"], about["told"])
+            if about["terms"] is None:
+                return pairs, None
+            offsets, terms, weights = (space.array(BLOCK, name) for name in ("offsets", "terms", "weights"))
+            return pairs, WeightedTerms(offsets, terms, weights, about["terms"])
+        begun = time.perf_counter()
+        pairs, rows = find()
+        if self._worthwhile(begun):
+            with space.making(BLOCK) as draft:
+                draft.save(left=pairs.left, right=pairs.right)
+                if rows is not None:
+                    draft.save(offsets=rows.offsets, terms=rows.terms, weights=rows.weights)
+                size = None if rows is None else rows.size
+                draft.commit({"ways": pairs.ways, "told": pairs.notes, "terms": size, **self._log.snapshot()})
+        return pairs, rows
+
+    def compared(self, left: Ints, right: Ints, compare: Callable[[], Compared]) -> Compared:
+        """Return how the fields of these pairs agree; labels may have added pairs since, which are compared anew."""
+        space = self.space
+        pairs = zlib.crc32(right.tobytes(), zlib.crc32(left.tobytes()))
+        if space.has(COMPARE) and space.notes(COMPARE)["pairs"] == pairs:
+            about = self._take(COMPARE)
+            found = []
+            for place, (name, kind) in enumerate(about["fields"]):
+                columns = (space.array(COMPARE, f"{what}-{place}") for what in COLUMNS)
+                found.append(FieldAgreement(name, kind, *columns))
+            return found, space.array(COMPARE, "evidence")
+        begun = time.perf_counter()
+        found, evidence = compare()
+        if self._worthwhile(begun):
+            with space.making(COMPARE) as draft:
+                for place, one in enumerate(found):
+                    draft.save(**{f"{what}-{place}": getattr(one, what) for what in COLUMNS})
+                draft.save(evidence=evidence)
+                fields = [[one.name, one.kind] for one in found]
+                draft.commit({"pairs": pairs, "fields": fields, **self._log.snapshot()})
+        return found, evidence
+
+    def _worthwhile(self, begun: float) -> bool:
+        return self._kept and time.perf_counter() - begun > PATIENCE
+
+    def _take(self, step: str) -> dict[str, Any]:
+        """Return the notes of a step of the interrupted run, whose time counts for this one."""
+        about = self.space.notes(step)
+        self._log.restore(about)
+        self._taken.append(step)
+        self._log.details["resumed"] = list(self._taken)
+        return about
+
+
+@contextmanager
+def keeping(
+    out: Path | None, sources: Sequence[Any], parameters: dict[str, Any], log: RunLog, fresh: bool
+) -> Iterator[KeptSteps]:
+    """Open the folder of a run for the steps that are kept; they stay there if the run is interrupted.
+
+    sources: the tables and whatever else the steps depend on. If one is no file, nothing would tell whether it is the
+    same in the next run, and nothing is kept. parameters: what else the steps depend on.
+    """
+    if out is None:
+        yield KeptSteps(Workspace.temporary(), log, False)
+        return
+    given = [one for source in sources for one in (source if isinstance(source, list | tuple) else [source])]
+    given = [one for one in given if one is not None]
+    files = [one for one in map(files_of, given) if one is not None]
+    known = len(files) == len(given)
+    inputs = identity(found.path for some in files for found in some.find().files) if known else {}
+    about = {"parameters": parameters, "inputs": inputs, "likewise": version("likewise")}
+    space = Workspace.open(out, about, fresh=fresh or not known)
+    log.notes.extend(space.warnings)
+    try:
+        yield KeptSteps(space, log, known)
+        space.finish()
+    except BaseException:
+        space.discard()
+        raise
+    finally:
+        space.close()
