@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 from likewise.base.runlog import Progress
@@ -18,6 +19,7 @@ STAGES = {
     "meetings": "candidates", "verify": "verify",
     "write": "write", "members": "cluster", "ranks": "cluster", "edges": "cluster", "keepers": "cluster",
     "components": "cluster", "rows": "cluster", "listed": "tables",
+    "names": "tables",
 }  # fmt: skip
 """The stage of a run that a step belongs to, for progress bars."""
 
@@ -47,13 +49,14 @@ class StepMetrics:
     def _watch(self, progress: Progress) -> None:
         """Report how many of the tasks known so far are done, until the step ends."""
         tracker = self._context.statusTracker()
-        while not self._done.wait(PAUSE):
-            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
-            stages = [tracker.getStageInfo(number) for job in jobs if job for number in job.stageIds]
-            known = [one for one in stages if one]
-            total = sum(one.numTasks for one in known)
-            if total:
-                progress(self._bar, sum(one.numCompletedTasks for one in known), total)
+        with suppress(Exception):  # if Java has ended: whoever waits for the step is told
+            while not self._done.wait(PAUSE):
+                jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
+                stages = [tracker.getStageInfo(number) for job in jobs if job for number in job.stageIds]
+                known = [one for one in stages if one]
+                total = sum(one.numTasks for one in known)
+                if total:
+                    progress(self._bar, sum(one.numCompletedTasks for one in known), total)
 
     def __exit__(self, *error: object) -> None:
         self._seconds = time.perf_counter() - self._begun

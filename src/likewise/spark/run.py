@@ -26,7 +26,7 @@ from likewise.spark.corpus import MOST_JOINED, Corpus
 from likewise.spark.direct import SIZE, TEXT
 from likewise.spark.in_place import deposited
 from likewise.spark.result import check_free
-from likewise.spark.session import arrow_batches, session_of, spark_errors
+from likewise.spark.session import bounded, session_of, spark_errors
 from likewise.spark.source import Deposit, SparkInput, open_input, quoted
 from likewise.spark.store import WORK, Checkpoints, HadoopFolder
 
@@ -202,7 +202,7 @@ def begun(
     session = session_of(owner, next((one for one in sources if hasattr(one, "sparkSession")), None), given["master"])
     scratch = Path(tempfile.mkdtemp(prefix="likewise-spark-", dir=given["spill"]))
     try:
-        with arrow_batches(session), spark_errors():
+        with bounded(session), spark_errors():
             inputs = [opening(session, source, options, resources.budget.total) for source in sources]
             folder, lasting = _folder(owner, session, given, scratch)
             if lasting:

@@ -138,21 +138,27 @@ def _behind(error: BaseException | None) -> Iterator[BaseException]:
 
 
 @contextmanager
-def arrow_batches(session: Any) -> Iterator[None]:
-    """Bound the Arrow batches of the session while a run works, and restore its settings afterwards."""
+def bounded(session: Any) -> Iterator[None]:
+    """Bound the memory of tasks of the session while a run works, and restore its settings afterwards.
+
+    Tables are joined by sorting, which spills, but where one is known to be small: Spark would send a table to every
+    machine that is small as a compressed file, and takes ten times that in memory.
+    """
     wanted = {
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.sql.execution.arrow.maxRecordsPerBatch": BATCH_ROWS,
         "spark.sql.execution.arrow.maxBytesPerBatch": BATCH_BYTES,
         "spark.sql.execution.arrow.useLargeVarTypes": "false",
     }
-    before = {name: session.conf.get(name, None) for name in wanted}
+    before = {name: session.conf.get(name, None) for name in wanted}  # None: Spark's own default
     for name, value in wanted.items():
-        if before[name] is not None:
-            session.conf.set(name, value)
+        session.conf.set(name, value)
     try:
         with quiet():
             yield
     finally:
         for name, value in before.items():
-            if value is not None:
+            if value is None:
+                session.conf.unset(name)
+            else:
                 session.conf.set(name, value)

@@ -195,13 +195,17 @@ class SpreadTables:
         """The rows that `clusters` has."""
         return self._members.rows
 
+    @cached_property
+    def _names(self) -> Any | None:
+        """(row, value): the ids of the members, which three tables need, some for several columns; None for numbers."""
+        id = self._id
+        if id is not None:
+            return self._checkpoints.frame("names", lambda: self._members.values(id))
+        return None if self._corpus.parts[0].broken is None else self._members.positions()
+
     def _named(self, frame: Any, columns: dict[str, str]) -> Any:
         """Return a table with the ids of rows, under new names, in place of their numbers."""
-        ids = None
-        if self._id is not None:
-            ids = self._members.values(self._id)
-        elif self._corpus.parts[0].broken is not None:
-            ids = self._members.positions()
+        ids = self._names
         if ids is not None:
             for old in columns:
                 frame = frame.join(ids.selectExpr(f"row as {old}", f"{VALUE} as _{old}"), old).drop(old)

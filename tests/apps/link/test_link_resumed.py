@@ -1,6 +1,8 @@
 """A run of `link` that was interrupted goes on from the last step that it kept, and ends with the same bytes."""
 
+import errno
 import json
+import os
 import signal
 import sys
 
@@ -13,7 +15,7 @@ import likewise
 import runs
 from likewise.apps.link import kept_steps
 from likewise.errors import IncompatibleError, ParameterError
-from likewise.io.workspace import STEPS, WORK
+from likewise.io.workspace import STEPS, WORK, Draft
 
 STAGES = [("compare_fields", ["block"]), ("learn", ["block", "compare_fields"])]
 
@@ -212,6 +214,23 @@ def test_quick_steps_are_not_kept(one, tmp_path, monkeypatch):
     monkeypatch.setattr(kept_steps, "PATIENCE", 1000.0)
     interrupted("decide", one[0], out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("step", ["block", "compare_fields"])
+def test_a_step_for_which_there_is_no_room_is_not_kept(one, tmp_path, monkeypatch, step):
+    source, expected = one
+    save = Draft.save
+
+    def full(draft, **arrays):
+        if draft.step == step:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        save(draft, **arrays)
+
+    monkeypatch.setattr(Draft, "save", full)
+    found = likewise.link(source, out=tmp_path / "out")
+    assert [note for note in found.stats["notes"] if "No space left on device" in note and str(tmp_path) in note]
+    assert tables(tmp_path / "out") == expected
+    assert not (tmp_path / "out" / WORK).exists()
 
 
 def test_fresh_needs_a_folder(one):

@@ -6,6 +6,7 @@ learning and deciding are done again.
 
 from __future__ import annotations
 
+import shutil
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -19,9 +20,10 @@ from likewise.apps.link.blocking import RecordPairs
 from likewise.apps.link.terms import WeightedTerms
 from likewise.base.arrays import Ints
 from likewise.base.runlog import RunLog
+from likewise.errors import OutputError
 from likewise.io.changes import identity
 from likewise.io.read.find import files_of
-from likewise.io.workspace import Workspace
+from likewise.io.workspace import Draft, Workspace
 from likewise.search.prepare import PATIENCE
 
 BLOCK, COMPARE = "block", "compare_fields"
@@ -52,13 +54,15 @@ class KeptSteps:
             return pairs, WeightedTerms(offsets, terms, weights, about["terms"])
         begun = time.perf_counter()
         pairs, rows = find()
-        if self._worthwhile(begun):
-            with space.making(BLOCK) as draft:
-                draft.save(left=pairs.left, right=pairs.right)
-                if rows is not None:
-                    draft.save(offsets=rows.offsets, terms=rows.terms, weights=rows.weights)
-                size = None if rows is None else rows.size
-                draft.commit({"ways": pairs.ways, "told": pairs.notes, "terms": size, **self._log.snapshot()})
+
+        def save(draft: Draft) -> None:
+            draft.save(left=pairs.left, right=pairs.right)
+            if rows is not None:
+                draft.save(offsets=rows.offsets, terms=rows.terms, weights=rows.weights)
+            size = None if rows is None else rows.size
+            draft.commit({"ways": pairs.ways, "told": pairs.notes, "terms": size, **self._log.snapshot()})
+
+        self._keep(BLOCK, begun, save)
         return pairs, rows
 
     def compared(self, left: Ints, right: Ints, compare: Callable[[], Compared]) -> Compared:
@@ -74,17 +78,29 @@ class KeptSteps:
             return found, space.array(COMPARE, "evidence")
         begun = time.perf_counter()
         found, evidence = compare()
-        if self._worthwhile(begun):
-            with space.making(COMPARE) as draft:
-                for place, one in enumerate(found):
-                    draft.save(**{f"{what}-{place}": getattr(one, what) for what in COLUMNS})
-                draft.save(evidence=evidence)
-                fields = [[one.name, one.kind] for one in found]
-                draft.commit({"pairs": pairs, "fields": fields, **self._log.snapshot()})
+
+        def save(draft: Draft) -> None:
+            for place, one in enumerate(found):
+                draft.save(**{f"{what}-{place}": getattr(one, what) for what in COLUMNS})
+            draft.save(evidence=evidence)
+            fields = [[one.name, one.kind] for one in found]
+            draft.commit({"pairs": pairs, "fields": fields, **self._log.snapshot()})
+
+        self._keep(COMPARE, begun, save)
         return found, evidence
 
-    def _worthwhile(self, begun: float) -> bool:
-        return self._kept and time.perf_counter() - begun > PATIENCE
+    def _keep(self, step: str, begun: float, save: Callable[[Draft], None]) -> None:
+        """Save what was found, if it took long; a run that has no room for it goes on without."""
+        if not self._kept or time.perf_counter() - begun <= PATIENCE:
+            return
+        try:
+            with self.space.making(step) as draft:
+                save(draft)
+        except OutputError as error:
+            self._kept = False
+            shutil.rmtree(self.space.large / f"{step}.draft", ignore_errors=True)
+            why = getattr(error.__cause__, "strerror", None) or error
+            self._log.notes.append(f"{self.space.large}: what was found could not be kept for a resumed run: {why}")
 
     def _take(self, step: str) -> dict[str, Any]:
         """Return the notes of a step of the interrupted run, whose time counts for this one."""
