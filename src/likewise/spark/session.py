@@ -25,8 +25,8 @@ RAISED = re.compile(r"likewise\.errors\.(\w+): (.*)")
 """An error of likewise in the report of a task that failed."""
 PYTHON_ERROR = re.compile(r"[\w.]*(Error|Exception|Interrupt)\b")
 """The line of a task's report that says what went wrong in Python."""
-BATCH_ROWS, BATCH_BYTES = "4096", str(64 << 20)
-"""The largest Arrow batch that a task gets: a few megabytes of ordinary documents, and never much more than 64 MiB."""
+BATCH_ROWS, BATCH_BYTES = "10000", str(64 << 20)
+"""The largest Arrow batch that a task gets: some megabytes of ordinary documents, and never much more than 64 MiB."""
 
 
 @contextmanager
