@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from likewise.spark.session import BATCH_BYTES, BATCH_ROWS, bounded
+from likewise.spark.session import BATCH_BYTES, BATCH_ROWS, SENT, bounded
 
 JOINS = "spark.sql.autoBroadcastJoinThreshold"
 ROWS, BYTES = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -13,7 +13,7 @@ def test_settings_hold_while_a_run_works_and_are_restored(spark):
     spark.conf.set(ROWS, "77")
     try:
         with suppress(KeyError), bounded(spark):
-            assert [spark.conf.get(name) for name in (JOINS, ROWS, BYTES)] == ["-1", BATCH_ROWS, BATCH_BYTES]
+            assert [spark.conf.get(name) for name in (JOINS, ROWS, BYTES)] == [SENT, BATCH_ROWS, BATCH_BYTES]
             raise KeyError
         assert spark.conf.get(ROWS) == "77"
         assert [spark.conf.get(name) for name in (JOINS, BYTES)] == [known[JOINS], known[BYTES]]
@@ -24,7 +24,7 @@ def test_settings_hold_while_a_run_works_and_are_restored(spark):
 
 def test_a_small_file_is_not_sent_to_every_machine(spark, tmp_path):
     """A file of a few megabytes may hold millions of rows, and several such tables are joined in one query."""
-    spark.range(20_000).write.parquet(str(tmp_path / "rows"))
+    spark.range(300_000).write.parquet(str(tmp_path / "rows"))
     one, other = spark.read.parquet(str(tmp_path / "rows")), spark.read.parquet(str(tmp_path / "rows"))
 
     def plan():

@@ -25,6 +25,8 @@ RAISED = re.compile(r"likewise\.errors\.(\w+): (.*)")
 """An error of likewise in the report of a task that failed."""
 PYTHON_ERROR = re.compile(r"[\w.]*(Error|Exception|Interrupt)\b")
 """The line of a task's report that says what went wrong in Python."""
+SENT = str(256 << 10)
+"""Bytes of files of a table that is sent to every machine for a join, at most."""
 BATCH_ROWS, BATCH_BYTES = "10000", str(64 << 20)
 """The largest Arrow batch that a task gets: some megabytes of ordinary documents, and never much more than 64 MiB."""
 
@@ -141,11 +143,11 @@ def _behind(error: BaseException | None) -> Iterator[BaseException]:
 def bounded(session: Any) -> Iterator[None]:
     """Bound the memory of tasks of the session while a run works, and restore its settings afterwards.
 
-    Tables are joined by sorting, which spills, but where one is known to be small: Spark would send a table to every
-    machine that is small as a compressed file, and takes ten times that in memory.
+    Tables are joined by sorting, which spills, but where one is small: Spark would send up to ten megabytes of
+    compressed files to every machine, which are ten times that in memory, for each of many joins in one query.
     """
     wanted = {
-        "spark.sql.autoBroadcastJoinThreshold": "-1",
+        "spark.sql.autoBroadcastJoinThreshold": SENT,
         "spark.sql.execution.arrow.maxRecordsPerBatch": BATCH_ROWS,
         "spark.sql.execution.arrow.maxBytesPerBatch": BATCH_BYTES,
         "spark.sql.execution.arrow.useLargeVarTypes": "false",
