@@ -41,6 +41,7 @@ class ExactIndex:
     in which they were added. threshold, measure and bag are those of `exact.pairs`; containment is that of the query in
     the sets of the index.
 
+    >>> from likewise.exact import Index
     >>> index = Index([["milk", "bread", "eggs"], ["tea"]], threshold=0.5)
     >>> index.query(["milk", "bread"]).to_pylist()
     [{'id_b': 0, 'similarity': 0.6666666666666666}]
