@@ -216,8 +216,11 @@ class Workspace:
             draft = Draft(self, step, place)
             try:
                 yield draft
-            finally:
+            except BaseException:
                 draft.close()
+                shutil.rmtree(place, ignore_errors=True)
+                raise
+            draft.close()
 
     def _commit(self, draft: Draft, notes: dict[str, Any]) -> None:
         final = self.large / draft.step

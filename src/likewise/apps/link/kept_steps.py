@@ -6,7 +6,6 @@ learning and deciding are done again.
 
 from __future__ import annotations
 
-import shutil
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +16,7 @@ from typing import Any
 
 from likewise.apps.link.agreement import Compared, FieldAgreement
 from likewise.apps.link.blocking import RecordPairs
+from likewise.apps.link.parameters import each_given
 from likewise.apps.link.terms import WeightedTerms
 from likewise.base.arrays import Ints
 from likewise.base.runlog import RunLog
@@ -67,6 +67,8 @@ class KeptSteps:
 
     def compared(self, left: Ints, right: Ints, compare: Callable[[], Compared]) -> Compared:
         """Return how the fields of these pairs agree; labels may have added pairs since, which are compared anew."""
+        if not self._kept:
+            return compare()
         space = self.space
         pairs = zlib.crc32(right.tobytes(), zlib.crc32(left.tobytes()))
         if space.has(COMPARE) and space.notes(COMPARE)["pairs"] == pairs:
@@ -98,7 +100,6 @@ class KeptSteps:
                 save(draft)
         except OutputError as error:
             self._kept = False
-            shutil.rmtree(self.space.large / f"{step}.draft", ignore_errors=True)
             why = getattr(error.__cause__, "strerror", None) or error
             self._log.notes.append(f"{self.space.large}: what was found could not be kept for a resumed run: {why}")
 
@@ -123,8 +124,7 @@ def keeping(
     if out is None:
         yield KeptSteps(Workspace.temporary(), log, False)
         return
-    given = [one for source in sources for one in (source if isinstance(source, list | tuple) else [source])]
-    given = [one for one in given if one is not None]
+    given = each_given(sources)
     files = [one for one in map(files_of, given) if one is not None]
     known = len(files) == len(given)
     inputs = identity(found.path for some in files for found in some.find().files) if known else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from likewise.apps.link import synonyms
@@ -59,6 +59,12 @@ def check_fields(records: RecordTable, words: Any, weights: Mapping[str, float] 
         why = f"without a field of kind {', '.join(synonyms.KINDS)}"
         checks.unused("link", {"nicknames": (words, None)}, why)
     return None if weights is None else check_weights("link", weights, [one.name for one in records.fields])
+
+
+def each_given(parameters: Iterable[Any]) -> list[Any]:
+    """Return what parameters refer to, of which some are None and others lists."""
+    flat = (one for some in parameters for one in (some if isinstance(some, list | tuple) else [some]))
+    return [one for one in flat if one is not None]
 
 
 def named(given: Any) -> Any:

@@ -19,6 +19,7 @@ from likewise.apps.link.entities import keepers
 from likewise.apps.link.explained import LinkageTrace, PairReason
 from likewise.apps.link.fields import Floats
 from likewise.apps.link.matched import MatchedPairs
+from likewise.apps.link.parameters import each_given
 from likewise.apps.link.records import NOT_COMPARED, RecordTable
 from likewise.apps.link.scoring import ScoredRecords
 from likewise.apps.link.validation import BINS, MOST_RANDOM, EstimatedMean, Validation, validate
@@ -143,8 +144,7 @@ class Links(PlottedPairs, Result):
     def checked_folder(cls, folder: str | os.PathLike[str], *read: Any) -> Path:
         """Return a folder for the result; raise if it could not be saved there, or would replace what is read."""
         found = checks.path("link", "out", folder)
-        given = [one for some in read for one in (some if isinstance(some, list | tuple) else [some])]
-        inputs = [one for one in given if isinstance(one, str | os.PathLike)]
+        inputs = [one for one in each_given(read) if isinstance(one, str | os.PathLike)]
         check_output(found, "link", [*cls.files, *cls.plots], inputs)
         return found
 
