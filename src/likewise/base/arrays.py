@@ -36,9 +36,8 @@ def as_bytes(buffer: Any) -> Bytes:
 
 def to_arrow(array: NDArray[Any]) -> Any:
     """View int64 or float64 numbers as an Arrow array. (pa.array() would import pandas first, if it is installed.)"""
-    kind = pa.int64() if array.dtype == np.int64 else pa.float64()
-    whole = np.ascontiguousarray(array, kind.to_pandas_dtype())
-    return pa.Array.from_buffers(kind, len(whole), [None, pa.py_buffer(whole)])
+    kind, dtype = (pa.int64(), np.int64) if array.dtype == np.int64 else (pa.float64(), np.float64)
+    return pa.Array.from_buffers(kind, len(array), [None, pa.py_buffer(np.ascontiguousarray(array, dtype))])
 
 
 def strings(values: list[str]) -> Any:
@@ -69,6 +68,15 @@ class TextChunk:
             return cls.empty()
         offsets = np.frombuffer(offset_buffer, kind)[array.offset : array.offset + len(array) + 1]
         return cls(as_bytes(data_buffer), offsets.astype(np.int64))
+
+    @classmethod
+    def of_text(cls, text: str) -> TextChunk:
+        """Return one document as a chunk."""
+        try:
+            data = text.encode()
+        except UnicodeEncodeError as error:
+            raise ParameterError(f"texts must be strings: {error}") from error
+        return cls(as_bytes(pa.py_buffer(data)), np.array([0, len(data)], np.int64))
 
     @classmethod
     def empty(cls) -> TextChunk:
@@ -106,7 +114,7 @@ class Texts:
 
     def __init__(self, chunks: Iterable[Chunk], samples: Hashes | None = None) -> None:
         self.chunks = [chunk for chunk in chunks if len(chunk)]
-        self.starts: Ints = np.cumsum([0, *(len(chunk) for chunk in self.chunks)]).astype(np.int64)
+        self.starts: Ints = np.array([0, *itertools.accumulate(map(len, self.chunks))], np.int64)
         self.samples = samples
 
     def __len__(self) -> int:

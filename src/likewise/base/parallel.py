@@ -16,6 +16,8 @@ R = TypeVar("R")
 
 def in_order(function: Callable[[T], R], tasks: Iterable[T], threads: int) -> Iterator[R]:
     """Yield function(task) for every task, in order."""
+    if threads <= 1:
+        return map(function, tasks)
     return run_ahead((partial(function, task) for task in tasks), threads)
 
 

@@ -53,6 +53,8 @@ def answers(
     if not parts:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
     query, row, similarity = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+    if len(query) < 2:
+        return query, row, similarity
     order = np.lexsort((row, -similarity, query))
     return query[order], row[order], similarity[order]
 

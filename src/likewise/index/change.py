@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -40,7 +40,7 @@ from likewise.index.segment import (
 from likewise.index.store import Snapshot, Store, Transaction, Write
 from likewise.index.vector_scheme import VectorScheme
 from likewise.index.vector_segment import VectorSegment, forgetting
-from likewise.index.view import AnyScheme, AnySegment, IndexView, SegmentView, chunk_view
+from likewise.index.view import AnyScheme, AnySegment, IndexView, SegmentView, chunk_view, fetched_ahead
 
 OWN_VALUES = {HEADER, MANIFEST, COMMON}
 """Values that do not belong to a segment."""
@@ -59,9 +59,12 @@ class Change:
     scheme: AnyScheme
     threads: int = 1
 
-    def view(self, snapshot: Snapshot) -> IndexView:
-        """Return what a snapshot holds."""
-        return self._view_of(snapshot, read_manifest(snapshot, self.store.where))
+    def view(self, snapshot: Snapshot, ahead: Container[str] = ()) -> IndexView:
+        """Return what a snapshot holds. ahead: arrays that will be read, which a remote store fetches at once."""
+        held = fetched_ahead(snapshot, ahead)
+        view = self._view_of(snapshot, read_manifest(snapshot, self.store.where))
+        del held
+        return view
 
     def _view_of(self, snapshot: Snapshot, manifest: Manifest) -> IndexView:
         return IndexView(snapshot, manifest, self.scheme, self.store.where, self.threads)

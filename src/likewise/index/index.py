@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
 from pathlib import Path
@@ -41,7 +41,7 @@ from likewise.index.scheme import DEFAULT_ITEMS, Scheme
 from likewise.index.store import Store, Transaction
 from likewise.index.vector_answers import near_vectors
 from likewise.index.vector_scheme import VectorScheme
-from likewise.index.view import AnyScheme, AnySegment, IndexView
+from likewise.index.view import OF_IDS, OF_QUERIES, AnyScheme, AnySegment, IndexView
 from likewise.shingle import Shingler
 
 OWNER = "Index"
@@ -230,12 +230,12 @@ class Index:
         self.close()
 
     @contextmanager
-    def _view(self) -> Iterator[IndexView]:
-        """Yield what the index holds now; it stays the same until the end."""
+    def _view(self, ahead: Container[str] = ()) -> Iterator[IndexView]:
+        """Yield what the index holds now; it stays the same until the end. ahead: arrays that will be read."""
         with self._store.read() as snapshot:
             view = self._cached
             if view is None or view.place != snapshot.place:
-                self._cached = view = self._change.view(snapshot)
+                self._cached = view = self._change.view(snapshot, ahead)
             yield view
 
     def snapshot(self) -> AbstractContextManager[IndexView]:
@@ -257,7 +257,7 @@ class Index:
             wanted = as_ids([id], OWNER)
         except (ParameterError, InputError):
             return False
-        with self._view() as view:
+        with self._view(OF_IDS) as view:
             return bool(view.find(wanted)[0] >= 0)
 
     def __repr__(self) -> str:
@@ -372,7 +372,7 @@ class Index:
         sets = scheme.sets(items, owner, self.threads)
         check_count(names, len(sets), owner)
         question = IndexQuestion(measure, least, best)
-        with self._view() as view:
+        with self._view(OF_QUERIES) as view:
             query, row, similarity = answers(view, scheme, sets, question, self.threads)
             return _answer_table(query, names, view.ids(row), "similarity", similarity)
 
@@ -380,7 +380,7 @@ class Index:
         """Return the nearest vectors of the index."""
         owner = f"{OWNER}.query"
         names = None if ids is None else as_ids(ids, owner)
-        with self._view() as view:
+        with self._view(OF_QUERIES) as view:
             within = scheme.asked_within(owner, within, best, view.manifest, self.where)
             space = scheme.space(items, view.manifest, owner, self.threads, adding=False)
             check_count(names, len(space), owner)
@@ -408,7 +408,7 @@ class Index:
         if not self.scheme.texts and not vectors:
             raise LikewiseError(f"{owner}: {self.where} was made without texts=True, and has no documents")
         wanted = as_ids(ids, owner)
-        with self._view() as view:
+        with self._view(OF_IDS) as view:
             rows = view.find(wanted)
             if (rows < 0).any():
                 missing = wanted[int(np.argmax(rows < 0))].as_py()
@@ -440,4 +440,4 @@ class Index:
 def _answer_table(query: Ints, names: Any, found: Any, measured: str, values: Any) -> Any:
     """Return answers as a table: queries by their numbers or names, ids of the index, and similarities or distances."""
     left = to_arrow(query) if names is None else names.take(to_arrow(query))
-    return pa.table({"id_a": left, "id_b": found, measured: to_arrow(values)})
+    return pa.Table.from_arrays([left, found, to_arrow(values)], ["id_a", "id_b", measured])

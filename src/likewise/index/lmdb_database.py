@@ -217,20 +217,14 @@ def own_errors(where: Path) -> Iterator[None]:
         raise LikewiseError(f"{where}: {error}") from error
 
 
-@contextmanager
-def begun(database: LmdbDatabase) -> Iterator[Any]:
-    """Yield a read transaction; snapshots of processes that were killed make room for it, if there is none."""
-    lmdb = lmdb_module()
+def begun(database: LmdbDatabase) -> Any:
+    """Begin a read transaction; snapshots of processes that were killed make room for it, if there is none."""
     try:
-        transaction = database.env.begin(buffers=True)
-    except lmdb.ReadersFullError:
+        return database.env.begin(buffers=True)
+    except lmdb_module().ReadersFullError:
         if not database.env.reader_check():
             raise
-        transaction = database.env.begin(buffers=True)
-    try:
-        yield transaction
-    finally:
-        transaction.abort()
+        return database.env.begin(buffers=True)
 
 
 @contextmanager
@@ -238,7 +232,10 @@ def reading(database: LmdbDatabase) -> Iterator[Any]:
     """Yield a read transaction of a database that was just opened."""
     database.enter()
     try:
-        with begun(database) as transaction:
+        transaction = begun(database)
+        try:
             yield transaction
+        finally:
+            transaction.abort()
     finally:
         database.leave()

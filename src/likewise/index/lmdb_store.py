@@ -13,7 +13,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -161,15 +161,18 @@ class LmdbStore:
                 database.enter()
             resized = False
             try:
-                with own_errors(self.folder), ExitStack() as stack:
+                with own_errors(self.folder):
                     try:
-                        transaction = stack.enter_context(begun(database))
+                        transaction = begun(database)
                     except lmdb.MapResizedError:
                         resized = True
                     else:
-                        if transaction.get(REPLACED) is None:
-                            yield LmdbSnapshot(transaction, (database, database.epoch, transaction.id()))
-                            return
+                        try:
+                            if transaction.get(REPLACED) is None:
+                                yield LmdbSnapshot(transaction, (database, database.epoch, transaction.id()))
+                                return
+                        finally:
+                            transaction.abort()
             finally:
                 database.leave()
             if resized:

@@ -234,6 +234,7 @@ class RedisStore:
         self.where = address.where
         self._lock = threading.RLock()
         self._latest: RedisCatalogue | None = None
+        self._changing = False
         try:
             if create:
                 self._create()
@@ -264,18 +265,33 @@ class RedisStore:
         self.server.call(work)
 
     def current(self) -> RedisCatalogue:
-        """Return the catalogue: one short round trip if it has not changed."""
-        latest = self._latest
-        version = self.server.call(lambda client: client.get(self.keys.version))
-        if latest is not None and version == latest.id.encode():
+        """Return the catalogue: one short round trip if it has not changed.
+
+        If it had changed when it was last asked for, it is likely to do so again, and comes with the answer.
+        """
+        latest, call, data = self._latest, self.server.call, None
+        if self._changing:
+            version, data = call(self._version_and_catalogue)
+        else:
+            version = call(lambda client: client.get(self.keys.version))
+        self._changing = latest is not None and version != latest.id.encode()
+        if latest is not None and not self._changing:
             return latest
-        data = None if version is None else self.server.call(lambda client: client.get(self.keys.catalogue))
         if data is None:
+            data = call(lambda client: client.get(self.keys.catalogue))
+        if version is None or data is None:
             raise MissingInput(
                 f"{self.where}: there is no index of this name on the server; make one with index create"
             )
         self._latest = latest = RedisCatalogue.unpacked(data, self.where)
         return latest
+
+    def _version_and_catalogue(self, client: Any) -> list[bytes | None]:
+        """Ask for both in one round trip."""
+        with client.pipeline(transaction=False) as pipe:
+            pipe.get(self.keys.version)
+            pipe.get(self.keys.catalogue)
+            return list(pipe.execute())
 
     def committed(self, catalogue: RedisCatalogue) -> None:
         """Remember a state that this process has made."""

@@ -197,12 +197,10 @@ class Scheme:
             return None
         if isinstance(items, Sets):
             raise ParameterError(f"{owner}: this index was made for documents, not for Sets")
-        if isinstance(items, str):
-            items = [items]
         if isinstance(items, pa.ChunkedArray) and not items.num_chunks:
             items = pa.array([], pa.large_string())
         try:
-            return Texts.of(items)
+            return Texts.of(items) if not isinstance(items, str) else Texts([TextChunk.of_text(items)])
         except ParameterError as error:
             raise ParameterError(f"{owner}: {error}") from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -17,7 +17,7 @@ from likewise.base.arrays import Ints, to_arrow
 from likewise.errors import DamagedError
 from likewise.index.chunk import KINDS, ChunkData, RangedArrays
 from likewise.index.item_ids import INT64, hashes_of, kind_of_ids
-from likewise.index.manifest import ChunkEntry, Manifest, SegmentEntry
+from likewise.index.manifest import MANIFEST, ChunkEntry, Manifest, SegmentEntry
 from likewise.index.scheme import Scheme
 from likewise.index.segment import PlacedChunk, SegmentData, directory_bits
 from likewise.index.store import Snapshot
@@ -199,6 +199,14 @@ def fetch(snapshot: Snapshot, parts: Iterable[Mapping[str, NDArray[Any]]], names
         for full, data in snapshot.get_many(wanted).items():
             arrays, name = wanted[full]
             arrays.take(name, data)
+
+
+def fetched_ahead(snapshot: Snapshot, names: Container[str]) -> dict[str, memoryview | None]:
+    """Fetch the manifest and all arrays of these names together, if reading takes a while: which of them there are, a
+    remote store knows before the manifest is here. What is returned must be held until a view holds it."""
+    if not snapshot.lasting:
+        return {}
+    return snapshot.get_many([MANIFEST, *(full for full in snapshot.names() if full.rpartition("/")[2] in names)])
 
 
 def chunk_view(snapshot: Snapshot, chunk: ChunkEntry, where: str) -> ChunkData:
