@@ -36,6 +36,7 @@ ABOUT = {
     "growth": ("growth.py", "template and identical documents, up to a million"),
     "index": ("index.py", "the persistent index beside datasketch, in memory and on Redis, gaoya and rensa"),
     "index-growth": ("index.py", "the persistent index alone, up to ten million items"),
+    "index-turns": ("index_turns.py", "rates of queries of the index and its peers, asked in turns"),
     "index-vectors": ("index_vectors.py", "nearest vectors in the index, beside FAISS HNSW and hnswlib"),
     "likewise": ("text.py", "500 MB of text, likewise alone, a later run"),
     "link": ("link.py", "record linkage beside splink and recordlinkage"),

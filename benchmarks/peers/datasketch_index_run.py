@@ -15,7 +15,7 @@ from typing import Any
 import xxhash
 from common import Phases, shingles
 from datasketch import LeanMinHash, MinHash, MinHashLSH  # type: ignore[import-not-found]
-from index_common import grown, latencies, memory, parser, parts, save, to_ask, to_fill, together, workers
+from index_common import grown, in_turns, latencies, memory, parser, parts, save, to_ask, to_fill, together, workers
 
 K = 5
 CHUNK = 250
@@ -102,6 +102,7 @@ def main() -> None:
 
     single = latencies(ask, queries)
     found, rate = together(ask_all, queries)
+    in_turns(run, ask, ask_all, queries)
     pool.terminate()
     rows = ((number, row) for number, some in enumerate(found) for row in some)
     save(Path(run.out), [(number, int.from_bytes(row, "big") if remote else row, -1.0) for number, row in rows])

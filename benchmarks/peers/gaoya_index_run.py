@@ -11,7 +11,7 @@ from pathlib import Path
 
 from common import Phases
 from gaoya_run import string_index
-from index_common import grown, latencies, memory, parser, save_rows, to_ask, to_fill, together
+from index_common import grown, in_turns, latencies, memory, parser, save_rows, to_ask, to_fill, together
 
 K = 5
 
@@ -29,6 +29,7 @@ def main() -> None:
     after = memory()
     single = latencies(index.query, queries)
     found, rate = together(index.par_bulk_query, queries)
+    in_turns(run, index.query, index.par_bulk_query, queries)
     save_rows(Path(run.out), found)
     phase.report(**single, batch_per_second=rate, **grown(after, before, run.items))
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import ctypes
 import gc
+import json
 import multiprocessing
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing.pool import Pool
@@ -20,6 +22,9 @@ Answers = TypeVar("Answers")
 
 ALONE = 3000
 """Queries that are timed one by one."""
+
+TURN = 1000
+"""Queries that are timed one by one in a turn."""
 
 PATIENCE = 5
 """Seconds after which a batch of queries is not asked once more."""
@@ -39,6 +44,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--bands", type=int, required=True)
     options.add_argument("--rows", type=int, required=True)
     options.add_argument("--processes", type=int, default=2, help="of tools that have no threads of their own")
+    options.add_argument("--turns", action="store_true", help="ask all again for each line of the standard input")
     return options
 
 
@@ -97,6 +103,20 @@ def together(ask: Callable[[list[str]], Answers], queries: list[str]) -> tuple[A
         if time.perf_counter() - begun > PATIENCE:
             break
     return answers, best
+
+
+def in_turns(
+    run: argparse.Namespace, one: Callable[[str], object], ask: Callable[[list[str]], object], queries: list[str]
+) -> None:
+    """If this is asked for: say that the index is there, and for each line of the standard input ask it once more."""
+    if not run.turns:
+        return
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        start = time.perf_counter()
+        ask(queries)
+        taken = time.perf_counter() - start
+        print(json.dumps({"batch_per_second": len(queries) / taken, **latencies(one, queries[:TURN])}), flush=True)
 
 
 def memory() -> dict[str, float]:

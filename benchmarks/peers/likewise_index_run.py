@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from common import Phases
-from index_common import BATCH, latencies, memory, parser, save, to_ask, to_fill, together
+from index_common import BATCH, in_turns, latencies, memory, parser, save, to_ask, to_fill, together
 
 import likewise
 from likewise.index import value_cache
@@ -47,6 +47,7 @@ def main() -> None:
     opened = time.perf_counter() - begun
     single = latencies(index.query, queries)
     found, rate = together(index.query, queries)
+    in_turns(run, index.query, index.query, queries)
     begun = time.perf_counter()
     index.add(["one"] if info["ids"] == "string" else [10**12], [queries[0] + " and more"])
     added = time.perf_counter() - begun

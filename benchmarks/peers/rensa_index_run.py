@@ -11,7 +11,19 @@ from functools import partial
 from pathlib import Path
 
 from common import Phases, shingles
-from index_common import grown, latencies, memory, parser, parts, save_rows, to_ask, to_fill, together, workers
+from index_common import (
+    grown,
+    in_turns,
+    latencies,
+    memory,
+    parser,
+    parts,
+    save_rows,
+    to_ask,
+    to_fill,
+    together,
+    workers,
+)
 from rensa import RMinHash, RMinHashLSH  # type: ignore[import-not-found]
 
 K = 5
@@ -40,12 +52,16 @@ def main() -> None:
                 row += len(made)
     del texts, made
     after = memory()
-    single = latencies(lambda text: index.query(work([text])[0]), queries)
+
+    def one(text: str) -> object:
+        return index.query(work([text])[0])
 
     def ask(texts: list[str]) -> list[list[int]]:
         return [rows for made in pool.imap(work, parts(texts, CHUNK)) for rows in index.query_all(made)]
 
+    single = latencies(one, queries)
     found, rate = together(ask, queries)
+    in_turns(run, one, ask, queries)
     pool.terminate()
     save_rows(Path(run.out), found)
     phase.report(**single, batch_per_second=rate, **grown(after, before, run.items))
