@@ -95,15 +95,30 @@ def texts_of(corpus: Path, rows: Any) -> Any:
     return pa.chunked_array(found, pa.string())
 
 
-def run(
-    tool: str, corpus: Path, queries: Path, items: int, options: list[str], most: float | None = None
-) -> dict[str, Any]:
-    """Run a tool in a fresh process; what it says. It is ended after `most` seconds."""
+def command(tool: str, corpus: Path, queries: Path, items: int, options: list[str]) -> list[str]:
+    """The command that fills the index of a tool and asks it; its folder is made."""
     folder = OUT / tool
     folder.mkdir(parents=True, exist_ok=True)
     script = HERE / "peers" / f"{tool.removesuffix('-redis')}_index_run.py"
     words = [python_of(tool), str(script), str(corpus), str(queries), "--items", str(items), "--out", str(folder)]
-    found, watch = watched([*words, *options], most)
+    return [*words, *options]
+
+
+def setting(peers: dict[str, str]) -> dict[str, Any]:
+    """What was measured, and on what machine."""
+    return {
+        "likewise": version("likewise"),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "peers": {tool: f"{pinned(tool)[0]}: {note}" for tool, note in peers.items()},
+    }
+
+
+def run(
+    tool: str, corpus: Path, queries: Path, items: int, options: list[str], most: float | None = None
+) -> dict[str, Any]:
+    """Run a tool in a fresh process; what it says. It is ended after `most` seconds."""
+    found, watch = watched(command(tool, corpus, queries, items, options), most)
     return found | {
         "build": found["phases"]["build"],
         "peak_mb": max(watch.anonymous_mb, found["anonymous_mb"]),
@@ -202,13 +217,7 @@ def keep(rows: list[dict[str, Any]], where: Path) -> None:
     before = json.loads(where.read_text())["rows"] if where.exists() else []
     every = {(row["items"], row["tool"]): row for row in [*before, *rows]}
     ordered = sorted(every.values(), key=lambda row: (row["items"], ORDER.index(row["tool"])))
-    about = {
-        "likewise": version("likewise"),
-        "machine": platform.machine(),
-        "cores": os.cpu_count(),
-        "peers": {tool: f"{pinned(tool)[0]}: {note}" for tool, note in PEERS.items()},
-    }
-    where.write_text(json.dumps({"about": about, "rows": ordered}, indent=1) + "\n")
+    where.write_text(json.dumps({"about": setting(PEERS), "rows": ordered}, indent=1) + "\n")
 
 
 def show(rows: list[dict[str, Any]]) -> None:

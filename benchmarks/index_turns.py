@@ -13,24 +13,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import statistics
 import subprocess
 import time
 from contextlib import ExitStack
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from index import OUT, prepared
-from runs import HERE, Unavailable, pinned, python_of
+from index import PEERS, chosen, command, prepared, setting
+from runs import HERE, Unavailable
 
 RESULTS = HERE / "results" / "index-turns.json"
-PEERS = ("gaoya", "rensa", "datasketch")
+IN_MEMORY = ("gaoya", "rensa", "datasketch")
 FACTS = ("batch_per_second", "single_per_second", "p50_us")
 
 console = Console(highlight=False, width=150)
@@ -90,12 +87,14 @@ def main() -> None:
     """Build all indexes, ask them in turns, print a table, and write results/index-turns.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, default=1_000_000)
-    parser.add_argument("--peers", default=",".join(PEERS), help=f"some of {','.join(PEERS)}")
+    parser.add_argument("--peers", type=chosen, default=list(IN_MEMORY), help=f"some of {','.join(IN_MEMORY)}")
     parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--threshold", type=float, default=0.8)
     parser.add_argument("--recall", type=float, default=0.99)
     parser.add_argument("--results", type=Path, default=RESULTS)
     asked = parser.parse_args()
+    if others := [name for name in asked.peers if name not in IN_MEMORY]:
+        parser.error(f"{others[0]} is none of {', '.join(IN_MEMORY)}")
     import likewise
 
     banding = likewise.tune(asked.threshold, asked.recall, items=asked.items)
@@ -104,12 +103,8 @@ def main() -> None:
     options = ["--threshold", str(asked.threshold), "--bands", str(banding.b), "--rows", str(banding.r), "--turns"]
     tools: list[Asked] = []
     with ExitStack() as running:
-        for name in ("likewise", *asked.peers.split(",")):
-            folder = OUT / name
-            folder.mkdir(parents=True, exist_ok=True)
-            script = HERE / "peers" / f"{name}_index_run.py"
-            words = [python_of(name), str(script), str(corpus), str(queries), "--items", str(asked.items)]
-            tools.append(Asked(name, [*words, "--out", str(folder), *options]))
+        for name in ("likewise", *asked.peers):
+            tools.append(Asked(name, command(name, corpus, queries, asked.items, options)))
             running.callback(tools[-1].close)
             console.print(f"  {name} is ready")
         for _ in range(asked.turns):
@@ -122,13 +117,10 @@ def main() -> None:
         table.add_row(row["tool"], *rates, shown(row["batch_ratio"]), shown(row["single_ratio"]))
     console.print(table)
     about = {
-        "likewise": version("likewise"),
-        "machine": platform.machine(),
-        "cores": os.cpu_count(),
+        **setting({name: PEERS[name] for name in asked.peers}),
         "date": time.strftime("%Y-%m-%d"),
         "items": asked.items,
         "turns": asked.turns,
-        "peers": {name: pinned(name)[0] for name in asked.peers.split(",")},
     }
     asked.results.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
     console.print(f"→ {asked.results}")

@@ -166,6 +166,16 @@ def test_items_are_numbered_where_there_are_no_ids(place):
             index.add(["x"], [["e"]])
 
 
+@pytest.mark.parametrize(
+    "text", ["", "ein schönes Haus am See", "𝔘 ni\x00code\x1f of \u05d0\u05d1 kinds", "word " * 10_000]
+)
+def test_a_single_document_is_asked_as_a_list_of_one(tmp_path, text):
+    with Index.create(tmp_path / "one", shingle="words:2,normalize=NFC") as index:
+        index.add(None, [text, "something else", text])
+        assert index.query(text).equals(index.query([text]))
+        assert index.query(text)["id_b"].to_pylist() == [0, 2]
+
+
 def test_settings_are_those_of_the_index(index, place):
     path = place
     with Index.open(path, shingle="words:2", threshold=0.5, recall=0.99, seed=1) as again:
@@ -196,6 +206,9 @@ def test_what_is_wrong_is_said(tmp_path, index, place):
         index.add(["a", "b"], ["one"])
     with pytest.raises(ParameterError, match=r"'ids' parameter of Index\.add"):
         index.add("a", ["one"])
+    for text in ("lone \ud800", ["lone \ud800"]):
+        with pytest.raises(ParameterError, match=r"Index\.query: texts must be strings: .*surrogates not allowed"):
+            index.query(text)
     with pytest.raises(ParameterError, match="made for documents, not for Sets"):
         index.query(likewise.Sets.from_lists([["a"]]))
     with pytest.raises(ParameterError, match=r"'k' parameter of Index\.query"):

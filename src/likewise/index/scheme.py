@@ -200,7 +200,7 @@ class Scheme:
         if isinstance(items, pa.ChunkedArray) and not items.num_chunks:
             items = pa.array([], pa.large_string())
         try:
-            return Texts.of(items) if not isinstance(items, str) else Texts([TextChunk.of_text(items)])
+            return Texts([TextChunk.of_text(items)]) if isinstance(items, str) else Texts.of(items)
         except ParameterError as error:
             raise ParameterError(f"{owner}: {error}") from error
 

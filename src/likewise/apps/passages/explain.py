@@ -16,7 +16,7 @@ from likewise.apps.passages.search import PlacedWords, SuspectBatch, place_words
 from likewise.apps.passages.settings import GAP, LENGTH, SHINGLE, PassageSettings
 from likewise.apps.passages.side_by_side import Span, as_text, draw
 from likewise.base import checks
-from likewise.base.arrays import Texts
+from likewise.base.arrays import TextChunk
 from likewise.base.webpage import page, paragraph, section, side_by_side
 from likewise.base.words import shortened
 from likewise.errors import ParameterError
@@ -150,7 +150,7 @@ def explain(
     for name, value in (("a", a), ("b", b)):
         if not isinstance(value, str):
             raise ParameterError.of(OWNER, name, "a string", value)
-    here, there = (Texts.of([value]).chunks[0].load() for value in (a, b))
+    here, there = map(TextChunk.of_text, (a, b))
     block = make_block(0, [make_source_batch(there, settings)])
     found, _, _ = word_passages(SuspectBatch(0, here), block, settings)
     found = found[np.lexsort((found[:, 4], found[:, 2]))]
