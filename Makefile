@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # where every core has a process, the threads of NumPy's matrix products would wait for each other, busily
 ONE_EACH := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-.PHONY: demo test docs warm java chromium redis lint bench soak format clean
+.PHONY: demo test wheel docs warm java chromium redis lint bench soak format clean
 .DELETE_ON_ERROR:
 
 # hundreds of processes begin: what one has compiled spares the others half a second each
@@ -33,6 +33,11 @@ test: $(VENV)/core          ## lint, types, layers, all tests: on every core, up
 	$(ONE_EACH) $(BIN)/python -m pytest -q -m "not soak and not alone and not spark" --numprocesses=logical --maxprocesses=4 --dist=worksteal
 	$(BIN)/python -m pytest -q -m "spark and not soak" tests/spark
 	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include="test_*.py" "mark\.alone" tests)
+
+wheel: $(VENV)/core         ## in dist: the sources, a wheel for all platforms, and one for this platform that compiles nothing
+	rm -rf dist
+	$(BIN)/python -m hatchling build
+	HATCH_BUILD_HOOK_ENABLE_CUSTOM=true $(BIN)/python -m hatchling build -t wheel
 
 docs: $(VENV)/docs          ## the site, in out/site: made without the network, every broken link or anchor an error
 	$(BIN)/python tools/cli_reference.py

@@ -6,6 +6,7 @@ anything heavy is imported, passes signals on, and ends with the exit code of th
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
@@ -15,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 from likewise.base import openfiles
 from likewise.cli.escape import escaped
@@ -58,7 +60,7 @@ def supervised(work: Callable[[], None]) -> None:
         _interrupt_once()
         _be_quiet()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
-        work()
+        _done(work)
         return
     os.close(end)
 
@@ -74,6 +76,26 @@ def supervised(work: Callable[[], None]) -> None:
     for number in handled:
         signal.signal(number, signal.SIG_DFL)
     sys.exit(_exit_code(status))
+
+
+def _done(work: Callable[[], None]) -> None:
+    """Do the work and end this process, without taking its memory apart piece by piece, which takes a fifth of a second.
+
+    What was registered to be done at the end is done, and threads that have something to finish are waited for.
+    """
+    code: Any = 1
+    try:
+        work()
+    except SystemExit as done:
+        code = done.code
+    if sys.flags.dev_mode or not isinstance(code, int):
+        sys.exit(code)
+    threading._shutdown()  # type: ignore[attr-defined]  # what Python itself calls first when it ends
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(code)
 
 
 def _die_with(parent: int, end: int) -> None:

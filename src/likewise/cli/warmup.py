@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import multiprocessing
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import click
@@ -46,6 +44,9 @@ def warmup() -> None:
 
 def compile_all() -> None:
     """Run every kernel once on a few small items: in several processes, if the machine code is kept for this one."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
     from likewise.kernels import cache_directory
 
     processes = min(PROCESSES, cores())

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rapidfuzz.distance import Indel
 
 from likewise.base.arrays import Hashes, Ints, Sets
 from likewise.base.webpage import Span, page, paragraph, section, side_by_side, table, text
@@ -302,6 +301,8 @@ def changed_words(a: str, b: str) -> tuple[list[Span], list[Span]]:
     words = [[(one.start(), one.end()) for one in re.finditer(r"\S+", whole)][:MOST_WORDS] for whole in (a, b)]
     sides = [[whole[slice(*one)] for one in listed] for whole, listed in zip((a, b), words, strict=True)]
     spans: tuple[list[Span], list[Span]] = ([], [])
+    from rapidfuzz.distance import Indel
+
     for step in Indel.opcodes(*sides):
         if step.tag != "equal":
             places = (step.src_start, step.src_end), (step.dest_start, step.dest_end)

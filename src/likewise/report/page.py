@@ -12,8 +12,11 @@ from typing import Any
 from markupsafe import Markup
 
 from likewise.base.words import counted
+from likewise.kernels.cache import cache_directory
 from likewise.report.comparison import ShownTexts
 from likewise.report.words import signed, visible
+
+TEMPLATE = "report.html"
 
 
 @dataclass(frozen=True)
@@ -173,17 +176,20 @@ class ReportPage:
 
 def rendered(report: ReportPage) -> str:
     """Return the page as HTML; every text in it is escaped, and characters that are not seen are shown by signs."""
-    from jinja2 import Environment, StrictUndefined
+    from jinja2 import DictLoader, Environment, FileSystemBytecodeCache, StrictUndefined
 
+    folder = cache_directory()  # where the template is kept as Python has compiled it, which takes longer than the rest
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_shown
-    )
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_shown,
+        loader=DictLoader({TEMPLATE: _static(TEMPLATE)}),
+        bytecode_cache=FileSystemBytecodeCache(str(folder)) if folder else None,
+    )  # fmt: skip
     style, script = _static("report.css"), _static("report.js")
     policy = "; ".join([
         "default-src 'none'", f"style-src '{_hash(style)}'", f"script-src '{_hash(script)}'", "base-uri 'none'",
         "form-action 'none'",
     ])  # fmt: skip
-    page = environment.from_string(_static("report.html"))
+    page = environment.get_template(TEMPLATE)
     return page.render(report=report, style=Markup(style), script=Markup(script), policy=policy)
 
 
