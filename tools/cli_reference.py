@@ -18,7 +18,7 @@ import click
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "cli.md"
 OPENING = """# Commands
 
-Every command, its arguments and its options, as `likewise COMMAND --help` prints them. This page is made from the code:
+Every command, its arguments and its options, as `likewise COMMAND --help` prints them. This page is generated from the code:
 `python tools/cli_reference.py`.
 
 Options that several commands have mean the same everywhere. An option that has no effect in a call is an error.
@@ -27,17 +27,17 @@ Options that several commands have mean the same everywhere. An option that has 
 
 | code | meaning | what to do |
 |---|---|---|
-| 0 | it worked | |
-| 1 | the data, a file or the machine did not allow it: a missing file or column, a broken row, a full disk, no memory | the message names the file and the row; `--on-error skip` sets broken rows aside |
-| 2 | a wrong call: an unknown command or option, a value out of range, an option without effect | the message says what is allowed, and suggests the nearest name |
-| 130 | interrupted (Ctrl-C) | run the same command again: it continues where it was |
+| 0 | success | |
+| 1 | error in the data, a file or the environment: a missing file or column, a broken row, a full disk, not enough memory | the message names the file and the row; `--on-error skip` sets broken rows aside |
+| 2 | usage error: unknown command or option, value out of range, option without effect | the message says what is allowed, and suggests the nearest name |
+| 130 | interrupted (Ctrl-C) | run the same command again: it resumes where it stopped |
 
 A command ended by another signal ends with 128 and the number of the signal, as is usual. Errors are one line on standard error, which
-begins with `likewise:` (for wrong calls, after the usage).
+begins with `likewise:` (for usage errors, after the usage line).
 
 ## Completion
 
-`likewise completion bash` (or `zsh`, `fish`) prints a script by which the shell completes commands, options, choices and file names.
+`likewise completion bash` (or `zsh`, `fish`) prints the shell completion script: it completes commands, options, choices and file names.
 
 ```
 likewise completion bash > ~/.local/share/bash-completion/completions/likewise

@@ -101,7 +101,7 @@ def fault(done: dict[str, Any], name: str) -> str | None:
         return "an exit code and errors that do not agree"
     if lines and not lines[0].startswith("likewise: "):
         return "not our error"
-    if lines and ("a fault of likewise" in lines[0] or "killed by the system" in lines[0]):
+    if lines and ("internal error, please report" in lines[0] or "killed by the system" in lines[0]):
         return "a fault"
     if lines and name not in lines[0] and "damaged" in lines[0]:
         return "no name of the file"

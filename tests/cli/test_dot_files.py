@@ -30,6 +30,6 @@ def test_what_is_passed_over_is_said(command: str, tmp_path: Path) -> None:
     call = CALLS[command]
     before = call(folder).stats["notes"]
     (folder / ".b.csv").write_text(ROWS[command])
-    told = "1 file or folder whose name begins with a dot passed over (.b.csv); a file that is named itself is read"
+    told = "1 file or folder whose name begins with a dot skipped (.b.csv); a file that is named itself is read"
     assert [note for note in call(folder).stats["notes"] if note not in before] == [told]
     assert told not in call(folder / ".b.csv").stats["notes"]

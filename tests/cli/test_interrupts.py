@@ -82,7 +82,7 @@ def test_an_interrupt_that_becomes_another_error_is_an_interrupt(
 
     monkeypatch.setattr("likewise.cli.cli.main", failing)
     assert _run() == 1
-    assert "a fault of likewise" in capsys.readouterr().err
+    assert "internal error, please report" in capsys.readouterr().err
     INTERRUPTED.set()
     try:
         assert _run() == 130

@@ -151,6 +151,4 @@ def test_the_command_line_names_options(typed: Run, tmp_path: Path) -> None:
     done = typed("dedup", "t", "--out", "o")
     assert "read all of them as text with --plain" in done.stderr
     done = typed("dedup", "t", "--plain", "--out", "o")
-    assert (
-        "note: 1 file or folder whose name begins with a dot passed over (.b); --hidden reads them too" in done.stdout
-    )
+    assert "note: 1 file or folder whose name begins with a dot skipped (.b); --hidden reads them too" in done.stdout

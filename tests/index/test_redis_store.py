@@ -363,7 +363,7 @@ def test_users_need_few_commands(redis_url):
             with Index.open(redis_url.replace("127", "reader:pass@127", 1)) as reader:
                 assert reader.query(sets_of(range(4)))["id_b"].to_pylist() == [0, 1, 2]
                 assert reader.check().items == 8
-                with pytest.raises(OutputError, match="this user may not do this"):
+                with pytest.raises(OutputError, match="this user lacks the permission"):
                     reader.add([11], sets_of([11]))
         finally:
             client.execute_command("ACL", "DELUSER", "reader", "writer")

@@ -164,7 +164,7 @@ def test_a_run_does_not_replace_its_input(tmp_path):
 @pytest.mark.skipif(os.geteuid() == 0, reason="the root user may write anywhere")
 def test_a_folder_that_may_not_be_written_is_told_at_once(tmp_path):
     tmp_path.chmod(0o555)
-    with pytest.raises(OutputError, match="you may not write to the folder"):
+    with pytest.raises(OutputError, match="no permission to write to the folder"):
         check(tmp_path / "out")
 
 

@@ -91,7 +91,7 @@ def test_broken_json_ids(tmp_path, value):
 
 def test_broken_json_scores(tmp_path):
     path = put(tmp_path / "a.jsonl", '{"text": "a", "s": 1}\n{"text": "b", "s": true}\n')
-    refuse(path, FormatError, r"a\.jsonl:2: the score is a truth value", score="s")
+    refuse(path, FormatError, r"a\.jsonl:2: the score is a boolean", score="s")
 
 
 def test_oddities_in_columns_that_are_not_needed_are_no_trouble(tmp_path):

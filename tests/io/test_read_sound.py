@@ -142,7 +142,7 @@ def test_damaged_arrays(tmp_path):
     ]
     for data in damages:
         path.write_bytes(data)
-        with pytest.raises(FormatError, match=r"a\.npy: .*(fetch the file again)"):
+        with pytest.raises(FormatError, match=r"a\.npy: .*(download the file again)"):
             mapped_array(find(Files([path]))[0])
 
 

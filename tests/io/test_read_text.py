@@ -71,7 +71,7 @@ def test_a_tree_of_any_files_is_text_if_the_user_says_so(tmp_path: Path) -> None
 def test_what_is_passed_over_is_said_and_can_be_read(tmp_path: Path) -> None:
     tree(tmp_path)
     (note,) = open_source(tmp_path, ReadOptions(plain=True)).notes
-    assert note.startswith("3 files and folders whose names begin with a dot passed over (")
+    assert note.startswith("3 files and folders whose names begin with a dot skipped (")
     assert note.endswith("; hidden=True reads them too")
     assert all(name in note for name in (".git", ".gitignore", "docs/.hidden"))
     source = open_source(tmp_path, ReadOptions(plain=True, hidden=True))

@@ -319,7 +319,7 @@ with space.making("half") as draft:
     print("ready", flush=True)
     time.sleep(60)
 """
-BUSY = "another run is at work in this folder"
+BUSY = "another run is using this folder"
 
 
 def test_a_second_run_is_refused_until_the_first_is_killed(run):

@@ -92,7 +92,7 @@ def test_documents(method, kind):
 
 def test_what_became_of_documents():
     found = likewise.dedup(TEXTS, shingle="words:3", threshold=0.6)
-    assert found.explain(0, 1).notes == ("0 is kept", "1 is removed; 0 is kept for it")
+    assert found.explain(0, 1).notes == ("0 is kept", "1 is removed; 0 is kept in its place")
 
 
 def test_estimates_are_those_of_the_run():
@@ -345,7 +345,7 @@ def test_a_document_of_an_earlier_run(tmp_path):
     found = likewise.dedup(more, id="key", threshold=0.6, against=out, shingle="words:3")
     told = found.explain("k6", "new")
     assert told.similarities["jaccard"] == 1
-    assert told.notes == ("k6 is kept", "new is removed; k6 is kept for it")
+    assert told.notes == ("k6 is kept", "new is removed; k6 is kept in its place")
 
 
 def test_what_is_set_aside_stays_so(tmp_path):

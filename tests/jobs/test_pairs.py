@@ -209,7 +209,7 @@ def test_explain_on_the_command_line(run: Run, tmp_path: Path) -> None:
     start = next(number for number, line in enumerate(lines) if line.startswith("filter "))
     names = ["filter", "none", "length", "prefix", "position", "suffix", "bitmap", "similar"]
     assert [line.split()[0] for line in lines[start : start + 8]] == names
-    assert lines[-1].endswith("nothing written (give --out PATH for the pairs)")
+    assert lines[-1].endswith("nothing written (use --out PATH to write the pairs)")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["baskets.txt", "other.txt"]
     assert run("pairs", "baskets.txt", "--sets", "--explain", "--out", "p.csv").returncode == 0
     assert (tmp_path / "p.csv").exists()

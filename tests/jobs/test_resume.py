@@ -116,7 +116,7 @@ def test_a_second_run_in_the_same_folder_is_refused(small, tmp_path):
         time.sleep(0.01)
     code, output, errors = runs.dedup(source, out, "--fresh")
     assert (code, output) == (1, "")
-    assert "another run is at work in this folder" in errors
+    assert "another run is using this folder" in errors
     assert len(errors.splitlines()) == 1
     first.send_signal(signal.SIGCONT)
     code, _, errors = runs.finish(first)

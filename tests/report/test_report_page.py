@@ -127,7 +127,7 @@ def test_a_large_run_makes_a_small_page(tmp_path):
     text = page.read_text(encoding="utf-8")
     check_page(text)
     assert "One cluster has 5,000 documents" in text
-    assert "The measured recall is below what was asked for" in text
+    assert "The measured recall is below the requested recall" in text
 
 
 def colours(scheme):

@@ -428,8 +428,8 @@ def test_the_command_line_takes_sets(tmp_path: Path, capsys: pytest.CaptureFixtu
             ["pairs", "{in}", "--sets", "--shingle", "words", "--out", "p.csv"],
             "--sets and --shingle exclude each other",
         ),
-        (["pairs", "{in}", "--separator", ";", "--out", "p.csv"], "--separator goes with --sets"),
-        (["pairs", "{in}", "--shingle", "words", "--separator", ";", "--explain"], "--separator goes with --sets"),
+        (["pairs", "{in}", "--separator", ";", "--out", "p.csv"], "--separator requires --sets"),
+        (["pairs", "{in}", "--shingle", "words", "--separator", ";", "--explain"], "--separator requires --sets"),
         (
             ["pairs", "{in}", "--sets", "--separator", ";;", "--out", "p.csv"],
             "--separator option of Tokens must be one ASCII",

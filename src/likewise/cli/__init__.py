@@ -17,19 +17,19 @@ from likewise.cli.escape import escaped
 from likewise.cli.supervise import supervised
 from likewise.errors import LikewiseError, ParameterError, closest
 
-FAULT = "a fault of likewise"
+FAULT = "internal error, please report"
 """How the message about an error begins that likewise does not raise on purpose."""
 
 GROUPS = {
     "Documents and sets": {
-        "dedup": "Remove near-duplicates, and name for each removed document the one kept for it.",
+        "dedup": "Remove near-duplicates, and record for each removed document which one was kept.",
         "pairs": "List all similar pairs of documents, sets or vectors, within one collection or across two.",
-        "rethreshold": "Take a finished dedup run to a higher threshold or to other keepers, in seconds.",
-        "report": "Write a page about a finished run of any command: curves, alarms, pairs side by side.",
+        "rethreshold": "Re-cluster a finished run with a new threshold or keep rule.",
+        "report": "Write an HTML report on a finished run of any command: curves, alarms, pairs side by side.",
     },
     "Index": {
-        "index": "Keep items in an index on disk, and find those that are similar to new ones.",
-        "serve": "Serve an index over HTTP: queries, additions and removals, and a page to try it with.",
+        "index": "Build a persistent index, and query it for items similar to new ones.",
+        "serve": "Serve an index over HTTP: queries, additions, removals, and a web page to try it.",
     },
     "Vectors": {
         "nearest": "Find the nearest neighbours of every vector; pairs lists all pairs within a distance.",
@@ -37,8 +37,9 @@ GROUPS = {
     "Applications": {
         "link": "Link the records of two tables, or of one, that describe the same entity.",
         "passages": "Find text copied from sources: the passages and their positions in both documents.",
-        "explain": "Show why two documents are similar: side by side, what they share, and how they are found.",
-        "articles": "Group web pages by the article they carry, whatever surrounds it.",
+        "explain": "Explain why two documents are similar: side by side, what they share, and how the search "
+        "finds them.",
+        "articles": "Group web pages that carry the same article, ignoring the text around it.",
         "mirrors": "Find hosts that mirror each other, and fold pages along their links.",
         "recommend": "Collaborative filtering: similar customers, similar items, recommendations.",
         "fingerprints": "Find prints of the same finger by their minutiae.",
@@ -48,7 +49,7 @@ GROUPS = {
         "tune": "Show the S-curve: bands and rows for a threshold and a recall.",
         "demo": "Find near-duplicates among the Python files on this machine.",
         "warmup": "Compile the kernels now instead of in the first run.",
-        "completion": "Print the script by which bash, zsh or fish completes commands, options and files.",
+        "completion": "Print the shell completion script for bash, zsh or fish.",
     },
 }
 """The commands by group, each with one line for --help; the module of a command has its name."""
@@ -122,9 +123,9 @@ Examples:
 
 \b
 Exit codes:
-  0    it worked
-  1    the data, a file or the machine did not allow it
-  2    a wrong call: an unknown command or option, a value out of range, an option without effect
+  0    success
+  1    error in the data, a file or the environment
+  2    usage error: unknown command or option, value out of range, option without effect
   130  interrupted
 
 Each command has its own --help with examples.""",
@@ -238,17 +239,17 @@ def _run() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        where = "cannot write to the screen" if error.filename is None else f"{error.filename}: cannot be used"
+        where = "cannot write to standard output" if error.filename is None else f"{error.filename}: cannot be used"
         return _say(f"{where}: {error.strerror or error}", 1)
     except MemoryError:
-        return _say("out of memory: give it fewer documents at a time", 1)
+        return _say("out of memory: process fewer documents at a time", 1)
     except Exception as error:
         if sys.flags.dev_mode:
             import traceback
 
             traceback.print_exc()
             return 1
-        return _say(f"{FAULT} ({_place(error)}); please report it with the command (python -X dev shows all)", 1)
+        return _say(f"{FAULT} ({_place(error)}); include the command, and the traceback that python -X dev prints", 1)
     return code if isinstance(code, int) else 0
 
 

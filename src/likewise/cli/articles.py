@@ -28,7 +28,7 @@ DIR will contain:
   articles.parquet  id, cluster, size, keeper, similarity (to the keeper), title, language: one row per page
   pairs.parquet     id_a, id_b, similarity: every pair of pages with the same article, verified
   run.json          parameters, counts, seconds, memory
-  report.html       a page about all this"""
+  report.html       the report on the run"""
 )
 @click.argument("pages", nargs=-1, required=True, metavar="PAGES...")
 @shared.out
@@ -37,7 +37,7 @@ DIR will contain:
     "stopwords:LANGUAGE (da de en es fi fr hu it ne nl no pt ru sv tr; several: en+de; auto: detected for each "
     "page), stopwords:FILE for your own list, stopwords:letters=3 for short words; or words:K, chars:K.",
 )
-@shared.number("--threshold", 0.3, "Least Jaccard similarity of a pair.")
+@shared.number("--threshold", 0.3, "Minimum Jaccard similarity of a pair.")
 @shared.pair_recall
 @shared.method("As for dedup.")
 @shared.keep("longest", "Which page represents the others")

@@ -25,7 +25,7 @@ In this shell only:
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the script by which a shell completes commands, options, choices and file names.
+    """Print the shell completion script: it completes commands, options, choices and file names.
 
     It works for the installed command likewise, not for python -m likewise. Bash must be 4.4 or later.
     """

@@ -30,23 +30,31 @@ DIR will contain:
   kept/              the surviving rows, all columns, in the input's format and order
   removed.parquet    id, kept_id, similarity, kind (identical or near)
   pairs.parquet      id_a, id_b, similarity: every pair found, verified
-  clusters.parquet   id, cluster (a connected component, named by its first document), size, keeper
+  clusters.parquet   id, cluster (a connected component: the id of its first document), size, keeper
   run.json           parameters, counts, method, recall, seconds, memory: docs/run-json.md
-  report.html        a page about all this"""
+  report.html        the report on the run"""
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @shared.out
-@shared.keep("first", "Which document stays")
+@shared.keep("first", "Which document to keep")
 @click.option(
     "--against",
     multiple=True,
     metavar="DIR|INDEX",
-    help="Also remove what is similar to a document that this finished run kept, or that this index holds, with its "
-    "settings. Repeatable.",
+    help="Also remove documents similar to those that this finished run kept, or that this index holds; its "
+    "settings are used. Repeatable.",
 )
-@click.option("--add", is_flag=True, help="Then add what is kept to the index in --against; needs --id, but for files.")
 @click.option(
-    "--no-state", "state", flag_value=False, default=True, help="Do not write what rethreshold and --against need."
+    "--add",
+    is_flag=True,
+    help="Then add the kept documents to the index in --against; needs --id, except for text files.",
+)
+@click.option(
+    "--no-state",
+    "state",
+    flag_value=False,
+    default=True,
+    help="Do not write state/, which rethreshold and --against need.",
 )
 @shared.by
 @shared.report
@@ -64,7 +72,7 @@ def dedup(
     against: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """Remove near-duplicates, and name for each removed document the one that is kept for it.
+    """Remove near-duplicates, and record for each removed document which one was kept.
 
     INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs.
     """

@@ -20,7 +20,7 @@ SHOWN = 8
     epilog="""\b
 Examples:
   likewise demo
-  likewise demo --out demo/        # and write the tables, and a page about them: demo/report.html"""
+  likewise demo --out demo/        # and write the tables and a report: demo/report.html"""
 )
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the result.")
 @shared.report
@@ -53,11 +53,11 @@ def demo(out: Path | None, threads: int | None) -> None:
         f"{show.count(counts['near'], 'a near-copy', 'near-copies')} of another; "
         f"{show.count(counts['clusters'], 'cluster')}, the largest of {stats['details']['largest_cluster']:,}"
     )
-    click.echo("\nsome near-copies, each with the file kept for it:")
+    click.echo("\nsome near-duplicates, each with the file that was kept:")
     for row in examples(result.removed):
         show.say(f"  {row['similarity']:.3f}  {shorten(row['id'], roots)}")
         show.say(f"         {shorten(row['kept_id'], roots)}")
-    click.echo("\n" + show.closing(stats, str(out) if out else "nothing written (give --out DIR for the tables)"))
+    click.echo("\n" + show.closing(stats, str(out) if out else "nothing written (use --out DIR to write the tables)"))
     show.page(out)
 
 

@@ -35,24 +35,24 @@ Examples:
 @shared.text
 @shared.id
 @shared.encoding_errors
-@click.option("--threshold", type=float, default=0.8, show_default=True, help="Similarity at which pairs are sought.")
-@shared.recall("Probability with which a pair at the threshold is found.")
+@click.option("--threshold", type=float, default=0.8, show_default=True, help="Similarity threshold of the search.")
+@shared.recall("Probability that a pair at the threshold is found.")
 @shared.seed
-@click.option("--html", "page", metavar="FILE", type=click.Path(path_type=Path), help="Also write a page of HTML.")
-@click.option("--width", type=click.IntRange(20), help="Width of the drawing.  [default: that of the terminal]")
+@click.option("--html", "page", metavar="FILE", type=click.Path(path_type=Path), help="Also write an HTML page.")
+@click.option("--width", type=click.IntRange(20), help="Width of the output.  [default: that of the terminal]")
 @click.option("--json", "as_json", is_flag=True, help="Print the passages and their positions as JSON.")
 @shared.quiet
 def explain(a: str, b: str, c: str | None, as_json: bool, page: Path | None, width: int | None, **options: Any) -> None:
-    """Show why two documents are similar: side by side, with what they share in colour, and how they are found.
+    """Explain why two documents are similar: side by side, shared text in colour, and how the search finds them.
 
     A and B: text files, or rows of tables as FILE#ID, where ID is the value in the column --id or the row number from
     0. Words changed within a passage are underlined. Without colours, passages are in brackets. Below are the
-    similarity under every measure, the minhash estimate, the bands that they share in a search for pairs at the
-    --threshold, and the shingles that tell most.
+    similarity under every measure, the MinHash estimate, the bands that they share in a search at --threshold, and
+    the most distinctive shingles.
 
     RUN ID_A ID_B: the folder of a finished run of likewise dedup, rethreshold, pairs or nearest, on this machine or on
-    Spark, and the ids of two of its documents, sets or vectors; everything is as in that run. The inputs of the run
-    must be there, unchanged.
+    Spark, and the ids of two of its documents, sets or vectors; the settings are those of the run. The inputs of the
+    run must still be there, unchanged.
     """
     from likewise.base.checks import unused
 

@@ -25,21 +25,21 @@ Examples:
   likewise fingerprints m.csv --id image --angle theta --angles degrees --flip --dpi 1000 --out found/
 
 \b
-DIR will hold:
+DIR will contain:
   matches.parquet   id_a, id_b, score, minutiae that agree, overlap_a and overlap_b, rotation (degrees) and shift
                     (pixels at 500 dpi) that move a onto b, triples that led to the pair; best first
   fingers.parquet   of all prints with each other: id, cluster (its first print), size, keeper
   run.json          parameters, threshold, counts, rates if the fingers are known, seconds, memory
-  report.html       a page about all this"""
+  report.html       the report on the run"""
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @shared.others
-@click.option("--only", multiple=True, metavar="PRINT", help="Look up this print alone. Repeatable.")
+@click.option("--only", multiple=True, metavar="PRINT", help="Look up only this print. Repeatable.")
 @shared.out
 @click.option(
     "--threshold",
     type=float,
-    help="Least score of a match, in (0, 1].  [default: by --false-matches and mirror images]",
+    help="Minimum score of a match, in (0, 1].  [default: from --false-matches and mirror images]",
 )
 @shared.number(
     "--false-matches",
@@ -65,7 +65,7 @@ DIR will hold:
 @shared.number(
     "--votes",
     0.1,
-    "Prints of m and n minutiae are compared if this times √(m·n) triples agree; less finds more, slower.",
+    "Prints of m and n minutiae are compared if this times √(m·n) triples agree; lower finds more, more slowly.",
 )
 @click.option(
     "--aligned",
@@ -128,7 +128,7 @@ def _summary(stats: dict[str, Any]) -> Iterator[str]:
 def _threshold(line: dict[str, Any]) -> str:
     expected = "" if line["expected_false"] is None else f"; expected false matches: {line['expected_false']:.2g}"
     if line["how"] == "few":
-        return f"threshold {line['value']:.3f}: too few prints to find one; look at the scores"
+        return f"threshold {line['value']:.3f}: too few prints to determine one; check the scores"
     how = "as given" if line["how"] == "given" else f"by {line['mirrored']:,} comparisons with mirror images"
     return f"threshold {line['value']:.3f}, {how}{expected}"
 

@@ -40,11 +40,11 @@ Examples:
   likewise index info library/
 
 INDEX is a folder, or the URL of a Redis server with the name of an index, redis://host:6379/0?name=library; its
-password, if it is not in the URL, is that in the variable REDISCLI_AUTH.
+password, if not in the URL, is read from the environment variable REDISCLI_AUTH.
 Each command has its own --help with examples. docs/persistent-index.md describes the index.""",
 )
 def index() -> None:
-    """Keep items in an index on disk, and ask it again and again for what is similar to new ones."""
+    """Build a persistent index, and query it for items similar to new ones."""
 
 
 where = click.argument("path", metavar="INDEX")
@@ -82,15 +82,15 @@ Examples:
     "--measure",
     ["jaccard", "angle", "l2", "l1", "hamming"],
     "jaccard",
-    "jaccard for documents and sets; for vectors their distance: the angle in degrees, Euclidean (l2), Manhattan (l1), "
+    "jaccard for documents and sets; for vectors a distance: the angle in degrees, Euclidean (l2), Manhattan (l1), "
     "or the number of bits that differ (hamming).",
 )
 @shared.shingle("words:5", "How a document becomes a set, as in dedup: words:K, chars:K, tokens, stopwords:en, urls.")
-@shared.number("--threshold", 0.8, "Least Jaccard similarity of an answer; a query may ask for a higher one.")
-@click.option("--within", type=float, help="Vectors: largest distance of an answer.  [default: any]")
-@click.option("--dimension", type=int, help="Vectors: their number of components.  [default: that of the first]")
+@shared.number("--threshold", 0.8, "Minimum Jaccard similarity of an answer; a query may ask for a higher one.")
+@click.option("--within", type=float, help="Vectors: maximum distance of an answer.  [default: any]")
+@click.option("--dimension", type=int, help="Vectors: number of components.  [default: that of the first]")
 @click.option(
-    "--dtype", type=click.Choice(["float32", "float64"]), help="Vectors: their type.  [default: that of the first]"
+    "--dtype", type=click.Choice(["float32", "float64"]), help="Vectors: data type.  [default: that of the first]"
 )
 @shared.recall("An item at the threshold, or one of the nearest vectors, is found with at least this probability.")
 @click.option("--sets", is_flag=True, help="Items are sets of tokens: one per line of a text file, or a list column.")
@@ -106,20 +106,20 @@ Examples:
 @shared.whole("--items", 1_000_000, "How many items to expect; more can be added.")
 @shared.seed
 @shared.choice("--sketch", ["fast", "classic"], "fast", "How MinHash signatures are computed.")
-@click.option("--bands", type=int, help="With --rows: this banding instead of the tuned one.")
-@click.option("--rows", type=int, help="With --bands: rows of a band.")
+@click.option("--bands", type=int, help="With --rows: use this number of bands instead of tuning it.")
+@click.option("--rows", type=int, help="With --bands: rows per band.")
 @shared.whole("--max-slots", 2048, "Longest signature to consider.")
 @click.option(
     "--from-run",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Fill it with the documents that this finished dedup run kept, with the settings of that run.",
+    help="Fill it with the documents that this finished dedup run kept, using its settings.",
 )
 @shared.threads
 @shared.as_json
 @click.pass_context
 def create(context: click.Context, /, path: str, from_run: Path | None, as_json: bool, **options: Any) -> None:
-    """Make an empty index in the folder INDEX, or on a Redis server: redis://host:6379/0?name=library."""
+    """Create an empty index in the folder INDEX, or on a Redis server: redis://host:6379/0?name=library."""
     import likewise
     from likewise.errors import ParameterError
 
@@ -207,14 +207,14 @@ INPUT its answers, the most similar first. Without --out, the answers are printe
 @where
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @shared.k(None, "Only the K most similar items of the index for each item of INPUT.")
-@click.option("--threshold", type=float, help="Least similarity of an answer.  [default: that of the index]")
-@click.option("--within", type=float, help="Vectors: largest distance.  [default: that of the index, if it has one]")
+@click.option("--threshold", type=float, help="Minimum similarity of an answer.  [default: that of the index]")
+@click.option("--within", type=float, help="Vectors: maximum distance.  [default: that of the index, if it has one]")
 @shared.choice(
     "--measure",
     ["jaccard", "containment"],
     "jaccard",
     "Of documents and sets; containment: the share of the shingles of an item of INPUT that the item of the index has; "
-    "the index must have been made with --containment.",
+    "the index must have been created with --containment.",
 )
 @click.option("--out", metavar="PATH", type=click.Path(path_type=Path), help=shared.FILE_OR_FOLDER)
 @shared.report
@@ -339,7 +339,7 @@ def _lines(path: Path) -> Iterator[str]:
 @where
 @shared.as_json
 def info(path: str, as_json: bool) -> None:
-    """Show the settings of an index, and what it holds."""
+    """Show the settings and the contents of an index."""
     import likewise
 
     with likewise.Index.open(path) as opened:
@@ -353,11 +353,11 @@ Examples:
   likewise index check library/ --repair"""
 )
 @where
-@click.option("--repair", is_flag=True, help="Write the index anew from what is sound; what is not is lost.")
+@click.option("--repair", is_flag=True, help="Rebuild the index from its undamaged parts; damaged items are lost.")
 @shared.threads
 @shared.as_json
 def check(path: str, repair: bool, threads: int | None, as_json: bool) -> None:
-    """Read everything in an index and compare it with its checksums."""
+    """Read everything in an index and verify its checksums."""
     import likewise
 
     with likewise.Index.open(path, threads=threads) as opened:
@@ -373,7 +373,7 @@ def check(path: str, repair: bool, threads: int | None, as_json: bool) -> None:
 @shared.threads
 @shared.as_json
 def compact(path: str, threads: int | None, as_json: bool) -> None:
-    """Give back the space of removed items, and merge all parts of an index. Needs room for a second copy."""
+    """Reclaim the space of removed items, and merge all segments of an index. Needs space for a second copy."""
     import likewise
 
     with likewise.Index.open(path, threads=threads) as opened:

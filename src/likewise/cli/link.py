@@ -43,9 +43,9 @@ DIR will contain:
   matches.parquet      id_a, id_b, score, and the points of every field
   clusters.parquet     for one table: id, cluster, size, keeper
   validation.parquet   with --validate: the fraction of true matches by score; validation.png: its plot
-  weights.parquet      points of every field by agreement, as learnt; weights.png: their plot
-  run.json             parameters, counts, what was learnt, seconds
-  report.html          a page about all this"""
+  weights.parquet      points of every field by agreement, as learned; weights.png: their plot
+  run.json             parameters, counts, what was learned, seconds
+  report.html          the report on the run"""
 )
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="[B]", required=False)
@@ -53,7 +53,7 @@ DIR will contain:
     "--out",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Folder for the result. Required, but with --explain.",
+    help="Folder for the result. Required, except with --explain.",
 )
 @shared.id_of_records
 @click.option(
@@ -69,8 +69,8 @@ DIR will contain:
     "columns",
     multiple=True,
     metavar="A=B",
-    help="With B: column A of the first table holds the same as column B of the second; several are joined by +, as in "
-    "name=first+last; nothing after = means that it has no counterpart. Repeatable.  [default: columns of the same "
+    help="With B: column A of the first table corresponds to column B of the second; join several with +, as in "
+    "name=first+last; nothing after = means that A has no counterpart. Repeatable.  [default: columns of the same "
     "name, and those that share many words]",
 )
 @click.option(
@@ -79,7 +79,7 @@ DIR will contain:
     multiple=True,
     metavar="NAME=NUMBER",
     help="Score by 100 points per field, less a penalty for edits, times this weight. Repeatable.  [default: weights "
-    "are learnt from the data]",
+    "are learned from the data]",
 )
 @click.option(
     "--one-to-one/--many",
@@ -87,7 +87,7 @@ DIR will contain:
     default=None,
     help="With B: a record has at most one match, or any number.  [default: decided from the scores]",
 )
-@click.option("--threshold", type=float, help="Least score of a match.  [default: maximises the expected F1]")
+@click.option("--threshold", type=float, help="Minimum score of a match.  [default: maximises the expected F1]")
 @click.option(
     "--nicknames",
     multiple=True,
@@ -103,12 +103,10 @@ DIR will contain:
 @click.option(
     "--label",
     metavar="FILE",
-    help="Ask at the terminal about the pairs whose answers tell most, learn from the answers, and show what they "
-    "gained. Each is saved in this CSV file (id_a, id_b, match); those it has are not asked again.",
+    help="Ask at the terminal about the most informative pairs, learn from the answers, and show the gain. "
+    "Answers are saved in this CSV file (id_a, id_b, match); pairs already in it are not asked again.",
 )
-@click.option(
-    "--questions", type=int, metavar="N", help="With --label: answers that are wanted at most.  [default: 30]"
-)
+@click.option("--questions", type=int, metavar="N", help="With --label: maximum number of questions.  [default: 30]")
 @click.option(
     "--explain",
     nargs=2,
@@ -132,7 +130,7 @@ DIR will contain:
     "--true",
     type=float,
     metavar="FRACTION",
-    help="With --validate: choose the threshold from which on this fraction are true matches, such as 0.95.",
+    help="With --validate: choose the threshold above which this fraction of the pairs are true matches, such as 0.95.",
 )
 @click.option("--fresh", is_flag=True, help="Start over instead of resuming an interrupted run in DIR.")
 @shared.threads
@@ -192,7 +190,7 @@ def _terminal() -> Terminal:
 
     if sys.stdin is None or not sys.stdin.isatty():
         raise ParameterError(
-            "--label asks at the terminal, and there is none; to learn from labelled pairs in a file, use --training"
+            "--label needs a terminal for its questions; to learn from labelled pairs in a file, use --training"
         )
     return Terminal(sys.stdin.readline)
 
@@ -256,7 +254,7 @@ def _windows(given: tuple[str, ...]) -> dict[str, tuple[float, float]] | None:
 
 
 def _report(stats: dict[str, Any]) -> Iterator[str]:
-    """Say what was read, what was learnt, and how good it is if that is known."""
+    """Say what was read, what was learned, and how good it is if that is known."""
     counts, details = stats["counts"], stats["details"]
     sizes = [counts[name] for name in ("records_a", "records_b") if name in counts] or [counts["records"]]
     fields = ", ".join(f"{name} ({kind})" for name, kind in details["fields"].items())
@@ -265,7 +263,7 @@ def _report(stats: dict[str, Any]) -> Iterator[str]:
     ways = ", ".join(f"{number:,} by {way.replace('_', ' ')}" for way, number in details["candidates_by"].items())
     yield f"{show.count(counts['candidates'], 'candidate')}: {ways}"
     if "points" in details:
-        yield "points of fields that disagree and that agree, learnt from the data:"
+        yield "field weights learned from the data (points if it disagrees, if it agrees):"
         width = max(map(len, details["points"]))
         for name, points in details["points"].items():
             yield f"  {name:<{width}}  {points['disagree']:+6.1f}  {points['agree']:+6.1f}"
@@ -281,15 +279,14 @@ def _report(stats: dict[str, Any]) -> Iterator[str]:
         yield from _gained(details["labels"])
     if "completeness" in details:
         part = details["completeness"]
-        yield (
-            f"about {part['estimate']:.3f} of all matches were candidates ({part['low']:.3f} to {part['high']:.3f}, if "
-            f"{' and '.join(part['fields'])} err independently)"
-        )
+        about, low, high = (f"{100 * part[name]:.3g}" for name in ("estimate", "low", "high"))
+        names = " and ".join(part["fields"])
+        yield f"blocking recall ≈ {about} % ({low} to {high} %, if errors in {names} are independent)"
     if "truth" in details:
         truth = details["truth"]
         yield (
-            f"against the truth: precision {truth['precision']:.4f}, recall {truth['recall']:.4f}, "
-            f"F1 {truth['f1']:.4f}; {truth['completeness']:.4f} of the true pairs were candidates"
+            f"against the ground truth: precision {truth['precision']:.4f}, recall {truth['recall']:.4f}, "
+            f"F1 {truth['f1']:.4f}; blocking recall {truth['completeness']:.4f}"
         )
     yield from show.notes(stats)
 

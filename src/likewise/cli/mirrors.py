@@ -21,7 +21,7 @@ Examples:
   likewise mirrors crawl/*.txt.gz --on-error skip --out found/
   likewise mirrors crawl.parquet --url address --pages crawl.parquet --text body --out found/
   likewise mirrors urls.txt --links links.csv --out found/
-  likewise mirrors tuesday.txt --suspects monday/ --out tuesday/      mirrors of an earlier crawl, looked at again
+  likewise mirrors tuesday.txt --suspects monday/ --out tuesday/      re-check the mirrors of an earlier crawl
   likewise mirrors urls.txt --links edges.tsv --source from --target to --similar-links 1 --out found/
 
 \b
@@ -32,7 +32,7 @@ DIR will contain:
                    with --suspects: suspect
   pages.parquet    id (the URL), keeper: folded pages (with --links)
   run.json         parameters, counts, rounds, seconds, memory
-  report.html      a page about all this"""
+  report.html      the report on the run"""
 )
 @click.argument("urls", nargs=-1, required=True, metavar="URLS...")
 @shared.out
@@ -43,12 +43,12 @@ DIR will contain:
     multiple=True,
     metavar="FILE",
     help="Pairs of hosts known from earlier crawls: a table (id_a, id_b or id, keeper), or the DIR of an earlier run; "
-    "they are looked at whatever their URLs. Repeatable.",
+    "they are compared whatever their URLs. Repeatable.",
 )
-@shared.number("--threshold", 0.2, "Least similarity of two hosts by their URLs.")
+@shared.number("--threshold", 0.2, "Minimum similarity of two hosts by their URLs.")
 @shared.pair_recall
 @shared.method("exact: find all pairs; lsh: MinHash; auto: whichever is predicted to be cheaper.")
-@shared.whole("--least", 5, "Least number of paths that two mirrors share.")
+@shared.whole("--least", 5, "Minimum number of paths that two mirrors share.")
 @shared.choice(
     "--position",
     ["end", "start", "none"],
@@ -56,13 +56,13 @@ DIR will contain:
     "Where positions in a path are counted from; from the start, other folders on top change all of them.",
 )
 @click.option("--stop", metavar="WORDS", help="Components of paths to ignore, comma-separated.  [default: htm,html,…]")
-@shared.number("--confirmed", 0.5, "With --pages: least fraction of the compared pages with similar texts.")
-@shared.number("--similar-text", 0.8, "With --pages: least similarity of two texts.")
+@shared.number("--confirmed", 0.5, "With --pages: minimum fraction of the compared pages with similar texts.")
+@shared.number("--similar-text", 0.8, "With --pages: minimum similarity of two texts.")
 @shared.shingle("words:3", "With --pages: shingles by which texts are compared.")
 @shared.number(
-    "--similar-links", 0.9, "With --links: least similarity of the outlinks of pages to fold; 1: they must be equal."
+    "--similar-links", 0.9, "With --links: minimum similarity of the outlinks of pages to fold; 1: they must be equal."
 )
-@shared.whole("--least-links", 3, "With --links: least number of outlinks of such pages.")
+@shared.whole("--least-links", 3, "With --links: minimum number of outlinks of such pages.")
 @shared.number("--template", 0.5, "With --links: ignore links on more than this fraction of a host's pages.")
 @shared.column("--url", "url", "Column with the URLs, in tables.")
 @shared.column("--text", "text", "Column with the texts of --pages.")

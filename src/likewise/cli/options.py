@@ -86,8 +86,8 @@ seed = whole("--seed", 1, "Seed of the random hash functions.")
 memory = click.option(
     "--memory",
     metavar="SIZE",
-    help="Memory to use, such as 4GiB; what does not fit goes to disk. The result is the same.  "
-    "[default: half of what is free]",
+    help="Memory to use, such as 4GiB; data that does not fit is spilled to disk. The result is the same.  "
+    "[default: half of the free memory]",
 )
 spill = click.option(
     "--spill",
@@ -112,7 +112,7 @@ others = click.option(
     help="Compare INPUT with this collection instead of with itself. Repeatable.",
 )
 lsh_or_exact = method(
-    "lsh: find pairs by locality-sensitive hashing, with the recall asked for. exact: find all of them. auto: "
+    "lsh: find pairs by locality-sensitive hashing, with the requested recall. exact: find all of them. auto: "
     "whichever is predicted to be cheaper; the result says which."
 )
 pair_recall = recall("A pair at the threshold is found with at least this probability.")
@@ -120,8 +120,8 @@ any_recall = recall("A pair at the threshold, or a neighbour, is found with at l
 estimate = click.option(
     "--estimate",
     is_flag=True,
-    help="Do not compare documents: take the pairs whose signatures agree in the fraction --threshold of their slots. "
-    "The similarities are estimates, and the result says how good they are.",
+    help="Do not verify pairs: accept those whose signatures agree in at least the fraction --threshold of "
+    "their slots. Similarities are then estimates, with a standard error.",
 )
 vector = column("--vector", "vector", "Column with the vectors.")
 length = whole(
@@ -151,7 +151,7 @@ quiet = click.option(
     is_flag=True,
     expose_value=False,
     callback=set_quiet,
-    help="Print nothing but errors and what was asked for: answers, numbers, JSON. No progress, no summary.",
+    help="Print only errors and the requested output (answers, numbers, JSON): no progress, no summary.",
 )
 as_json = together(
     click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON, progress as JSON on stderr."),
@@ -188,7 +188,7 @@ by = click.option(
     metavar="COL",
     expose_value=False,
     callback=_set_by,
-    help="In the report, count what is removed by this column.  [default: by file or folder]",
+    help="In the report, count removals by this column.  [default: by file or folder]",
 )
 
 
@@ -205,7 +205,7 @@ search = together(
         "pages. urls for URLs, one per line of a text file. Options follow, separated by commas: "
         "chars:9,whitespace=remove,casefold=true,normalize=NFKC,bag=true,bits=32",
     ),
-    number("--threshold", 0.8, "Least similarity of a pair."),
+    number("--threshold", 0.8, "Minimum similarity of a pair."),
     any_recall,
     lsh_or_exact,
     click.option(
@@ -225,20 +225,20 @@ search = together(
         "fast",
         "How MinHash signatures are computed: fast in one pass over a set, classic with one hash per slot.",
     ),
-    click.option("--bands", type=int, help="With --rows: this banding instead of the tuned one."),
-    click.option("--rows", type=int, help="With --bands: rows of a band."),
+    click.option("--bands", type=int, help="With --rows: use this number of bands instead of tuning it."),
+    click.option("--rows", type=int, help="With --bands: rows per band."),
     whole("--max-slots", 2048, "Longest signature to consider."),
     click.option(
         "--certify",
         type=int,
         metavar="N",
-        help="Measure the recall of the run on N random documents; 0: do not.  [default: about 5 % of the run]",
+        help="Measure the recall of the run on N random documents; 0: skip this.  [default: about 5 % of the run]",
     ),
     click.option(
         "--ignore-common",
         type=float,
         metavar="X",
-        help="Leave out shingles that more than this fraction of the documents contain: menus, licences, templates.",
+        help="Ignore shingles that occur in more than this fraction of the documents: menus, licences, templates.",
     ),
     on_error,
     encoding_errors,
@@ -258,7 +258,7 @@ engine = together(
         "--engine",
         ["auto", "local", "spark"],
         "auto",
-        "local: this process. spark: a Spark cluster, with the same answer; needs pip install 'likewise[spark]' and "
+        "local: this process. spark: a Spark cluster, with the same result; needs pip install 'likewise[spark]' and "
         "Java 17. auto: local.",
     ),
     click.option(
@@ -281,7 +281,9 @@ def check_report(
     meta = click.get_current_context().meta
     column, wanted = meta.get(BY), meta.get(REPORT, True)
     if not wanted and (out is None or (out.suffix.lower() in TABLE_FILES and command in TABLES)):
-        raise ParameterError("--no-report has no effect without a folder for the result, where the report would be")
+        raise ParameterError(
+            "--no-report has no effect without a folder for the result, to which the report would be written"
+        )
     if column is not None and not wanted:
         raise ParameterError("--by has no effect with --no-report")
     if column is not None and given is not None and options is not None and options.get("engine") != "spark":
@@ -324,7 +326,7 @@ def take_sets(context: click.Context, options: dict[str, Any]) -> None:
         raise ParameterError("--sets and --shingle exclude each other; options of sets: --shingle tokens,bag=true")
     for name, given in (("separator", separator is not None), ("bag", bag), ("counts", counts)):
         if given and not sets:
-            raise ParameterError(f"--{name} goes with --sets")
+            raise ParameterError(f"--{name} requires --sets")
     if sets:
         options["shingle"] = Tokens(separator=unescaped(separator), bag=bag, counts=counts)
 

@@ -32,4 +32,4 @@ def written(
         return None, f"no report: {error}"
     except Exception as error:
         fault = f"{type(error).__name__}: {str(error)[:200]}"
-        return None, f"no report, by a fault of likewise ({fault}); the result is complete"
+        return None, f"no report: internal error, please report ({fault}); the result is complete"

@@ -55,10 +55,13 @@ with --estimate, id_a, id_b, estimated_similarity and standard_error."""
     "elements / elements of the smaller set), or a distance of vectors, with --within.",
 )
 @click.option(
-    "--within", type=float, metavar="DISTANCE", help="Largest distance of a pair of vectors; angles in degrees."
+    "--within", type=float, metavar="DISTANCE", help="Maximum distance of a pair of vectors; angles in degrees."
 )
 @click.option(
-    "--below", type=float, metavar="SIMILARITY", help="Only pairs less similar than this: likely no copies or mirrors."
+    "--below",
+    type=float,
+    metavar="SIMILARITY",
+    help="Only pairs less similar than this, to leave out copies and mirrors.",
 )
 @click.option("--beyond", type=float, metavar="DISTANCE", help="Only pairs of vectors farther apart than this.")
 @shared.k(None, "Only the K most similar partners of each item of INPUT, best first.")
@@ -94,7 +97,7 @@ def pairs(
 
     explain = options["explain"]
     if out is None and not explain:
-        raise ParameterError("Say where to write the pairs with --out PATH, or show how they are found with --explain.")
+        raise ParameterError("Use --out PATH to write the pairs, or --explain to show how they are found.")
     if options["sets"] and options["measure"] in DISTANCES:
         raise ParameterError(f"--sets has no effect with --measure {options['measure']}, which compares vectors.")
     shared.take_sets(context, options)
@@ -114,7 +117,7 @@ def pairs(
     explained = (
         [*_table(stats["details"]["explained"]), *_copies(stats["details"]["explained_sets"])] if explain else []
     )
-    where = "nothing written (give --out PATH for the pairs)" if out is None else out
+    where = "nothing written (use --out PATH to write the pairs)" if out is None else out
     show.report(stats, as_json, (*opening, *explained, show.found(stats, "pair")), where)
 
 

@@ -26,7 +26,7 @@ DIR will contain:
                      exclusive), length, equal (words), sources (how many have it), the text in both
   documents.parquet  suspect, source, containment of each in the other, Jaccard similarity, number of passages
   run.json           parameters, counts, seconds, memory
-  report.html        a page about all this"""
+  report.html        the report on the run"""
 )
 @click.argument("suspects", nargs=-1, required=True, metavar="SUSPECT...")
 @click.option(
@@ -62,7 +62,7 @@ DIR will contain:
     "--memory",
     metavar="SIZE",
     help="Memory to use, such as 4GiB; sources that do not fit are processed in blocks. The result is the same.  "
-    "[default: half of what is free]",
+    "[default: half of the free memory]",
 )
 @shared.report
 @shared.as_json

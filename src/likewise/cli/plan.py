@@ -32,9 +32,9 @@ Examples:
   likewise plan --documents 1e10 --mean-bytes 5000 --machines 1000 --cores-per-machine 16
   likewise plan corpus.parquet --method lsh --engine spark --machines 4 --cores-per-machine 8
 
-With INPUT, a few megabytes of it are read, from places all over it. The options are those of dedup; the forecast says
-which method the run will take. With --documents nothing is read: it is the arithmetic for a cluster of machines whose
-cores are as fast as this one's. The speed of this machine is measured once, in about two seconds."""
+With INPUT, a sample of a few megabytes from all over it is read. The options are those of dedup; the forecast says
+which method the run will use. With --documents nothing is read: the forecast is computed for a cluster of machines
+whose cores are as fast as this one's. The speed of this machine is measured once, in about two seconds."""
 )
 @click.argument("inputs", nargs=-1, metavar="[INPUT]...")
 @shared.search
@@ -43,11 +43,13 @@ cores are as fast as this one's. The speed of this machine is measured once, in 
 @click.option("--machines", type=float, metavar="N", help="With --documents or --engine spark: number of machines.")
 @shared.whole("--cores-per-machine", 16, "With --documents or --engine spark: cores of each machine.", metavar="N")
 @click.option("--memory-per-machine", metavar="SIZE", help="With --documents: memory of each machine.")
-@shared.choice("--engine", ["local", "spark"], "local", "spark: what the steps of the Spark engine take and shuffle.")
+@shared.choice(
+    "--engine", ["local", "spark"], "local", "spark: forecast time and shuffle of each step of the Spark engine."
+)
 @click.option("--calibrate", is_flag=True, help="Measure the speed of this machine again.")
 @click.pass_context
 def plan(context: click.Context, /, inputs: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Predict what a dedup run needs, before it runs: time, memory and disk, here or on a cluster.
+    """Predict what a dedup run will need: time, memory and disk, here or on a cluster.
 
     INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs.
     """

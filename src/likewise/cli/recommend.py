@@ -24,13 +24,13 @@ Examples:
   likewise recommend baskets.txt.gz --only items --out found/                  one basket per line
 
 \b
-DIR will hold:
+DIR will contain:
   customers.parquet        pairs of similar customers: id_a, id_b, similarity, shared (elements in both sets)
   items.parquet            pairs of similar items, the same columns
   groups.parquet           with --groups: id (the item), cluster, size, keeper
   recommendations.parquet  user, item, score, because_of (customers, or items with --by items)
   run.json                 parameters, counts, seconds, memory, method
-  report.html              a page about all this"""
+  report.html              the report on the run"""
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="RATINGS...")
 @shared.out
@@ -44,7 +44,7 @@ DIR will hold:
 @click.option(
     "--only",
     type=click.Choice(["customers", "items", "recommendations"]),
-    help="Make one of the three tables only.",
+    help="Make only one of the three tables.",
 )
 @shared.choice(
     "--by",
@@ -53,8 +53,8 @@ DIR will hold:
     "Recommend what similar customers have, or items similar to those the customer has.",
 )
 @shared.whole("--count", 10, "Items to recommend to each customer.")
-@shared.whole("--neighbours", 50, "Nearest customers, or items, that have a vote.")
-@shared.number("--threshold", 0.2, "Least similarity of a pair.")
+@shared.whole("--neighbours", 50, "Number of nearest customers, or items, that vote.")
+@shared.number("--threshold", 0.2, "Minimum similarity of a pair.")
 @shared.k(None, "List only the K most similar of each customer and item, best first.")
 @shared.choice(
     "--view",
@@ -64,9 +64,14 @@ DIR will hold:
     "item. stars: an item n times, as a bag. auto: liked if there are ratings, else bought.",
 )
 @click.option(
-    "--like", type=float, metavar="X", help="Ratings from X are liked.  [default: upper quarter of the scale]"
+    "--like",
+    type=float,
+    metavar="X",
+    help="Ratings of X and above count as liked.  [default: upper quarter of the scale]",
 )
-@click.option("--hate", type=float, metavar="X", help="Ratings up to X are hated.  [default: lower quarter]")
+@click.option(
+    "--hate", type=float, metavar="X", help="Ratings of X and below count as hated.  [default: lower quarter]"
+)
 @shared.choice(
     "--union", ["max", "sum"], "max", "Union of two bags. With the sum, as in MMDS, equal bags have similarity 1/2."
 )
@@ -80,7 +85,7 @@ DIR will hold:
     "--method",
     ["auto", "count", "exact", "lsh"],
     "auto",
-    "count, exact: find all pairs. lsh: with the recall asked for. auto: whichever is predicted to be cheapest.",
+    "count, exact: find all pairs. lsh: with the requested recall. auto: whichever is predicted to be cheapest.",
 )
 @shared.recall("With lsh: a pair at the threshold is found with at least this probability.")
 @shared.seed
@@ -171,8 +176,8 @@ def _recommended(table: Any, user: str, by: str, liked_nothing: bool) -> Iterato
             why = "none of their ratings is high enough to count as liked (see --like and --view)"
         yield f"for {user}: nothing to recommend; {why}"
         return
-    whose = "these of their items" if by == "items" else "these customers"
-    yield f"for {user}: score, item, because of {whose}"
+    whose = "items of theirs" if by == "items" else "customers"
+    yield f"for {user}: score, item, because of these {whose}"
     width = min(40, max(len(str(row["item"])) for row in rows))
     for row in rows:
         yield f"  {row['score']:7.3f}  {row['item']!s:<{width}}  {', '.join(map(str, row['because_of']))}"

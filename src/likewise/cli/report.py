@@ -14,21 +14,21 @@ from likewise.cli import show
     epilog="""\b
 Examples:
   likewise report clean/
-  likewise report clean/ --by source                  what is removed of every source
+  likewise report clean/ --by source                  removals by source
   likewise report linked/ --out linked.html"""
 )
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--by",
     metavar="COL",
-    help="Of dedup, rethreshold and articles: count what is removed by this column.  [default: by file or folder]",
+    help="Of dedup, rethreshold and articles: count removals by this column.  [default: by file or folder]",
 )
 @click.option(
     "--out", metavar="FILE", type=click.Path(path_type=Path), help="The page to write.  [default: report.html in DIR]"
 )
 @shared.quiet
 def report(directory: Path, by: str | None, out: Path | None) -> None:
-    """Write one HTML page about a finished run: what went in and came out, curves, alarms, pairs side by side.
+    """Write an HTML report on a finished run: what went in and came out, curves, alarms, pairs side by side.
 
     DIR: the folder of a finished run of any command. The page needs no network. Texts come from the inputs of the run;
     if these are gone or have changed, the page says so and shows none.

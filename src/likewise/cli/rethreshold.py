@@ -18,7 +18,9 @@ Examples:
   likewise rethreshold clean/ --keep longest --out longest/"""
 )
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--threshold", type=float, help="At least that of the first run.  [default: that of the run]")
+@click.option(
+    "--threshold", type=float, help="New threshold, at least that of the original run.  [default: that of the run]"
+)
 @click.option(
     "--keep", metavar="POLICY", help="first, last, longest, shortest, max:COL, min:COL.  [default: the run's]"
 )
@@ -26,17 +28,17 @@ Examples:
     "--out",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Folder for the result; DIR stays as it is.  [default: DIR]",
+    help="Folder for the result; DIR is left unchanged.  [default: DIR]",
 )
-@click.option("--master", metavar="URL", help="Of a run made on Spark: its master.  [default: local[*]]")
+@click.option("--master", metavar="URL", help="For a run made on Spark: the master.  [default: local[*]]")
 @shared.by
 @shared.report
 @shared.threads
 @shared.as_json
 def rethreshold(directory: Path, out: Path | None, as_json: bool, **options: Any) -> None:
-    """Take a finished run to a higher threshold or to other keepers, from the pairs it stored.
+    """Re-cluster a finished run with a new threshold or keep rule, from the pairs it stored.
 
-    DIR: the folder of a finished `likewise dedup`. Its result is replaced; the pairs of the first run are kept, so
+    DIR: the folder of a finished `likewise dedup`. Its result is replaced; the pairs of the original run are kept, so
     that you can return to its threshold.
     """
     import likewise

@@ -30,8 +30,8 @@ SIGTERM or Ctrl-C finishes the requests that have begun.
 docs/serve.md describes the service."""
 )
 @click.argument("path", metavar="INDEX")
-@shared.word("--host", "ADDRESS", "127.0.0.1", "Where to listen; any address but loopback needs a token.")
-@shared.whole("--port", 8000, "Where to listen; 0 for a port that is free.")
+@shared.word("--host", "ADDRESS", "127.0.0.1", "Address to listen on; any but loopback needs a token.")
+@shared.whole("--port", 8000, "Port to listen on; 0: any free port.")
 @click.option(
     "--token-file",
     metavar="FILE",
@@ -39,22 +39,24 @@ docs/serve.md describes the service."""
     help="A file with the token that additions and removals need.  [default: the variable LIKEWISE_TOKEN]",
 )
 @click.option(
-    "--private", is_flag=True, help="Queries need the token too; they always do where other machines can connect."
+    "--private", is_flag=True, help="Require the token for queries too; always so where other machines can connect."
 )
 @click.option(
     "--allow-host",
     "hosts",
     metavar="NAME",
     multiple=True,
-    help="Another name by which the service may be addressed, such as that of a proxy before it. Repeatable. On "
+    help="Another host name of the service, such as that of a reverse proxy in front of it. Repeatable. On "
     "loopback, names other than localhost are refused without it.",
 )
 @shared.word("--max-body", "SIZE", "16MiB", "Largest request.")
-@shared.whole("--max-batch", 1000, "The most items of a request.")
-@shared.number("--timeout", 30.0, "Seconds in which a request must arrive, and again in which it must be answered.")
-@shared.whole("--max-waiting", 64, "Queries that may wait for a thread; more are refused with status 503.")
-@shared.whole("--max-writes", 8, "Additions and removals that may wait for the one in progress; more are refused.")
-@click.option("--threads", type=int, help="Queries that run at a time.  [default: all cores]")
+@shared.whole("--max-batch", 1000, "Maximum number of items in a request.")
+@shared.number("--timeout", 30.0, "Timeout in seconds for receiving a request, and again for answering it.")
+@shared.whole("--max-waiting", 64, "Maximum number of queries waiting for a thread; more are refused with status 503.")
+@shared.whole(
+    "--max-writes", 8, "Maximum number of additions and removals waiting for the one in progress; more are refused."
+)
+@click.option("--threads", type=int, help="Queries that run concurrently.  [default: all cores]")
 @shared.quiet
 def serve(
     path: str,
@@ -70,7 +72,7 @@ def serve(
     max_writes: int,
     threads: int | None,
 ) -> None:
-    """Serve an index over HTTP, with a page to try it with. Needs pip install 'likewise[serve]'."""
+    """Serve an index over HTTP, with a web page to try it. Needs pip install 'likewise[serve]'."""
     from likewise.errors import ParameterError
 
     try:

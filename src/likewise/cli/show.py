@@ -25,20 +25,20 @@ UNITS = {"angle": "°", "l2": "", "l1": "", "hamming": " bits"}
 STAGES = {
     "forecast": "forecasting",
     "read": "reading",
-    "stopwords": "looking for stop words",
+    "stopwords": "detecting stop words",
     "identical": "finding identical items",
     "common": "counting common shingles",
     "tune": "measuring a sample",
-    "sets": "making sets",
+    "sets": "building sets",
     "join": "joining",
-    "explain": "counting what filters leave",
+    "explain": "counting pairs left by filters",
     "sketch": "sketching",
     "candidates": "pairing buckets",
     "verify": "verifying pairs",
     "crowds": "comparing crowds",
     "certify": "measuring recall",
     "cluster": "choosing keepers",
-    "tables": "making tables",
+    "tables": "building tables",
     "index": "indexing sources",
     "passages": "finding passages",
     "measure": "measuring documents",
@@ -49,7 +49,7 @@ STAGES = {
     "customers": "comparing customers",
     "items": "comparing items",
     "recommend": "recommending",
-    "look": "looking at vectors",
+    "look": "checking vectors",
     "plan": "measuring a sample",
     "meet": "pairing buckets",
     "compare": "comparing all",
@@ -270,7 +270,7 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
         measure = "" if measure == "jaccard" else f" ({measure})"
         every = f"every pair at {parameters['threshold']:g} or more{measure} is found"
         if not stats["details"].get("crowds", {"complete": True})["complete"]:
-            every = f"of the pairs at {parameters['threshold']:g} or more there are too many to list"
+            every = f"too many pairs at {parameters['threshold']:g} or more to list them all"
         yield (
             f"{parameters['shingle'] or 'sets'}: exact, {every}; "
             f"{count(counts['candidates'], 'candidate pair')} compared"
@@ -321,7 +321,7 @@ def stop_words(stats: dict[str, Any]) -> Iterator[str]:
     bare = stats["counts"].get("without_stop_words", 0)
     if bare:
         have = "has" if bare == 1 else "have"
-        yield f"{count(bare, 'document')} {have} no stop-word shingle: similar only to documents of the same words"
+        yield f"{count(bare, 'document')} {have} no stop-word shingle: similar only to documents with the same words"
 
 
 def ignored(common: dict[str, Any], fraction: float) -> Iterator[str]:
@@ -336,7 +336,7 @@ def crowds(found: dict[str, Any]) -> Iterator[str]:
     kind = "" if found["complete"] else "; too many pairs to list them all"
     yield f"{count(found['crowds'], 'crowd')} of {count(found['documents'], 'document')} that have much in common{kind}"
     if found["unchecked"]:
-        yield f"  {count(found['unchecked'], 'document')} kept without having been compared with all other kept ones"
+        yield f"  {count(found['unchecked'], 'document')} kept without being compared with all other kept documents"
     for crowd in found["largest"][:3]:
         if crowd["shingles"]:
             worst = crowd["shingles"][0]

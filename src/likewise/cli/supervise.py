@@ -173,9 +173,9 @@ def _message(name: str) -> str:
     if name == "SIGKILL":
         where = f" while {files} was read" if files else ""
         return (
-            f"likewise: killed by the system{where}, most likely because memory ran out; give it a smaller --memory, "
-            "or less at a time"
+            f"likewise: killed by the system{where}, most likely because memory ran out; use a smaller "
+            "--memory, or process less at a time"
         )
     if files:
-        return f"likewise: {files}: reading it crashed ({CRASHES[name]}); it may be damaged: make or fetch it again"
-    return f"likewise: crashed ({CRASHES[name]}); this is a fault of likewise, please report it with the command"
+        return f"likewise: {files}: reading it crashed ({CRASHES[name]}); it may be damaged: download it again"
+    return f"likewise: crashed ({CRASHES[name]}); internal error, please report it with the command"

@@ -27,8 +27,10 @@ Examples:
   likewise tune --threshold 0.8 --slots 100 --prefer recall
   likewise tune --threshold 0.5 --max-slots 128 --weights 0.2 0.8"""
 )
-@click.option("--threshold", type=float, required=True, help="Similarity from which on pairs should be found.")
-@shared.recall("Probability with which a pair at the threshold should be found.")
+@click.option(
+    "--threshold", type=float, required=True, help="Similarity threshold: pairs at or above it should be found."
+)
+@shared.recall("Probability that a pair at the threshold is found.")
 @click.option("--bands", type=int, help="Number of bands: with --rows, show this banding instead.")
 @click.option("--rows", type=int, help="Rows per band: with --bands.")
 @click.option(
@@ -43,8 +45,7 @@ Examples:
     "--weights",
     type=(float, float),
     metavar="FP FN",
-    help="Make the weighted areas of false positives and false negatives as small as possible, within --max-slots or "
-    "for --slots.",
+    help="Minimise the weighted areas of false positives and false negatives, within --max-slots or for --slots.",
 )
 @shared.whole("--items", ITEMS, "Number of items in the collection, for the predicted cost.")
 @shared.whole("--max-slots", MAX_SLOTS, "Longest signature to consider, bands times rows.")
@@ -71,8 +72,8 @@ def tune(
 ) -> None:
     """Show the S-curve of the bands and rows that reach a recall at a threshold, or of a given banding.
 
-    Bands and rows can also be chosen for a given length of the signature (--slots), or by how much false positives and
-    false negatives matter (--weights).
+    Bands and rows can also be chosen for a given length of the signature (--slots), or by the cost of false positives
+    and false negatives (--weights).
     """
     from likewise.base import checks
     from likewise.families.banding import Banding

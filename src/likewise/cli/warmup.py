@@ -31,7 +31,7 @@ TEXTS = [" ".join(WORDS), " ".join(WORDS[1:]), " ".join(WORDS) + " naïve 中文
 @click.command()
 @shared.quiet
 def warmup() -> None:
-    """Compile all kernels now and keep the machine code, so that the first run is as quick as the others."""
+    """Compile all kernels now and cache the machine code, so that the first run is as fast as later ones."""
     from likewise.kernels import cache_directory
 
     begun = time.perf_counter()

@@ -105,9 +105,11 @@ class Change:
         def change(transaction: Transaction) -> None:
             view = self.view(transaction)
             if numbered is not None and view.manifest.numbered != numbered:
-                raise LikewiseError(f"{owner}: items were added by another process meanwhile; add these again")
+                raise LikewiseError(f"{owner}: items were added by another process in the meantime; add these again")
             if any(transaction.get(name) is None for entry in staged for name in part_values(entry)):
-                raise LikewiseError(f"{owner}: the index was compacted by another process meanwhile; add these again")
+                raise LikewiseError(
+                    f"{owner}: the index was compacted by another process in the meantime; add these again"
+                )
             manifest, segments = _with_ids(view, ids, replacing, owner)
             manifest = self._admitted(manifest, like, owner)
             first = len(manifest.segments)

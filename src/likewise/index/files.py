@@ -101,4 +101,4 @@ def fitted_ids(ids: Any, kind: str | None) -> Any:
     if kind is None:
         return ids
     strange = ids[int(np.argmin(canonical))].as_py()
-    raise InputError(f"the id {strange!r} is no integer, as the ids of this index are")
+    raise InputError(f"the id {strange!r} is not an integer, unlike the ids of this index")

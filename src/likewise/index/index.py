@@ -424,15 +424,15 @@ class Index:
             return describe(self._header, view.manifest, self._store)
 
     def check(self, *, repair: bool = False) -> Report:
-        """Read everything, and compare it with its checksums; raise DamagedError if something is damaged.
+        """Read everything, and verify its checksums; raise DamagedError if something is damaged.
 
-        repair: write the index anew from what is sound; items whose own data is damaged are lost, and counted.
+        repair: rebuild the index from its undamaged parts; items whose own data is damaged are lost, and counted.
         """
         checks.flag(f"{OWNER}.check", "repair", repair)
         return check_index(self._change, self.scheme, self.threads, repair)
 
     def compact(self) -> dict[str, Any]:
-        """Free the space of removed items, and merge all segments; return `info`. Needs room for a second copy."""
+        """Free the space of removed items, and merge all segments; return `info`. Needs space for a second copy."""
         self._change.compact()
         return self.info()
 

@@ -39,7 +39,7 @@ class Report:
         return asdict(self)
 
     def __str__(self) -> str:
-        sound = f"{counted(self.items, 'item')}: {counted(self.values, 'value')} of {self.bytes:,} bytes, all sound"
+        sound = f"{counted(self.items, 'item')}: {counted(self.values, 'value')} of {self.bytes:,} bytes, all intact"
         unused = (
             f"; {counted(self.unused, 'value')} of an interrupted add, which compact removes" if self.unused else ""
         )

@@ -161,7 +161,7 @@ def acquire(folder: Path, create: bool) -> LmdbDatabase:
         if key in _inherited:
             if _inherited[key].busy:
                 raise LikewiseError(
-                    f"{folder.parent}: another thread was at work in this index when this process was forked, and it "
+                    f"{folder.parent}: another thread was using this index when this process was forked, and it "
                     "cannot be opened here; start processes with spawn, or while nothing is written"
                 )
             _inherited.pop(key).env.close()
@@ -197,14 +197,16 @@ def own_errors(where: Path) -> Iterator[None]:
     except lmdb.ReadonlyError as error:
         raise OutputError(f"{where}: this index cannot be written to by this user") from error
     except (lmdb.InvalidError, lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError) as error:
-        raise DamagedError(f"{where / DATA} is damaged or is no database of likewise: {error}") from error
+        raise DamagedError(f"{where / DATA} is damaged or not a database of likewise: {error}") from error
     except lmdb.VersionMismatchError as error:
         raise DamagedError(f"{where / DATA} was written by another version of LMDB: {error}") from error
     except lmdb.ReadersFullError as error:
         raise LikewiseError(f"{where}: {READERS:,} snapshots are open already; close some of them") from error
     except lmdb.Error as error:
         if os.strerror(errno.ENOSPC) in str(error) or os.strerror(errno.EDQUOT) in str(error):
-            raise OutputError(f"{where}: the disk is full; nothing was changed: make room and try again") from error
+            raise OutputError(
+                f"{where}: the disk is full; nothing was changed: free some space and try again"
+            ) from error
         if any(os.strerror(code) in str(error) for code in (errno.EFBIG, errno.EIO)):  # LMDB's word for a short write
             raise OutputError(
                 f"{where}: not all could be written, and nothing was changed: the disk is full or fails, or a file may "

@@ -181,7 +181,7 @@ class RedisServer:
         if "MISCONF" in text:
             return OutputError(f"{self.where}: the server cannot save to its disk, and takes no changes: {text}")
         if isinstance(error, errors.NoPermissionError):
-            return OutputError(f"{self.where}: this user may not do this: {text}")
+            return OutputError(f"{self.where}: this user lacks the permission: {text}")
         return LikewiseError(f"{self.where}: {text}")
 
     def _hidden(self, error: Exception) -> str:

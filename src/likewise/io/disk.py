@@ -92,8 +92,8 @@ def disk_error(place: Path, error: OSError) -> OutputError:
     """Return the OutputError for an OSError: why the place cannot be written, and what to do."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return OutputError(
-            f"{place}: the disk is full; the steps that are done are kept: make room, or name another disk with"
-            " --spill, and run the same command again"
+            f"{place}: the disk is full; the steps that are done are kept: free some space, or name another "
+            f"disk with --spill, and run the same command again"
         )
     return OutputError(f"{place}: cannot be written: {error.strerror or error}")
 

@@ -64,7 +64,7 @@ def check_output(
     except OSError as error:
         raise OutputError(f"{folder}: cannot be prepared: {error.strerror or error}; choose another folder") from error
     if not os.access(above, os.W_OK | os.X_OK):
-        raise OutputError(f"{folder}: you may not write to the folder {above}; choose another")
+        raise OutputError(f"{folder}: no permission to write to the folder {above}; choose another")
 
 
 def _resolved(inputs: Iterable[str | os.PathLike[str]]) -> Iterator[tuple[str | os.PathLike[str], Path]]:

@@ -182,8 +182,8 @@ class Workspace:
         free = shutil.disk_usage(there).free
         if need > free:
             raise OutputError(
-                f"{there}: {what} will need {_size(need)} on disk and {_size(free)} are free;"
-                " make room, or name another disk with --spill, and run again"
+                f"{there}: {what} will need {_size(need)} on disk and {_size(free)} are free; free some space, "
+                f"or name another disk with --spill, and run again"
             )
 
     def has(self, step: str) -> bool:
@@ -306,8 +306,7 @@ class Workspace:
                     time.sleep(0.05)
                     continue
                 raise OutputError(
-                    f"{self.folder.parent}: another run is at work in this folder;"
-                    " wait for it, or choose another folder"
+                    f"{self.folder.parent}: another run is using this folder; wait for it, or choose another folder"
                 ) from error
             with suppress(FileNotFoundError):  # a run that has just ended may have removed the folder
                 if place.stat().st_ino == os.fstat(self._lock.fileno()).st_ino:

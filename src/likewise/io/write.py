@@ -75,7 +75,7 @@ def check_target(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLik
     if not path.parent.is_dir():
         raise OutputError(f"{path}: there is no folder {path.parent}; create it first")
     if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise OutputError(f"{path}: you may not write to the folder {path.parent}; choose another")
+        raise OutputError(f"{path}: no permission to write to the folder {path.parent}; choose another")
 
 
 def _writer(path: Path) -> Callable[[pa.Table, IO[bytes]], None]:

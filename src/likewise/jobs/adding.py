@@ -54,8 +54,8 @@ class Addition:
             return
         if stats.get("details", {}).get("added_by") == self.tag:
             raise OutputError(
-                f"{folder}: this run is finished, and what it kept is in {self.target.where}; once more, it would find"
-                " all of it there, and keep nothing: choose another folder, or start over with --fresh"
+                f"{folder}: this run is finished, and what it kept is in {self.target.where}; run again, it "
+                f"would find all of it there and keep nothing: choose another folder, or start over with --fresh"
             )
 
     def check_ids(self, collection: Collection) -> None:

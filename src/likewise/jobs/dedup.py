@@ -80,7 +80,7 @@ def dedup(
     engine: str = "auto",
     master: str | None = None,
 ) -> Dedup:
-    """Find near-duplicates, keep one document of each group, and name for each removed one the document kept for it.
+    """Find near-duplicates, keep one document of each group, and record for each removed one which was kept.
 
     source: a path, a glob, or a list of them; a list of strings; a pandas, polars or pyarrow table; a Hugging Face
         dataset; `Sets`; a Spark DataFrame.
@@ -90,18 +90,18 @@ def dedup(
         web pages with an article among other text; `Urls()` or "urls" for URLs, one per line of a text file.
     threshold, recall: a pair with this Jaccard similarity is found with at least this probability; every pair
         reported has at least this similarity, computed exactly.
-    method: "lsh" finds pairs by locality-sensitive hashing, with the recall asked for; "exact" finds all of them, and
-        is faster for high thresholds and short documents; "auto" takes the one that is predicted to be cheaper
+    method: "lsh" finds pairs by locality-sensitive hashing, with the requested recall; "exact" finds all of them, and
+        is faster for high thresholds and short documents; "auto" uses the one that is predicted to be cheaper
         (`.stats["method"]`).
     estimate: of the pairs that LSH proposes, take those whose signatures agree in at least the fraction `threshold` of
         their slots, and do not compare the sets; see `pairs`. Tables then have the columns estimated_similarity and
         standard_error in place of similarity, and what is said of similarity below holds for the estimates.
     keep: first, last, longest, shortest, max:COLUMN, min:COLUMN. A removed document is always similar, by the
-        threshold, to the document that is kept for it; kept documents are not similar to each other.
+        threshold, to the document that is kept in its place; kept documents are not similar to each other.
     threads, batch_rows: change the speed, never the result. seed: changes which few pairs are missed.
     sketch: "fast" or "classic" MinHash signatures. bands, rows: this banding instead of the one that follows from
         threshold and recall. max_slots: the longest signature to consider.
-    ignore_common: leave out shingles that more than this fraction of the documents contain (menus, licences,
+    ignore_common: ignore shingles that more than this fraction of the documents contain (menus, licences,
         templates) before similarity is computed. A document that has no others keeps them.
     certify: measure the recall of the run on a sample of this many documents (`.stats["certificate"]`); by default as
         many as cost about 5 % of the run, 0 for none.
@@ -111,7 +111,8 @@ def dedup(
         `pip install 'likewise[html]'`). plain: every file is text, whatever its name and its bytes. hidden: also read
         files and folders whose names begin with a dot.
     out: a folder for the result. An interrupted run of files there is resumed; `fresh` starts over.
-    memory: how much to use, such as "4GiB"; by default half of what is free. What does not fit is kept in files, in
+    memory: how much to use, such as "4GiB"; by default half of the free memory. Data that does not fit is kept in
+    files, in
         the folder `spill`, or in `out`, or in the folder of temporary files.
     against: the folder of a finished run, an `Index`, the folder or URL of one, or a list of these. Documents that are
         similar to one that was kept there, or that the index holds, are removed too. The settings must be the same.

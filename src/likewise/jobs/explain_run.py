@@ -22,7 +22,7 @@ from likewise.jobs.state import State
 from likewise.jobs.vector_reason import VectorReason
 from likewise.shingle import shingler_of
 
-ELSEWHERE = {"link": "say likewise link … --explain ID_A ID_B"}
+ELSEWHERE = {"link": "use likewise link … --explain ID_A ID_B"}
 """How the pairs of other commands are explained."""
 OF_PAIRS = ("pairs", "nearest")
 
@@ -93,7 +93,7 @@ def _outcomes(run: FinishedRun, names: list[Any]) -> tuple[str, ...]:
     rows = (row for row in _rows_with(run.table("removed"), ("id", "kept_id"), names, every=False))
     removed = {row["id"]: row["kept_id"] for row in rows}
     return tuple(
-        f"{shortened(name, 40)} is removed; {shortened(removed[name], 40)} is kept for it"
+        f"{shortened(name, 40)} is removed; {shortened(removed[name], 40)} is kept in its place"
         if name in removed
         else f"{shortened(name, 40)} is kept"
         for name in names

@@ -291,4 +291,4 @@ class ExplainedRemovals:
         if not len(place):
             return f"{shortened(value, 40)} is kept"
         keeper = self._name(removal.keepers[place[:1]])[0].as_py()
-        return f"{shortened(value, 40)} is removed; {shortened(keeper, 40)} is kept for it"
+        return f"{shortened(value, 40)} is removed; {shortened(keeper, 40)} is kept in its place"

@@ -171,7 +171,7 @@ def _check_sets(source: Any, measure: str, settings: Settings, explain: bool) ->
     paths = source.paths if isinstance(source, Files) else [source]
     arrays = (str(path).endswith(".npy") for path in paths if isinstance(path, str | Path))
     if isinstance(source, np.ndarray) or any(arrays):
-        raise ParameterError("Vectors are compared by a distance: say measure='angle' and within=15, for example.")
+        raise ParameterError("Vectors are compared by a distance: use measure='angle' and within=15, for example.")
     if measure == "jaccard" and not explain:
         return
     why = "explain=True" if measure == "jaccard" else f"measure={measure!r}"
@@ -369,7 +369,7 @@ def _joined(
 def _explain(sets: list[Sets], measure: str, settings: Settings, resources: Resources, log: RunLog) -> None:
     """Count the pairs that each filter of the exact join leaves."""
     if not all(map(len, sets)):
-        raise InputError("there is nothing to explain: the input is empty")
+        raise InputError("nothing to explain: the input is empty")
     with log.stage("explain"):
         other = sets[1] if len(sets) == 2 else None
         table = explain_filters(sets[0], settings.threshold, measure, other=other, threads=resources.threads)

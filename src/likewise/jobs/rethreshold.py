@@ -36,16 +36,16 @@ def rethreshold(
     progress: Progress | None = None,
     master: str | None = None,
 ) -> Dedup:
-    """Take a finished run of `dedup` to a higher threshold, or to another keep policy, without comparing again.
+    """Re-cluster a finished run of `dedup` with a higher threshold, or another keep policy, without comparing again.
 
     directory: the folder of the run. threshold, keep: by default those of the run. out: a folder for the result; by
     default it replaces the one in `directory`.
 
-    The pairs of the first run stay in `state/`, so that any threshold from that of the first run upwards can be asked
-    for, in any order. The input files must still be there, unchanged: documents that are kept now and were removed
+    The pairs of the original run stay in `state/`, so that any threshold from that run's upwards can be used, in any
+    order. The input files must still be there, unchanged: documents that are kept now and were removed
     before are taken from them.
 
-    A run that was made on Spark is taken there again: master, such as "local[4]" or "spark://host:7077", is that of
+    A run that was made on Spark is re-clustered there: master, such as "local[4]" or "spark://host:7077", is that of
     Spark; by default that of the running session, or "local[*]".
     """
     given = dict(locals())
@@ -110,7 +110,7 @@ def check_rethreshold(
     if wanted < lowest:
         raise ParameterError(
             f"The 'threshold' parameter of rethreshold must be at least {lowest:g}, that of the run in {directory}:"
-            f" pairs below it were not looked for. Got {wanted:g} instead; run dedup again."
+            f" pairs below it were not searched for. Got {wanted:g} instead; run dedup again."
         )
     return wanted, Keep.parse(parameters["keep"] if keep is None else keep, "rethreshold")
 

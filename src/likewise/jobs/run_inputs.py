@@ -107,7 +107,7 @@ def _check_entry(run: FinishedRun, name: str, entry: dict[str, Any]) -> None:
         if any(sign in name for sign in "*?["):
             return
         raise InputsGone(
-            f"{name} is not there; run this in the folder in which the command ran, or where the inputs are"
+            f"{name} is missing; run this in the folder in which the command ran, or where the inputs are"
         ) from error
     whole = path.is_file() and isinstance(entry.get("bytes"), int)
     if path.is_file() and (about.st_mtime_ns > run.finished_at or (whole and about.st_size != entry["bytes"])):

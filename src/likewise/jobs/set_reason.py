@@ -219,7 +219,7 @@ class SetReason:
                 f"<div><b>{text(title)}</b><ul>{''.join(f'<li>{text(one)}</li>' for one in listed)}</ul></div>"
                 for title, listed in self.telling()
             )
-            found.append(section("Shingles that tell most", f'<div class="lists">{lists}</div>'))
+            found.append(section("Most distinctive shingles", f'<div class="lists">{lists}</div>'))
         return found
 
     def to_html(self, path: str | Path | None = None) -> str:

@@ -29,11 +29,15 @@ def _empty(seen: SimilarDocuments) -> list[Alarm]:
     known = seen.run.counts.get("empty")
     if known:
         return [
-            Alarm(f"{counted(known, seen.noun)} without a word", "They are alike only in being empty.", urgent=False)
+            Alarm(
+                f"{counted(known, seen.noun)} without words",
+                "They are identical only because they are empty.",
+                urgent=False,
+            )
         ]
     for cluster in seen.clusters.clusters if seen.clusters else []:
         if seen.text_of(cluster) == EMPTY:
-            told = "They have no words, so all are alike: one of them is kept, the others are removed as its copies."
+            told = "They have no words, so they count as identical: one is kept, the others are removed."
             return [Alarm(f"{counted(cluster.size, seen.noun)} are empty", told)]
     return []
 
@@ -66,10 +70,10 @@ def _templates(seen: SimilarDocuments) -> list[Alarm]:
         ]
         crowd = f"{counted(crowds['crowds'], 'crowd')} of {counted(crowds['documents'], seen.noun)}"
         title = f"{crowd} that have much text in common"
-        told = "Their pairs were not all compared one by one; what is common to them is a template or boilerplate."
+        told = "Not all of their pairs were compared one by one; the shared text is a template or boilerplate."
         if crowds["unchecked"]:
             kept = counted(crowds["unchecked"], seen.noun)
-            told += f" {kept} kept without having been compared with all other kept ones."
+            told += f" {kept} kept without being compared with all other kept documents."
         if not crowds["complete"]:
             told += " There are too many pairs to list them all."
         alarms.append(Alarm(title, told, ("\n".join(listed),) if listed else (), urgent=bool(crowds["unchecked"])))
@@ -79,8 +83,8 @@ def _templates(seen: SimilarDocuments) -> list[Alarm]:
             f"in {one['documents']:,} of {ignored['of_documents']:,}: {short(one['shingle'], 200)}"
             for one in ignored["most_common"][:5]
         ]
-        title = f"{counted(ignored['shingles'], 'common shingle')} left out"
-        alarms.append(Alarm(title, "They did not count in comparisons.", ("\n".join(listed),), urgent=False))
+        title = f"{counted(ignored['shingles'], 'common shingle')} ignored"
+        alarms.append(Alarm(title, "They were ignored in comparisons.", ("\n".join(listed),), urgent=False))
     return alarms
 
 
@@ -105,6 +109,6 @@ def _completeness(seen: SimilarDocuments) -> list[Alarm]:
     certificate, recall = seen.run.stats["certificate"], seen.run.parameters.get("recall")
     if certificate and certificate["recall"] is not None and recall is not None and certificate["high"] < recall:
         between = f"between {certificate['low']:.3f} and {certificate['high']:.3f}"
-        told = f"It is {between} with 95 % confidence; {recall:g} was asked for."
-        return [Alarm("The measured recall is below what was asked for", told)]
+        told = f"It is {between} with 95 % confidence; {recall:g} was requested."
+        return [Alarm("The measured recall is below the requested recall", told)]
     return []

@@ -30,15 +30,14 @@ def compared(run: FinishedRun, items: int, nouns: str) -> str:
     candidates, possible = run.counts.get("candidates"), items * (items - 1) / 2
     if not candidates or possible <= candidates:
         return ""
-    return f"Of {large(possible)} possible pairs of {nouns}, {counted(candidates, 'pair')} had to be compared."
+    were = counted(candidates, "candidate pair was", "candidate pairs were")
+    return f"Of {large(possible)} possible pairs of {nouns}, {were} compared."
 
 
 def time_tile(run: FinishedRun) -> Tile:
     """Return the tile with the time."""
     memory = run.stats["peak_memory_bytes"]
-    return Tile(
-        duration(run.stats["total_seconds"]), "from start to end", f"{size(memory)} of memory" if memory else ""
-    )
+    return Tile(duration(run.stats["total_seconds"]), "total time", f"{size(memory)} of memory" if memory else "")
 
 
 def common_alarms(run: FinishedRun) -> list[Alarm]:
@@ -50,9 +49,9 @@ def common_alarms(run: FinishedRun) -> list[Alarm]:
         for entry in run.stats["set_aside"][:5]:
             row = "" if entry["row"] is None else f", row {entry['row']:,}"
             some.append(f"{short(entry['file'])}{row}: {short(entry['reason'], 300)}")
-        what, they = ("One row was", "It") if broken == 1 else (f"{broken:,} rows were", "They")
-        where = " aside.parquet has the list." if run.table("aside") else ""
-        told = f"{they} took no part in the run.{where}"
+        what, they = ("One row was", "It was") if broken == 1 else (f"{broken:,} rows were", "They were")
+        where = " See aside.parquet." if run.table("aside") else ""
+        told = f"{they} left out of the run.{where}"
         alarms.append(Alarm(f"{what} set aside as broken", told, ("\n".join(some),)))
     alarms += [Alarm(note, urgent=False) for note in run.stats["notes"]]
     return alarms
@@ -78,13 +77,11 @@ def about(run: FinishedRun) -> list[PageTable]:
         [stage, f"{spent:.2f}", Bar(min(1.0, spent / total), share(spent, total))]
         for stage, spent in run.stats["seconds"].items()
     ]
-    tables.append(
-        PageTable("Seconds by stage", ["stage", "seconds", "of the whole"], seconds, frozenset({1}), folded=True)
-    )
+    tables.append(PageTable("Seconds by stage", ["stage", "seconds", "share"], seconds, frozenset({1}), folded=True))
     rows = [[name, short(_written(value), 300)] for name, value in run.parameters.items()]
     tables.append(PageTable("Parameters", ["parameter", "value"], rows, folded=True))
     counts = [[name.replace("_", " "), f"{value:,}"] for name, value in run.counts.items()]
-    tables.append(PageTable("Counts", ["of", "number"], counts, frozenset({1}), folded=True))
+    tables.append(PageTable("Counts", ["what", "count"], counts, frozenset({1}), folded=True))
     return tables
 
 

@@ -111,7 +111,7 @@ def _read(
         return
     source = open_source(Files(files), options)
     if source.ids == "path":
-        raise InputsGone("files cannot be told from rows")
+        raise InputsGone("files cannot be distinguished from rows")
     rows: Mapping[int, str] | None = None
     if source.ids == "row":
         rows = _places(source, run, wanted)
@@ -129,7 +129,7 @@ def _read(
         start = stop
     if isinstance(removed, np.ndarray) and start != len(removed):
         found.texts.clear()
-        raise InputsGone("the inputs have another number of rows than in the run")
+        raise InputsGone("the inputs have a different number of rows than in the run")
     if removed is None:
         return
     if by is not None:

@@ -1,4 +1,4 @@
-"""The page of link: what every field adds to a score, what was learnt, and the matches field by field."""
+"""The page of link: what every field adds to a score, what was learned, and the matches field by field."""
 
 from __future__ import annotations
 
@@ -71,25 +71,25 @@ def linkage_page(run: FinishedRun) -> ReportPage:
         caption = f"Estimated from {run.parameters.get('validate')}, which was not compared."
         scores.pictures.append(Picture("True matches by score", svg, caption))
     number = counts["matches"]
-    note = f"A sample of {number:,}: as many of every range of scores." if number > len(entries) else ""
-    browser = Section("matches", "Look at matches", browser=Browser("m", "matches", "Score", entries, note))
+    note = f"A sample of {number:,}: the same number of each range." if number > len(entries) else ""
+    browser = Section("matches", "Browse matches", browser=Browser("m", "matches", "Score", entries, note))
     story = [_how(run), compared(run, counts["records"], "records") if not two else _across(counts), cost(run)]
-    sections = [scores, browser, _learnt(run)]
+    sections = [scores, browser, _weights(run)]
     return made(run, head, tiles, story, _alarms(run), sections, problem)
 
 
 def _across(counts: dict[str, int]) -> str:
     possible = counts["records_a"] * counts["records_b"]
-    return f"Of {possible:,} possible pairs, {counts['candidates']:,} had to be compared."
+    return f"Of {possible:,} possible pairs, {counts['candidates']:,} were candidates and compared."
 
 
 def _how(run: FinishedRun) -> str:
     method, details = (run.stats["method"] or {}).get("taken", ""), run.details
-    told = f"How much each field tells was learnt from the data ({method})." if method.startswith("fellegi") else ""
+    told = f"Field weights were learned from the data ({method})." if method.startswith("fellegi") else ""
     if "completeness" in details:
         part = details["completeness"]
         most = share(part["estimate"], 1)
-        told += f" About {most} of all matches were among the pairs compared, as estimated without labels."
+        told += f" Blocking recall ≈ {most}, estimated without labels."
     return told.strip()
 
 
@@ -104,9 +104,9 @@ def _quality(details: dict[str, Any]) -> list[Tile]:
     return []
 
 
-def _learnt(run: FinishedRun) -> Section:
+def _weights(run: FinishedRun) -> Section:
     """Return what every field adds, by how much it agrees."""
-    section = Section("weights", "What the fields tell")
+    section = Section("weights", "Field weights")
     points = run.details.get("points")
     if points:
         kinds = run.details.get("fields", {})
@@ -129,9 +129,9 @@ def _learnt(run: FinishedRun) -> Section:
             for row in weights.head(2000)
             if (row["matches"] or 0) + (row["others"] or 0) >= 0.02
         ]
-        note = "Agreement that hardly occurs (in fewer than 2 % of pairs) is left out."
+        note = "Levels of agreement that occur in fewer than 2 % of pairs are left out."
         columns = ["field", "agreement", "points", "of matches", "of other pairs"]
-        section.listings.append(PageTable("Learnt weights", columns, rows, frozenset({2, 3, 4}), note, folded=True))
+        section.listings.append(PageTable("Learned weights", columns, rows, frozenset({2, 3, 4}), note, folded=True))
     return section
 
 
@@ -146,7 +146,7 @@ def _alarms(run: FinishedRun) -> list[Alarm]:
         sizes = sampled_clusters(table)
         largest = int(sizes.sizes.max()) if len(sizes.sizes) else 0
         if largest >= GIANT:
-            told = "So many records are rarely one entity: is a field filled with one value, such as a placeholder?"
+            told = "One entity rarely has so many records: is a field filled with a placeholder?"
             alarms.append(Alarm(f"One cluster has {largest:,} records", told, (short(sizes.clusters[0].name),)))
     if run.counts["matches"] == 0:
         alarms.append(
@@ -226,7 +226,7 @@ class _Records:
             if path is None:
                 return "The records were given in memory, not as files, so their values are not shown."
             if not os.path.isfile(path):
-                return f"The values of the records are not shown: {path} is not there."
+                return f"The values of the records are not shown: {path} is missing."
             if Path(path).stat().st_mtime_ns > run.finished_at:
                 return f"The values of the records are not shown: {path} has changed since the run."
             made._files[0 if seen < first else 1].append(path)

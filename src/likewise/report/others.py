@@ -88,9 +88,7 @@ def passages_page(run: FinishedRun) -> ReportPage:
     tiles = [
         Tile.of(counts["suspects"], "suspect", f"{suspects:,} with passages"),
         Tile.of(counts["sources"], "source", f"{size(counts['bytes'])} of text in all"),
-        Tile.of(
-            counts["passages"], "passage", f"{counts['unlisted']:,} more counted only" if counts["unlisted"] else ""
-        ),
+        Tile.of(counts["passages"], "passage", f"{counts['unlisted']:,} more not listed" if counts["unlisted"] else ""),
     ]
     story = [f"A passage has at least {counted(run.parameters['length'], 'equal word')} in a row.", cost(run)]
     sections = [_copied(run.table("documents")), _passages(run)]
@@ -105,7 +103,7 @@ def passages_page(run: FinishedRun) -> ReportPage:
 
 
 def _copied(table: StoredTable | None) -> Section:
-    section = Section("documents", "Who has how much of whom")
+    section = Section("documents", "Overlap by document")
     if table is None or not table.rows:
         return section
     sample = sampled_pairs(table, "containment", (0.0, 1.0))
@@ -113,7 +111,7 @@ def _copied(table: StoredTable | None) -> Section:
         from likewise.report import pictures
 
         svg = pictures.similarity_histogram(sample.edges, sample.counts, None, "containment")
-        caption = "The part of a suspect that is in the source, for every pair of documents that share a passage."
+        caption = "The share of a suspect found in the source, for every pair of documents with a common passage."
         section.pictures.append(Picture("Containment", svg, caption))
     best: list[tuple[float, Any, Any, int, int]] = []
     for batch in table.batches(["suspect", "source", "containment", "passages", "copied"]):
@@ -126,13 +124,13 @@ def _copied(table: StoredTable | None) -> Section:
         for part, suspect, source, passages, copied in best
     ]
     columns = ["suspect", "source", "of the suspect", "passages", "characters"]
-    section.listings.append(PageTable("The most copied", columns, rows_, frozenset({3, 4})))
+    section.listings.append(PageTable("Most copied", columns, rows_, frozenset({3, 4})))
     return section
 
 
 def _passages(run: FinishedRun) -> Section:
     table = run.table("passages")
-    section = Section("passages", "Look at passages")
+    section = Section("passages", "Browse passages")
     if table is None or not table.rows:
         return section
     sample = sampled_pairs(table, "length", None)
@@ -145,7 +143,7 @@ def _passages(run: FinishedRun) -> Section:
         for row, comparison in zip(sample.pairs, shown, strict=True)
     ]  # fmt: skip
     entries.sort(key=lambda one: -one.value)
-    note = f"A sample of {table.rows:,}: as many of every range of lengths." if table.rows > len(entries) else ""
+    note = f"A sample of {table.rows:,}: the same number of each range." if table.rows > len(entries) else ""
     section.browser = Browser("passages", "passages", "Words", entries, note)
     return section
 
@@ -180,7 +178,7 @@ def _clusters(table: StoredTable | None, nouns: str, title: str, fact: str | Non
     if found.counts.sum() >= LEAST_CLUSTERS:
         from likewise.report import pictures
 
-        section.pictures.append(Picture("How large clusters are", pictures.cluster_sizes(found.sizes, found.counts)))
+        section.pictures.append(Picture("Cluster sizes", pictures.cluster_sizes(found.sizes, found.counts)))
     entries = []
     for one in found.clusters:
         members = ", ".join(short(row["id"], 60) for row in one.members)
@@ -188,7 +186,7 @@ def _clusters(table: StoredTable | None, nouns: str, title: str, fact: str | Non
         told = members + (f" and {more:,} more" if more > 0 else "")
         entries.append(Entry(one.size, f"{one.size:,} {nouns}", short(one.name, 80), "", facts=(("members", told),)))
     number = int(found.counts.sum())
-    note = f"A sample of {number:,}: the largest, and some of every size." if number > len(entries) else ""
+    note = f"A sample of {number:,}: the largest, and some of each size." if number > len(entries) else ""
     section.browser = Browser("clusters", "clusters", "Size", entries, note)
     return section
 
@@ -248,9 +246,9 @@ def fingerprints_page(run: FinishedRun) -> ReportPage:
         tiles.append(Tile.of(counts["clusters"], f"finger {several}", note, f"fingers {several}"))
     possible, compared = counts.get("possible_pairs", 0), counts.get("compared", 0)
     threshold = details.get("threshold", {})
-    story = [f"Of {possible:,} possible pairs, {compared:,} had to be compared."]
+    story = [f"Of {possible:,} possible pairs, {compared:,} were compared."]
     if threshold:
-        told = f"Prints match from a score of {threshold['value']:.3f}"
+        told = f"Prints match at scores from {threshold['value']:.3f}"
         expected = threshold.get("expected_false")
         false = "" if expected is None else f"{expected:.2g}"
         story.append(

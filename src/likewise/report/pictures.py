@@ -215,7 +215,7 @@ def s_curve(banding: Banding, threshold: float, recall: float | None, certificat
         axes.plot([threshold], [reached], "o", color=ACCENT, zorder=5)
         _mark(axes, threshold, f"threshold {_signed(threshold)}")
         if recall is not None:
-            label = f"recall asked for, {recall:g}"
+            label = f"requested recall, {recall:g}"
             axes.plot([threshold, 1], [recall, recall], color=INK, linewidth=1.2, linestyle=":", label=label, zorder=4)
         if certificate is not None and certificate["recall"] is not None:
             low, high = certificate["low"], certificate["high"]
@@ -246,7 +246,7 @@ def cluster_sizes(sizes: Ints, counts: Ints) -> Markup:
         _logarithmic(axes)
         step = -(-len(labels) // 7)
         axes.set_xticks(range(0, len(labels), step), labels[::step])
-        axes.set_xlabel("documents of a cluster")
+        axes.set_xlabel("documents per cluster")
         axes.set_ylabel("clusters")
         axes.grid(axis="x", visible=False)
         _thousands(axes.yaxis)

@@ -40,7 +40,7 @@ class StratifiedRows:
         self._chosen: dict[int, tuple[Floats, Ints]] = {}
 
     def add(self, strata: Ints, rows: Ints) -> None:
-        """Look at some more rows; a row of stratum −1 is passed over."""
+        """Browse some more rows; a row of stratum −1 is passed over."""
         keys = self._random.random(len(rows))
         for stratum in np.unique(strata[strata >= 0]).tolist():
             here = np.flatnonzero(strata == stratum)

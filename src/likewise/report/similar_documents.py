@@ -174,21 +174,21 @@ class SimilarDocuments:
             ]
         else:
             removed, largest = counts["removed"], f"largest: {run.details.get('largest_cluster', 0):,}"
-            repeat = "repeats" if removed == 1 else "repeat"
-            head = f"{removed:,} of {counted(items, self.noun)} {repeat} another and can go"
+            are = "is a duplicate and was" if removed == 1 else "are duplicates and were"
+            head = f"{removed:,} of {counted(items, self.noun)} {are} removed"
             if not removed:
-                head = f"{counted(items, self.noun)}, and none repeats another"
+                head = f"{counted(items, self.noun)}, no duplicates"
             tiles = [
                 Tile.of(items, f"{self.noun} in", self._bytes, f"{self.nouns} in"),
                 Tile(f"{counts['kept']:,}", "kept", share(counts["kept"], items)),
                 Tile(f"{removed:,}", "removed", f"{counts['identical']:,} identical, {counts['near']:,} near"),
                 Tile.of(counts["clusters"], "cluster", largest),
             ]
-            near = f"at least {share(self.threshold, 1)} similar to it"
+            near = f"at least {share(self.threshold, 1)} similar to a kept one"
             measure = f"Jaccard similarity of {run.parameters.get('shingle') or 'sets'}"
-            story = [f"For every removed {self.noun} one is kept that is {near} ({measure})."] if removed else []
+            story = [f"Every removed {self.noun} is {near} ({measure})."] if removed else []
             if counts.get("earlier"):
-                story.append(f"They were also compared with {counted(counts['earlier'], self.noun)} of earlier runs.")
+                story.append(f"They were also compared with {counted(counts['earlier'], self.noun)} from earlier runs.")
         return head, tiles, [*story, self._recall(), compared(run, items, self.nouns), cost(run)]
 
     def _of_pairs(self) -> tuple[str, list[Tile], list[str]]:
@@ -215,7 +215,7 @@ class SimilarDocuments:
             return f"Every pair at {self.threshold:g} or more was found (exact method)." if known else ""
         told = (
             f"A pair at the threshold is found with probability {details['predicted_recall']:.4f} "
-            f"({self.run.parameters.get('recall', 0):g} was asked for), a more similar one more surely."
+            f"(requested: {self.run.parameters.get('recall', 0):g}), a more similar pair with a higher one."
         )
         if certificate and certificate["recall"] is not None:
             told += (
@@ -245,11 +245,11 @@ class SimilarDocuments:
                 "The curve gives the probability that a pair of this similarity is compared. The band is the recall "
                 "measured on a sample, with its 95 % interval."
             )
-            section.pictures.append(Picture("The S-curve of this run", svg, caption))
+            section.pictures.append(Picture("S-curve of this run", svg, caption))
         elif run.stats["method"] and run.stats["method"].get("taken") == "exact":
             section.intro = (
-                "The exact method leaves out only pairs that cannot be similar enough, so there is no S-curve and "
-                "nothing is missed."
+                "The exact method skips only pairs that cannot reach the threshold: no pair is missed, and "
+                "there is no S-curve."
             )
         return section
 
@@ -262,7 +262,7 @@ class SimilarDocuments:
             svg = pictures.cluster_sizes(self.clusters.sizes, self.clusters.counts)
             total = int((self.clusters.sizes * self.clusters.counts).sum())
             caption = f"{counted(int(self.clusters.counts.sum()), 'cluster')} with {counted(total, self.noun)}."
-            section.pictures.append(Picture("How large clusters are", svg, caption))
+            section.pictures.append(Picture("Cluster sizes", svg, caption))
         elif many and self.clusters is not None:  # a picture would have a single bar
             number, size = int(self.clusters.counts[0]), int(self.clusters.sizes[0])
             section.intro = f"{number:,} clusters of {counted(size, self.noun)} each."
@@ -272,7 +272,7 @@ class SimilarDocuments:
                 for one in self.clusters.clusters[:LEAST_CLUSTERS]
             ]
             section.listings.append(
-                PageTable("The largest clusters", ["size", "named after", "begins"], rows, frozenset({0}))
+                PageTable("The largest clusters", ["size", "first document", "text"], rows, frozenset({0}))
             )
         return section
 
@@ -286,13 +286,13 @@ class SimilarDocuments:
         return None
 
     def _removals(self) -> Section:
-        section = Section("by", "Where it comes from")
+        section = Section("by", "Removals by source")
         tallies, by = self.documents.tallies, self.documents.by
         if len(tallies) < 2:
             return section
         ordered = sorted(tallies.items(), key=lambda one: (-one[1].removed, -one[1].total, one[0]))
         cut = _common_folder(list(tallies)) if by in ("folder", "file") else 0
-        gone = "in clusters of others" if self.run.command == "articles" else "removed"
+        gone = "in the cluster of another" if self.run.command == "articles" else "removed"
         rows: list[list[Any]] = [
             [
                 short(name[cut:] or "(no value)", 100),
@@ -326,12 +326,12 @@ class SimilarDocuments:
         pairs = [self._pair_entry(what, sides, shown) for kind, what, sides in plans if kind == "pairs"]
         pairs.sort(key=lambda one: one.value)
         number = int(self.clusters.counts.sum()) if self.clusters and len(self.clusters.counts) else 0
-        some = f"A sample of {number:,}: the largest, and some of every size." if number > len(clusters) else ""
+        some = f"A sample of {number:,}: the largest, and some of each size." if number > len(clusters) else ""
         every = self.run.counts.get("pairs", len(pairs))
-        few = f"A sample of {every:,}: as many of every range of similarity." if every > len(pairs) else ""
+        few = f"A sample of {every:,}: the same number of each range." if every > len(pairs) else ""
         return [
-            Section("cluster-browser", "Look at clusters", browser=Browser("c", "clusters", "Size", clusters, some)),
-            Section("pair-browser", "Look at pairs", browser=Browser("p", "pairs", "Similarity", pairs, few)),
+            Section("cluster-browser", "Browse clusters", browser=Browser("c", "clusters", "Size", clusters, some)),
+            Section("pair-browser", "Browse pairs", browser=Browser("p", "pairs", "Similarity", pairs, few)),
         ]
 
     def _like(self, row: dict[str, Any]) -> str:
@@ -355,7 +355,7 @@ class SimilarDocuments:
     def _side(self, plan: tuple[Name, Name, str, int | None], shown: list[ShownTexts]) -> Side:
         left, right, value, job = plan
         earlier = EARLIER in (left[0], right[0])
-        missing = "The other text is in an earlier run." if earlier else "The texts are not known."
+        missing = "The other text is in an earlier run." if earlier else "The texts are not available."
         return Side(short(left[1]), short(right[1]), value, None if job is None else shown[job], missing=missing)
 
     def _cluster_entry(self, cluster: SampledCluster, plans: list[Any], shown: list[ShownTexts]) -> Entry:

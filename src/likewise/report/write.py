@@ -34,7 +34,7 @@ def write_report(
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Write one HTML page about a finished run, and return its path.
+    """Write an HTML report on a finished run, and return its path.
 
     run: the folder of a finished run of any command.
     by: of dedup, rethreshold and articles, a column of the input: how many documents of each of its values are removed.

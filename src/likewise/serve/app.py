@@ -38,7 +38,7 @@ from likewise.serve.service import Service
 from likewise.serve.settings import ServiceSettings
 
 ITEMS = "/items/"
-DESCRIPTION = """Have we seen this before? Ask an index for items that are similar to new ones; add items, remove them.
+DESCRIPTION = """Query an index for items similar to new ones; add and remove items.
 
 Every error is JSON: {"error": "one line that says why"}. A service that is busy answers 503 with Retry-After."""
 SCHEME = "token"

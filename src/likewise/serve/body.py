@@ -50,7 +50,7 @@ class Bodies:
         if kind != "application/json":
             raise Refusal(415, "the body must be JSON, with the header Content-Type: application/json", CLOSE)
         if request.headers.get("content-encoding", "identity").lower() != "identity":
-            raise Refusal(415, "compressed bodies are not taken", CLOSE)
+            raise Refusal(415, "compressed bodies are not accepted", CLOSE)
         length = request.headers.get("content-length", "")
         if length.isascii() and length.isdigit() and (len(length) > 18 or int(length) > self._limit):
             raise self._too_large()

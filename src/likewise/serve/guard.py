@@ -57,14 +57,16 @@ class Guard:
 
         try:
             if self._hosts and (name := _host(scope)) not in self._hosts:
-                error = Refusal(400, f"the host {name[:100]!r} is not one of this service (option --allow-host)")
+                error = Refusal(400, f"the host {name[:100]!r} is not a name of this service (option --allow-host)")
                 await _answer(sending, error.status, error.body(), b"close")
             else:
                 await self._app(scope, receive, sending)
-        except Exception as error:  # a fault of likewise: one request fails, the service goes on
+        except Exception as error:  # an internal error: one request fails, the service continues
             fault = "".join(traceback.format_exception(error))
             if not status:
-                await _answer(sending, 500, error_body("a fault of likewise; the log of the service has more"))
+                await _answer(
+                    sending, 500, error_body("internal error, please report; the log of the service has details")
+                )
         finally:
             seconds = time.perf_counter() - begun
             route = getattr(scope.get("route"), "path_format", OTHER)

@@ -41,15 +41,15 @@ class QueryBody(RequestBody):
         description="Documents; for an index of sets lists of tokens, for one of vectors lists of numbers (0 and 1 for "
         "hamming). Instead of `text`.",
     )
-    k: int = Field(10, ge=1, le=MOST_ANSWERS, description="The most answers to each item.")
+    k: int = Field(10, ge=1, le=MOST_ANSWERS, description="Maximum number of answers to each item.")
     threshold: float | None = Field(
-        None, gt=0, le=1, description="The least similarity of an answer; by default that of the index."
+        None, gt=0, le=1, description="Minimum similarity of an answer; by default that of the index."
     )
     within: float | None = Field(
-        None, ge=0, description="Of vectors, the largest distance of an answer; by default that of the index."
+        None, ge=0, description="For vectors, the maximum distance of an answer; by default that of the index."
     )
     measure: Literal["jaccard", "containment"] | None = Field(
-        None, description="Of documents and sets; `containment`: the share of the item's shingles that an answer has."
+        None, description="For documents and sets; `containment`: the share of the item's shingles that an answer has."
     )
 
 

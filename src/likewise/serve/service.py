@@ -82,7 +82,7 @@ class Service:
             raise Refusal(422, f"there are {len(asked.ids):,} ids and {len(asked.items):,} items")
         for id in asked.ids or ():
             if isinstance(id, str) and len(id.encode()) > LONGEST_ID:
-                raise Refusal(422, f"an id is longer than {LONGEST_ID:,} bytes")
+                raise Refusal(422, f"an id has more than {LONGEST_ID:,} bytes")
         try:
             added = self.index.add(asked.ids, self._given(asked.items), replace=asked.replace)
         except InputError as error:

@@ -65,7 +65,7 @@ class MinHashTransformer(NumberedOutputs, TransformerMixin, BaseEstimator):  # t
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> MinHashTransformer:
-        """Check the parameters and the samples; nothing is learnt from either X or y."""
+        """Check the parameters and the samples; nothing is learned from either X or y."""
         owner = type(self).__name__
         checks.whole(owner, "n_components", self.n_components, 1, checks.MOST_FUNCTIONS)
         if self.bits is not None:

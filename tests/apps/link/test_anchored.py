@@ -163,7 +163,7 @@ def test_a_model_with_points_of_the_wrong_sign_or_many_open_triads_is_doubted() 
 
 
 def test_a_fifth_of_the_cells_missing_leaves_matches_mostly_true() -> None:
-    """What is learnt here is which pairs share a rare name and lack the rest: 68,000 matches of 600, not believed."""
+    """What is learned here is which pairs share a rare name and lack the rest: 68,000 matches of 600, not believed."""
     table, truth = persons(6000, 600, 3)
     dice = random.Random(1)
     table = {name: [None if dice.random() < 0.2 else value for value in values] for name, values in table.items()}
@@ -171,5 +171,5 @@ def test_a_fifth_of_the_cells_missing_leaves_matches_mostly_true() -> None:
     matches = {(row["id_a"], row["id_b"]) for row in found.matches.select(["id_a", "id_b"]).to_pylist()}
     assert len(matches & set(truth)) > len(matches) / 2
     assert len(matches & set(truth)) > len(truth) / 3
-    assert "nothing learnt" in found.stats["method"]["taken"]
+    assert "nothing learned" in found.stats["method"]["taken"]
     assert any("different values of" in note for note in found.stats["notes"])

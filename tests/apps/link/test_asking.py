@@ -86,7 +86,7 @@ def test_no_curve_is_ruled_out_by_one_odd_match():
     assert curve.best() < 1.5 * before
 
 
-def test_answers_are_learnt_from_and_kept(tables, tmp_path):
+def test_answers_are_learned_from_and_kept(tables, tmp_path):
     a, b, truth = tables
     without = link(a, b)
     oracle = Oracle(truth)

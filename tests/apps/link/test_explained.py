@@ -1,4 +1,4 @@
-"""Why two records are a match or not, and the learnt weights as a table and a plot."""
+"""Why two records are a match or not, and the learned weights as a table and a plot."""
 
 import io
 import json
@@ -149,7 +149,7 @@ def test_the_plot_of_weights(linked, tables, tmp_path):
     figure = linked.plot_weights()
     titles = [axes.get_title(loc="left") for axes in figure.axes if axes.get_visible()]
     assert titles == ["given", "surname", "born", "address", "phone", "all_text"]
-    with pytest.raises(LikewiseError, match="no learnt weights"):
+    with pytest.raises(LikewiseError, match="no learned weights"):
         link(tables[0], tables[1], weights={"surname": 1.0}).plot_weights()
     with pytest.raises(LikewiseError, match="cannot be written"):
         linked.plot_weights(tmp_path / "weights.nonsense")

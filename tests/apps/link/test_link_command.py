@@ -46,7 +46,13 @@ def run(tmp_path: Path, typed: Run) -> Run:
 def test_two_tables(run: Run, tmp_path: Path) -> None:
     done = run("link", "a.csv", "b.csv", "--truth", "truth.csv", "--out", "linked")
     assert done.returncode == 0, done.stderr
-    for words in ("200 and 120 records", "name (name)", "candidates", "against the truth: precision", "→ linked"):
+    for words in (
+        "200 and 120 records",
+        "name (name)",
+        "candidates",
+        "against the ground truth: precision",
+        "→ linked",
+    ):
         assert words in done.stdout
     matches = pq.read_table(tmp_path / "linked" / "matches.parquet")
     assert matches.column_names[:3] == ["id_a", "id_b", "score"]
@@ -67,7 +73,7 @@ def test_columns_with_other_names(run: Run, tmp_path: Path) -> None:
     assert found.returncode == 0, found.stderr
     for column, other in (("name", "person"), ("address", "place"), ("phone", "contact")):
         assert f"compared '{column}' of a with '{other}' of b: they share" in found.stdout
-    assert "of all matches were candidates" in found.stdout
+    assert "blocking recall ≈ " in found.stdout
     said = run("link", "a.csv", "b.csv", "--map", "name=person", "--map", "address=place", "--map", "phone=", *options)
     assert said.returncode == 0, said.stderr
     assert "name (name), address (address), created (date)" in said.stdout
@@ -217,7 +223,7 @@ def test_files_that_are_wrong(run: Run, tmp_path: Path, content: bytes, told: st
 
 
 def test_a_handful_of_records(run: Run, tmp_path: Path) -> None:
-    """Nothing can be learnt from three records; and records that share nothing have no candidates."""
+    """Nothing can be learned from three records; and records that share nothing have no candidates."""
     (tmp_path / "few.csv").write_text("id,name,land\n1,Ann Lee,x\n2,Bo Diaz,x\n3,Anne Lee,x\n")
     done = run("link", "few.csv", "--out", "linked")
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Tables with one telling text and other fields that hardly agree, and those from which a model is learnt."""
+"""Tables with one telling text and other fields that hardly agree, and those from which a model is learned."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ def test_a_text_that_the_model_loses_is_scored_by_likeness():
     assert "expected_f1" not in found.stats["details"]
 
 
-def test_fields_that_agree_are_learnt_from():
+def test_fields_that_agree_are_learned_from():
     first, second = shops()
     chance = np.random.default_rng(9)
     first["year"] = second["year"] = [str(year) for year in chance.integers(1950, 2020, COUNT)]

@@ -137,7 +137,7 @@ def test_pairs_of_bags(run, tmp_path, text, option, similarity):
     assert done.returncode == 0, done.stderr
     assert pq.read_table(tmp_path / "pairs.parquet")["similarity"].to_pylist() == [similarity]
     done = run("pairs", "bags.txt", option, *words)
-    assert (done.returncode, f"{option} goes with --sets" in done.stderr) == (2, True)
+    assert (done.returncode, f"{option} requires --sets" in done.stderr) == (2, True)
 
 
 def test_a_customer_who_liked_nothing(run, tmp_path):

@@ -53,7 +53,7 @@ def test_queries(measure, rows, asked, k, seed):
 
 @pytest.mark.parametrize("measure", ["angle", "l2", "hamming"])
 def test_recall_on_target_by_tables(measure):
-    """Clusters of five: the four others are the nearest; each is found with the recall asked for."""
+    """Clusters of five: the four others are the nearest; each is found with the requested recall."""
     rng = np.random.default_rng(7)
     centres, size, width = 1200, 5, 48
     if measure == "hamming":

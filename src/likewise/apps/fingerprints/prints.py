@@ -176,7 +176,7 @@ def _minutiae(
     if angle is not None and angle not in there:
         raise ColumnError(
             f"{place}: there is no column '{angle}' with the directions of the minutiae; name it with angle='COLUMN', "
-            f"or say aligned=True if all prints are aligned; the columns are: {', '.join(there)}"
+            f"or set aligned=True if all prints are aligned; the columns are: {', '.join(there)}"
         )
     columns = [x, y] if angle is None else [x, y, angle]
     check_once(place, there, [*wanted, *columns])
@@ -214,7 +214,7 @@ def _in_degrees(angle: Floats, angles: str, parts: list[_Minutiae]) -> bool:
     if angles == "degrees" and len(sizes) >= MANY and not (sizes > 2 * np.pi + 1e-3).any():
         raise InputError(
             f"{_row(parts, 0)}: no '{parts[0].angle}' in this table is beyond 2π, so they cannot be degrees; "
-            "say angles='radians'"
+            "use angles='radians'"
         )
     beyond = sizes > (360.5 if degrees else 2 * np.pi + 1e-3)
     if beyond.any():
@@ -222,7 +222,7 @@ def _in_degrees(angle: Floats, angles: str, parts: list[_Minutiae]) -> bool:
         unit, most = ("degrees", "360") if degrees else ("radians", "2π")
         raise InputError(
             f"{_row(parts, place)}: '{parts[0].angle}' is {angle[place]:g}, beyond {most}; "
-            f"angles were read as {unit}: say angles={'radians' if degrees else 'degrees'!r} if they are not"
+            f"angles were read as {unit}: use angles={'radians' if degrees else 'degrees'!r} if they are not"
         )
     return degrees
 

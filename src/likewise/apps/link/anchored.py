@@ -1,8 +1,8 @@
 """The Fellegi–Sunter model with non-matches known: what agrees by chance is counted in random pairs of records.
 
-Candidates are selected for what they share, so that a model whose non-matches are learnt from them may explain the
+Candidates are selected for what they share, so that a model whose non-matches are learned from them may explain the
 selection instead of the matches. Here the levels of non-matches are those of random pairs, nearly all of which are no
-matches; the prior is over all pairs of records; and only the levels of matches are learnt (EM). Fields that agree
+matches; the prior is over all pairs of records; and only the levels of matches are learned (EM). Fields that agree
 together among random pairs (dependent fields) share their weight.
 """
 
@@ -24,15 +24,15 @@ RANDOM = 200_000
 """Random pairs in which chance agreement is counted: a level of one in ten thousand is seen twenty times."""
 
 EQUAL_AT_FIRST, ALIKE_AT_FIRST = 0.85, 0.1
-"""Part of the values of matches taken to be identical, and similar, before anything is learnt."""
+"""Part of the values of matches taken to be identical, and similar, before anything is learned."""
 
 TRUSTED = 20.0
-"""Matches that the values before learning count for, beside those learnt from: a level that no match has is not
+"""Matches that the values before learning count for, beside those learned from: a level that no match has is not
 impossible."""
 
 USUAL, LEARNT = 0.5, 400
-"""Part of what matches look like that is not learnt but taken as before, up to this many matches; less in proportion if
-there are more. A class of pairs that agree in one field and in no other, such as namesakes, is not learnt so."""
+"""Part of what matches look like that is not learned but taken as before, up to this many matches; less in proportion
+if there are more. A class of pairs that agree in one field and in no other, such as namesakes, is not learned so."""
 
 ELSEWHERE = 0.5
 """Part of the weight of a value found in another field that counts: if two fields are swapped, both find theirs in the
@@ -61,7 +61,7 @@ LEAST_RELATED = 0.05
 """Pairs that are related, as a fraction of the matches, if that is taken to occur at all."""
 
 LEAST_ROUNDS = 5
-"""Rounds in which the number of matches is estimated if nothing else is learnt."""
+"""Rounds in which the number of matches is estimated if nothing else is learned."""
 
 
 def random_pairs(records: int, border: int, seed: int) -> tuple[Ints, Ints]:
@@ -129,7 +129,7 @@ def _correlations(values: Floats, known: Floats, weights: Floats) -> Floats:
 
 
 def at_first(chances: Floats) -> Floats:
-    """Return the levels of matches before anything is learnt: most values identical, some similar, few neither."""
+    """Return the levels of matches before anything is learned: most values identical, some similar, few neither."""
     found = chances.copy()
     found[: STEPS + 1] = 0.05 * chances[: STEPS + 1]
     alike = np.arange(LEVELS) >= STEPS // 2
@@ -182,10 +182,10 @@ def learn_anchored(
     seed: int = 1,
     threads: int = 1,
 ) -> MatchModel:
-    """Return the model learnt from candidates (`compared`), given random pairs and the number of all pairs.
+    """Return the model learned from candidates (`compared`), given random pairs and the number of all pairs.
 
     Pairs in `never` are no matches. Related pairs may differ in a long text, or in some `personal` fields. Without
-    rounds, nothing is learnt of what matches look like, but how many there are. Of more than `SAMPLE` candidates, a
+    rounds, nothing is learned of what matches look like, but how many there are. Of more than `SAMPLE` candidates, a
     random sample is used.
     """
     size = len(never)

@@ -44,7 +44,7 @@ NEAREST = 10
 """Nearest neighbours of every record that are always candidates."""
 
 NEAREST_ALONE = 30
-"""The same if there is only one field: no other finds what it misses, and nothing is learnt from the candidates."""
+"""The same if there is only one field: no other finds what it misses, and nothing is learned from the candidates."""
 
 NEAREST_BY_TEXT = 5
 """Nearest neighbours of every record by one of several texts that are candidates."""

@@ -1,4 +1,4 @@
-"""Which scores tell matches best: points, a model learnt from the data, or the likeness of texts."""
+"""Which scores tell matches best: points, a model learned from the data, or the likeness of texts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from likewise.base.runlog import RunLog
 from likewise.jobs.settings import Resources
 
 FEW = 15
-"""Nothing is learnt from fewer candidates than this; they are scored in points."""
+"""Nothing is learned from fewer candidates than this; they are scored in points."""
 
 
 class ScorerChoice:
@@ -50,16 +50,16 @@ class ScorerChoice:
         self.scorer: Scorer = PointScorer(records.fields, weights or {}, words)
 
     def first(self, left: Ints, right: Ints, log: RunLog, labelled: bool) -> ScoredRecords:
-        """Choose, and score the candidates; labels are learnt from later, with a model if there are several fields."""
+        """Choose, and score the candidates; labels are learned from later, with a model if there are several fields."""
         records, rows = self._records, self._rows
         few = self._weights is None and len(left) < FEW
-        learnt = self._weights is None and not few
-        single = learnt and self._one_to_one is not False
+        learned = self._weights is None and not few
+        single = learned and self._one_to_one is not False
         self.alike = single and fits(records, rows)
         explain_method(log, self._weights, len(left) if few else None, self.alike)
         if self.alike and rows is not None:
             self.scorer = LikenessScorer(records, rows)
-        elif learnt:
+        elif learned:
             fields = records.fields
             if self._words is not None and all(one.long for one in fields if one.kind in synonyms.KINDS):
                 log.notes.append(
@@ -75,7 +75,7 @@ class ScorerChoice:
             if other is None and model.emphasis is not None:
                 name, weight = model.emphasis.name, model.emphasis.weight
                 log.details["emphasised"] = {"field": name, "weight": weight}
-                log.notes.append(f"{name} counts more than its part in the model: more matches are found so")
+                log.notes.append(f"{name} gets more weight than in the model: more matches are found that way")
             return scored if other is None else other
         self.usual = self.scorer.usual if few or not records.border else None
         return self.scorer.first(left, right, log)

@@ -224,7 +224,7 @@ def paired_columns(
         other = [one for one in left[1] if plain_name(one) == plain_name(name)]
         if len(other) == 1:
             known.append(ComparedColumns(name, (name,), (other[0],)))
-            notes.append(f"compared '{name}' of a with '{other[0]}' of b: their names are the same but for punctuation")
+            notes.append(f"compared '{name}' of a with '{other[0]}' of b: their names differ only in punctuation")
             left = [[one for one in left[0] if one != name], [one for one in left[1] if one != other[0]]]
     alternative = bool(given or same or known)
     if not alternative and len(left[0]) == len(left[1]) == 1 and _share_a_word(tables, left[0][0], left[1][0]):

@@ -1,6 +1,6 @@
 """A text that says more than the model makes of it: its likeness is added to the scores where that finds more matches.
 
-The model has one weight for each level of similarity, learnt from all fields together, and a long noisy text may drown
+The model has one weight for each level of similarity, learned from all fields together, and a long noisy text may drown
 what a title says. Which text to emphasise, and how much, is decided without labels: by the number of matches that are
 to be expected from the best partners (`likewise.apps.link.mutual`). A change is taken if it finds more of them than the
 partners that change would by chance.

@@ -75,7 +75,7 @@ class PairReason:
     def lines(self) -> list[str]:
         """Return the text around the table of fields: the verdict first, then the reasons."""
         verdict = "a match" if self.match else "no match"
-        found = "no candidates: they are compared for this explanation only"
+        found = "not a candidate pair: compared for this explanation only"
         if self.candidate:
             found = f"candidates: {', '.join(self.found_by)}"
         return [

@@ -1,6 +1,6 @@
 """Scores of one text that need no learning: the terms two values share, weighted by rarity (TF-IDF).
 
-With a single field nothing else tells matches from other pairs, so that a model learnt by EM only restates the
+With a single field nothing else tells matches from other pairs, so that a model learned by EM only restates the
 similarity, in steps and with ties. The likeness is continuous, and which pairs are matches follows from how far the
 best partner of a record is ahead of the next.
 """

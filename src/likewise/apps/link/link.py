@@ -76,7 +76,7 @@ def link(
     Several are one if joined by +, as in {"name": "first+last"}; None is no column. Other columns with different names
     are compared if they share enough words (notes say which).
     weights: by field. The score is then in points: 100 per field, less a penalty for edits, times the weight of the
-    field, 1 by default (MMDS §3.8.2). Without weights, the weight of agreement is learnt from the data (Fellegi–Sunter
+    field, 1 by default (MMDS §3.8.2). Without weights, the weight of agreement is learned from the data (Fellegi–Sunter
     model, by EM): a score of 0 is even odds, and ten points more make the odds ten times as high.
     threshold: the least score of a match. Without it, the one that maximises the expected F1.
     one_to_one: for two tables: True if a record has at most one match, False if it may have many; None decides from
@@ -86,15 +86,15 @@ def link(
     validation are drawn from the window (MMDS §3.8.3). The column is compared only if `fields` names it.
     validate: a column that both tables have. It is not compared but used to estimate the fraction of true matches by
     score (`Links.validation`, MMDS §3.8.3).
-    true: with `validate`, the threshold is the score from which on at least this fraction are true matches.
+    true: with `validate`, the threshold is the score above which at least this fraction are true matches.
     truth: all pairs that match (id_a, id_b), to measure precision and recall: a list, or a table with these columns.
     training: labelled pairs (id_a, id_b, match) to learn from; pairs of ids alone all match. They decide how much each
     field counts and the threshold, and no match contradicts them.
-    ask: a function that is asked about the pairs whose answers tell most (`Question`). It returns True, False, or None
-    to skip, and raises StopIteration to end. What its answers gained is in stats["details"]["labels"].
+    ask: a function that is asked about the most informative pairs (`Question`). It returns True, False, or None
+    to skip, and raises StopIteration to end. The gain from its answers is in stats["details"]["labels"].
     label: with `ask`, a CSV file (id_a, id_b, match) to which every answer is added at once. Answers that it has
-    already are learnt from, and not asked again.
-    questions: with `ask`, how many answers are wanted at most, 30 by default.
+    already are learned from, and not asked again.
+    questions: with `ask`, the maximum number of questions, 30 by default.
     nicknames: files of synonyms, used beside the built-in English ones; or `Synonyms`, for all kinds of fields or by
     kind, used instead of them.
     threads, memory, seed: neither the number of threads nor the memory to use, such as "2GiB", changes the result.

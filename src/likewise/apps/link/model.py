@@ -1,4 +1,4 @@
-"""The Fellegi–Sunter model: match weights of the agreement levels, learnt from the data alone or from labelled pairs.
+"""The Fellegi–Sunter model: match weights of the agreement levels, learned from the data alone or from labelled pairs.
 
 The weight of a level is the logarithm of its frequency among matches divided by its frequency among other pairs
 (Fellegi and Sunter 1969). Which pairs match is not known, so matches and weights are estimated in turn (expectation
@@ -25,7 +25,7 @@ STABLE = 1e-4
 """EM ends when no probability changes by this much."""
 
 SAMPLE = 400_000
-"""Pairs from which the weights are learnt: bounds the time, and is enough for 26 levels per field."""
+"""Pairs from which the weights are learned: bounds the time, and is enough for 26 levels per field."""
 
 LIKELY, UNLIKELY = 0.9, 0.01
 """Initial probabilities of a match: of mutual nearest neighbours, and of other pairs."""
@@ -51,7 +51,7 @@ class MatchModel:
     """Match weights as natural logarithms, by field and level; `prior` is the log-odds of a match before comparing.
 
     `rarity` is the typical rarity of identical values of each field, `shares` the part of each field's weight that
-    counts if it was learnt from labels or from random pairs. `related` are log-odds, by fields: of pairs that agree in
+    counts if it was learned from labels or from random pairs. `related` are log-odds, by fields: of pairs that agree in
     these fields by chance and in all others as matches do, against matches. The discs of a set are such pairs, and the
     people of a household.
     """

@@ -1,4 +1,4 @@
-"""Whether a learnt model can be believed: signs that it has learnt something else than which pairs match."""
+"""Whether a learned model can be believed: signs that it has learned something else than which pairs match."""
 
 from __future__ import annotations
 

@@ -229,6 +229,6 @@ def _chosen(
         columns = "; ".join(f"{w}: {', '.join(t.column_names)}" for w, t in zip(records.wheres, tables, strict=True))
         hint = "".join(f"; {note}" for note in records.notes)
         raise ColumnError(
-            f"there is no column to compare ({columns}); say which hold the same with --map (columns=){hint}"
+            f"there is no column to compare ({columns}); say which correspond with --map (columns=){hint}"
         )
     return dict.fromkeys(shared)

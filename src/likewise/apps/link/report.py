@@ -48,7 +48,7 @@ def explain_method(log: RunLog, weights: Any, few: int | None, alike: bool = Fal
         log.method = {"asked": "auto", "taken": "points", "why": why}
         log.notes.append(why)
     elif alike:
-        why = "one text field: nothing else tells matches from other pairs, so there is nothing to learn from"
+        why = "one text field: nothing else distinguishes matches from other pairs, so there is nothing to learn from"
         log.method = {"asked": "auto", "taken": "likeness", "why": why}
     else:
         log.method = {"asked": "auto", "taken": "fellegi-sunter", "why": "no weights are given"}
@@ -70,7 +70,7 @@ def count(
 def detail(
     log: RunLog, records: RecordTable, candidates: RecordPairs, scored: ScoredRecords, decision: Decision
 ) -> None:
-    """Note what was found out about the tables, what was learnt, and how it was decided."""
+    """Note what was found out about the tables, what was learned, and how it was decided."""
     log.details |= {
         "id": records.id,
         "fields": {one.name: one.kind for one in records.fields},
@@ -122,8 +122,8 @@ def _note_related(log: RunLog, scored: ScoredRecords) -> None:
         log.details["related"] = {names: round(count, 1) for names, count in found.items()}
     for names, count in found.items():
         log.notes.append(
-            f"{names}: about {count:,.0f} candidates agree in all else as matches do, and here no more than by chance; "
-            "they are taken for related records, such as volumes of a set or people of a household"
+            f"{names}: about {count:,.0f} candidates agree in everything else as matches do, and here no more "
+            f"than by chance; they are treated as related records, such as volumes of a set or people of a household"
         )
 
 

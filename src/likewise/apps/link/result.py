@@ -59,8 +59,8 @@ class Links(PlottedPairs, Result):
     clusters: for one table, the records with duplicates: id, cluster (the id of its first record), size, keeper (the id
     of the record with the most values). None for two tables.
     validation: with `validate`, the fraction of true matches by score; otherwise None.
-    weights: what was learnt: field, level, agreement (in words), points, and the part of the matches and of the other
-    candidates with this agreement. None if nothing was learnt.
+    weights: what was learned: field, level, agreement (in words), points, and the part of the matches and of the other
+    candidates with this agreement. None if nothing was learned.
     """
 
     files: ClassVar[dict[str, str]] = {

@@ -1,4 +1,4 @@
-"""From candidate pairs to scores: a model learnt from the data, or points per field (MMDS §3.8.2)."""
+"""From candidate pairs to scores: a model learned from the data, or points per field (MMDS §3.8.2)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ GOOD = 0.6
 TAKEN = {
     "candidates": "fellegi-sunter",
     "random pairs": "fellegi-sunter, random pairs",
-    "usual": "fellegi-sunter, nothing learnt of matches",
+    "usual": "fellegi-sunter, nothing learned of matches",
 }
 """Names of the ways to learn, in the order in which they are tried unless the fields are short."""
 
@@ -134,7 +134,7 @@ class PointScorer:
 
 
 class ModelScorer:
-    """Scores learnt from the data: the log-odds that pairs match (Fellegi and Sunter, by EM).
+    """Scores learned from the data: the log-odds that pairs match (Fellegi and Sunter, by EM).
 
     `compared` may know how the fields of the candidates agree, and otherwise calls the function that compares them.
     If the number of matches was estimated: `inside` are the pairs inside the tables by which, `mutual` says of each
@@ -201,14 +201,14 @@ class ModelScorer:
                 doubt = doubts(model, np.where(found.usable, found.value, -np.inf), left, right, n, seed=self._seed)
                 if doubt is None:
                     return found
-                why = f"what was learnt from {way} cannot be believed: {doubt}"
+                why = f"what was learned from {way} is not plausible: {doubt}"
                 log.notes.append(DOUBTFUL.format(doubt) if way == "usual" else why)
         return found
 
     def _from_candidates(
         self, compared: list[FieldAgreement], start: Floats, people: Households, left: Ints, right: Ints
     ) -> MatchModel:
-        """Return the model with chance agreement learnt from the candidates; a few fields that mislead are left out."""
+        """Return the model with chance agreement learned from the candidates; a few misleading fields are left out."""
         sides = (left, right) if self._single else None
         model = learn(compared, start, people.apart, self._seed, sides)
         wrong = misleading(model)

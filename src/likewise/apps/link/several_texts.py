@@ -25,7 +25,7 @@ from likewise.kernels import linking
 
 CORROBORATED = 0.8
 """Other fields that agree, summed over fields, in pairs that are best partners by the telling text: with fewer, pairs
-are scored by likeness, with more, a model is learnt. Products and films have 0.2 to 0.5, papers 1.6: chosen by looking
+are scored by likeness, with more, a model is learned. Products and films have 0.2 to 0.5, papers 1.6: chosen by looking
 at these four sets."""
 
 PRESENT = 0.5
@@ -67,7 +67,7 @@ class TextsScorer(LikenessScorer):
 
     @classmethod
     def of(cls, records: RecordTable, left: Ints, right: Ints, seed: int = 1) -> TextsScorer | None:
-        """Return the scorer for the candidates of two tables, or None if a model can be learnt from them."""
+        """Return the scorer for the candidates of two tables, or None if a model can be learned from them."""
         border, fields = records.border, records.fields
         if not border or len(fields) < 2 or not any(_telling(field, border) for field in fields):
             return None

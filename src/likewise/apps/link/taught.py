@@ -1,6 +1,6 @@
 """What labelled pairs teach: how much each field counts, and from which score on pairs are matches.
 
-The model that was learnt without labels is where the teaching begins. Labels change the share of each field, by
+The model that was learned without labels is where the teaching begins. Labels change the share of each field, by
 logistic regression that is drawn towards the model, and they set the threshold (`MatchCurve`); the rule, one to one or
 not, remains unless labels contradict it.
 """
@@ -54,7 +54,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Lesson:
-    """What was learnt from labels: scores and matches, and the quality of the matches before and after.
+    """What was learned from labels: scores and matches, and the quality of the matches before and after.
 
     The quality is None if the labels are all of one kind.
     """
@@ -94,7 +94,7 @@ class Teacher:
         order, scores = self._first if same else self._ranked(scored, single)
         if not len(order):
             return Ranking(scored, single, order, scores, None, False)
-        curve, both = _learnt(order, scores, len(self.before.chosen), known, len(scored.value))
+        curve, both = _learned(order, scores, len(self.before.chosen), known, len(scored.value))
         return Ranking(scored, single, order, scores, curve, both)
 
     def taught(self, known: KnownPairs) -> Lesson:
@@ -118,7 +118,7 @@ class Teacher:
             decision, groups = self._first_ones(scored, order, scores, taken, known, single)
         if not both:
             return Lesson(scored, decision, groups, None, None)
-        before = _learnt(*self._first, found, known, len(scored.value))[0].quality(found)
+        before = _learned(*self._first, found, known, len(scored.value))[0].quality(found)
         return Lesson(scored, decision, groups, before, curve.quality(taken))
 
     def _first_ones(
@@ -175,7 +175,7 @@ class Teacher:
         return places, scores
 
 
-def _learnt(order: Ints, scores: Floats, found: int, known: KnownPairs, candidates: int) -> tuple[MatchCurve, bool]:
+def _learned(order: Ints, scores: Floats, found: int, known: KnownPairs, candidates: int) -> tuple[MatchCurve, bool]:
     """Return the curve of a ranking after labels, and whether matches and others are among the labels that are ranked.
 
     Labelled pairs that are not ranked, such as those with a better rival, say nothing about the curve.

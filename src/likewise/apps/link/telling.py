@@ -55,7 +55,7 @@ DENSE = 1.1
 KEYS = 100_000
 """Records by whose rare values pairs are found, about; of more records, a part of the values is used."""
 
-UNTOLD = "agrees no more often in records that share all else than by chance; left out"
+UNTOLD = "agrees no more often than by chance in records that share everything else; left out"
 NEARLY_EMPTY = "hardly any record has a value; left out"
 NUMBER = re.compile(r"\d{1,15}", re.ASCII)
 MIX = np.uint64(0x9E3779B97F4A7C15)

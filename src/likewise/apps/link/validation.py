@@ -97,7 +97,7 @@ def true_fraction(mean: Any, true: float, random: float) -> Any:
     [1.0, 0.0, 0.5]
     """
     if not (math.isfinite(true) and math.isfinite(random)) or true == random:
-        rule = "finite and different from the mean of true matches; otherwise the field tells nothing"
+        rule = "finite and different from the mean of true matches; otherwise the field is uninformative"
         raise ParameterError.of("true_fraction", "random", rule, random)
     return (random - mean) / (random - true)
 
@@ -151,11 +151,11 @@ def validate(
     h1 = _random(random, others, len(known))
     if h0.value == h1.value or not (math.isfinite(h0.value) and math.isfinite(h1.value)):
         if random is not None:
-            rule = "finite and different from the mean of true matches; otherwise the field tells nothing"
+            rule = "finite and different from the mean of true matches; otherwise the field is uninformative"
             raise ParameterError.of("validate", "random", rule, h1.value)
         raise InputError(
-            f"validation: true matches and random pairs differ by {h0.value:.3g} alike; the field tells nothing, "
-            "choose another"
+            f"validation: true matches and random pairs differ by {h0.value:.3g} alike; the field is "
+            f"uninformative, choose another"
         )
     edges = _edges(score, bins)
     place = np.searchsorted(edges, score, side="right") - 1

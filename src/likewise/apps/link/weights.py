@@ -1,4 +1,4 @@
-"""The learnt weights as a table and a plot: how many points each level of agreement of each field is worth."""
+"""The learned weights as a table and a plot: how many points each level of agreement of each field is worth."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def weights_table(scored: ScoredRecords, matches: Ints, seed: int = 1) -> pa.Tab
     """Return the points of each level of each field, and its frequency among matches and other candidates.
 
     Columns: field, level, agreement (in words), points, matches, others. The frequencies are parts of the pairs with
-    two values, or with a value that is found in another field; null if there are none. None if nothing was learnt.
+    two values, or with a value that is found in another field; null if there are none. None if nothing was learned.
     """
     model = scored.model
     if model is None:
@@ -82,7 +82,7 @@ def level_name(level: int) -> str:
 def plotted_weights(table: pa.Table | None, path: str | Path | None = None) -> Any:
     """Return a Matplotlib figure of the weights, a plot for each field, and write it to `path`."""
     if table is None:
-        raise LikewiseError("there are no learnt weights to plot: the pairs were scored without a model")
+        raise LikewiseError("there are no learned weights to plot: the pairs were scored without a model")
     try:
         from matplotlib.figure import Figure
         from matplotlib.patches import Patch

@@ -56,15 +56,15 @@ def _authority(text: str, named: bool) -> tuple[str, str]:
     """Return host and port, validated. Without a scheme a host needs a dot, so that file names are rejected."""
     user, at, text = text.rpartition("@")
     if at and not named:
-        raise BadUrl(f"it has no host: '{user}@{text}' is no page")
+        raise BadUrl(f"it has no host: '{user}@{text}' is not a page")
     if text.startswith("["):
         inside, closed, after = text[1:].partition("]")
         try:
             host = f"[{ipaddress.IPv6Address(inside)}]"
         except ValueError:
-            raise BadUrl(f"'[{inside}]' is no IPv6 address") from None
+            raise BadUrl(f"'[{inside}]' is not an IPv6 address") from None
         if not closed or (after and not after.startswith(":")):
-            raise BadUrl(f"'{text}' is no host")
+            raise BadUrl(f"'{text}' is not a host")
         return host, _port(after[1:])
     name, colon, port = text.partition(":")
     if not name:
@@ -76,21 +76,21 @@ def _authority(text: str, named: bool) -> tuple[str, str]:
         try:
             host = host.encode("idna").decode()
         except UnicodeError:
-            raise BadUrl(f"'{name}' is no host name") from None
+            raise BadUrl(f"'{name}' is not a host name") from None
     labels = host.split(".")
     if len(host) > 253 or not all(map(LABEL.fullmatch, labels)):
-        raise BadUrl(f"'{name}' is no host name")
+        raise BadUrl(f"'{name}' is not a host name")
     if labels[-1].isdecimal():
         try:
             host = str(ipaddress.IPv4Address(host))
         except ValueError:
-            raise BadUrl(f"'{name}' is no host name and no IPv4 address") from None
+            raise BadUrl(f"'{name}' is neither a host name nor an IPv4 address") from None
     return host, _port(port)
 
 
 def _port(port: str) -> str:
     if port and not (port.isascii() and port.isdecimal() and int(port) < 65536):
-        raise BadUrl(f"'{port}' is no port")
+        raise BadUrl(f"'{port}' is not a port")
     return str(int(port)) if port else ""
 
 

@@ -83,7 +83,7 @@ def mirrors(
     of at least `similar_text` of their sets of `shingle`.
 
     suspects: pairs of hosts known from earlier crawls: a list of pairs, a table with columns id_a and id_b or id and
-    keeper, or the folder of an earlier run. They are looked at however low the similarity of their URLs and however few
+    keeper, or the folder of an earlier run. They are compared however low the similarity of their URLs and however few
     of their pages are listed, and are mirrors if they share a path, a tenth of the smaller host's, and similar texts.
 
     links: tables with columns `source` and `target`. Pages with the same path on mirrors, and pages with similar texts,

@@ -115,7 +115,7 @@ def _of_file(file: InputFile, options: RatingsOptions) -> RatingRows:
 def _rows_of(file: InputFile, options: RatingsOptions) -> RatingRows:
     if file.format in TABLES:
         if file.bytes == 0:
-            raise FormatError(f"{file.name}: the file is empty; make or fetch it again")
+            raise FormatError(f"{file.name}: the file is empty; create or download it again")
         return _of_table(of_file(file), file.name, options)
     data = read_all(file).removeprefix(BOM)
     if not data.strip():

@@ -104,7 +104,7 @@ class Found:
             if len(names) == 1
             else f"{len(names):,} files and folders whose names begin"
         )
-        return f"{what} with a dot passed over ({some}); {how}"
+        return f"{what} with a dot skipped ({some}); {how}"
 
 
 @dataclass
@@ -300,7 +300,7 @@ def reason(error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         return "there is no such file; check the name"
     if isinstance(error, PermissionError):
-        return "you may not read this; check its permissions"
+        return "permission denied; check its permissions"
     return f"cannot be read: {error.strerror or error}"
 
 

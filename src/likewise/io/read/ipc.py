@@ -41,7 +41,7 @@ class Ipc(TablePart):
         with input_errors(self.file), open(self._path, "rb") as raw:
             start = raw.read(6)
         if not start:
-            raise FormatError(f"{self.file.name}: the file is empty, not Arrow; make or fetch it again")
+            raise FormatError(f"{self.file.name}: the file is empty, not Arrow; create or download it again")
         if start.startswith(b"FEA1"):
             raise FormatError(f"{self.file.name}: this is Feather version 1; write it again as version 2")
         return start == b"ARROW1"
@@ -121,7 +121,9 @@ class Ipc(TablePart):
         """Set a batch aside as a whole."""
         rows = batch.num_rows
         if rows > max(ABSURD, 8 * self.file.bytes):
-            raise FormatError(f"{self.file.name}: a batch says that it has {rows:,} rows; make or fetch the file again")
+            raise FormatError(
+                f"{self.file.name}: a batch says that it has {rows:,} rows; create or download the file again"
+            )
         reason = f"rows {first} to {first + rows - 1}: {str(error).removeprefix(f'{self.file.name}: ')}"
         return CleanBatch(None, rows, np.arange(rows), [Aside(self.file.name, first, reason)])
 

@@ -343,7 +343,7 @@ def _encodable(text: str) -> bool:
 
 def _called(value: object) -> str:
     names: Iterable[tuple[type, str]] = (
-        (bool, "a truth value"),
+        (bool, "a boolean"),
         (int, "a number"),
         (float, "a number"),
         (str, "a string"),

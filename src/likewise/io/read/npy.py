@@ -20,12 +20,12 @@ def mapped_array(file: InputFile) -> NDArray[Any]:
     except Exception as error:  # the parser of Python literals raises whatever it likes for a damaged header
         words = " ".join(str(error).split())[:200]
         raise FormatError(
-            f"{file.name}: this is not a whole .npy file of numbers: {words}; make or fetch the file again"
+            f"{file.name}: this is not a whole .npy file of numbers: {words}; create or download the file again"
         ) from error
     stored = file.bytes - array.offset
     if stored != array.nbytes:
         raise FormatError(
             f"{file.name}: the header says {array.nbytes:,} bytes of numbers, of shape {array.shape}, and the file has "
-            f"{stored:,}; make or fetch the file again"
+            f"{stored:,}; create or download the file again"
         )
     return array

@@ -53,11 +53,15 @@ def input_errors(file: InputFile) -> Iterator[None]:
         raise InputError(f"{file.name}: {reason(error)}") from error
     except MemoryError as error:
         words = f" ({error})" if str(error) else ""
-        raise InputError(f"{file.name}: to read it takes more memory than there is{words}; is it damaged?") from error
+        raise InputError(
+            f"{file.name}: reading it takes more memory than is available{words}; is it damaged?"
+        ) from error
     except BROKEN as error:
         kind = file.format if file.compression is None else f"{file.compression} {file.format}"
         words = " ".join(str(error).split())
-        raise FormatError(f"{file.name}: cannot be read as {kind}: {words}; make or fetch the file again") from error
+        raise FormatError(
+            f"{file.name}: cannot be read as {kind}: {words}; create or download the file again"
+        ) from error
 
 
 def chunks(file: InputFile, size: int = BLOCK) -> Iterator[bytes]:
@@ -85,7 +89,7 @@ def chunks(file: InputFile, size: int = BLOCK) -> Iterator[bytes]:
             if isinstance(error, FormatError):
                 raise
             raise FormatError(
-                f"{file.name}: the {file.compression} data are damaged: {error}; make or fetch the file again"
+                f"{file.name}: the {file.compression} data are damaged: {error}; create or download the file again"
             ) from error
         if parts:
             yield b"".join(parts)
@@ -94,9 +98,9 @@ def chunks(file: InputFile, size: int = BLOCK) -> Iterator[bytes]:
 def decompressed(raw: IO[bytes], file: InputFile) -> Iterator[bytes]:
     """Yield the decompressed content of an open file, a little at a time."""
     if file.bytes == 0:
-        raise FormatError(f"{file.name}: the file is empty, not {file.compression}; make or fetch it again")
+        raise FormatError(f"{file.name}: the file is empty, not {file.compression}; create or download it again")
     broken_off = FormatError(
-        f"{file.name}: the {file.compression} data break off before their end; make or fetch the file again"
+        f"{file.name}: the {file.compression} data end too early; create or download the file again"
     )
     if file.compression == "zstd":
         stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")

@@ -134,7 +134,7 @@ class Parquet(TablePart):
             if left:
                 raise FormatError(
                     f"{self.file.name}: row group {group} ends {left:,} rows before its end; "
-                    "make or fetch the file again"
+                    "create or download the file again"
                 )
 
     def _kept(self, keep: Flags) -> Iterator[tuple[pa.Table, bool]]:

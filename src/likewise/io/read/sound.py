@@ -35,7 +35,7 @@ def check_footer(metadata: Any, where: str) -> None:
     if min(rows, default=0) < 0 or sum(rows) != metadata.num_rows:
         raise FormatError(
             f"{where}: the footer says {metadata.num_rows:,} rows, and its row groups {sum(rows):,}; "
-            "make or fetch the file again"
+            "create or download the file again"
         )
 
 
@@ -51,7 +51,7 @@ def check_text(table: pa.RecordBatch | pa.Table, where: str) -> None:
 def damaged(where: str, name: str, error: Exception) -> FormatError:
     """Return the error for a column."""
     words = " ".join(str(error).split())
-    return FormatError(f"{where}: the column '{name}' is damaged: {words}; make or fetch the file again")
+    return FormatError(f"{where}: the column '{name}' is damaged: {words}; create or download the file again")
 
 
 def is_plain(kind: pa.DataType) -> bool:

@@ -86,7 +86,9 @@ class Warc(RecordPart):
                 )
             head = BLANK.search(data, place, place + LONGEST_HEAD)
             if head is None and (last or rest > LONGEST_HEAD):
-                raise FormatError(f"{self.file.name}: the head of a WARC record does not end; fetch the file again")
+                raise FormatError(
+                    f"{self.file.name}: the header of a WARC record does not end; download the file again"
+                )
             if head is None:
                 return
             fields = read_fields(data[place : head.start()])
@@ -96,7 +98,9 @@ class Warc(RecordPart):
             if stop + 4 > len(data) and not last:
                 return
             if stop > len(data):
-                raise FormatError(f"{self.file.name}: the last WARC record breaks off; make or fetch the file again")
+                raise FormatError(
+                    f"{self.file.name}: the last WARC record is truncated; create or download the file again"
+                )
             gap = data[stop : stop + 4]
             end = stop + (4 if gap == b"\r\n\r\n" else 2 if gap[:2] == b"\n\n" else 0)
             yield place, end, Record(fields, head.end(), stop)

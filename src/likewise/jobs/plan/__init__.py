@@ -62,7 +62,7 @@ def plan(
 ) -> Forecast:
     """Predict what `dedup` of this source needs here: seconds by stage, memory, disk. A sample of the source is read.
 
-    The parameters are those of `dedup`; with method="auto" the forecast says which method the run will take. `spill` is
+    The parameters are those of `dedup`; with method="auto" the forecast says which method the run will use. `spill` is
     a folder on the disk that will be used. The speed of this machine is measured once, in about two seconds;
     `calibrate` measures it again.
 

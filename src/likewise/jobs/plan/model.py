@@ -355,7 +355,7 @@ class _Model:
         seen = self.sample.seen
         found = []
         if seen.broken:
-            found.append(f"{seen.broken:,} of {seen.broken + seen.seen:,} rows looked at are broken")
+            found.append(f"{seen.broken:,} of {seen.broken + seen.seen:,} sampled rows are broken")
         if not seen.exact:
             found.append("the number of documents is estimated")
         if self.crowd:

@@ -315,7 +315,9 @@ def _gathered(
         except pa.ArrowException as error:
             raise FormatError(f"{part.name}: cannot be read: {error}") from error
         if first != part.rows:
-            raise FormatError(f"{part.name}: {part.rows:,} rows are announced, and {first:,} are there; fetch it again")
+            raise FormatError(
+                f"{part.name}: {part.rows:,} rows are declared, but {first:,} are there; download it again"
+            )
     named = None
     if id is not None:
         named = _names(ids, id, parts)

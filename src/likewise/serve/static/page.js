@@ -27,26 +27,26 @@ async function call(method, path, body, signal) {
   const headers = {};
   const token = $("token").value.trim();
   if (token) {
-    if (!/^[!-~]+$/.test(token)) throw new Error("The token has characters that no token has.");
+    if (!/^[!-~]+$/.test(token)) throw new Error("The token contains invalid characters.");
     headers.Authorization = `Bearer ${token}`;
   }
   if (body !== undefined) {
     headers["Content-Type"] = "application/json";
     const size = new Blob([body]).size;
-    if (info && size > info.max_body) throw new Error(`The text is too large: ${megabytes(size)}; this service takes ${megabytes(info.max_body)}.`);
+    if (info && size > info.max_body) throw new Error(`The text is too large: ${megabytes(size)}; the limit of this service is ${megabytes(info.max_body)}.`);
   }
   let answer;
   try {
     answer = await fetch(path, { method, headers, body, signal, cache: "no-store", credentials: "omit" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("The service does not answer.");
+    throw new Error("The service does not respond.");
   }
   let found;
   try { found = JSON.parse(await answer.text(), exact); } catch { found = {}; }
   if (answer.ok) return found;
-  if (answer.status === 401) { $("change").open = true; throw new Error(token ? "This is not the token of the service." : "This needs the token of the service; give it below."); }
-  throw new Error(found.error || `The service answers with status ${answer.status}.`);
+  if (answer.status === 401) { $("change").open = true; throw new Error(token ? "Wrong token." : "This needs the service token; enter it below."); }
+  throw new Error(found.error || `The service responded with status ${answer.status}.`);
 }
 
 async function about() {
@@ -63,7 +63,7 @@ async function about() {
   if (info.kind === "vectors") {
     const many = info.dimension ? `${info.dimension.toLocaleString("en")} numbers` : "numbers";
     $("text-label").textContent = `Paste a vector: ${many}, separated by blanks or commas`;
-    $("bound-label").textContent = "distance up to";
+    $("bound-label").textContent = "maximum distance";
     $("threshold").removeAttribute("max");
     $("threshold").placeholder = info.within ?? "any";
     $("change-title").textContent = "Add this vector, or remove items";
@@ -96,7 +96,7 @@ async function find() {
   const body = { k: Number($("k").value) || 10 };
   if ($("threshold").value) body[info && info.kind === "vectors" ? "within" : "threshold"] = Number($("threshold").value);
   if (!$("measure-field").hidden) body.measure = $("measure").value;
-  say("Looking …");
+  say("Searching …");
   const begun = performance.now();
   try {
     body.items = [itemOf(text)];
@@ -140,7 +140,7 @@ function show(answers, milliseconds) {
     entry.append(button);
     return entry;
   }));
-  const count = answers.length === 0 ? "Nothing similar is in the index" : answers.length === 1 ? "1 similar item" : `${answers.length.toLocaleString("en")} similar items`;
+  const count = answers.length === 0 ? "No similar items in the index" : answers.length === 1 ? "1 similar item" : `${answers.length.toLocaleString("en")} similar items`;
   say(`${count} (${milliseconds < 10 ? milliseconds.toFixed(1) : Math.round(milliseconds)} ms).`);
 }
 
@@ -158,7 +158,7 @@ async function open(answer, button) {
       $("other").textContent = item.vector.join(" ");
     } else if (item.text === null) {
       $("mine").textContent = visible(queried.slice(0, LONGEST));
-      $("other").textContent = "This index does not keep its documents.";
+      $("other").textContent = "This index does not store its documents.";
       $("rule").textContent = "";
     } else {
       const { unit, k, cut, sides } = compareTexts(queried, item.text, info && info.shingle);
@@ -166,7 +166,7 @@ async function open(answer, button) {
       showParts($("other"), sides[1]);
       const runs = unit === "chars" ? `${k} characters` : k === 1 ? "single words" : `${k} words`;
       const only = cut ? ` Only the first ${LONGEST.toLocaleString("en")} characters of each text are shown and compared.` : "";
-      $("rule").textContent = `Marked are runs of ${runs} or more, in any order, upper and lower case alike.${only}`;
+      $("rule").textContent = `Shared runs of ${runs} or more are marked, in any order, ignoring case.${only}`;
     }
     $("remove").hidden = !(info && info.writable);
     $("comparison").hidden = false;
@@ -189,7 +189,7 @@ function close() {
 async function remove() {
   if (!opened) return;
   const { answer, button } = opened;
-  if (!$("token").value) { $("change").open = true; $("token").focus(); say("Give the token of the service first.", true, "change-note"); return; }
+  if (!$("token").value) { $("change").open = true; $("token").focus(); say("Enter the service token first.", true, "change-note"); return; }
   try {
     await call("DELETE", `items/${encodeURIComponent(String(answer.id))}`);
     close();
@@ -219,7 +219,7 @@ async function add() {
 }
 
 async function take(dropped) {
-  if (info && dropped.size > info.max_body) { say(`The file is too large: ${megabytes(dropped.size)}; this service takes ${megabytes(info.max_body)}.`, true); return; }
+  if (info && dropped.size > info.max_body) { say(`The file is too large: ${megabytes(dropped.size)}; the limit of this service is ${megabytes(info.max_body)}.`, true); return; }
   const text = await dropped.text();
   if (text.length > SHOWN) {
     file = { name: dropped.name, text };
