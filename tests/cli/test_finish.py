@@ -40,7 +40,7 @@ def test_every_command_can_be_quiet(name: str) -> None:
     assert len(found) == 1
     assert isinstance(found[0], click.Option)
     assert found[0].help
-    assert found[0].help.startswith("Print nothing but errors and what was asked for")
+    assert found[0].help.startswith("Print only errors and the requested output")
 
 
 def test_quiet_commands_print_what_they_are_asked_for_and_nothing_else(typed: Run, tmp_path: Path) -> None:

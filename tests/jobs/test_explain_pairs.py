@@ -314,7 +314,7 @@ def test_runs_that_cannot_be_explained(tmp_path):
     with pytest.raises(InputError, match=r"docs.jsonl has changed since the run"):
         explain_run(out, 0, 1)
     path.unlink()
-    with pytest.raises(InputError, match=r"docs.jsonl is not there"):
+    with pytest.raises(InputError, match=r"docs.jsonl is missing"):
         explain_run(out, 0, 1)
     with pytest.raises(likewise.MissingInput, match="no finished run"):
         explain_run(tmp_path, 0, 1)

@@ -44,7 +44,7 @@ def no_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_broken_rows_are_told(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b'{"text": "fine"}\n{"text": broken}\n{"text": null}\n')
-    assert any("2 of 3 rows looked at are broken" in note for note in plan(tmp_path / "a.jsonl").notes)
+    assert any("2 of 3 sampled rows are broken" in note for note in plan(tmp_path / "a.jsonl").notes)
 
 
 @pytest.mark.parametrize("source", [[], ["one"], ["", "", ""], ["a b c"] * 2, ["x " * 100_000]])

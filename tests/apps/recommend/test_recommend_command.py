@@ -35,7 +35,7 @@ def test_recommend(run, tmp_path):
     ]
     assert lines[4:7] == [
         "1 recommendation for 1 customer, by items",
-        "for ann: score, item, because of these of their items",
+        "for ann: score, item, because of these items of theirs",
         "    0.667  Heat  Dune, Emma",
     ]
     assert lines[-1].endswith("→ found")
