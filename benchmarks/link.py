@@ -87,7 +87,7 @@ class Row:
     f1: float | None = None
     threshold: float | None = None
     completeness: float | None = None
-    estimated_completeness: float | None = None
+    estimated_blocking_recall: float | None = None
     best_f1: float | None = None
     best_threshold: float | None = None
     any_f1: float | None = None
@@ -123,7 +123,7 @@ def swept_of(collection: Collection, told: Run, found: pa.Table, out: Path) -> d
     best, any_best = best_threshold(candidates, details["rule"])
     return {
         "completeness": details["truth"]["completeness"],
-        "estimated_completeness": details.get("completeness", {}).get("estimate"),
+        "estimated_blocking_recall": details.get("completeness", {}).get("estimate"),
         "best_f1": best.f1,
         "best_threshold": best.threshold,
         "any_f1": any_best.f1,
@@ -179,7 +179,7 @@ def show_quality(rows: list[Row]) -> None:
         column.justify = "right"
     ours = [row for row in rows if row.tool == "likewise" and not row.failed]
     for row in ours:
-        part = row.completeness, row.estimated_completeness
+        part = row.completeness, row.estimated_blocking_recall
         numbers = (row.precision, row.recall, row.f1, row.best_f1, row.any_f1, *part, row.stated_f1)
         cells = ["" if value is None else f"{value:.3f}" for value in numbers]
         cost = f"{row.seconds:.1f}", f"{row.peak_mb:,.0f}"
@@ -192,7 +192,7 @@ def show_quality(rows: list[Row]) -> None:
         console.print(f"{len(joins)} tasks of name joining, means: {', '.join(texts)}")
     stated = [(row.stated_f1, row.f1) for row in ours if row.stated_f1 is not None and row.f1 is not None]
     near = sum(abs(said - true) <= NEAR for said, true in stated)
-    parts = [(row.estimated_completeness, row.completeness) for row in ours]
+    parts = [(row.estimated_blocking_recall, row.completeness) for row in ours]
     errors = [abs(said - true) for said, true in parts if said is not None and true is not None]
     if errors:
         about = f"{mean(errors):.3f} on average and {max(errors):.3f} at most, in {len(errors)} collections"

@@ -105,11 +105,11 @@ CONSTANTS = [
     Constant("columns.STRONG", (0.15, 0.2, 0.25, 0.3, 0.4), TWO, "records"),
     Constant("columns.STRONG_IF_FEW", (0.4, 0.6, 0.8), TWO, "records"),
     Constant("columns.WHOLE", (1.1, 1.2, 1.5), TWO, "records"),
-    Constant("taught.PULL", (1.0, 3.0, 10.0, 30.0), FEW, "decision", "labels"),
-    Constant("asking.EVERY", (2, 5, 10, 30), FEW, "decision", "labels"),
+    Constant("training.PULL", (1.0, 3.0, 10.0, 30.0), FEW, "decision", "labels"),
+    Constant("questions.EVERY", (2, 5, 10, 30), FEW, "decision", "labels"),
     Constant("match_curve.CURIOSITY", (0.0, 0.005, 0.02, 0.1), FEW, "decision", "labels"),
     Constant(
-        "asking.FIRST",
+        "questions.FIRST",
         ((0.9, 1.1), (0.2, 0.6, 0.9, 1.1, 1.5, 3.0), (0.5, 0.8, 1.0, 1.2, 1.5, 2.0), (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)),
         FEW, "decision", "labels",
     ),
@@ -124,7 +124,7 @@ class Kept:
         self.held: dict[str, Any] = {}
         self.depth = "records"
         whole, scoring = importlib.import_module(ROOM + "link"), importlib.import_module(ROOM + "scoring")
-        choosing = importlib.import_module(ROOM + "choosing")
+        choosing = importlib.import_module(ROOM + "scorer_choice")
         for module, name in ((whole, "records_of"), (whole, "block"), (scoring, "neighbours")):
             setattr(module, name, self._once(name, getattr(module, name)))
         choosing.ScorerChoice.first = self._first(choosing.ScorerChoice.first)

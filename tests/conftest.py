@@ -50,7 +50,7 @@ def no_drawing(monkeypatch) -> None:
         (where / "report.html").write_text("a page")
         return where / "report.html", ""
 
-    monkeypatch.setattr(page, "written", written)
+    monkeypatch.setattr(page, "write_page", written)
     monkeypatch.setattr("likewise.apps.link.result.plotted_weights", lambda table, path: path.write_text("a plot"))
 
 

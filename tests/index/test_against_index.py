@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import likewise
 from likewise import IncompatibleError, Index, InputError, OutputError, ParameterError, Words
-from likewise.index.known import KnownIndex
+from likewise.index.reference_index import ReferenceIndex
 from likewise.io.workspace import Workspace
-from likewise.jobs import adding, known
+from likewise.jobs import addition, reference_items
 from likewise.jobs.result import Dedup
 
 SETTINGS = {"shingle": "words:2", "threshold": 0.5, "bands": 12, "rows": 2}
@@ -166,7 +166,7 @@ def test_an_index_without_documents_cannot_tell_copies(tmp_path):
 
 
 def test_many_similar_items_are_more_than_enough(tmp_path, monkeypatch):
-    monkeypatch.setattr(known, "MOST", 3)
+    monkeypatch.setattr(reference_items, "MOST", 3)
     words = [f"w{i}" for i in range(40)]
     with Index.create(tmp_path / "ix", **SETTINGS) as index:
         index.add(None, [" ".join([*words, f"x{i}"]) for i in range(50)])
@@ -288,8 +288,8 @@ def test_a_run_that_was_killed_ends_as_if_it_had_not_been(half, tmp_path, monkey
 
     with monkeypatch.context() as patch:
         owner, name = {
-            "asked": (Dedup, "__init__"), "written": (adding.Addition, "make"), "adding": (KnownIndex, "add"),
-            "added": (adding, "write_json"), "noted": (Workspace, "finish"),
+            "asked": (Dedup, "__init__"), "written": (addition.Addition, "make"), "adding": (ReferenceIndex, "add"),
+            "added": (addition, "write_json"), "noted": (Workspace, "finish"),
         }[moment]  # fmt: skip
         patch.setattr(owner, name, die)
         with pytest.raises(KilledError):

@@ -9,7 +9,7 @@ import pytest
 from made_runs import WORDS, documents, texts
 
 import likewise
-from likewise.jobs.finished import FinishedRun
+from likewise.jobs.finished_run import FinishedRun
 from likewise.report.alarms import document_alarms
 from likewise.report.similar_documents import SimilarDocuments
 

@@ -11,7 +11,7 @@ from made_runs import documents, texts
 
 import likewise
 from likewise.base import memory
-from likewise.jobs.finished import FinishedRun
+from likewise.jobs.finished_run import FinishedRun
 from likewise.report.documents import Tally, by_folder
 from likewise.report.similar_documents import SimilarDocuments
 from likewise.report.write import report_with

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from likewise.jobs.finished import StoredTable
+from likewise.jobs.finished_run import StoredTable
 from likewise.report.samples import (
     LARGEST,
     MEMBERS,

@@ -12,7 +12,7 @@ import pytest
 
 from likewise.spark import direct
 from likewise.spark.java import java_options
-from likewise.spark.written import RowFiles, _Sheet
+from likewise.spark.output import RowFiles, _Sheet
 
 SESSION = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
 

@@ -101,7 +101,7 @@ def dedup(
 
 def _settings_of(context: click.Context, against: list[str]) -> dict[str, Any]:
     """Return the settings of earlier runs and of indexes, but for those that the user gives."""
-    from likewise.jobs.known import is_index
+    from likewise.jobs.reference_items import is_index
 
     if context.params["engine"] == "spark":
         if any(map(is_index, against)):

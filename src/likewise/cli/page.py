@@ -10,7 +10,7 @@ REPORT, BY = "likewise.report", "likewise.by"
 """Where the context of a command keeps the options --no-report and --by."""
 
 
-def written(
+def write_page(
     where: object, wanted: Mapping[str, Any], progress: Any = None, held: Any = None
 ) -> tuple[Path | None, str]:
     """Write the report of a result, if it is a folder and one is wanted; return its path, or why there is none.

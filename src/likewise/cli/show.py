@@ -400,11 +400,11 @@ def report(stats: dict[str, Any], as_json: bool, lines: Iterable[str], where: ob
 
 def page(where: object, as_json: bool = False, held: Any = None) -> None:
     """Write the report of a folder, and say where it is; a report that cannot be made leaves the result as it is."""
-    from likewise.cli.page import written
+    from likewise.cli.page import write_page
 
     context = click.get_current_context(silent=True)
     with nullcontext() if as_json else progress() as observer:
-        made, problem = written(where, context.meta if context else {}, observer, held)
+        made, problem = write_page(where, context.meta if context else {}, observer, held)
     if problem and not quiet():
         say(problem, err=True)
     elif made and not quiet() and not as_json:

@@ -14,7 +14,7 @@ from likewise.base import checks
 from likewise.base.random import Floats, bell, fraction, sign, token_bits
 from likewise.errors import InputError
 from likewise.families.algebra import Family
-from likewise.families.given import angle_from_sketches
+from likewise.families.given_directions import angle_from_sketches
 from likewise.families.weighted import Bags, Ints
 
 NORMALS = ("gaussian", "signs")

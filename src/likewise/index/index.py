@@ -22,7 +22,6 @@ from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.index.answers import IndexQuestion, answers
 from likewise.index.batches import ItemBatch, check_count, item_parts
 from likewise.index.change import Change, all_ids, new_ids
-from likewise.index.created import new_scheme
 from likewise.index.from_run import KeptRun
 from likewise.index.inspect import Report, check_index, describe
 from likewise.index.item_ids import as_ids, check_kind, kind_of_ids
@@ -38,6 +37,7 @@ from likewise.index.manifest import (
 )
 from likewise.index.places import index_place, store_at
 from likewise.index.scheme import DEFAULT_ITEMS, Scheme
+from likewise.index.settings import new_scheme
 from likewise.index.store import Store, Transaction
 from likewise.index.vector_answers import near_vectors
 from likewise.index.vector_scheme import VectorScheme

@@ -23,7 +23,15 @@ from likewise.io.publish import MANIFEST
 from likewise.io.read import Files, ReadOptions, open_source
 from likewise.io.seals import checksum
 from likewise.io.workspace import Workspace
-from likewise.jobs.known import AskedItems, Known, KnownPart, chunk_digests, is_index, marks, opened_index
+from likewise.jobs.reference_items import (
+    QueriedItems,
+    ReferenceItems,
+    ReferencePart,
+    chunk_digests,
+    is_index,
+    marks,
+    opened_index,
+)
 from likewise.jobs.settings import Settings
 from likewise.jobs.state import State
 from likewise.search.common_shingles import value_table
@@ -159,7 +167,7 @@ class Joined(Items):
         return Joined([part.ignoring(common) for part in self.parts])
 
 
-class EarlierRun(Known):
+class EarlierRun(ReferenceItems):
     """A finished run: the documents that it kept."""
 
     def __init__(self, directory: str | Path) -> None:
@@ -184,9 +192,9 @@ class EarlierRun(Known):
         """The folder, and the checksum of run.json."""
         return [self.place, checksum(self.state.directory / MANIFEST)]
 
-    def part(self, items: Items, space: Workspace, log: RunLog, threads: int, step: str) -> KnownPart:
+    def part(self, items: Items, space: Workspace, log: RunLog, threads: int, step: str) -> ReferencePart:
         """Return all documents: their band keys are known."""
-        return KnownPart(self.where, len(self.items), self.items, kept_ids(self.state), self._digests)
+        return ReferencePart(self.where, len(self.items), self.items, kept_ids(self.state), self._digests)
 
     def document(self, row: int) -> str:
         """Return one of the kept documents."""
@@ -207,8 +215,8 @@ class Against:
     """The finished runs and the indexes that new documents are compared with."""
 
     def __init__(self, given: list[Any]) -> None:
-        self.known: list[Known] = []
-        self.parts: list[KnownPart] = []
+        self.known: list[ReferenceItems] = []
+        self.parts: list[ReferencePart] = []
         try:
             for one in given:
                 self.known.append(opened_index(one) if is_index(one) else EarlierRun(one))
@@ -265,9 +273,9 @@ class Against:
         number, inner = part_at((len(part.items) for part in self.parts), row)
         return self.known[number].document(inner)
 
-    def target(self) -> AskedItems:
+    def target(self) -> QueriedItems:
         """Return the index to which documents are added."""
-        indexes = [one for one in self.known if isinstance(one, AskedItems)]
+        indexes = [one for one in self.known if isinstance(one, QueriedItems)]
         if len(indexes) != 1:
             rule = f"False unless 'against' names exactly one index; it names {len(indexes) or 'none'}"
             raise ParameterError.of("dedup", "add", rule, True)
@@ -355,7 +363,7 @@ def run_settings(state: State) -> dict[str, Any]:
     return {**chosen, "shingle": shingler, "bands": bands or None, "rows": rows or None, "method": method}
 
 
-def _check_settings(first: Known, other: Known) -> None:
+def _check_settings(first: ReferenceItems, other: ReferenceItems) -> None:
     """Raise if new documents cannot be compared with both, one of which is an index, in one way."""
     before, now = ({**one.settings, **one.settings["shingle"].to_dict()} for one in (first, other))
     for name in {"method": "", **before, **now}:

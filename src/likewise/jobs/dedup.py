@@ -20,11 +20,11 @@ from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.io.changes import changed_files
 from likewise.io.read import ReadOptions, Source
 from likewise.io.workspace import Workspace
-from likewise.jobs.adding import Addition
+from likewise.jobs.addition import Addition
 from likewise.jobs.against import Against, Joined
 from likewise.jobs.engines import cluster_engine
 from likewise.jobs.inputs import opened, reading
-from likewise.jobs.known import AskedItems, is_index
+from likewise.jobs.reference_items import QueriedItems, is_index
 from likewise.jobs.result import Dedup
 from likewise.jobs.settings import Resources, Settings
 from likewise.kernels.hashing import mix
@@ -176,7 +176,7 @@ class _Run:
     policy: Keep
     resources: Resources
     earlier: Against | None
-    target: AskedItems | None
+    target: QueriedItems | None
     out: Path | None
     log: RunLog
 

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from likewise.base.words import shortened
 from likewise.errors import IncompatibleError
-from likewise.jobs.explained import ExplainedPairs, ItemReader, SetTrace
-from likewise.jobs.finished import FinishedRun, StoredTable
-from likewise.jobs.reopened import OWNER, ReopenedRun
+from likewise.jobs.finished_run import FinishedRun, StoredTable
+from likewise.jobs.pair_traces import ExplainedPairs, ItemReader, SetTrace
 from likewise.jobs.rethreshold import options_of_run, unchanged_source
+from likewise.jobs.run_items import OWNER, RunItems
 from likewise.jobs.set_reason import SetReason
 from likewise.jobs.state import State
 from likewise.jobs.vector_reason import VectorReason
@@ -50,7 +50,7 @@ class RunPairs(ExplainedPairs):
     def __init__(self, run: FinishedRun) -> None:
         self.stats = run.stats
         self._table = run.table("neighbours" if run.command == "nearest" else "pairs")
-        self._trace = ReopenedRun(run)
+        self._trace = RunItems(run)
         self._batches = self._listed
 
     def _listed(self) -> Iterator[Any]:
@@ -78,7 +78,7 @@ def _of_tables(run: FinishedRun, id_a: Any, id_b: Any) -> SetReason:
     Pairs of large crowds are not all listed: of one that is not, and is similar enough, it is not known whether it was
     found.
     """
-    trace = ReopenedRun(run).sets((id_a, id_b))
+    trace = RunItems(run).sets((id_a, id_b))
     ids = trace.parts[0].ids
     names = [row if ids is None else ids[row].as_py() for row in trace.rows(id_a, id_b)]
     told = trace.explain((names[0], names[1]), run.stats, None, notes=_outcomes(run, names))

@@ -23,7 +23,7 @@ from likewise.io.publish import Output, check_output, publish, with_writing
 from likewise.io.workspace import Workspace
 from likewise.io.write import ROWS, check_target, write_table
 from likewise.jobs.against import Against
-from likewise.jobs.explained import ExplainedPairs, ExplainedRemovals
+from likewise.jobs.pair_traces import ExplainedPairs, ExplainedRemovals
 from likewise.jobs.plots import PlottedPairs
 from likewise.jobs.rows import Rows
 from likewise.jobs.state import FOLDER, State, save_state, update_state

@@ -10,7 +10,7 @@ from typing import Any
 from likewise.errors import InputError
 from likewise.io.changes import changed_files, identity
 from likewise.io.read import Files, ReadOptions
-from likewise.jobs.finished import FinishedRun
+from likewise.jobs.finished_run import FinishedRun
 
 OPTIONS = ("text", "id", "on_error", "encoding_errors", "lines", "sets", "html", "plain", "hidden")
 """Parameters of run.json that say how the inputs were read."""

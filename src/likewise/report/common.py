@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from likewise.base.words import counted
-from likewise.jobs.finished import FinishedRun
+from likewise.jobs.finished_run import FinishedRun
 from likewise.report.page import Alarm, Bar, PageTable, ReportPage, Section, Tile
 from likewise.report.words import duration, large, share, short, size
 

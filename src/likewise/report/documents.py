@@ -18,8 +18,8 @@ from likewise.base.runlog import Progress
 from likewise.errors import LikewiseError
 from likewise.io.ids import matching
 from likewise.io.read import Files, ReadOptions, Source, open_source
-from likewise.jobs.finished import FinishedRun, numbers
-from likewise.jobs.held import HeldDocuments
+from likewise.jobs.cached_documents import CachedDocuments
+from likewise.jobs.finished_run import FinishedRun, numbers
 from likewise.jobs.run_inputs import InputsGone, all_texts, input_files, reading_of_run, unchanged
 
 READ = 60_000
@@ -66,7 +66,7 @@ def read_texts(
     removed: Flags | set[str] | None,
     by: str | None,
     progress: Progress | None = None,
-    held: HeldDocuments | None = None,
+    held: CachedDocuments | None = None,
 ) -> SampledTexts:
     """Return the texts of these documents, each named by its collection (0, or 1 for the second) and its id.
 

@@ -13,7 +13,7 @@ from likewise.apps.link.records import read_table
 from likewise.base.words import counted
 from likewise.errors import LikewiseError
 from likewise.io.read import Files
-from likewise.jobs.finished import FinishedRun
+from likewise.jobs.finished_run import FinishedRun
 from likewise.report import pictures
 from likewise.report.common import MOST_ROWS, compared, cost, made
 from likewise.report.page import Alarm, Browser, Entry, FieldStep, PageTable, Picture, ReportPage, Section, Side, Tile

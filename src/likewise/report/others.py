@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from likewise.base.words import counted
-from likewise.jobs.finished import FinishedRun, StoredTable
+from likewise.jobs.finished_run import FinishedRun, StoredTable
 from likewise.report.common import LEAST_CLUSTERS, LEAST_PAIRS, MOST_ROWS, cost, made
 from likewise.report.comparison import ComparedTexts, within
 from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, Picture, ReportPage, Section, Side, Tile

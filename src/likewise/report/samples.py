@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from likewise.jobs.finished import StoredTable, arrow_ids, numbers
+from likewise.jobs.finished_run import StoredTable, arrow_ids, numbers
 
 SEED = 20
 """Of the samples: the same run gives the same page."""

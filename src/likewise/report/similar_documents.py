@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from likewise.base.runlog import Progress
 from likewise.base.words import counted
 from likewise.families.banding import Banding
-from likewise.jobs.finished import FinishedRun, arrow_ids, numbers
-from likewise.jobs.held import HeldDocuments
+from likewise.jobs.cached_documents import CachedDocuments
+from likewise.jobs.finished_run import FinishedRun, arrow_ids, numbers
 from likewise.report.common import LEAST_CLUSTERS, LEAST_PAIRS, MOST_ROWS, compared, cost, made
 from likewise.report.comparison import ComparedTexts, ShownTexts, within
 from likewise.report.documents import Tally, by_folder, read_texts
@@ -47,7 +47,7 @@ class SimilarDocuments:
     """What is read of a run of documents, and the page made from it."""
 
     def __init__(
-        self, run: FinishedRun, by: str | None, progress: Progress | None = None, held: HeldDocuments | None = None
+        self, run: FinishedRun, by: str | None, progress: Progress | None = None, held: CachedDocuments | None = None
     ) -> None:
         self.run = run
         self.by = by

@@ -15,8 +15,8 @@ from likewise.base.runlog import Progress
 from likewise.errors import LikewiseError, OutputError, ParameterError
 from likewise.io.disk import atomic
 from likewise.io.publish import REPORT
-from likewise.jobs.finished import FinishedRun
-from likewise.jobs.held import HeldDocuments
+from likewise.jobs.cached_documents import CachedDocuments
+from likewise.jobs.finished_run import FinishedRun
 from likewise.report.common import LEAST_PAIRS
 
 INSTALL = "a report needs Jinja2 and Matplotlib: pip install 'likewise[report]'"
@@ -51,7 +51,7 @@ def write_report(
 
 def report_with(
     run: str | os.PathLike[str],
-    held: HeldDocuments | None,
+    held: CachedDocuments | None,
     *,
     by: str | None = None,
     out: str | os.PathLike[str] | None = None,
@@ -82,7 +82,7 @@ def can_report() -> bool:
     return all(find_spec(name) is not None for name in ("jinja2", "matplotlib"))
 
 
-def _html(run: FinishedRun, by: str | None, progress: Progress | None, held: HeldDocuments | None) -> str:
+def _html(run: FinishedRun, by: str | None, progress: Progress | None, held: CachedDocuments | None) -> str:
     """Return the page of a run."""
     if run.counts.get("pairs", 0) >= LEAST_PAIRS:  # Matplotlib loads while tables are read
         Thread(target=import_module, args=("likewise.report.pictures",), daemon=True).start()

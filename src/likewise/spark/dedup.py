@@ -27,6 +27,7 @@ from likewise.spark.direct import PART, PLACE
 from likewise.spark.exchange import KIND, SCHEMA, collected
 from likewise.spark.in_place import check_unchanged
 from likewise.spark.metrics import StepMetrics
+from likewise.spark.output import RowFiles, add_file, finish, laid, to_frame, write_arrow, write_frame
 from likewise.spark.result import SparkDedup, publish_frames
 from likewise.spark.run import ClusterRun, RankOrder, begun
 from likewise.spark.search import ClusterSearch
@@ -37,7 +38,6 @@ from likewise.spark.state import KeptState
 from likewise.spark.store import WORK, HadoopFolder
 from likewise.spark.tables import DriverTables
 from likewise.spark.universe import Universe
-from likewise.spark.written import RowFiles, add_file, finish, laid, to_frame, write_arrow, write_frame
 
 OWNER = "dedup"
 

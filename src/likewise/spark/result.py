@@ -20,8 +20,8 @@ from likewise.jobs.result import Dedup, Result
 from likewise.jobs.set_reason import SetReason
 from likewise.jobs.state import FOLDER
 from likewise.jobs.vector_reason import VectorReason
+from likewise.spark.output import write_frame
 from likewise.spark.store import WORK, HadoopFolder
-from likewise.spark.written import write_frame
 
 ANSWER = "answer"
 

@@ -26,9 +26,9 @@ from likewise.spark.copies import LINK, Repeated, RowLinks
 from likewise.spark.corpus import Corpus
 from likewise.spark.exchange import KIND, PARCELS, collected, nothing, parcel, parcel_frame, parcel_rows
 from likewise.spark.large_pairs import opened_pairs, pair_parcels, sorted_pairs
+from likewise.spark.output import write_arrow, write_frame
 from likewise.spark.rowset import RowSet
 from likewise.spark.store import HadoopFolder, check_room
-from likewise.spark.written import write_arrow, write_frame
 
 FORMAT = "spark-1"
 """Version of the files in `state/` of a run on Spark."""

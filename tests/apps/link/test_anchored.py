@@ -13,7 +13,7 @@ from likewise.apps.link.agreement import EQUAL, LEVELS, FieldComparer
 from likewise.apps.link.anchored import RANDOM, by_chance, mostly_short, random_pairs, shares_of
 from likewise.apps.link.fields import make_field
 from likewise.apps.link.model import MatchModel
-from likewise.apps.link.plausible import doubts, open_triads
+from likewise.apps.link.plausibility import doubts, open_triads
 
 SYLLABLES = [
     "ber",

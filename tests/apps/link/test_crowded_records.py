@@ -8,7 +8,7 @@ from made_people import two_tables
 from likewise.apps.link import link
 from likewise.apps.link.entities import LARGE, cluster
 from likewise.apps.link.equal_keys import LIMIT, Blocks
-from likewise.apps.link.matched import _largest_listed
+from likewise.apps.link.matched_pairs import _largest_listed
 
 
 def table(rows):
@@ -102,8 +102,8 @@ def test_clusters_are_listed_up_to_a_number_of_pairs():
 
 def test_a_large_cluster_is_listed_with_its_first_record(people, monkeypatch):
     a, _, _ = people
-    monkeypatch.setattr("likewise.apps.link.matched.MOST_LISTED", 20)
-    monkeypatch.setattr("likewise.apps.link.matched.LISTED_PER_RECORD", 0)
+    monkeypatch.setattr("likewise.apps.link.matched_pairs.MOST_LISTED", 20)
+    monkeypatch.setattr("likewise.apps.link.matched_pairs.LISTED_PER_RECORD", 0)
     found = link(table([*a, *[a[3]] * 9]))
     members = [row["id"] for row in found.clusters.to_pylist() if row["cluster"] == 3]
     assert len(members) == 10

@@ -11,7 +11,7 @@ import pytest
 from likewise import link
 from likewise.apps.link.agreement import EQUAL, LEVELS, FieldAgreement
 from likewise.apps.link.model import MatchModel, chance
-from likewise.apps.link.plausible import NOTHING, doubts
+from likewise.apps.link.plausibility import NOTHING, doubts
 from likewise.apps.link.scoring import POINTS
 
 WORDS = [

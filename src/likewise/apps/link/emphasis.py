@@ -2,8 +2,8 @@
 
 The model has one weight for each level of similarity, learned from all fields together, and a long noisy text may drown
 what a title says. Which text to emphasise, and how much, is decided without labels: by the number of matches that are
-to be expected from the best partners (`likewise.apps.link.mutual`). A change is taken if it finds more of them than the
-partners that change would by chance.
+to be expected from the best partners (`likewise.apps.link.mutual_best`). A change is taken if it finds more of them
+than the partners that change would by chance.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from likewise.apps.link.agreement import ALL_TEXT
 from likewise.apps.link.coincidence import PLACES
 from likewise.apps.link.fields import Field, Floats
 from likewise.apps.link.model import chance
-from likewise.apps.link.mutual import ChancePartners, ExpectedMatches, MutualBest, expected_matches
+from likewise.apps.link.mutual_best import ChancePartners, ExpectedMatches, MutualBest, expected_matches
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.terms import WeightedTerms, all_codes, joined, of_records, weighted
 from likewise.apps.link.text_likeness import first_smaller, likeness

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from likewise.apps.link.equal_keys import LIMIT
 from likewise.apps.link.labels import LabelledPairs
-from likewise.apps.link.matched import MatchedPairs
+from likewise.apps.link.matched_pairs import MatchedPairs
 from likewise.apps.link.records import RecordTable
 from likewise.base.arrays import Ints
 

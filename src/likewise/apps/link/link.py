@@ -6,18 +6,17 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from likewise.apps.link import asking
 from likewise.apps.link.blocking import block, completeness
-from likewise.apps.link.captured import estimated_completeness
-from likewise.apps.link.choosing import ScorerChoice
+from likewise.apps.link.blocking_recall import estimated_blocking_recall
 from likewise.apps.link.columns import check_columns
-from likewise.apps.link.explained import LinkageTrace
 from likewise.apps.link.fields import wanted
 from likewise.apps.link.further_copies import FurtherCopies
 from likewise.apps.link.kept_steps import keeping
 from likewise.apps.link.labels import labelled_pairs, quality
-from likewise.apps.link.matched import chosen_pairs, pairs_within
+from likewise.apps.link.matched_pairs import chosen_pairs, pairs_within
+from likewise.apps.link.pair_reason import LinkageTrace
 from likewise.apps.link.parameters import check_asking, check_fields, check_parameters, named
+from likewise.apps.link.questions import Ask, Asker, LabelFile, merged
 from likewise.apps.link.records import records_of
 from likewise.apps.link.report import count, count_scores, describe_labels, describe_validation, detail
 from likewise.apps.link.result import (
@@ -29,8 +28,9 @@ from likewise.apps.link.result import (
     validated,
 )
 from likewise.apps.link.rules import NOTHING_KNOWN, MatchRules
+from likewise.apps.link.scorer_choice import ScorerChoice
 from likewise.apps.link.synonyms import Synonyms, chosen_synonyms
-from likewise.apps.link.taught import Lesson, Teacher
+from likewise.apps.link.training import Lesson, Teacher
 from likewise.apps.link.validation import BINS, Validation
 from likewise.apps.link.weights import weights_table
 from likewise.apps.link.window import Window, check_windows, labelled_within, within
@@ -56,7 +56,7 @@ def link(
     true: float | None = None,
     truth: Any = None,
     training: Any = None,
-    ask: asking.Ask | None = None,
+    ask: Ask | None = None,
     label: str | os.PathLike[str] | None = None,
     questions: int | None = None,
     nicknames: str | os.PathLike[str] | Sequence[Any] | Mapping[str, Synonyms] | Synonyms | None = None,
@@ -133,9 +133,9 @@ def link(
             labels = None if training is None else labelled_pairs(training, records, "training")
             if labels is not None and not len(labels.pairs):
                 raise ParameterError.of("link", "training", "one or more pairs of different records", training)
-            file = None if label is None else asking.LabelFile(label)
+            file = None if label is None else LabelFile(label)
             if file is not None:
-                labels = asking.merged(file.pairs(records), labels, records.count)
+                labels = merged(file.pairs(records), labels, records.count)
 
         parameters = {
             **depends, "weights": weights, "threshold": None if threshold is None else float(threshold),
@@ -170,7 +170,7 @@ def link(
                 known = NOTHING_KNOWN if labels is None else teacher.places(labels)
                 given = len(known.places)
                 if ask is not None:
-                    asker = asking.Asker(teacher, whole, further, seed)
+                    asker = Asker(teacher, whole, further, seed)
                     known = asker.answered((left, right), known, ask, questions, file)
                 lesson = teacher.taught(known)
                 scored = lesson.scored
@@ -202,7 +202,7 @@ def link(
         count(log, whole, candidates, matched, groups)
         detail(log, whole, candidates, scored, decision)
         count_scores(log, pairs[2], matched.scores * scored.unit)
-        captured = estimated_completeness(whole.fields, matched.pairs, seed)
+        captured = estimated_blocking_recall(whole.fields, matched.pairs, seed)
         if captured is not None:
             log.details["completeness"] = captured
         if len(further.rest):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from likewise.apps.link.blocking import block
-from likewise.apps.link.mutual import ChancePartners
+from likewise.apps.link.mutual_best import ChancePartners
 from likewise.apps.link.records import RecordTable
 from likewise.base.arrays import Ints
 

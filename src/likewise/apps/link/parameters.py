@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from likewise.apps.link import synonyms
-from likewise.apps.link.asking import QUESTIONS
 from likewise.apps.link.points import check_weights
+from likewise.apps.link.questions import QUESTIONS
 from likewise.apps.link.records import RecordTable
 from likewise.base import checks
 from likewise.errors import ParameterError

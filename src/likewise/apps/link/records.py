@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from likewise.apps.link.columns import ComparedColumns, given_columns, paired_columns
 from likewise.apps.link.fields import Field, as_strings, make_field
-from likewise.apps.link.telling import untelling
+from likewise.apps.link.uninformative_fields import uninformative
 from likewise.base.arrays import Ints, to_arrow
 from likewise.base.parallel import all_at_once
 from likewise.errors import ColumnError, InputError, ParameterError
@@ -132,7 +132,7 @@ def records_of(
             notes.append(f"{one.name}: all values are {what}; left out")
         else:
             made.append(one)
-    untold = {} if fields is not None or all_fields or len(made) < 2 else untelling(made, border, threads=threads)
+    untold = {} if fields is not None or all_fields or len(made) < 2 else uninformative(made, border, threads=threads)
     notes.extend(f"{name}: {why}" for name, why in untold.items())
     made[:] = [one for one in made if one.name not in untold]
     if not made:

@@ -9,13 +9,13 @@ import numpy as np
 from likewise.apps.link.agreement import ALL_TEXT
 from likewise.apps.link.blocking import RecordPairs
 from likewise.apps.link.decision import Decision
-from likewise.apps.link.matched import MatchedPairs
+from likewise.apps.link.matched_pairs import MatchedPairs
 from likewise.apps.link.model import chance, weights_of
-from likewise.apps.link.mutual import ExpectedMatches
+from likewise.apps.link.mutual_best import ExpectedMatches
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.rules import KnownPairs
 from likewise.apps.link.scoring import POINTS, ScoredRecords
-from likewise.apps.link.taught import Lesson, Teacher
+from likewise.apps.link.training import Lesson, Teacher
 from likewise.apps.link.validation import Floats, Validation
 from likewise.base.arrays import Ints
 from likewise.base.runlog import RunLog

@@ -16,9 +16,9 @@ import pyarrow as pa
 from likewise.apps.link.decision import Decision
 from likewise.apps.link.differences import differences
 from likewise.apps.link.entities import keepers
-from likewise.apps.link.explained import LinkageTrace, PairReason
 from likewise.apps.link.fields import Floats
-from likewise.apps.link.matched import MatchedPairs
+from likewise.apps.link.matched_pairs import MatchedPairs
+from likewise.apps.link.pair_reason import LinkageTrace, PairReason
 from likewise.apps.link.parameters import each_given
 from likewise.apps.link.records import NOT_COMPARED, RecordTable
 from likewise.apps.link.scoring import ScoredRecords

@@ -17,9 +17,9 @@ from likewise.apps.link.emphasis import Emphasis, Partners, emphasised
 from likewise.apps.link.fields import Field, Floats
 from likewise.apps.link.households import Households, households
 from likewise.apps.link.model import ROUNDS, MatchModel, chance, learn, nearest_first
-from likewise.apps.link.mutual import ChancePartners, ExpectedMatches
+from likewise.apps.link.mutual_best import ChancePartners, ExpectedMatches
 from likewise.apps.link.neighbours import neighbours
-from likewise.apps.link.plausible import doubts, misleading
+from likewise.apps.link.plausibility import doubts, misleading
 from likewise.apps.link.points import FULL, score_pairs
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.synonyms import Nicknames

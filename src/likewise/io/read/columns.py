@@ -18,7 +18,7 @@ from likewise.base import openfiles
 from likewise.base.arrays import END
 from likewise.errors import ColumnError, FormatError, InputError, TextError
 from likewise.io.read.base import Aside, Flags, ReadOptions, Rows
-from likewise.io.read.sound import bytes_for_text, not_utf8
+from likewise.io.read.integrity import bytes_for_text, not_utf8
 
 SKIP = "on_error='skip' sets such rows aside"
 REPLACE = "encoding_errors='replace' puts U+FFFD in its place"

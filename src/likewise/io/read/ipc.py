@@ -17,9 +17,9 @@ from likewise.errors import FormatError, InputError
 from likewise.io.disk import atomic
 from likewise.io.read.base import Aside, Flags, Tick, quiet
 from likewise.io.read.columns import CleanBatch, Types, choose, clean, declared
+from likewise.io.read.integrity import check_batch
 from likewise.io.read.look import GROUPS, REWRITTEN, UNPACKED, Stretch
 from likewise.io.read.open import input_errors, unpacked
-from likewise.io.read.sound import check_batch
 from likewise.io.read.tables import TablePart, Task
 
 ABSURD = 1 << 26

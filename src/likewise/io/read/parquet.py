@@ -19,9 +19,9 @@ from likewise.errors import FormatError, InputError
 from likewise.io.disk import atomic
 from likewise.io.read.base import MIB, Aside, Flags, Tick, quiet
 from likewise.io.read.columns import CleanBatch, Types, choose, clean, declared
+from likewise.io.read.integrity import check_batch, check_footer
 from likewise.io.read.look import DECODED, GROUPS, REWRITTEN, Stretch, parquet_cost
 from likewise.io.read.open import input_errors, unpacked
-from likewise.io.read.sound import check_batch, check_footer
 from likewise.io.read.tables import TablePart, Task
 
 WHOLE = 256 * MIB

@@ -31,7 +31,7 @@ WIDTH = 1.96
 """Standard errors on each side of the estimate: an interval of 95 %."""
 
 
-def estimated_completeness(fields: Sequence[Field], pairs: Ints, seed: int = 1) -> dict[str, Any] | None:
+def estimated_blocking_recall(fields: Sequence[Field], pairs: Ints, seed: int = 1) -> dict[str, Any] | None:
     """Return the part of all matches that were found as candidates, with an interval; None if it cannot be estimated.
 
     The captures are the two fields that most matches agree in. Fields that err together, such as a title and a

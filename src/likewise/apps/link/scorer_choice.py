@@ -1,4 +1,4 @@
-"""Which scores tell matches best: points, a model learned from the data, or the likeness of texts."""
+"""Which scores separate matches best: points, a model learned from the data, or the likeness of texts."""
 
 from __future__ import annotations
 

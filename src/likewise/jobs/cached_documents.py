@@ -13,7 +13,7 @@ from likewise.search.load import Collection
 
 
 @dataclass(frozen=True)
-class HeldDocuments:
+class CachedDocuments:
     """Documents, and where they were read from."""
 
     collection: Collection
@@ -21,7 +21,7 @@ class HeldDocuments:
     _texts: Texts
 
     @classmethod
-    def of(cls, collection: Collection) -> HeldDocuments | None:
+    def of(cls, collection: Collection) -> CachedDocuments | None:
         """Return the documents of a collection; None if they are not in memory, or not text from files."""
         items, source = collection.items, collection.source
         if source is None or not source.files or not isinstance(items, TextItems):

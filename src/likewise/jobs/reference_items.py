@@ -42,7 +42,7 @@ MARK = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
-class KnownPart:
+class ReferencePart:
     """Known items as a search sees them. count: how many are known; ids: of those that take part.
 
     digests: returns the fingerprints of the documents of some rows, which ascend, with this many threads.
@@ -55,7 +55,7 @@ class KnownPart:
     digests: Callable[[Ints, int], Hashes]
 
 
-class Known(ABC):
+class ReferenceItems(ABC):
     """Documents that new ones are compared with, and that are never removed.
 
     where: what the user calls it. settings: those that new documents must share. common: shingles that are left out.
@@ -80,7 +80,7 @@ class Known(ABC):
         return [self.place]
 
     @abstractmethod
-    def part(self, items: Items, space: Workspace, log: RunLog, threads: int, step: str) -> KnownPart:
+    def part(self, items: Items, space: Workspace, log: RunLog, threads: int, step: str) -> ReferencePart:
         """Return the items that take part in the search for these new ones; `step` of the workspace is its own."""
 
     @abstractmethod
@@ -105,7 +105,7 @@ class SimilarItems:
     units: Hashes
 
 
-class AskedItems(Known):
+class QueriedItems(ReferenceItems):
     """A collection that is asked for the items that are similar to new ones, and to which items can be added."""
 
     @property
@@ -138,7 +138,7 @@ class AskedItems(Known):
             f"{self.where}: an item of an index cannot be explained; get its text (Index.get) and explain two texts"
         )
 
-    def part(self, items: Items, space: Workspace, log: RunLog, threads: int, step: str) -> KnownPart:
+    def part(self, items: Items, space: Workspace, log: RunLog, threads: int, step: str) -> ReferencePart:
         """Ask for the items that are similar to these, and store them; or take those of the interrupted run."""
         if space.has(step):
             log.restore(space.notes(step))
@@ -153,7 +153,7 @@ class AskedItems(Known):
         found = FoundItems(self.place, Sets(values, offsets), units)
         if isinstance(ids, pa.ChunkedArray):
             ids = pa.concat_arrays(ids.chunks)
-        return KnownPart(self.where, space.notes(step)["known"], found, ids, lambda rows, _: digests[rows])
+        return ReferencePart(self.where, space.notes(step)["known"], found, ids, lambda rows, _: digests[rows])
 
     def _store(self, items: Items, space: Workspace, log: RunLog, threads: int, step: str, tick: Tick) -> None:
         """Ask, and commit the answers as a step."""
@@ -252,7 +252,7 @@ def is_index(given: object) -> bool:
     return any(f"{kind.__module__}.".startswith(f"{INDEX}.") for kind in type(given).__mro__)
 
 
-def opened_index(given: object) -> AskedItems:
+def opened_index(given: object) -> QueriedItems:
     """Open an index; its room stands above this one, and is loaded when it is asked for, like the Spark engine."""
-    found: AskedItems = importlib.import_module(f"{INDEX}.known").KnownIndex(given)
+    found: QueriedItems = importlib.import_module(f"{INDEX}.known").ReferenceIndex(given)
     return found

@@ -15,8 +15,8 @@ from likewise.base.runlog import RunLog
 from likewise.families.minhash import MinHash
 from likewise.io.read import Files, Source, open_source
 from likewise.io.workspace import Workspace
-from likewise.jobs.explained import NOTHING, ItemReader, SetTrace, VectorTrace
-from likewise.jobs.finished import FinishedRun
+from likewise.jobs.finished_run import FinishedRun
+from likewise.jobs.pair_traces import NOTHING, ItemReader, SetTrace, VectorTrace
 from likewise.jobs.run_inputs import all_texts, input_files, reading_of_run, unchanged
 from likewise.jobs.set_reason import SetReason
 from likewise.jobs.state import State
@@ -31,7 +31,7 @@ OWNER = "explain"
 
 
 @dataclass(frozen=True)
-class ReopenedRun:
+class RunItems:
     """What explains the pairs of a run that is known by its run.json alone."""
 
     run: FinishedRun

@@ -19,7 +19,7 @@ from likewise.index.index import Index
 from likewise.index.item_ids import as_ids
 from likewise.index.scheme import Scheme
 from likewise.index.view import IndexView, SegmentView
-from likewise.jobs.known import AskedItems, SimilarItems, chunk_digests, marks
+from likewise.jobs.reference_items import QueriedItems, SimilarItems, chunk_digests, marks
 from likewise.kernels.postings import sort_sets
 from likewise.search.band_keys import HeldKeys
 from likewise.search.items import Items, TextItems
@@ -30,7 +30,7 @@ ROWS = 1 << 13
 """Items whose sets are read at a time."""
 
 
-class KnownIndex(AskedItems):
+class ReferenceIndex(QueriedItems):
     """An index of documents, for a run."""
 
     def __init__(self, given: Any) -> None:

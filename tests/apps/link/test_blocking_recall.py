@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from likewise.apps.link.captured import chapman, estimated_completeness
+from likewise.apps.link.blocking_recall import chapman, estimated_blocking_recall
 from likewise.apps.link.fields import make_field
 
 
@@ -27,7 +27,7 @@ def fields_and_pairs(count, chances, seed=1):
 @pytest.mark.parametrize("chances", [(0.9, 0.8), (0.6, 0.3), (0.5, 0.5)])
 def test_independent_fields_tell_how_many_are_missed(chances):
     fields, pairs, true = fields_and_pairs(3000, chances)
-    found = estimated_completeness(fields, pairs)
+    found = estimated_blocking_recall(fields, pairs)
     # of 40 seeds the interval of 95 % misses 2 on average; this seed is not one of them
     assert found["low"] <= true <= found["high"]
     assert found["estimate"] == pytest.approx(true, abs=0.05)
@@ -38,17 +38,17 @@ def test_intervals_cover_nine_of_ten():
     inside = 0
     for seed in range(40):
         fields, pairs, true = fields_and_pairs(800, (0.7, 0.5), seed)
-        found = estimated_completeness(fields, pairs)
+        found = estimated_blocking_recall(fields, pairs)
         inside += found["low"] <= true <= found["high"]
     assert inside >= 36
 
 
 def test_nothing_is_said_without_two_fields_or_matches():
     fields, pairs, _ = fields_and_pairs(300, (0.9, 0.8))
-    assert estimated_completeness(fields[:1], pairs) is None
-    assert estimated_completeness(fields, pairs[:20]) is None
+    assert estimated_blocking_recall(fields[:1], pairs) is None
+    assert estimated_blocking_recall(fields, pairs[:20]) is None
     apart, _, _ = fields_and_pairs(300, (0.0, 0.0))
-    assert estimated_completeness(apart, pairs) is None
+    assert estimated_blocking_recall(apart, pairs) is None
 
 
 def test_chapman_is_exact_where_all_is_seen():

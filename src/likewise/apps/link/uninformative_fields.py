@@ -1,7 +1,7 @@
-"""Fields that tell nothing: row numbers, hashes, random values, columns that are nearly empty.
+"""Uninformative fields: row numbers, hashes, random values, columns that are nearly empty.
 
 Records that share more in the other fields than chance explains are the same. If a field agrees no more in such pairs
-than in the same records paired at random, it does not tell which records are the same, and comparing it only does harm.
+than in the same records paired at random, it is uninformative, and comparing it only does harm.
 Where there are too few such pairs, as in a table of hardly any duplicates, nothing can be said, and the field stays.
 """
 
@@ -63,7 +63,7 @@ Keys = np.ndarray[tuple[int], np.dtype[np.uint64]]
 Pairs = tuple[Ints, Ints]
 
 
-def untelling(fields: Sequence[Field], border: int, seed: int = 1, threads: int = 1) -> dict[str, str]:
+def uninformative(fields: Sequence[Field], border: int, seed: int = 1, threads: int = 1) -> dict[str, str]:
     """Return the fields that are better left out, with the reason; one field always remains.
 
     Texts of several words are not judged. The least telling are judged first: row numbers, whose values must be equal

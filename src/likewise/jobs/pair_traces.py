@@ -15,7 +15,7 @@ from likewise.base.words import shortened
 from likewise.errors import IncompatibleError, InputError, shown
 from likewise.io.read import Source
 from likewise.jobs.against import Against
-from likewise.jobs.held import HeldDocuments
+from likewise.jobs.cached_documents import CachedDocuments
 from likewise.jobs.set_reason import SetReason, SetScheme, explain_sets, explain_texts
 from likewise.jobs.state import State
 from likewise.jobs.vector_reason import VectorReason, explain_vectors
@@ -273,9 +273,9 @@ class ExplainedRemovals:
         return trace.compare((id_a, id_b), (both[0], both[1]), first, scheme, found, notes=notes)
 
     @property
-    def held(self) -> HeldDocuments | None:
+    def held(self) -> CachedDocuments | None:
         """The documents, if they are in memory."""
-        return HeldDocuments.of(self._collection)
+        return CachedDocuments.of(self._collection)
 
     def _common(self) -> Hashes | None:
         """Return the shingles that the run left out."""

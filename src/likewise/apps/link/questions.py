@@ -1,4 +1,4 @@
-"""Labels by asking: the pairs whose answers tell most, one at a time, and a file that keeps the answers."""
+"""Questions about the most informative pairs, one at a time, and a file that keeps the answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from likewise.apps.link.further_copies import FurtherCopies
 from likewise.apps.link.labels import LabelledPairs, labelled_pairs
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.rules import KnownPairs
-from likewise.apps.link.taught import Teacher
+from likewise.apps.link.training import Teacher
 from likewise.base.arrays import Ints
 from likewise.errors import InputError, OutputError, ParameterError
 

@@ -8,7 +8,7 @@ from likewise.apps.link.blocking import block
 from likewise.apps.link.coincidence import evidence, expected
 from likewise.apps.link.decision import split
 from likewise.apps.link.fields import make_field
-from likewise.apps.link.mutual import ChancePartners, MutualBest, expected_matches
+from likewise.apps.link.mutual_best import ChancePartners, MutualBest, expected_matches
 from likewise.apps.link.records import records_of
 from likewise.apps.link.scoring import POINTS, ModelScorer
 from likewise.base.runlog import RunLog

@@ -1,7 +1,7 @@
-"""What labelled pairs teach: how much each field counts, and from which score on pairs are matches.
+"""Training on labelled pairs: the weight of each field, and the score from which on pairs are matches.
 
-The model that was learned without labels is where the teaching begins. Labels change the share of each field, by
-logistic regression that is drawn towards the model, and they set the threshold (`MatchCurve`); the rule, one to one or
+Training starts from the model that was learned without labels. Labels change the weight of each field, by
+logistic regression that is regularised towards it, and they set the threshold (`MatchCurve`); the rule, one to one or
 not, remains unless labels contradict it.
 """
 

@@ -25,7 +25,7 @@ from likewise.errors import DamagedError, OutputError, ParameterError
 from likewise.io.publish import MANIFEST
 from likewise.io.seals import read_sealed
 from likewise.io.write import write_json
-from likewise.jobs.known import AskedItems
+from likewise.jobs.reference_items import QueriedItems
 from likewise.jobs.result import Dedup
 from likewise.search.items import TextItems
 from likewise.search.load import Collection
@@ -38,7 +38,7 @@ TOGETHER = 1 << 26
 class Addition:
     """What a run adds to an index. run: what tells it from other runs."""
 
-    target: AskedItems
+    target: QueriedItems
     run: dict[str, Any]
 
     @cached_property
