@@ -17,8 +17,8 @@ PUBLIC = {
     "sets and shinglers": "Chars Keep Sets StopWords Tokens Urls Words",
     "families": "Banding BitSampling BitSignatures CauchyLines GridTriples Hyperplanes MinHash RandomLines SameField "
     "SignSketch Signatures SimHash Similarities Stripes UnaryCode WeightedMinHash",
-    "errors": "ColumnError DamagedError FormatError IncompatibleError InputError LikewiseError MissingInput "
-    "OutputError ParameterError TextError",
+    "errors": "ColumnError DamagedError FormatError IncompatibleError InputError LikewiseError MissingExtra "
+    "MissingInput OutputError ParameterError TextError",
     "modules": "apps exact measures theory",
     "version": "__version__",
 }

@@ -9,7 +9,8 @@ LikewiseError
 │   └── TextError       a document is null, is not text, or is not valid UTF-8
 ├── OutputError         the result cannot be written to the requested place
 ├── IncompatibleError   two sketches, indexes or runs that were not made the same way
-└── DamagedError        a file that an earlier run stored is missing, or is not what was stored
+├── DamagedError        a file that an earlier run stored is missing, or is not what was stored
+└── MissingExtra        a package that this needs is not installed; says how to install it (also an ImportError)
 """
 
 from __future__ import annotations
@@ -112,3 +113,7 @@ class IncompatibleError(LikewiseError):
 
 class DamagedError(LikewiseError):
     """A file that an earlier run stored is missing, or is not what was stored."""
+
+
+class MissingExtra(LikewiseError, ImportError):
+    """A package that this needs is not installed."""

@@ -11,7 +11,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from likewise.errors import LikewiseError, OutputError
+from likewise.base.extras import need
+from likewise.errors import OutputError
 
 COLOURS = ("#0b6e4f", "#b0413e", "#3b6ea8", "#a0763a", "#6b4c9a", "#4a4e54")
 GREY = "#9a9da1"
@@ -23,10 +24,9 @@ SMALL = (240, 120)
 
 def new_figure(rows: int = 1, height: float = 4.6, **options: Any) -> tuple[Any, Any]:
     """Return a Matplotlib figure and its axes, one or several above each other; options are those of `subplots`."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise LikewiseError("plots need Matplotlib: pip install 'likewise[plot]'") from error
+    need("a plot", "plot")
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(7.6, height), dpi=120, layout="constrained")
     return figure, figure.subplots(rows, **options)
 

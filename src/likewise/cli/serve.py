@@ -73,14 +73,9 @@ def serve(
     threads: int | None,
 ) -> None:
     """Serve an index over HTTP, with a web page to try it. Needs pip install 'likewise[serve]'."""
-    from likewise.errors import ParameterError
-
-    try:
-        from likewise.serve import ServiceSettings, make_app, server
-    except ModuleNotFoundError as error:
-        raise ParameterError(f"serve needs {error.name}: pip install 'likewise[serve]'") from error
     from likewise import Index
     from likewise.base import checks
+    from likewise.serve import ServiceSettings, make_app, server
     from likewise.serve.guard import json_lines
     from likewise.serve.service import Service
     from likewise.serve.settings import LOOPBACK, find_token

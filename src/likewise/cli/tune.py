@@ -76,9 +76,12 @@ def tune(
     and false negatives (--weights).
     """
     from likewise.base import checks
+    from likewise.base.extras import need
     from likewise.families.banding import Banding
     from likewise.families.tuning import tune as find
 
+    if plot is not None:
+        need("a plot", "plot")
     threshold, recall = checks.threshold("tune", threshold), checks.recall("tune", recall)
     asked = True
     if (bands is None) != (rows is None):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
+from likewise.base.extras import need
 from likewise.errors import LikewiseError, OutputError, ParameterError
 
 R = TypeVar("R")
@@ -109,10 +110,9 @@ def _seconds(owner: str, name: str, value: str | float) -> float:
 
 def redis_module() -> Any:
     """Import redis-py when it is needed."""
-    try:
-        import redis
-    except ImportError as error:
-        raise LikewiseError("an index on a Redis server needs redis-py: pip install 'likewise[redis]'") from error
+    need("an index on a Redis server", "redis")
+    import redis
+
     return redis
 
 

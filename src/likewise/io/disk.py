@@ -7,6 +7,7 @@ import errno
 import gzip
 import lzma
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +21,19 @@ from likewise.errors import OutputError
 
 BLOCK = 1 << 22
 """Bytes of an array that are written in one call."""
+
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+"""How a URL begins; a Path object has one slash fewer. A drive of Windows has one letter only."""
+
+
+def is_url(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path is a URL, and not that of a folder with such a name.
+
+    >>> is_url("s3://bucket/a.parquet"), is_url(Path("s3://bucket/a")), is_url("C:/data"), is_url("data/a:/b")
+    (True, True, False, False)
+    """
+    written = os.fspath(path)
+    return URL.match(written) is not None and not os.path.exists(written.partition("/")[0])
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from likewise.errors import OutputError
-from likewise.io.disk import disk_errors, sync
+from likewise.io.disk import disk_errors, is_url, sync
 from likewise.io.workspace import WORK, Workspace
 from likewise.io.write import write_json, write_table
 
@@ -45,6 +45,8 @@ def check_output(
     those in `replaces`, and an input among the outputs (`names`) that would be replaced.
     """
     folder = Path(folder)
+    if is_url(folder):
+        raise OutputError(f"{folder}: results are written to this machine, not to a URL; copy them there")
     try:
         if folder.exists() and not folder.is_dir():
             raise OutputError(f"{folder}: this is a file; name a folder")

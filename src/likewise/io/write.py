@@ -12,7 +12,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from likewise.errors import OutputError, ParameterError
-from likewise.io.disk import atomic
+from likewise.io.disk import atomic, is_url
 from likewise.io.seals import write_sealed
 
 ROWS = 1 << 16
@@ -67,6 +67,8 @@ def check_target(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLik
     A file that is an input must not be replaced, under whatever name.
     """
     path = Path(path)
+    if is_url(path):
+        raise OutputError(f"{path}: results are written to this machine, not to a URL; copy them there")
     _writer(path)
     if path.exists() and any(path.samefile(place) for place in inputs):
         raise OutputError(f"{path}: this run would replace its own input; choose another name")

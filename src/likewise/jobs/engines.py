@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from likewise.base import checks
+from likewise.base.extras import need
 
 ENGINES = ("auto", "local", "spark")
 SPARK = "likewise.spark"
@@ -35,5 +36,6 @@ def cluster_engine(
     if engine == "local":
         checks.unused(owner, {"master": (master, None)}, "without engine='spark'")
         return None
+    need(f"{owner} on Spark", "spark")
     found: Callable[[dict[str, Any]], Any] = getattr(importlib.import_module(f"{SPARK}.{owner}"), owner)
     return found

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints, strings, to_arrow
+from likewise.base.extras import need
 from likewise.base.runlog import RunLog, run_json
 from likewise.base.words import counted
 from likewise.errors import OutputError
@@ -152,6 +153,7 @@ class TableResult(Result):
 
     def to_pandas(self) -> Any:
         """Return the table as a pandas DataFrame."""
+        need("to_pandas", "pandas")
         return self.table.to_pandas()
 
     def to_pylist(self) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from likewise.base.arrays import Ints
 from likewise.base.memory import Budget
 from likewise.base.runlog import Progress, RunLog
 from likewise.errors import IncompatibleError, InputError, ParameterError
+from likewise.families.banding import Banding
 from likewise.io.changes import changed_files
 from likewise.io.publish import MANIFEST
 from likewise.io.read import Files, ReadOptions, Source, open_source
@@ -21,7 +22,7 @@ from likewise.jobs.engines import cluster_engine
 from likewise.jobs.result import Dedup
 from likewise.jobs.state import State
 from likewise.search.cluster import Keep, removals
-from likewise.search.estimate import described
+from likewise.search.estimate import acceptance, described
 from likewise.search.load import Collection, collect
 from likewise.search.matches import VerifiedPairs
 
@@ -62,10 +63,7 @@ def rethreshold(
     for name in ("items", "bytes", "different", "groups", "candidates"):
         if name in state.run["counts"]:
             log.counts[name] = state.run["counts"][name]
-    if "banding" in state.run["details"]:
-        log.details["banding"] = state.run["details"]["banding"]
-    if parameters.get("estimate"):
-        log.details["estimate"] = described(wanted, state.run["details"]["estimate"]["slots"])
+    log.details |= details_at(wanted, state.run["details"])
     options = options_of_run(parameters, policy.column)
     with log.stage("read"):
         source = unchanged_source(state, options)
@@ -113,6 +111,21 @@ def check_rethreshold(
             f" pairs below it were not searched for. Got {wanted:g} instead; run dedup again."
         )
     return wanted, Keep.parse(parameters["keep"] if keep is None else keep, "rethreshold")
+
+
+def details_at(threshold: float, details: dict[str, Any]) -> dict[str, Any]:
+    """Return what the details of a run say about how its pairs were found, as it is at a higher threshold."""
+    carried: dict[str, Any] = {
+        name: details[name] for name in ("banding", "predicted_recall", "estimate") if name in details
+    }
+    slots = details["estimate"]["slots"] if "estimate" in details else None
+    if slots is not None:
+        carried["estimate"] = described(threshold, slots)
+    if "banding" in details:
+        banding = Banding(details["banding"]["bands"], details["banding"]["rows"])
+        accepted = 1.0 if slots is None else acceptance(threshold, slots)
+        carried["predicted_recall"] = banding.probability(threshold) * accepted
+    return carried
 
 
 def _engine(directory: str | Path) -> str:

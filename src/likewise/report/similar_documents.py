@@ -210,7 +210,7 @@ class SimilarDocuments:
                 f"Similarities are estimates, with a standard error of {details['estimate']['standard_error']:.3f} at "
                 f"the threshold; {self.nouns} were not compared."
             )
-        if "banding" not in details:
+        if "banding" not in details or "predicted_recall" not in details:  # rethreshold did not say it before 0.3
             known = details.get("predicted_recall") == 1.0
             return f"Every pair at {self.threshold:g} or more was found (exact method)." if known else ""
         told = (

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 from likewise.base import checks
+from likewise.base.extras import installed, need
 from likewise.base.runlog import Progress
-from likewise.errors import LikewiseError, OutputError, ParameterError
+from likewise.errors import OutputError, ParameterError
 from likewise.io.disk import atomic
 from likewise.io.publish import REPORT
 from likewise.jobs.cached_documents import CachedDocuments
 from likewise.jobs.finished_run import FinishedRun
-from likewise.report.common import LEAST_PAIRS
 
-INSTALL = "a report needs Jinja2 and Matplotlib: pip install 'likewise[report]'"
 COUNTED_BY = ("dedup", "rethreshold", "articles")
 """Commands that remove or group documents, which can be counted by a column."""
 
@@ -66,8 +65,7 @@ def report_with(
                 f"The 'by' parameter has no effect on a run of {found.command}. It counts what "
                 f"{', '.join(COUNTED_BY[:-1])} and {COUNTED_BY[-1]} remove."
             )
-    if not can_report():
-        raise LikewiseError(INSTALL)
+    need("a report", "report")
     target = found.folder / REPORT if out is None else Path(out)
     if target.is_dir():
         raise OutputError(f"{target}: this is a folder; name a file for the report")
@@ -79,14 +77,16 @@ def report_with(
 
 def can_report() -> bool:
     """Return whether the packages that make a report are installed."""
-    return all(find_spec(name) is not None for name in ("jinja2", "matplotlib"))
+    return installed("report")
 
 
 def _html(run: FinishedRun, by: str | None, progress: Progress | None, held: CachedDocuments | None) -> str:
     """Return the page of a run."""
-    if run.counts.get("pairs", 0) >= LEAST_PAIRS:  # Matplotlib loads while tables are read
-        Thread(target=import_module, args=("likewise.report.pictures",), daemon=True).start()
+    from likewise.report.common import LEAST_PAIRS
     from likewise.report.page import rendered
+
+    if run.counts.get("pairs", 0) >= LEAST_PAIRS:  # Matplotlib loads while tables are read
+        Thread(target=_load_pictures, daemon=True).start()
 
     if run.command in OF_DOCUMENTS and run.parameters.get("within") is None:
         from likewise.report.alarms import document_alarms
@@ -112,3 +112,9 @@ def _html(run: FinishedRun, by: str | None, progress: Progress | None, held: Cac
     if run.command not in makers:
         raise ParameterError.of("write_report", "run", "a run of a command that has a report", run.command)
     return rendered(makers[run.command](run))
+
+
+def _load_pictures() -> None:
+    """Import what draws; where that fails, it fails again where it is used, and is told there."""
+    with suppress(Exception):
+        import_module("likewise.report.pictures")

@@ -14,10 +14,10 @@ The neighbours classes answer as `sklearn.neighbors.NearestNeighbors` does, and 
 ([[0.25]], [[0]])
 """
 
-try:
-    import sklearn as _sklearn  # noqa: F401
-except ImportError as error:
-    raise ImportError("likewise.sklearn needs scikit-learn: pip install 'likewise[sklearn]'") from error
+from likewise.base.extras import installed, missing
+
+if not installed("sklearn"):
+    raise missing("likewise.sklearn", "sklearn")
 
 from likewise.sklearn.minhash_neighbors import MinHashNeighbors
 from likewise.sklearn.transformer import MinHashTransformer

@@ -8,9 +8,8 @@ from typing import Any
 from likewise.base import checks
 from likewise.errors import InputError
 from likewise.io.changes import changed_files
-from likewise.jobs.rethreshold import check_rethreshold
+from likewise.jobs.rethreshold import check_rethreshold, details_at
 from likewise.search.cluster import Keep
-from likewise.search.estimate import described
 from likewise.search.prepare import NO_ROWS
 from likewise.spark import corpus as corpora
 from likewise.spark.copies import FirstRows, RowLinks
@@ -58,8 +57,7 @@ def rethreshold(given: dict[str, Any]) -> SparkDedup:
         for name in ("items", "bytes", "different", "groups", "candidates"):
             if name in state.run["counts"]:
                 log.counts[name] = state.run["counts"][name]
-        if run.settings.estimate:
-            log.details["estimate"] = described(wanted, state.run["details"]["estimate"]["slots"])
+        log.details |= details_at(wanted, state.run["details"])
         copied, grouped = state.links(COPIES, corpus), state.links(GROUPS, corpus)
         found = _found(run, corpus, copied, grouped, state, wanted, policy)
         tables = tables_of(run, corpus, found, policy)

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from likewise import errors
+from likewise.base.extras import need
 from likewise.errors import InputError, LikewiseError, ParameterError
 from likewise.spark.java import java_options
 
@@ -43,11 +44,9 @@ def quiet() -> Iterator[None]:
 
 def session_of(owner: str, source: Any, master: str | None) -> Any:
     """Return the session in which a source is read; a DataFrame brings its own."""
-    try:
-        with quiet():
-            from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise ParameterError(f"{owner} on Spark needs PySpark: pip install 'likewise[spark]'") from error
+    need(f"{owner} on Spark", "spark")
+    with quiet():
+        from pyspark.sql import SparkSession
     own = getattr(source, "sparkSession", None)
     if own is not None:
         if master is not None:

@@ -21,7 +21,6 @@ from likewise.apps.link.records import records_of
 from likewise.apps.link.report import count, count_scores, describe_labels, describe_validation, detail
 from likewise.apps.link.result import (
     Links,
-    can_plot,
     clusters_table,
     matches_table,
     near_threshold,
@@ -35,6 +34,7 @@ from likewise.apps.link.validation import BINS, Validation
 from likewise.apps.link.weights import weights_table
 from likewise.apps.link.window import Window, check_windows, labelled_within, within
 from likewise.base import checks
+from likewise.base.extras import installed
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import InputError, ParameterError
 from likewise.io.read.find import notes_on
@@ -211,7 +211,7 @@ def link(
             part = completeness(candidates, further.mapped(correct).matches, records.count)
             log.details["truth"] = quality(matched.pairs, correct, whole.count, part)
         if validate is not None and validation is not None:
-            describe_validation(log, validate, validation, can_plot())
+            describe_validation(log, validate, validation, installed("plot"))
         stats = run_json("link", parameters, [whole], log)
         examples = near_threshold(*pairs[:2], scored, decision)
         weighed = weights_table(scored, decision.chosen, seed)

@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,6 +26,7 @@ from likewise.apps.link.weights import plotted_weights
 from likewise.apps.link.window import Window, random_in
 from likewise.base import checks
 from likewise.base.arrays import Ints, to_arrow
+from likewise.base.extras import installed
 from likewise.base.words import counted
 from likewise.errors import InputError, ParameterError
 from likewise.io.publish import check_output, publish
@@ -161,9 +161,9 @@ class Links(PlottedPairs, Result):
         """Write the result to a folder; `space` is the open workspace of the run there, if it has one."""
         contents: dict[str, Any] = {file: getattr(self, name) for file, name in self.files.items()}
         contents |= dict.fromkeys(self.plots)
-        if self.weights is not None and can_plot():
+        if self.weights is not None and installed("plot"):
             contents[WEIGHTS_PLOT] = self.plot_weights
-        if self._validation is not None and can_plot():
+        if self._validation is not None and installed("plot"):
             column = self.stats["parameters"]["validate"]
             contents[PLOT] = partial(self._validation.plot, measure=f"apart in {column}")
         publish(folder, contents, self.stats, space=space)
@@ -175,11 +175,6 @@ class Links(PlottedPairs, Result):
             among = f"{counts['records_a']:,} and {counts['records_b']:,} records"
         clusters = f", {counted(counts['clusters'], 'cluster')}" if "clusters" in counts else ""
         return f"{counted(counts['matches'], 'match', 'matches')}{clusters} among {among}"
-
-
-def can_plot() -> bool:
-    """Return whether Matplotlib is installed."""
-    return find_spec("matplotlib") is not None
 
 
 def validated(

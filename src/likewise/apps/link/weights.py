@@ -12,6 +12,7 @@ from likewise.apps.link.agreement import ALL_TEXT, EQUAL, LEVELS, PARTS, STEPS
 from likewise.apps.link.scoring import POINTS, ScoredRecords
 from likewise.apps.link.validation import written_figure
 from likewise.base.arrays import Ints
+from likewise.base.extras import need
 from likewise.errors import LikewiseError
 
 COUNTED = 500_000
@@ -83,11 +84,10 @@ def plotted_weights(table: pa.Table | None, path: str | Path | None = None) -> A
     """Return a Matplotlib figure of the weights, a plot for each field, and write it to `path`."""
     if table is None:
         raise LikewiseError("there are no learned weights to plot: the pairs were scored without a model")
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.patches import Patch
-    except ImportError as error:
-        raise LikewiseError("plots need Matplotlib: pip install 'likewise[plot]'") from error
+    need("a plot", "plot")
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
     names = list(dict.fromkeys(table["field"].to_pylist()))
     columns = min(COLUMNS, len(names))
     lines = -(-len(names) // columns)

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from likewise.errors import InputError, MissingInput, ParameterError, shown
+from likewise.io.disk import is_url
 
 LONGEST_NAME = 255
 """The most characters of a path that an error shows in full, as many as a file name may have: more is likely a text."""
@@ -219,6 +220,11 @@ def _expand(given: str | os.PathLike[str], hunt: _Hunt) -> Iterator[InputFile]:
         yield from _folder(written, hunt)
     elif os.path.exists(written) or os.path.islink(written):
         yield _file(written, os.path.basename(written), written, hunt)
+    elif written == "-":
+        raise MissingInput("-: standard input is not read; write it to a file, and name the file")
+    elif is_url(written):
+        advice = "give the path alone" if written.startswith("file:") else "download it, and name the file"
+        raise MissingInput(f"{_shown(written)}: URLs are not read, only files on this machine; {advice}")
     elif glob.has_magic(written):
         yield from _glob(written, hunt)
     else:

@@ -13,7 +13,7 @@ import re
 from itertools import accumulate
 from typing import Any
 
-from likewise.errors import LikewiseError
+from likewise.base.extras import need
 
 MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 DECLARED = re.compile(rb"""<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*["']?\s*([\w.:+-]+)""", re.IGNORECASE)
@@ -107,13 +107,11 @@ def _depth(source: str) -> int:
 
 def check_parser() -> None:
     """Raise now if the packages that read HTML are not installed."""
-    _parser()
+    need("HTML", "html")
 
 
 def _parser() -> Any:
-    try:
-        import webencodings  # noqa: F401 - needed to decode pages
-        from selectolax.lexbor import LexborHTMLParser
-    except ImportError as error:
-        raise LikewiseError("HTML needs a parser: pip install 'likewise[html]'") from error
+    check_parser()
+    from selectolax.lexbor import LexborHTMLParser
+
     return LexborHTMLParser

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from likewise.base.extras import installed
 from likewise.errors import FormatError, TextError
 from likewise.io.disk import atomic
 from likewise.io.read.base import Flags, Tick, quiet
@@ -68,7 +69,9 @@ class Warc(RecordPart):
     def peek(self) -> Types:
         """Check the columns and the beginning of the file."""
         check_columns(self.file.name, COLUMNS, self.options)
-        next(self.blocks(1 << 16), None)
+        first = next(self.blocks(1 << 16), None)
+        if first is not None and not installed("html"):
+            self.parse(first)  # says so now, if the first records are HTML
         strings = {role: pa.string() for role in ("id", "score") if getattr(self.options, role) is not None}
         return Types(**strings)
 
