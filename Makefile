@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # where every core has a process, the threads of NumPy's matrix products would wait for each other, busily
 ONE_EACH := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-.PHONY: demo test wheel docs warm java chromium redis lint bench soak format clean
+.PHONY: demo test wheel docs warm debian lint bench soak format clean
 .DELETE_ON_ERROR:
 
 # hundreds of processes begin: what one has compiled spares the others half a second each
@@ -29,7 +29,7 @@ demo: $(VENV)/core          ## near-duplicates among the Python files on this ma
 	$(BIN)/likewise demo --out out/demo
 
 test: $(VENV)/core          ## lint, types, layers, all tests: on every core, up to four; last, alone, those that read the clock
-	$(MAKE) --no-print-directory --jobs=3 $(VENV)/docs lint warm java chromium redis
+	$(MAKE) --no-print-directory --jobs=3 $(VENV)/docs lint warm debian
 	$(ONE_EACH) $(BIN)/python -m pytest -q -m "not soak and not alone and not spark" --numprocesses=logical --maxprocesses=4 --dist=worksteal
 	$(BIN)/python -m pytest -q -m "spark and not soak" tests/spark
 	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include="test_*.py" "mark\.alone" tests)
@@ -48,20 +48,8 @@ docs: $(VENV)/docs          ## the site, in out/site: made without the network, 
 warm: $(VENV)/core          ## compile all kernels, while what only tests need is being installed
 	$(BIN)/likewise warmup
 
-java:                       ## Java for the Spark engine: Debian's, if there is none and this user may install it
-	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" \
-	  || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless; } \
-	  || echo "There is no Java here: the tests of the Spark engine are skipped."
-
-chromium: java              ## a browser for the tests of the page: Debian's, likewise
-	@{ command -v chromium && command -v chromedriver; } >/dev/null \
-	  || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium chromium-driver; } \
-	  || echo "There is no Chromium here: the tests of the page in a browser are skipped."
-
-redis: chromium             ## a Redis server for the tests of the shared index: Debian's, after the others, as apt runs once at a time
-	@command -v redis-server >/dev/null \
-	  || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && RUNLEVEL=1 apt-get install -y -qq --no-install-recommends redis-server; } \
-	  || echo "There is no redis-server here: the tests of the shared index are skipped."
+debian:                     ## what tests need besides Python: Java, a browser, a Redis server
+	@sh tools/debian.sh
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check src tests benchmarks tools

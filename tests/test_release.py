@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 FILES = sorted((ROOT / ".github").rglob("*.yml"))
+WORKFLOWS = [path.name for path in FILES if path.parent.name == "workflows"]
 
 
 def loaded(path: Path) -> Any:
@@ -35,16 +36,51 @@ def test_files_are_valid(path: Path) -> None:
         assert all(part["attributes"]["label"] for part in known["body"])
 
 
-def test_the_workflow_pins_its_actions_and_publishes_without_a_token() -> None:
-    workflow = loaded(ROOT / ".github" / "workflows" / "release.yml")
-    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_a_workflow_pins_its_actions_and_needs_no_secret(name: str) -> None:
+    workflow = loaded(ROOT / ".github" / "workflows" / name)
+    steps = [step for job in workflow["jobs"].values() for step in job.get("steps", [])]
     actions = [step["uses"] for step in steps if "uses" in step]
     assert actions
     assert all(re.fullmatch(r"[\w.-]+/[\w.-]+@v\d+\.\d+\.\d+", action) for action in actions)
-    publish = workflow["jobs"]["publish"]
+    assert workflow["permissions"] == {"contents": "read"}
+    assert "secrets." not in (ROOT / ".github" / "workflows" / name).read_text(encoding="utf-8")
+    needed = [(job, needs) for job, given in workflow["jobs"].items() for needs in _list(given.get("needs"))]
+    assert all(needs in workflow["jobs"] for _, needs in needed)
+
+
+def _list(given: Any) -> list[str]:
+    return [given] if isinstance(given, str) else given or []
+
+
+def test_what_is_published_has_passed_the_tests_of_every_push() -> None:
+    release = loaded(ROOT / ".github" / "workflows" / "release.yml")
+    publish = release["jobs"]["publish"]
     assert publish["permissions"] == {"id-token": "write"}
-    assert set(publish["needs"]) == {"build", "test"}
-    assert "secrets." not in (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    assert set(publish["needs"]) == {"version", "test"}
+    assert release["jobs"]["test"]["uses"] == "./.github/workflows/test.yml"
+    tests = loaded(ROOT / ".github" / "workflows" / "test.yml")
+    assert {"push", "pull_request", "workflow_call"} == set(tests[True])  # YAML reads `on` as true
+    uploaded, fetched = (
+        next(step["with"]["name"] for step in job["steps"] if one in step.get("uses", ""))
+        for job, one in ((tests["jobs"]["build"], "upload-artifact"), (publish, "download-artifact"))
+    )
+    assert uploaded == fetched
+
+
+def test_every_python_and_every_extra_is_tried() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    versions = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
+    jobs = loaded(ROOT / ".github" / "workflows" / "test.yml")["jobs"]
+    assert jobs["test"]["strategy"]["matrix"] == {"python": versions}
+    assert jobs["install"]["strategy"]["matrix"] == {
+        "python": versions,
+        "extra": ["plain", *project["optional-dependencies"]],
+    }
+    assert set(re.findall(r"\w+", ",".join(project["optional-dependencies"]["all"]))) == {
+        "likewise",
+        *project["optional-dependencies"],
+    } - {"all"}
 
 
 def test_the_citation_is_complete() -> None:

@@ -12,7 +12,7 @@ from likewise.errors import OutputError
 from likewise.io.publish import check_output, publish
 from likewise.io.seals import read_sealed
 from likewise.io.workspace import WORK, Workspace
-from likewise.io.write import write_table
+from likewise.io.write import check_target, write_table
 
 TABLE = pa.table({"id": [1, 2, 3]})
 OUTPUTS = ("removed.parquet", "pairs.parquet", "clusters.parquet", "aside.parquet", "report.html", "kept", "state")
@@ -240,3 +240,14 @@ def test_the_workspace_of_a_run_stays_until_the_run_finishes_it(tmp_path):
     assert (tmp_path / "out" / WORK).is_dir()
     space.finish()
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"a.parquet", "run.json"}
+
+
+def test_results_are_not_written_to_a_url(tmp_path, monkeypatch):
+    """Which would be a folder called s3: here."""
+    monkeypatch.chdir(tmp_path)
+    for check, name in ((check_output, "s3://bucket/clean"), (check_target, "s3://bucket/pairs.csv")):
+        more = ("dedup", OUTPUTS) if check is check_output else ()
+        with pytest.raises(OutputError, match="written to this machine, not to a URL"):
+            check(name, *more)
+    (tmp_path / "s3:" / "bucket").mkdir(parents=True)
+    check_output("s3://bucket/clean", "dedup", OUTPUTS)

@@ -261,3 +261,30 @@ def test_find_gives_sizes_and_kinds(here):
     put(here / "a.csv.gz", "12345")
     (found,) = find(Files(["a.csv.gz"]))
     assert (found.name, found.format, found.compression, found.bytes) == ("a.csv.gz", "csv", "gzip", 5)
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["s3://bucket/a.parquet", "s3://bucket/*.parquet", "hf://datasets/x/y.parquet", "https://a.org/x.csv", "gs://b/c"],
+)
+def test_a_url_is_not_read(here, given):
+    for source in (given, Files([given]), Files([Path(given)])):
+        with pytest.raises(MissingInput, match="URLs are not read, only files on this machine; download it"):
+            open_source(source)
+
+
+def test_other_things_that_are_not_read(here):
+    with pytest.raises(MissingInput, match=r"^-: standard input is not read; write it to a file"):
+        open_source("-")
+    with pytest.raises(MissingInput, match="give the path alone"):
+        open_source("file:///data/a.csv")
+
+
+def test_a_folder_with_the_name_of_a_url_is_read(here):
+    put(here / "s3:" / "bucket" / "a.txt", "one")
+    put(here / "-", "two")
+    assert texts(open_source("s3://bucket/a.txt")) == ["one"]
+    assert texts(open_source("s3://bucket/*.txt")) == ["one"]
+    assert texts(open_source("-")) == ["two"]
+    with pytest.raises(MissingInput, match="no such file or folder; check the name"):
+        open_source("s3://bucket/b.txt")

@@ -17,8 +17,27 @@ CALLS = {
     "dedup by estimate": ["dedup docs.parquet --estimate --threshold 0.6 --out run"],
     "dedup of sets": ["dedup sets.txt --sets --out run"],
     "dedup of nothing similar": ["dedup one.parquet --out run"],
+    "dedup against a run": [
+        "dedup one.parquet --id id --no-report --out old",
+        "dedup docs.parquet --against old --out run",
+    ],
+    "dedup against a run by hashing": [
+        "dedup one.parquet --id id --method lsh --no-report --out old",
+        "dedup docs.parquet --against old --out run",
+    ],
     "rethreshold": ["dedup docs.parquet --no-report --out run", "rethreshold run --threshold 0.9 --by source"],
+    "rethreshold to another folder": ["dedup docs.parquet --out old", "rethreshold old --keep longest --out run"],
+    "rethreshold by hashing": [
+        "dedup docs.parquet --method lsh --certify 20 --no-report --out run",
+        "rethreshold run --threshold 0.9",
+        "rethreshold run --threshold 0.85 --keep longest",
+    ],
+    "rethreshold of estimates": [
+        "dedup docs.parquet --estimate --threshold 0.6 --no-report --out run",
+        "rethreshold run --threshold 0.7",
+    ],
     "pairs": ["pairs docs.parquet --with one.parquet --out run"],
+    "pairs by hashing": ["pairs docs.parquet --method lsh --out run"],
     "pairs by containment": ["pairs docs.parquet --measure containment --out run"],
     "pairs of vectors": ["pairs vectors.npy --measure l2 --within 0.5 --out run"],
     "nearest": ["nearest vectors.npy -k 2 --out run"],
@@ -95,11 +114,36 @@ def test_a_column_that_is_not_there_is_found_before_the_run(inputs, typed):
     assert not (inputs / "run").exists()
 
 
-def test_without_the_extra_the_run_succeeds(inputs, typed, monkeypatch):
-    from likewise.report import write
+def test_the_recall_of_a_higher_threshold_is_that_of_the_same_bands(inputs, typed):
+    for words in ("--method lsh", "--estimate"):
+        assert typed(*f"dedup docs.parquet --threshold 0.6 {words} --out run".split()).returncode == 0
+        first = json.loads((inputs / "run" / "run.json").read_text())["details"]
+        assert typed(*["rethreshold", "run", "--threshold", "0.8"]).returncode == 0
+        again = json.loads((inputs / "run" / "run.json").read_text())["details"]
+        assert again["banding"] == first["banding"]
+        banding = likewise.Banding(first["banding"]["bands"], first["banding"]["rows"])
+        if words == "--method lsh":
+            assert again["predicted_recall"] == banding.probability(0.8) > first["predicted_recall"]
+            assert f"found with probability {again['predicted_recall']:.4f}" in (inputs / "run/report.html").read_text()
+        else:
+            assert 0.4 < again["predicted_recall"] < banding.probability(0.8)
 
-    found = write.find_spec
-    monkeypatch.setattr(write, "find_spec", lambda name: None if name == "jinja2" else found(name))
+
+def test_a_run_that_does_not_say_its_recall_has_a_page(inputs, typed):
+    """As rethreshold of earlier versions did not."""
+    assert typed(*["dedup", "docs.parquet", "--method", "lsh", "--out", "run"]).returncode == 0
+    stats = json.loads((inputs / "run" / "run.json").read_text())
+    del stats["details"]["predicted_recall"]
+    (inputs / "run" / "run.json").write_text(json.dumps(stats))
+    assert typed("report", "run").returncode == 0
+    assert "found with probability" not in (inputs / "run" / "report.html").read_text()
+
+
+def test_without_the_extra_the_run_succeeds(inputs, typed, monkeypatch):
+    from likewise.base import extras
+
+    found = extras.find_spec
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "jinja2" else found(name))
     done = typed("dedup", "docs.parquet", "--out", "run")
     assert done.returncode == 0
     assert done.stderr.count("\n") == 1

@@ -44,6 +44,7 @@ DIR will contain:
 @click.option(
     "--html/--no-html",
     default=None,
+    callback=shared.needing("html", "--html"),
     help="Pages are HTML, or plain text.  [default: files named .html or .htm are HTML]",
 )
 @shared.text

@@ -55,7 +55,7 @@ reading = shared.together(
     shared.on_error,
     shared.encoding_errors,
     shared.lines,
-    click.option("--html", is_flag=True, help="Documents are HTML pages; needs pip install 'likewise[html]'."),
+    shared.html,
     shared.plain,
     shared.hidden,
     shared.threads,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from likewise.base.extras import need
 from likewise.cli.quiet import set_quiet
 
 if TYPE_CHECKING:
@@ -27,9 +28,24 @@ def whole(name: str, default: int, help: str, metavar: str | None = None) -> Cal
     return click.option(name, type=int, default=default, show_default=True, metavar=metavar, help=help)
 
 
-def choice(name: str, choices: Sequence[str], default: str, help: str) -> Callable[[F], F]:
+def choice(name: str, choices: Sequence[str], default: str, help: str, callback: Any = None) -> Callable[[F], F]:
     """Return an option that takes one of a few words."""
-    return click.option(name, type=click.Choice(choices), default=default, show_default=True, help=help)
+    kind = click.Choice(choices)
+    return click.option(name, type=kind, default=default, show_default=True, help=help, callback=callback)
+
+
+def needing(extra: str, what: str, when: object = None) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Return the callback of an option that needs an extra, always or with one value: that it is missing is said first.
+
+    Nothing has been imported, read or compiled by then.
+    """
+
+    def check(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        if value and when in (None, value):
+            need(what, extra)
+        return value
+
+    return check
 
 
 def word(name: str, metavar: str, default: str, help: str) -> Callable[[F], F]:
@@ -131,6 +147,12 @@ gap = whole("--gap", 5, "Runs at most this many words apart, in both documents, 
 passage_shingle = shingle(
     "chars:7,whitespace=remove,casefold=true",
     "Shingles from which containment is computed: words:K or chars:K, and options.",
+)
+html = click.option(
+    "--html",
+    is_flag=True,
+    callback=needing("html", "--html"),
+    help="Documents are HTML pages; needs pip install 'likewise[html]'.",
 )
 lines = click.option("--lines", is_flag=True, help="Text files hold one document per line.")
 plain = click.option(
@@ -243,7 +265,7 @@ search = together(
     on_error,
     encoding_errors,
     lines,
-    click.option("--html", is_flag=True, help="Documents are HTML pages; needs pip install 'likewise[html]'."),
+    html,
     plain,
     hidden,
     memory,
@@ -260,6 +282,7 @@ engine = together(
         "auto",
         "local: this process. spark: a Spark cluster, with the same result; needs pip install 'likewise[spark]' and "
         "Java 17. auto: local.",
+        needing("spark", "--engine spark", "spark"),
     ),
     click.option(
         "--master",

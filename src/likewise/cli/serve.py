@@ -73,6 +73,9 @@ def serve(
     threads: int | None,
 ) -> None:
     """Serve an index over HTTP, with a web page to try it. Needs pip install 'likewise[serve]'."""
+    from likewise.base.extras import need
+
+    need("the service", "serve")
     from likewise import Index
     from likewise.base import checks
     from likewise.serve import ServiceSettings, make_app, server

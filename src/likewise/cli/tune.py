@@ -53,6 +53,7 @@ Examples:
     "--plot",
     metavar="FILE",
     type=click.Path(path_type=Path),
+    callback=shared.needing("plot", "--plot"),
     help="Write the curve to FILE (.png, .svg, .pdf); needs pip install 'likewise[plot]'.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
@@ -76,12 +77,9 @@ def tune(
     and false negatives (--weights).
     """
     from likewise.base import checks
-    from likewise.base.extras import need
     from likewise.families.banding import Banding
     from likewise.families.tuning import tune as find
 
-    if plot is not None:
-        need("a plot", "plot")
     threshold, recall = checks.threshold("tune", threshold), checks.recall("tune", recall)
     asked = True
     if (bands is None) != (rows is None):

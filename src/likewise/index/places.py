@@ -10,7 +10,6 @@ from likewise.errors import ParameterError
 from likewise.index.lmdb_store import LmdbStore
 from likewise.index.redis_server import SCHEMES, is_url
 from likewise.index.store import Store
-from likewise.io import disk
 
 
 def index_place(owner: str, path: object) -> str | Path:
@@ -27,8 +26,6 @@ def index_place(owner: str, path: object) -> str | Path:
         raise ParameterError(
             f"The 'path' parameter of {owner} must be a string if it is a URL. A Path cannot hold one."
         )
-    if isinstance(path, str | os.PathLike) and disk.is_url(path):
-        raise ParameterError.of(owner, "path", "a folder on this machine, or the URL of a Redis server", str(path))
     return checks.path(owner, "path", path)
 
 

@@ -57,6 +57,7 @@ def report_with(
     progress: Progress | None = None,
 ) -> Path:
     """Write the page of a run whose documents may still be in memory."""
+    need("a report", "report")
     found = FinishedRun.load(run, "write_report")
     if by is not None:
         checks.column("write_report", "by", by)
@@ -65,7 +66,6 @@ def report_with(
                 f"The 'by' parameter has no effect on a run of {found.command}. It counts what "
                 f"{', '.join(COUNTED_BY[:-1])} and {COUNTED_BY[-1]} remove."
             )
-    need("a report", "report")
     target = found.folder / REPORT if out is None else Path(out)
     if target.is_dir():
         raise OutputError(f"{target}: this is a folder; name a file for the report")

@@ -206,9 +206,12 @@ def test_what_is_wrong_is_said_in_one_line(parser, typed, folder, words, code, m
 
 
 def test_the_missing_extra_is_named(typed, folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "selectolax.lexbor", None)
+    monkeypatch.setitem(sys.modules, "selectolax", None)
     done = typed("articles", "pages", "--out", "out")
-    assert (done.returncode, done.stderr) == (1, "likewise: HTML needs a parser: pip install 'likewise[html]'\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "likewise: HTML needs selectolax and webencodings: pip install 'likewise[html]'\n",
+    )
 
 
 def test_help_loads_nothing_heavy():
