@@ -5,14 +5,13 @@ docs/run-json.md describes the schema; `run_json` is the only place where it is 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, Protocol
 
-from likewise.base.clock import start_of_waiting
+from likewise.base.clock import AROUND, START, StageClock, Waiting, divided, waiting
 from likewise.base.memory import peak_memory
 from likewise.errors import ParameterError, shown
 
@@ -52,9 +51,9 @@ class Input(Protocol):
 class RunLog:
     """What a run says about itself: counts, seconds by stage, notes for the user, details for programs.
 
-    counts: numbers of things (items, pairs, kept). seconds: by stage. notes: sentences for the user. method: how pairs
-    were found (asked, taken, why). certificate: the measured recall. details: whatever else is worth knowing; its keys
-    depend on the command and are listed in docs/run-json.md.
+    counts: numbers of things (items, pairs, kept). seconds: by stage, without those of compiling kernels. notes:
+    sentences for the user. method: how pairs were found (asked, taken, why). certificate: the measured recall. details:
+    whatever else is worth knowing; its keys depend on the command and are listed in docs/run-json.md.
     """
 
     progress: Progress = _quiet
@@ -64,9 +63,14 @@ class RunLog:
     method: dict[str, Any] | None = None
     certificate: dict[str, Any] | None = None
     details: dict[str, Any] = field(default_factory=dict)
-    _begun: dict[str, float] = field(default_factory=dict)
-    _started: float = field(default_factory=start_of_waiting)
-    _before: float = 0.0
+    _waiting: Waiting = field(default_factory=waiting)
+    _earlier: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        from likewise.kernels import watch_compilation
+
+        self._clock = StageClock(self.seconds, self._waiting.since)
+        watch_compilation(self._clock.compiling)
 
     @classmethod
     def of(cls, progress: Progress | None) -> RunLog:
@@ -88,24 +92,37 @@ class RunLog:
             self.progress(name, done, total)
 
         self.progress(name, 0, total)
-        self._begun[name] = time.perf_counter()
+        self._clock.begin(name)
         try:
             yield tick
         finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - self._begun.pop(name)
+            self._clock.end(name)
+
+    def add_stages(self, seconds: Mapping[str, float]) -> None:
+        """Add the stages of a run that was a part of this one; what was around them is counted here."""
+        for name, spent in seconds.items():
+            if name not in AROUND:
+                self.seconds[name] = self.seconds.get(name, 0.0) + spent
 
     @property
     def total_seconds(self) -> float:
         """The seconds that the user has waited, those of an interrupted run included."""
-        return self._before + time.perf_counter() - self._started
+        return self._waiting.seconds
+
+    def divided(self) -> tuple[dict[str, float], float]:
+        """Return the seconds until now, of each stage and around them, rounded; and their sum, which was waited."""
+        total = self.total_seconds
+        return divided(self._all_seconds(), total), round(total, 4)
+
+    def _all_seconds(self) -> dict[str, float]:
+        self._clock.count()
+        return {START: 0.0, **self._clock.around, **self.seconds}
 
     def snapshot(self) -> dict[str, Any]:
         """Return everything known so far, to commit it with a step."""
-        now = time.perf_counter()
-        running = {name: self.seconds.get(name, 0.0) + now - begun for name, begun in self._begun.items()}
         return {
             "counts": dict(self.counts),
-            "seconds": {**self.seconds, **running},
+            "seconds": self._all_seconds(),
             "notes": list(self.notes),
             "method": self.method,
             "certificate": self.certificate,
@@ -116,16 +133,25 @@ class RunLog:
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Take over the log of an interrupted run."""
         self.counts.update(snapshot["counts"])
-        self.seconds.update(snapshot["seconds"])
         self.notes = list(dict.fromkeys([*self.notes, *snapshot["notes"]]))
         self.method = snapshot["method"] or self.method
         self.certificate = snapshot["certificate"] or self.certificate
         self.details.update(snapshot["details"])
-        self._before = max(self._before, snapshot.get("total_seconds", 0.0))
+        self._restore_seconds(snapshot["seconds"], snapshot.get("total_seconds", 0.0))
+
+    def _restore_seconds(self, seconds: Mapping[str, float], total: float) -> None:
+        """Add the seconds of an interrupted run; each of its steps has those of the steps before it."""
+        if total < self._waiting.earlier:
+            return
+        for name, spent in seconds.items():
+            kept = self._clock.around if name in AROUND else self.seconds
+            kept[name] = kept.get(name, 0.0) + spent - self._earlier.get(name, 0.0)
+        self._earlier, self._waiting.earlier = dict(seconds), total
 
 
 def run_json(command: str, parameters: Mapping[str, Any], read: Sequence[Input], log: RunLog) -> dict[str, Any]:
     """Return the content of run.json, the same keys for every command."""
+    seconds, total = log.divided()
     aside = [entry for part in read for entry in part.aside]
     inputs = [entry for part in read for entry in part.describe()]
     if len(read) > 1:
@@ -148,7 +174,7 @@ def run_json(command: str, parameters: Mapping[str, Any], read: Sequence[Input],
             {"file": one.file, "row": None if one.row < 0 else one.row, "reason": one.reason}
             for one in aside[:MOST_LISTED]
         ],
-        "seconds": {stage: round(seconds, 4) for stage, seconds in log.seconds.items()},
-        "total_seconds": round(log.total_seconds, 4),
+        "seconds": seconds,
+        "total_seconds": total,
         "peak_memory_bytes": peak_memory(),
     }

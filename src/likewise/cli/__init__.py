@@ -12,10 +12,14 @@ from typing import Any
 
 import click
 
+from likewise.base.clock import process_start, waiting_since
 from likewise.cli.completion import COMPLETE, complete_files
 from likewise.cli.escape import escaped
 from likewise.cli.supervise import supervised
 from likewise.errors import LikewiseError, ParameterError, closest
+
+IMPORTED = time.perf_counter()
+"""When the command line was loaded."""
 
 FAULT = "internal error, please report"
 """How the message about an error begins that likewise does not raise on purpose."""
@@ -54,6 +58,9 @@ GROUPS = {
 }
 """The commands by group, each with one line for --help; the module of a command has its name."""
 
+CLOSE = "likewise.close"
+"""Where the context of a command keeps what is called when all else is over."""
+
 QUESTIONS = {"-h", "--help", "--version"}
 """Words with which a command line reads no files."""
 
@@ -86,11 +93,13 @@ class Lazy(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; its errors name options, not parameters, and an interrupt ends it without a blank line."""
-        from likewise.base.clock import waiting_since
-
+        since = STARTED.pop() if STARTED else time.perf_counter()
         try:
-            with waiting_since(time.perf_counter()):
-                return super().invoke(ctx)
+            with waiting_since(since):
+                done = super().invoke(ctx)
+                if CLOSE in ctx.meta:  # its result is out of memory by now
+                    ctx.meta[CLOSE]()
+                return done
         except KeyboardInterrupt:
             raise click.exceptions.Abort from None
         except LikewiseError as error:
@@ -143,8 +152,13 @@ INTERRUPTED = threading.Event()
 """Set when the command has been interrupted: what fails from then on fails because of it."""
 
 
+STARTED: list[float] = []
+"""When the process began whose command line this is, as a moment of time.perf_counter."""
+
+
 def main() -> None:
     """Run the command line, supervised; --help lists the exit codes."""
+    STARTED[:] = [process_start(IMPORTED)]
     if QUESTIONS.isdisjoint(sys.argv[1:]):
         supervised(run)
     else:

@@ -57,8 +57,9 @@ def demo(out: Path | None, threads: int | None) -> None:
     for row in examples(result.removed):
         show.say(f"  {row['similarity']:.3f}  {shorten(row['id'], roots)}")
         show.say(f"         {shorten(row['kept_id'], roots)}")
-    click.echo("\n" + show.closing(stats, str(out) if out else "nothing written (use --out DIR to write the tables)"))
-    show.page(out)
+    click.echo()
+    where = out or "nothing written (use --out DIR to write the tables)"
+    show.at_the_end(stats, where, show.page(where))
 
 
 def python_files() -> tuple[list[Path], list[Path]]:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 REPORT, BY = "likewise.report", "likewise.by"
 """Where the context of a command keeps the options --no-report and --by."""
 
 
-def write_page(
-    where: object, wanted: Mapping[str, Any], progress: Any = None, held: Any = None
-) -> tuple[Path | None, str]:
-    """Write the report of a result, if it is a folder and one is wanted; return its path, or why there is none.
+def wanted(where: object, asked: Mapping[str, Any]) -> TypeGuard[Path]:
+    """Tell whether a result is a folder that shall have a report."""
+    return isinstance(where, Path) and bool(asked.get(REPORT, False)) and (where / "run.json").is_file()
+
+
+def write_page(where: Path, asked: Mapping[str, Any], progress: Any = None, held: Any = None) -> tuple[Path | None, str]:
+    """Write the report of a result; return its path, or why there is none.
 
     held: the documents of the run, if they are in memory. The result is complete by now: whatever goes wrong here, it
     stays.
     """
-    if not isinstance(where, Path) or not wanted.get(REPORT, False) or not (where / "run.json").is_file():
-        return None, ""
     from likewise.errors import LikewiseError
     from likewise.report import can_report
     from likewise.report.write import report_with
@@ -27,7 +28,7 @@ def write_page(
     if not can_report():
         return None, "no report: pip install 'likewise[report]' for a page about the result (or --no-report)"
     try:
-        return report_with(where, held, by=wanted.get(BY), progress=progress), ""
+        return report_with(where, held, by=asked.get(BY), progress=progress), ""
     except LikewiseError as error:
         return None, f"no report: {error}"
     except Exception as error:

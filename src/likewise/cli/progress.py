@@ -1,14 +1,23 @@
-"""Progress for logs and pipes: a plain line now and then."""
+"""Progress on stderr: bars on a terminal, JSON lines for programs, a plain line now and then for logs and pipes."""
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Mapping
-from typing import TextIO
+from typing import Any, TextIO
+
+from likewise.base.clock import waiting
+from likewise.cli.compiling import COMPILATION
 
 FIRST_LINE, NEXT_LINE = 10.0, 30.0
-"""Without a terminal: seconds until the first line of progress, and between two lines."""
+"""Without a terminal: seconds of waiting until the first line of progress, and between two lines."""
+
+QUIET_SECONDS = 1.0
+"""Bars are shown when the user has waited this long."""
+
+COMPILING = "compiling kernels (first run only)"
 
 
 class ProgressLines:
@@ -21,7 +30,8 @@ class ProgressLines:
         self._names = names
         self._stage = ""
         self._last = (0, 0)
-        self._begun = self._since = time.monotonic()
+        self._begun, self._since = waiting().since, time.perf_counter()
+        first = max(min(first, QUIET_SECONDS), first - (self._since - self._begun))
         self._over = threading.Event()
         self._writer = threading.Thread(target=self._write, args=(first, every), daemon=True, name="likewise-progress")
         self._writer.start()
@@ -29,7 +39,7 @@ class ProgressLines:
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Note how far a stage is."""
         if stage != self._stage:
-            self._stage, self._since = stage, time.monotonic()
+            self._stage, self._since = stage, time.perf_counter()
         self._last = (done, total)
 
     def _write(self, first: float, every: float) -> None:
@@ -37,12 +47,17 @@ class ProgressLines:
         while not self._over.wait(wait):
             wait = every
             try:
-                print(self._line(time.monotonic()), file=self._out, flush=True)
+                print(self._line(time.perf_counter()), file=self._out, flush=True)
             except (OSError, ValueError):
                 return
 
+    def compiling(self) -> None:
+        """Write of the compilation no sooner than of anything else."""
+
     def _line(self, now: float) -> str:
         stage, (done, total) = self._stage, self._last
+        if COMPILATION.under_way:
+            return f"{now - self._begun:,.0f} s: {COMPILING}, {kernels()}"
         line = f"{now - self._begun:,.0f} s: {self._names.get(stage, stage) if stage else 'looking at the input'}"
         if done and total:
             left = (now - self._since) * (total - done) / done
@@ -53,3 +68,153 @@ class ProgressLines:
         """Write no more."""
         self._over.set()
         self._writer.join()
+
+
+def kernels() -> str:
+    """Say how many kernels are compiled."""
+    of = f" of about {COMPILATION.expected}" if COMPILATION.expected else ""
+    return f"{COMPILATION.done}{of} done"
+
+
+class Events:
+    """Writes what a run does as JSON lines: when a stage begins, about every second, and when the next one begins."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._stage = ""
+        self._begun = self._written = 0.0
+        self._last = (0, 0)
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Note how far a stage is."""
+        now = time.perf_counter()
+        if stage != self._stage:
+            if self._stage:
+                self._write("done", now)
+            self._stage, self._begun, self._written, self._last = stage, now, now, (done, total)
+            self._write("begin", now)
+            return
+        self._last = (done, total)
+        if now - self._written >= 1.0:
+            self._written = now
+            self._write("progress", now)
+
+    def compiling(self) -> None:
+        """Note how many kernels are compiled."""
+        done, total = COMPILATION.done, COMPILATION.expected or None
+        line = {"event": "compile", "stage": self._stage or None, "done": done, "total": total}
+        print(json.dumps(line), file=self._out, flush=True)
+
+    def stop(self) -> None:
+        """Write no more; the end of the command is the end of its last stage."""
+
+    def _write(self, event: str, now: float) -> None:
+        done, total = self._last
+        seconds = now - self._begun
+        rate = done / seconds if seconds > 0 and event != "begin" else None
+        eta = (total - done) / rate if rate and total and event == "progress" else None
+        line = {"event": event, "stage": self._stage, "done": done, "total": total or None}
+        numbers = {"seconds": seconds, "rate": rate, "eta": eta}
+        line |= {name: None if value is None else round(value, 3) for name, value in numbers.items()}
+        print(json.dumps(line), file=self._out, flush=True)
+
+
+class Bars:
+    """Draws a bar for each stage, with its rate and the time it will still take, once the user has waited a second."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        columns = [
+            TextColumn("{task.description:<24}"),
+            BarColumn(30),
+            TextColumn("{task.fields[amount]:>23}"),
+            TextColumn("{task.fields[rate]:>9}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(compact=True),
+        ]
+        self._bars = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._names = names
+        self._tasks: dict[str, Any] = {}
+        self._current = ""
+        self._last = (0, 0)
+        self._begun, self._since = waiting().since, 0.0
+        self._compiling: Any = None
+        self._over = False
+        self._lock = threading.RLock()
+        self._late = threading.Timer(max(0.0, self._begun + QUIET_SECONDS - time.perf_counter()), self._draw)
+        self._late.daemon = True
+        self._late.start()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Note how far a stage is."""
+        with self._lock:
+            if stage != self._current:
+                if self._current in self._tasks:
+                    self._finish(self._tasks[self._current])
+                self._current, self._since = stage, time.perf_counter()
+            self._last = (done, total)
+            self._draw()
+
+    def compiling(self) -> None:
+        """Note how many kernels are compiled."""
+        self._draw()
+
+    def _draw(self) -> None:
+        """Show the stage under way, and kernels being compiled."""
+        now = time.perf_counter()
+        with self._lock:
+            if self._over or now - self._begun < QUIET_SECONDS:
+                return
+            if not self._bars.live.is_started:
+                self._bars.start()
+            self._draw_stage(now)
+            self._draw_compiling()
+
+    def _draw_stage(self, now: float) -> None:
+        stage, (done, total) = self._current, self._last
+        if not stage:
+            return
+        if stage not in self._tasks:
+            name = self._names.get(stage, stage)
+            self._tasks[stage] = self._bars.add_task(name, total=total or None, amount="", rate="")
+        amount = (f"{done:,} of {total:,}" if total else f"{done:,}") if done else ""
+        seconds = now - self._since
+        rate = f"{short(done / seconds)}/s" if done and seconds > 0 else ""
+        self._bars.update(self._tasks[stage], completed=done, total=total or None, amount=amount, rate=rate)
+
+    def _draw_compiling(self) -> None:
+        if self._compiling is None and COMPILATION.under_way:
+            self._compiling = self._bars.add_task(COMPILING, total=None, amount="", rate="")
+        if self._compiling is not None:
+            done, total = COMPILATION.done, COMPILATION.expected or None
+            self._bars.update(
+                self._compiling, completed=done, total=total, visible=COMPILATION.under_way, amount=kernels()
+            )
+
+    def _finish(self, task: Any) -> None:
+        known = self._bars.tasks[self._bars.task_ids.index(task)]
+        total = known.total or max(1, known.completed)
+        self._bars.update(task, total=total, completed=total)
+        self._bars.stop_task(task)
+
+    def stop(self) -> None:
+        """Clear the bars away."""
+        with self._lock:
+            self._over = True
+            self._late.cancel()
+            self._bars.stop()
+
+
+def short(number: float) -> str:
+    """Write a number in three digits.
+
+    >>> short(1_234_567), short(12.3)
+    ('1.23M', '12.3')
+    """
+    for unit in ("", "k", "M", "G"):
+        if number < 999.5:
+            return f"{number:.3g}{unit}"
+        number /= 1000
+    return f"{number:.3g}T"

@@ -6,21 +6,21 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
-from typing import Any, TextIO
+from contextlib import contextmanager
+from typing import Any
 
 import click
 
 from likewise.base import words
+from likewise.base.clock import waiting
+from likewise.cli import CLOSE
+from likewise.cli.compiling import COMPILATION
 from likewise.cli.escape import escaped
-from likewise.cli.progress import ProgressLines
+from likewise.cli.progress import Bars, Events, ProgressLines
 from likewise.cli.quiet import quiet as quiet
 
 FEW_PAIRS = 100
 """With fewer true pairs in the sample of the certificate, the recall is also estimated from the pairs found."""
-QUIET_SECONDS = 1.0
-"""A run that is over within this time shows no progress bars."""
-
 UNITS = {"angle": "°", "l2": "", "l1": "", "hamming": " bits"}
 STAGES = {
     "forecast": "forecasting",
@@ -63,7 +63,7 @@ STAGES = {
     "write": "writing",
     "add": "adding items",
     "query": "answering queries",
-    "report": "reading texts for the report",
+    "report": "writing the report",
 }
 
 
@@ -77,118 +77,18 @@ def progress(as_json: bool = False) -> Iterator[Any]:
     """Yield an observer of a run: JSON lines on stderr for programs, bars on a terminal, else a line now and then."""
     if quiet():
         yield None
-    elif as_json:
-        yield Events(sys.stderr)
+        return
+    shown: Events | Bars | ProgressLines
+    if as_json:
+        shown = Events(sys.stderr)
     else:
-        shown = Bars() if sys.stderr.isatty() else ProgressLines(sys.stderr, STAGES)
-        try:
+        shown = Bars(STAGES) if sys.stderr.isatty() else ProgressLines(sys.stderr, STAGES)
+    try:
+        with COMPILATION.shown_by(shown.compiling):
             yield shown
-        finally:
-            shown.stop()
+    finally:
+        shown.stop()
 
-
-class Events:
-    """Writes what a run does as JSON lines: when a stage begins, about every second, and when the next one begins."""
-
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
-        self._stage = ""
-        self._begun = self._written = 0.0
-        self._last = (0, 0)
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Note how far a stage is."""
-        now = time.monotonic()
-        if stage != self._stage:
-            if self._stage:
-                self._write("done", now)
-            self._stage, self._begun, self._written, self._last = stage, now, now, (done, total)
-            self._write("begin", now)
-            return
-        self._last = (done, total)
-        if now - self._written >= 1.0:
-            self._written = now
-            self._write("progress", now)
-
-    def _write(self, event: str, now: float) -> None:
-        done, total = self._last
-        seconds = now - self._begun
-        rate = done / seconds if seconds > 0 and event != "begin" else None
-        eta = (total - done) / rate if rate and total and event == "progress" else None
-        line = {"event": event, "stage": self._stage, "done": done, "total": total or None}
-        numbers = {"seconds": seconds, "rate": rate, "eta": eta}
-        line |= {name: None if value is None else round(value, 3) for name, value in numbers.items()}
-        print(json.dumps(line), file=self._out, flush=True)
-
-
-class Bars:
-    """Draws a bar for each stage, with its rate and the time it will still take, once a run takes over a second."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-        columns = [
-            TextColumn("{task.description:<24}"),
-            BarColumn(30),
-            TextColumn("{task.fields[amount]:>23}"),
-            TextColumn("{task.fields[rate]:>9}"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(compact=True),
-        ]
-        self._bars = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._tasks: dict[str, Any] = {}
-        self._current = ""
-        self._begun = time.monotonic()
-        self._since = 0.0
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Note how far a stage is."""
-        now = time.monotonic()
-        if stage != self._current:
-            if self._current in self._tasks:
-                self._finish(self._tasks[self._current])
-            self._current, self._since = stage, now
-        if now - self._begun < QUIET_SECONDS:
-            return
-        if not self._bars.live.is_started:
-            self._bars.start()
-        if stage not in self._tasks:
-            self._tasks[stage] = self._bars.add_task(STAGES.get(stage, stage), total=total or None, amount="", rate="")
-        amount = (f"{done:,} of {total:,}" if total else f"{done:,}") if done else ""
-        seconds = now - self._since
-        rate = f"{short(done / seconds)}/s" if done and seconds > 0 else ""
-        self._bars.update(self._tasks[stage], completed=done, total=total or None, amount=amount, rate=rate)
-
-    def _finish(self, task: Any) -> None:
-        known = self._bars.tasks[self._bars.task_ids.index(task)]
-        total = known.total or max(1, known.completed)
-        self._bars.update(task, total=total, completed=total)
-        self._bars.stop_task(task)
-
-    def stop(self) -> None:
-        """Clear the bars away."""
-        self._bars.stop()
-
-
-def short(number: float) -> str:
-    """Write a number in three digits.
-
-    >>> short(1_234_567), short(12.3)
-    ('1.23M', '12.3')
-    """
-    for unit in ("", "k", "M", "G"):
-        if number < 999.5:
-            return f"{number:.3g}{unit}"
-        number /= 1000
-    return f"{number:.3g}T"
-
-
-FIRST_RUN = {
-    "dedup": 8, "pairs": 8, "demo": 8, "plan": 8, "nearest": 6, "articles": 12, "link": 9, "passages": 11,
-    "mirrors": 18, "recommend": 5, "fingerprints": 6
-}  # fmt: skip
-"""Seconds by which the first run of a command typically takes longer than the next, measured on two idle cores."""
 
 COMPILED_BESIDE = {"dedup", "pairs", "demo"}
 """Commands that search text, whose kernels two processes share."""
@@ -200,14 +100,12 @@ def announce_compilation() -> None:
     What the command needs last is then compiled in a second process.
     """
     from likewise.cli.warmup import compile_beside
-    from likewise.kernels import before_first_compilation
+    from likewise.kernels import watch_compilation
 
     context = click.get_current_context()
     command = context.info_name or ""
-    seconds = f", about {FIRST_RUN[command]} seconds" if command in FIRST_RUN else ""
-    message = f"compiling what {command} needs (first run only{seconds}) …"
-    silent = quiet()  # asked here: threads that compile have no context
-    before_first_compilation(lambda: None if silent else click.echo(message, err=True))
+    COMPILATION.begin(command, quiet())  # asked here: threads that compile have no context
+    watch_compilation(COMPILATION.watch)
     if command in COMPILED_BESIDE and context.params.get("method") == "lsh":
         compile_beside("pairs.scan_band", "clusters", "tuning", "bands")
     elif command in COMPILED_BESIDE:
@@ -383,32 +281,55 @@ def outcome(stats: dict[str, Any]) -> str:
 
 
 def report(stats: dict[str, Any], as_json: bool, lines: Iterable[str], where: object, held: Any = None) -> None:
-    """Print the statistics as JSON; or these lines, what was set aside, what the run cost and where the result is.
+    """Print these lines and what was set aside, and write the page; at the very end, what the run cost, or its JSON.
 
     held: the documents of the run, if they are in memory, for its page.
     """
-    if as_json:
-        click.echo(json.dumps(stats, indent=2))
-    elif not quiet():
+    if not as_json and not quiet():
         for line in lines:
             say(line)
         set_aside(stats)
-    page(where, as_json, held)
-    if not as_json and not quiet():
-        say(closing(stats, str(where)))
+    seconds = page(where, as_json, held)
+    at_the_end(stats, where, seconds, as_json)
 
 
-def page(where: object, as_json: bool = False, held: Any = None) -> None:
-    """Write the report of a folder, and say where it is; a report that cannot be made leaves the result as it is."""
-    from likewise.cli.page import write_page
+def page(where: object, as_json: bool = False, held: Any = None) -> float:
+    """Write the report of a folder, say where it is, and return the seconds it took; 0 if there is none.
+
+    A report that cannot be made leaves the result as it is.
+    """
+    from likewise.cli.page import wanted, write_page
 
     context = click.get_current_context(silent=True)
-    with nullcontext() if as_json else progress() as observer:
-        made, problem = write_page(where, context.meta if context else {}, observer, held)
+    asked = context.meta if context else {}
+    if not wanted(where, asked):
+        return 0.0
+    begun = time.perf_counter()
+    with progress(as_json) as observer:
+        if observer is not None:
+            observer("report", 0, 0)
+        made, problem = write_page(where, asked, observer, held)
     if problem and not quiet():
         say(problem, err=True)
     elif made and not quiet() and not as_json:
         say(f"report: {made}")
+    return time.perf_counter() - begun
+
+
+def at_the_end(stats: dict[str, Any], where: object, report_seconds: float, as_json: bool = False) -> None:
+    """When all is done and put away, complete the seconds in run.json, and print them as the last line."""
+    silent, total = quiet(), waiting()
+
+    def close() -> None:
+        from likewise.io.publish import with_report
+
+        with_report(stats, where, report_seconds, total.seconds)
+        if as_json:
+            click.echo(json.dumps(stats, indent=2))
+        elif not silent:
+            say(closing(stats, str(where)))
+
+    click.get_current_context().meta[CLOSE] = close
 
 
 def broken(stats: dict[str, Any]) -> Iterator[str]:

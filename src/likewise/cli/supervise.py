@@ -16,7 +16,6 @@ import time
 import warnings
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
 
 from likewise.base import openfiles
 from likewise.cli.escape import escaped
@@ -60,7 +59,7 @@ def supervised(work: Callable[[], None]) -> None:
         _interrupt_once()
         _be_quiet()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
-        _done(work)
+        _end_with(work)
         return
     os.close(end)
 
@@ -78,24 +77,23 @@ def supervised(work: Callable[[], None]) -> None:
     sys.exit(_exit_code(status))
 
 
-def _done(work: Callable[[], None]) -> None:
-    """Do the work and end this process, without taking its memory apart piece by piece, which takes a fifth of a second.
+def _end_with(work: Callable[[], None]) -> None:
+    """Do the work, and end this process as soon as it is done.
 
-    What was registered to be done at the end is done, and threads that have something to finish are waited for.
+    The user waits for the prompt while Python takes apart what it has loaded, which the system does at once. What was
+    to be done at the exit is done, and what was printed is on its way.
     """
-    code: Any = 1
     try:
         work()
     except SystemExit as done:
-        code = done.code
-    if sys.flags.dev_mode or not isinstance(code, int):
-        sys.exit(code)
-    threading._shutdown()  # type: ignore[attr-defined]  # what Python itself calls first when it ends
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            stream.flush()
-    os._exit(code)
+        if sys.flags.dev_mode or not (done.code is None or isinstance(done.code, int)):
+            raise
+        threading._shutdown()  # type: ignore[attr-defined]  # what Python itself calls first at the end
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                stream.flush()
+        os._exit(done.code or 0)
 
 
 def _die_with(parent: int, end: int) -> None:

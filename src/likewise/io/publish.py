@@ -17,10 +17,12 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from likewise.base.clock import REPORT as PAGE
+from likewise.base.clock import divided
 from likewise.errors import OutputError
 from likewise.io.disk import disk_errors, is_url, sync
 from likewise.io.workspace import WORK, Workspace
-from likewise.io.write import write_json, write_table
+from likewise.io.write import same_json, write_json, write_table
 
 MANIFEST = "run.json"
 REPORT = "report.html"
@@ -127,8 +129,26 @@ def with_writing(stats: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
     if "total_seconds" in stats and isinstance(stats, dict):
         before = stats["seconds"].get("write", 0.0)
         stats["seconds"]["write"] = round(seconds, 4)
-        stats["total_seconds"] = round(stats["total_seconds"] - before + seconds, 4)
+        _set_total(stats, stats["total_seconds"] - before + seconds)
     return stats
+
+
+def with_report(stats: dict[str, Any], where: object, seconds: float, total: float) -> None:
+    """Note at the very end what the page about a result took, and what the whole run did: in `stats` and in run.json.
+
+    The result is complete without it. A run.json that is not the one of this run by now is left as it is.
+    """
+    known = {**stats}
+    stats["seconds"] = {**stats["seconds"]}
+    if seconds:
+        stats["seconds"][PAGE] = round(seconds, 4)
+    _set_total(stats, total)
+    if isinstance(where, Path) and (where / MANIFEST).is_file() and same_json(known, where / MANIFEST):
+        write_json(stats, where / MANIFEST)
+
+
+def _set_total(stats: dict[str, Any], total: float) -> None:
+    stats["seconds"], stats["total_seconds"] = divided(stats["seconds"], total), round(total, 4)
 
 
 def _stage(staged: Path, outputs: Mapping[str, Output]) -> None:

@@ -11,9 +11,9 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from likewise.errors import OutputError, ParameterError
+from likewise.errors import DamagedError, OutputError, ParameterError
 from likewise.io.disk import atomic, is_url
-from likewise.io.seals import write_sealed
+from likewise.io.seals import read_sealed, write_sealed
 
 ROWS = 1 << 16
 """Rows in a row group or batch; fixed, so that the bytes do not depend on how a table is chunked."""
@@ -59,6 +59,14 @@ def write_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Pa
 def write_json(value: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     """Write an object as indented JSON with its checksum, atomically; numbers that are not finite become null."""
     write_sealed(_finite(dict(value)), Path(path), indent=2)
+
+
+def same_json(value: Mapping[str, Any], path: Path) -> bool:
+    """Tell whether a file is the one that `write_json` wrote for this object."""
+    try:
+        return bool(read_sealed(path, "")[0] == json.loads(json.dumps(_finite(dict(value)), default=str)))
+    except (OSError, DamagedError):
+        return False
 
 
 def check_target(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]] = ()) -> None:

@@ -90,8 +90,7 @@ class Addition:
                 self.target.add(batches())
         stats = result.stats
         stats["counts"]["added"] = log.counts["added"] = kept
-        stats["seconds"]["add"] = round(log.seconds.get("add", 0.0), 4)
-        stats["total_seconds"] = round(log.total_seconds, 4)
+        stats["seconds"], stats["total_seconds"] = log.divided()
         stats["details"]["added_by"] = log.details["added_by"] = self.tag
         if folder is not None:
             write_json(stats, folder / MANIFEST)

@@ -6,8 +6,10 @@ caller has validated the input. Where their machine code is kept and comes from 
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 from numba.core import event
@@ -20,19 +22,40 @@ from likewise.kernels.cache import is_compiled as is_compiled
 jit: Any = numba.njit
 
 
-def before_first_compilation(call: Callable[[], None]) -> None:
-    """Make this call when a kernel has to be compiled for the first time in this process, if that ever happens."""
+def watch_compilation(watcher: Callable[[int, bool], None]) -> None:
+    """Call `watcher` whenever a kernel begins or ends to be compiled in this process, as long as its object lives.
 
-    class Once(event.Listener):
-        def on_start(self, happening: Any) -> None:
-            if happening.data["dispatcher"].py_func.__module__.startswith(__name__):
-                event.unregister("numba:compile", self)
-                call()
+    watcher: a method. It gets the number of kernels compiled so far, and whether one is being compiled now.
+    """
+    with _Compilations.lock:
+        if not _Compilations.watchers:
+            event.register("numba:compile", _Compilations())
+        alive = [known for known in _Compilations.watchers if known() is not None]
+        _Compilations.watchers[:] = [*alive, weakref.WeakMethod(watcher)]
 
-        def on_end(self, happening: Any) -> None:
-            pass
 
-    event.register("numba:compile", Once())
+class _Compilations(event.Listener):
+    """Counts the kernels that are compiled. Numba compiles one at a time, and within it those that it calls."""
+
+    lock = threading.Lock()
+    watchers: ClassVar[list[weakref.WeakMethod[Callable[[int, bool], None]]]] = []
+    done = depth = 0
+
+    def on_start(self, happening: Any) -> None:
+        self._count(happening, 1, 0)
+
+    def on_end(self, happening: Any) -> None:
+        self._count(happening, -1, 1)
+
+    def _count(self, happening: Any, deeper: int, more: int) -> None:
+        if not happening.data["dispatcher"].py_func.__module__.startswith(__name__):
+            return
+        self.depth += deeper
+        self.done += more
+        for known in list(self.watchers):
+            watcher = known()
+            if watcher is not None:
+                watcher(self.done, self.depth > 0)
 
 
 def kernel(function: Callable[..., Any]) -> Any:

@@ -171,8 +171,7 @@ def _joined(
         k=settings.k, threads=settings.threads, memory=settings.memory, spill=settings.spill, progress=log.progress,
     )  # fmt: skip
     table, stats = result.table, result.stats
-    for stage, seconds in stats["seconds"].items():
-        log.seconds[stage] = log.seconds.get(stage, 0.0) + seconds
+    log.add_stages(stats["seconds"])
     for name in ("predicted_recall", "banding", "abridged", "crowds"):
         if name in stats["details"]:
             method[name] = stats["details"][name]
