@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from likewise.cli import cli, show
-from likewise.cli.progress import ProgressLines
+from likewise.cli import cli, compiling, progress, show
+from likewise.cli.compiling import Compilation
+from likewise.cli.progress import Bars, Events, ProgressLines
 from likewise.cli.wording import in_options
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -76,11 +78,111 @@ def test_all_the_seconds_count(typed: Run, tmp_path: Path, monkeypatch: pytest.M
     done = typed("dedup", "a", "--out", "o", "--json")
     stats = json.loads(done.stdout)
     assert len(calls) == 1
-    assert stats["total_seconds"] >= sum(stats["seconds"].values()) + 0.4
+    assert stats["seconds"]["start"] >= 0.5
     typed("passages", "a", "--sources", "a", "--out", "p")
+    assert adds_up(stats)
     run = json.loads((tmp_path / "p" / "run.json").read_text())
-    assert run["total_seconds"] >= sum(run["seconds"].values())
-    assert "write" in run["seconds"]
+    assert adds_up(run)
+    assert {"write", "report"} <= run["seconds"].keys()
+
+
+def adds_up(stats: dict[str, Any]) -> bool:
+    """Tell whether the seconds of the stages are those of the run."""
+    return bool(stats["total_seconds"] == pytest.approx(sum(stats["seconds"].values()), abs=0.002))
+
+
+def test_the_page_counts_and_the_last_line_says_so(typed: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import likewise.report.write as writing
+
+    def slowly(run: Path, *words: Any, **more: Any) -> Path:
+        assert (run / "run.json").is_file(), "the result is complete before its page is made"
+        time.sleep(0.5)
+        return run / "report.html"
+
+    monkeypatch.setattr(writing, "report_with", slowly)
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    done = typed("dedup", "a.txt", "--lines", "--out", "o")
+    run = json.loads((tmp_path / "o" / "run.json").read_text())
+    assert run["seconds"]["report"] >= 0.5
+    assert adds_up(run)
+    assert done.stdout.splitlines()[-1].startswith(f"{run['total_seconds']:.1f} s")
+    assert (
+        "report"
+        not in json.loads(typed("dedup", "a.txt", "--lines", "--out", "n", "--json", "--no-report").stdout)["seconds"]
+    )
+
+
+@pytest.mark.alone
+def test_the_seconds_are_those_the_user_waited(tmp_path: Path) -> None:
+    """From the start of the process to its end, page included, on documents that take a few seconds."""
+    texts = [" ".join(f"word{(i * j) % 5003}" for j in range(400)) for i in range(20_000)]
+    rows = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+    (tmp_path / "a.jsonl").write_text(rows)
+    command = [sys.executable, "-m", "likewise", "dedup", "a.jsonl", "--out", "o", "--fresh"]
+    for _ in range(2):  # the first one may compile
+        begun = time.perf_counter()
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        wall = time.perf_counter() - begun
+        run = json.loads((tmp_path / "o" / "run.json").read_text())
+        assert abs(sum(run["seconds"].values()) - run["total_seconds"]) <= 0.05 * wall + 0.1
+        assert abs(run["total_seconds"] - wall) <= 0.05 * wall + 0.3
+        assert run["seconds"]["other"] <= 0.1 * wall + 0.1
+        assert done.stdout.splitlines()[-1].startswith(f"{run['total_seconds']:.1f} s")
+
+
+def compiles(monkeypatch: pytest.MonkeyPatch, expected: int) -> Compilation:
+    """Make it look as if a command were compiling its kernels."""
+    compilation = Compilation()
+    monkeypatch.setattr(progress, "COMPILATION", compilation)
+    monkeypatch.setitem(compiling.KERNELS, "dedup", expected)
+    compilation.begin("dedup", silent=False)
+    return compilation
+
+
+def test_compiling_is_told_whatever_stage_is_under_way(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compilation, out = compiles(monkeypatch, 3), io.StringIO()
+    lines = ProgressLines(out, show.STAGES, first=0.02, every=0.02)
+    with compilation.shown_by(lines.compiling):
+        lines("tune", 0, 0)
+        compilation.watch(0, True)
+        waited(lambda: "compiling kernels (first run only), 0 of about 3 done" in out.getvalue())
+        compilation.watch(4, True)
+        waited(lambda: "compiling kernels (first run only), 4 done" in out.getvalue())
+        compilation.watch(5, False)
+        waited(lambda: out.getvalue().endswith("measuring a sample\n"))
+    lines.stop()
+    assert capsys.readouterr().err == "compiling what dedup needs (first run only, about 3 kernels) …\n"
+
+
+def test_compiling_for_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    compilation, out = compiles(monkeypatch, 3), io.StringIO()
+    events = Events(out)
+    with compilation.shown_by(events.compiling):
+        events("tune", 0, 0)
+        compilation.watch(1, True)
+    assert json.loads(out.getvalue().splitlines()[-1]) == {"event": "compile", "stage": "tune", "done": 1, "total": 3}
+
+
+def test_bars_show_a_stage_that_says_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And kernels that are compiled meanwhile."""
+    compilation = compiles(monkeypatch, 3)
+    monkeypatch.setattr(progress, "QUIET_SECONDS", 0.05)
+    bars = Bars(show.STAGES)
+    try:
+        with compilation.shown_by(bars.compiling):
+            bars("report", 0, 0)
+            waited(lambda: [task.description for task in bars._bars.tasks] == ["writing the report"])
+            compilation.watch(1, True)
+            assert [task.fields["amount"] for task in bars._bars.tasks if task.visible] == ["", "1 of about 3 done"]
+            compilation.watch(2, False)
+            assert [task.description for task in bars._bars.tasks if task.visible] == ["writing the report"]
+    finally:
+        bars.stop()
+    assert not bars._bars.live.is_started
+    bars.compiling()
+    assert not bars._bars.live.is_started
 
 
 @pytest.mark.parametrize(

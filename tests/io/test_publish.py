@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise.errors import OutputError
-from likewise.io.publish import check_output, publish
+from likewise.io.publish import check_output, publish, with_report
 from likewise.io.seals import read_sealed
 from likewise.io.workspace import WORK, Workspace
 from likewise.io.write import check_target, write_table
@@ -251,3 +251,20 @@ def test_results_are_not_written_to_a_url(tmp_path, monkeypatch):
             check(name, *more)
     (tmp_path / "s3:" / "bucket").mkdir(parents=True)
     check_output("s3://bucket/clean", "dedup", OUTPUTS)
+
+
+def test_the_seconds_are_completed_in_the_run_json_of_the_same_run_only(tmp_path):
+    stats = {"likewise": "1", "command": "dedup", "seconds": {"read": 1.0, "other": 0.5}, "total_seconds": 1.5}
+    publish(tmp_path / "a", {}, stats)
+    earlier = dict(stats)
+    with_report(stats, tmp_path / "a", 2.0, 4.25)
+    written = read_sealed(tmp_path / "a" / "run.json", "")[0]
+    assert written == stats
+    assert written["total_seconds"] == 4.25 == pytest.approx(sum(written["seconds"].values()))
+    assert list(written["seconds"])[-2:] == ["report", "other"]
+    for where in (tmp_path / "a", tmp_path / "nothing", "s3a://bucket/a"):
+        again = {**earlier, "likewise": "another run"}
+        with_report(again, where, 0.0, 9.0)
+        assert (again["total_seconds"], "report" in again["seconds"]) == (9.0, False)
+    assert read_sealed(tmp_path / "a" / "run.json", "")[0] == written
+    assert not (tmp_path / "nothing").exists()

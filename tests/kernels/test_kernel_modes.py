@@ -94,14 +94,25 @@ def is_open(module, name):
 
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
-def test_the_first_compilation_is_announced_once():
-    said = []
-    kernels.before_first_compilation(lambda: said.append(1))
+def test_compilations_are_watched():
+    class Watcher:
+        def __init__(self):
+            self.told = []
+
+        def watch(self, done, under_way):
+            self.told.append((done, under_way))
+
+    watcher = Watcher()
+    kernels.watch_compilation(watcher.watch)
     numba.njit(lambda x: x + 1)(1)
-    assert said == [], "what others compile does not matter"
+    assert watcher.told == [], "what others compile does not matter"
     numba.njit(mix.py_func)(np.float32(1))
+    before = watcher.told[0][0]
+    assert [(done - before, under_way) for done, under_way in watcher.told] == [(0, True), (1, False)]
+    told = watcher.told
+    del watcher
     numba.njit(mix.py_func)(np.int16(1))
-    assert said == [1]
+    assert len(told) == 2
 
 
 def test_what_is_compiled_is_known_by_name():

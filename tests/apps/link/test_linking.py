@@ -10,6 +10,7 @@ import pytest
 from made_people import one_table, two_tables
 
 from likewise.apps.link import Links, Synonyms, link
+from likewise.base.clock import AROUND
 from likewise.errors import ColumnError, FormatError, InputError, LikewiseError, MissingInput, ParameterError
 
 
@@ -279,7 +280,8 @@ def test_progress_tells_the_stages(tables):
     seen = []
     found = link(tables[0], tables[1], validate="phone", progress=lambda *told: seen.append(told))
     stages = ["read", "block", "compare_fields", "learn", "validate", "decide", "tables"]
-    assert list(dict.fromkeys(stage for stage, _, _ in seen)) == stages == list(found.stats["seconds"])
+    assert list(dict.fromkeys(stage for stage, _, _ in seen)) == stages
+    assert [stage for stage in found.stats["seconds"] if stage not in AROUND] == stages
     compared = found.stats["counts"]["candidates"]
     assert ("compare_fields", compared, compared) in seen
 
