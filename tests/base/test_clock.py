@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +16,7 @@ from likewise.base.runlog import RunLog
 def now(monkeypatch):
     """A clock that is set by hand: `now[0]` is the time."""
     moment = [100.0]
-    monkeypatch.setattr(clock.time, "perf_counter", lambda: moment[0])
+    monkeypatch.setattr(clock, "time", SimpleNamespace(perf_counter=lambda: moment[0]))
     return moment
 
 

@@ -92,14 +92,14 @@ def adds_up(stats: dict[str, Any]) -> bool:
 
 
 def test_the_page_counts_and_the_last_line_says_so(typed: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import likewise.report.write as writing
+    import likewise.cli.page as page
 
-    def slowly(run: Path, *words: Any, **more: Any) -> Path:
+    def slowly(run: Path, *words: Any) -> tuple[Path, str]:
         assert (run / "run.json").is_file(), "the result is complete before its page is made"
         time.sleep(0.5)
-        return run / "report.html"
+        return run / "report.html", ""
 
-    monkeypatch.setattr(writing, "report_with", slowly)
+    monkeypatch.setattr(page, "written", slowly)
     (tmp_path / "a.txt").write_text("one\ntwo\n")
     done = typed("dedup", "a.txt", "--lines", "--out", "o")
     run = json.loads((tmp_path / "o" / "run.json").read_text())
