@@ -15,7 +15,9 @@ def wanted(where: object, asked: Mapping[str, Any]) -> TypeGuard[Path]:
     return isinstance(where, Path) and bool(asked.get(REPORT, False)) and (where / "run.json").is_file()
 
 
-def write_page(where: Path, asked: Mapping[str, Any], progress: Any = None, held: Any = None) -> tuple[Path | None, str]:
+def write_page(
+    where: Path, asked: Mapping[str, Any], progress: Any = None, held: Any = None
+) -> tuple[Path | None, str]:
     """Write the report of a result; return its path, or why there is none.
 
     held: the documents of the run, if they are in memory. The result is complete by now: whatever goes wrong here, it

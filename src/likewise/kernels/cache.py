@@ -1,9 +1,9 @@
 """Machine code of the kernels: what came with the wheel, what this machine compiled earlier, and how it is loaded.
 
 There is one file for every kernel and list of argument types, written whole or not at all, and a folder of them for
-every state of these sources. A wheel for a platform carries such a folder, compiled for a processor that most machines
-of the platform include; it is used if Numba's version and the processor allow. Whatever is missing there is compiled for
-this very processor and kept in the user's cache.
+every state of these sources. A wheel for a platform carries such a folder, compiled for a baseline processor; it is
+used if Numba's version and the processor at hand allow. Whatever is missing there is compiled for this very processor
+and kept in the user's cache.
 
 Numba's own cache keeps two files for every function, checks the date of its source, and makes all of the compiler ready
 before it loads anything, which takes longer than loading.
