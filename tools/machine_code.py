@@ -57,8 +57,8 @@ class MachineCode(BuildHookInterface):  # type: ignore[type-arg]
             shutil.rmtree(self._made)
 
 
-def compile_into(folder: Path, cache: Path, *parts: str) -> None:
-    """Compile the kernels, or those of some parts of `likewise warmup`, for the baseline, and put the code there."""
+def compile_into(folder: Path, cache: Path, *command: str) -> None:
+    """Compile for the baseline what `likewise warmup` runs, or another command of Python, and put the code there."""
     sys.path.insert(0, str(ROOT / "src"))
     from likewise.kernels.cache import BASELINES, NATIVE, SUFFIX, TARGET
 
@@ -67,8 +67,7 @@ def compile_into(folder: Path, cache: Path, *parts: str) -> None:
         sys.exit(f"no baseline is known for {sys.platform} on {platform.machine()}; add one to kernels/cache.py")
     chosen = {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(cache), NATIVE: "1"}
     environment = {**os.environ, **chosen, "PYTHONPATH": str(ROOT / "src")}
-    command = ["-m", "likewise.cli.warmup", *parts] if parts else ["-m", "likewise", "warmup"]
-    subprocess.run([sys.executable, *command], env=environment, check=True)
+    subprocess.run([sys.executable, *(command or ("-m", "likewise", "warmup"))], env=environment, check=True)
     described = subprocess.run([sys.executable, "-c", DESCRIBE], env=environment, check=True, stdout=subprocess.PIPE)
     made, target = described.stdout.decode().splitlines()
     folder.mkdir(parents=True)

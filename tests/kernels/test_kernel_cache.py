@@ -1,0 +1,154 @@
+"""Machine code of kernels: kept in whole files, loaded without the compiler, from the wheel where that is possible."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+
+from likewise import kernels
+from likewise.kernels import cache
+
+ROOT = Path(__file__).parent.parent.parent
+pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+
+USE = """
+import json, sys
+import numpy as np
+from numba.core import event
+from likewise.kernels import cache
+if len(sys.argv) > 1:
+    cache.SHIPPED = cache.Path(sys.argv[1])
+compiled = []
+class Listener(event.Listener):
+    def on_start(self, happening): compiled.append(happening.data["dispatcher"].py_func.__name__)
+    def on_end(self, happening): pass
+event.register("numba:compile", Listener())
+from likewise.kernels.hashing import mix
+from likewise.kernels.graph import components
+labels = components(4, np.array([0, 2]), np.array([1, 3]))
+print(json.dumps({"mix": int(mix(np.uint64(5))), "labels": np.asarray(labels).tolist(), "compiled": compiled,
+    "ready": "numba.np.arraymath" in sys.modules, "shipped": cache.shipped() is not None,
+    "folder": str(cache.cache_directory())}))
+"""
+
+
+def use(folder: Path, *words: str, **environment: str) -> dict[str, object]:
+    """Two kernels in a process of its own: their results, and what had to be compiled."""
+    surroundings = {**os.environ, "NUMBA_CACHE_DIR": str(folder), **environment}
+    command = [sys.executable, "-c", USE, *words]
+    done = subprocess.run(command, env=surroundings, stdout=subprocess.PIPE, check=True)
+    answer: dict[str, object] = json.loads(done.stdout)
+    return answer
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, object]]:
+    """A cache that two kernels were compiled into, and their results."""
+    folder = tmp_path_factory.mktemp("cache")
+    return folder, use(folder)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same kernels compiled for the baseline, as a wheel carries them."""
+    folder = tmp_path_factory.mktemp("baseline")
+    tool = ROOT / "tools" / "machine_code.py"
+    pytest.importorskip("hatchling")
+    spec = importlib.util.spec_from_file_location("machine_code", tool)
+    assert spec is not None
+    assert spec.loader is not None
+    hook = importlib.util.module_from_spec(spec)
+    before = list(sys.path)
+    try:
+        spec.loader.exec_module(hook)
+        hook.compile_into(folder / "compiled", folder / "cache", "-c", USE)
+    finally:
+        sys.path[:] = before
+    return folder / "compiled"
+
+
+def test_a_second_process_compiles_nothing_and_leaves_the_compiler_alone(compiled) -> None:
+    folder, first = compiled
+    assert {"mix", "components"} <= set(first["compiled"])
+    again = use(folder)
+    assert again["compiled"] == []
+    assert not again["ready"], "loading machine code does not prepare Numba to compile"
+    assert {name: again[name] for name in ("mix", "labels")} == {name: first[name] for name in ("mix", "labels")}
+
+
+def test_damaged_code_is_compiled_again(compiled, tmp_path) -> None:
+    folder, first = compiled
+    files = sorted(Path(first["folder"]).glob(f"*{cache.SUFFIX}"))
+    assert files
+    for file in files:
+        copy = tmp_path / file.relative_to(folder)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        copy.write_bytes(content if file.name.startswith("hashing") else content[: len(content) // 2])
+    again = use(tmp_path)
+    assert {"mix", "components"} <= set(again["compiled"])
+    assert again["labels"] == first["labels"]
+    assert use(tmp_path)["compiled"] == []
+
+
+def test_code_of_the_wheel_is_used_where_it_fits(compiled, wheel, tmp_path) -> None:
+    _, first = compiled
+    used = use(tmp_path, str(wheel))
+    assert used["shipped"]
+    assert used["compiled"] == []
+    assert not list(Path(used["folder"]).glob(f"*{cache.SUFFIX}")), "nothing is kept twice"
+    assert {name: used[name] for name in ("mix", "labels")} == {name: first[name] for name in ("mix", "labels")}
+
+
+@pytest.mark.parametrize("other", ["numba", "sources", "python", "native", "checked"])
+def test_code_of_another_wheel_is_left_aside(wheel, tmp_path, monkeypatch, other) -> None:
+    target = json.loads((wheel / cache.TARGET).read_text())
+    assert target["for"] == cache.made_for()
+    monkeypatch.setattr(cache, "SHIPPED", tmp_path)
+    monkeypatch.setattr(numba.config, "BOUNDSCHECK", None)
+    find = cache.shipped.__wrapped__
+    assert find() is None, "there is none"
+    (tmp_path / cache.TARGET).write_text(json.dumps(target))
+    assert find() == (tmp_path, tuple(target["processor"]))
+    if other in ("sources", "numba", "python"):
+        target["for"][("sources", "numba", "python").index(other)] += "x"
+        (tmp_path / cache.TARGET).write_text(json.dumps(target))
+    elif other == "native":
+        monkeypatch.setenv(cache.NATIVE, "1")
+    else:
+        monkeypatch.setattr(numba.config, "BOUNDSCHECK", 1)
+    assert find() is None
+
+
+def test_an_older_processor_compiles_for_itself(wheel, monkeypatch) -> None:
+    monkeypatch.setattr(cache, "SHIPPED", wheel)
+    monkeypatch.setattr(numba.config, "BOUNDSCHECK", None)
+    processor = json.loads((wheel / cache.TARGET).read_text())["processor"][1]
+    assert processor in cache.BASELINES.values()
+    needed = cache.NEEDED.get(processor, ())
+    have = dict.fromkeys((*needed, "more"), True)
+    monkeypatch.setattr(cache.binding, "get_host_cpu_features", lambda: have)
+    assert cache.shipped.__wrapped__() is not None
+    for feature in needed:
+        monkeypatch.setattr(cache.binding, "get_host_cpu_features", lambda without=feature: {**have, without: False})
+        assert cache.shipped.__wrapped__() is None, feature
+
+
+def test_a_folder_of_somebody_else_is_not_trusted(tmp_path, monkeypatch) -> None:
+    """Where anyone may write, anyone could have left code there to be run."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(cache.tempfile, "tempdir", str(tmp_path))
+    assert kernels.cache_directory.__wrapped__() is not None
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    (tmp_path / "likewise-12345").mkdir()
+    assert kernels.cache_directory.__wrapped__() is None
