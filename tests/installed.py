@@ -56,7 +56,7 @@ def plain_environment(folder: Path, wheel: Path, cache: Path) -> Path:
     for found in _closure(requirements(wheel)).values():
         for name in {file.parts[0] for file in found.files or [] if file.parts[0] not in ("..", "__pycache__")}:
             (packages / name).symlink_to(Path(str(found.locate_file(name))))
-    _share_kernels(packages / "likewise" / "kernels", cache)
+    _share_kernels(cache)
     return python
 
 
@@ -64,21 +64,14 @@ def _packages(folder: Path) -> Path:
     return next((folder / "lib").glob("python3*")) / "site-packages"
 
 
-def _share_kernels(there: Path, cache: Path) -> None:
-    """Let kernels elsewhere use the machine code of ours: Numba keeps it by the path of their source."""
-    from numba.core.caching import _CacheLocator
-
+def _share_kernels(cache: Path) -> None:
+    """Let kernels elsewhere use the machine code of ours, which have the same source."""
     from likewise import kernels
 
     own = kernels.cache_directory()
-    if own is None:
-        return
-    here = Path(kernels.__file__).parent
-    ours, theirs = (_CacheLocator.get_suitable_cache_subpath(str(place / "hashing.py")) for place in (here, there))
-    (own / ours).mkdir(exist_ok=True)
-    place = cache / "likewise" / "kernels" / own.name
-    place.mkdir(parents=True)
-    (place / theirs).symlink_to(own / ours)
+    if own is not None:
+        (cache / "likewise" / "kernels").mkdir(parents=True)
+        (cache / "likewise" / "kernels" / own.name).symlink_to(own)
 
 
 def installed_environment(folder: Path, python: str, wheel: Path, extra: str) -> Path:

@@ -61,11 +61,15 @@ def test_what_is_published_has_passed_the_tests_of_every_push() -> None:
     assert release["jobs"]["test"]["uses"] == "./.github/workflows/test.yml"
     tests = loaded(ROOT / ".github" / "workflows" / "test.yml")
     assert {"push", "pull_request", "workflow_call"} == set(tests[True])  # YAML reads `on` as true
-    uploaded, fetched = (
-        next(step["with"]["name"] for step in job["steps"] if one in step.get("uses", ""))
-        for job, one in ((tests["jobs"]["build"], "upload-artifact"), (publish, "download-artifact"))
-    )
-    assert uploaded == fetched
+    uploaded = {step["with"]["name"].split("$")[0] for step in _steps(tests, "upload-artifact")}
+    assert uploaded == {"dist", "wheel-"}, "the sources, the wheel for all platforms, and those for one"
+    (fetched,) = _steps(release, "download-artifact")
+    assert fetched["with"] == {"path": "dist/", "merge-multiple": True}, "all that was uploaded"
+
+
+def _steps(workflow: Any, action: str) -> list[Any]:
+    steps = [step for job in workflow["jobs"].values() for step in job.get("steps", [])]
+    return [step for step in steps if action in step.get("uses", "")]
 
 
 def test_every_python_and_every_extra_is_tried() -> None:
