@@ -59,21 +59,27 @@ class MachineCode(BuildHookInterface):  # type: ignore[type-arg]
 
 def compile_into(folder: Path, cache: Path, *command: str) -> None:
     """Compile for the baseline what `likewise warmup` runs, or another command of Python, and put the code there."""
-    sys.path.insert(0, str(ROOT / "src"))
-    from likewise.kernels.cache import BASELINES, NATIVE, SUFFIX, TARGET
-
-    processor = BASELINES.get((sys.platform, platform.machine()))
-    if processor is None:
-        sys.exit(f"no baseline is known for {sys.platform} on {platform.machine()}; add one to kernels/cache.py")
-    chosen = {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(cache), NATIVE: "1"}
-    environment = {**os.environ, **chosen, "PYTHONPATH": str(ROOT / "src")}
+    environment = {**os.environ, **for_the_baseline(), "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT / "src")}
     subprocess.run([sys.executable, *(command or ("-m", "likewise", "warmup"))], env=environment, check=True)
     described = subprocess.run([sys.executable, "-c", DESCRIBE], env=environment, check=True, stdout=subprocess.PIPE)
     made, target = described.stdout.decode().splitlines()
+    from likewise.kernels.cache import SUFFIX, TARGET
+
     folder.mkdir(parents=True)
     for file in Path(made).glob(f"*{SUFFIX}"):
         shutil.copy(file, folder)
     (folder / TARGET).write_text(target)
+
+
+def for_the_baseline() -> dict[str, str]:
+    """Return the environment in which kernels are compiled for the baseline of this platform."""
+    sys.path.insert(0, str(ROOT / "src"))
+    from likewise.kernels.cache import BASELINES, NATIVE
+
+    processor = BASELINES.get((sys.platform, platform.machine()))
+    if processor is None:
+        sys.exit(f"no baseline is known for {sys.platform} on {platform.machine()}; add one to kernels/cache.py")
+    return {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": "", NATIVE: "1"}
 
 
 def tag() -> str:
