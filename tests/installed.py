@@ -228,7 +228,6 @@ EXTRA_CALLS = {
     "pairs docs.jsonl --html --out out": "html",
     "articles pages --out out": "html",
     "index add library docs.jsonl --html": "html",
-    "plan pages --html": "html",
     "dedup docs.jsonl --engine spark --master local[1] --out out": "spark",
     "pairs docs.jsonl --engine spark --master local[1] --out out": "spark",
     "index create redis://localhost:1/0?name=none": "redis",

@@ -25,9 +25,8 @@ install() {
   if [ "$(id -u)" != 0 ]; then echo "Only root may install $*." >&2
   elif ! command -v apt-get >/dev/null; then echo "There is no apt-get to install $*." >&2
   else
-    test "$updated" || apt update || return
-    updated=yes
-    apt install -y "$@"
+    if [ -z "$updated" ]; then updated=no; apt update && updated=yes; fi
+    test $updated = yes && apt install -y "$@"
   fi
 }
 

@@ -124,7 +124,10 @@ def test_the_recall_of_a_higher_threshold_is_that_of_the_same_bands(inputs, type
         banding = likewise.Banding(first["banding"]["bands"], first["banding"]["rows"])
         if words == "--method lsh":
             assert again["predicted_recall"] == banding.probability(0.8) > first["predicted_recall"]
-            assert f"found with probability {again['predicted_recall']:.4f}" in (inputs / "run/report.html").read_text()
+            assert (
+                f"A pair at the threshold is found with probability {again['predicted_recall']:.4f}"
+                in (inputs / "run/report.html").read_text()
+            )
         else:
             assert 0.4 < again["predicted_recall"] < banding.probability(0.8)
 
@@ -136,7 +139,7 @@ def test_a_run_that_does_not_say_its_recall_has_a_page(inputs, typed):
     del stats["details"]["predicted_recall"]
     (inputs / "run" / "run.json").write_text(json.dumps(stats))
     assert typed("report", "run").returncode == 0
-    assert "found with probability" not in (inputs / "run" / "report.html").read_text()
+    assert "A pair at the threshold is found" not in (inputs / "run" / "report.html").read_text()
 
 
 def test_without_the_extra_the_run_succeeds(inputs, typed, monkeypatch):
