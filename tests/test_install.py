@@ -87,7 +87,7 @@ def test_a_command_of_the_plain_wheel_names_the_extra_before_it_begins(plain):
     for line, extra in EXTRA_CALLS.items():
         done = plain(line.replace("library", "shelf"))
         _names_the_extra(plain, line, done, extra)
-    assert json.loads(plain("index info shelf --json").stdout)["items"] == 0
+    assert json.loads(plain("index info shelf --json").stdout)["count"] == 0
 
 
 def test_a_program_with_the_plain_wheel_gets_the_same_error(plain):
