@@ -254,5 +254,5 @@ def is_index(given: object) -> bool:
 
 def opened_index(given: object) -> QueriedItems:
     """Open an index; its room stands above this one, and is loaded when it is asked for, like the Spark engine."""
-    found: QueriedItems = importlib.import_module(f"{INDEX}.known").ReferenceIndex(given)
+    found: QueriedItems = importlib.import_module(f"{INDEX}.reference_index").ReferenceIndex(given)
     return found
