@@ -31,7 +31,10 @@ Examples:
 @click.argument("c", required=False, metavar="[ID_B]")
 @shared.length
 @shared.gap
-@shared.passage_shingle
+@shared.shingle(
+    "words:5",
+    "How a document becomes a set, from which the similarity is computed, as in dedup: words:K, chars:K, and options.",
+)
 @shared.text
 @shared.id
 @shared.encoding_errors
@@ -48,7 +51,7 @@ def explain(a: str, b: str, c: str | None, as_json: bool, page: Path | None, wid
     A and B: text files, or rows of tables as FILE#ID, where ID is the value in the column --id or the row number from
     0. Words changed within a passage are underlined. Without colours, passages are in brackets. Below are the
     similarity under every measure, the MinHash estimate, the bands that they share in a search at --threshold, and
-    the most distinctive shingles.
+    the most distinctive shingles; shingles, threshold and recall are those of dedup unless given.
 
     RUN ID_A ID_B: the folder of a finished run of likewise dedup, rethreshold, pairs or nearest, on this machine or on
     Spark, and the ids of two of its documents, sets or vectors; the settings are those of the run. The inputs of the

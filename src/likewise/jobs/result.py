@@ -16,7 +16,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints, strings, to_arrow
-from likewise.base.extras import need
 from likewise.base.runlog import RunLog, run_json
 from likewise.base.words import counted
 from likewise.errors import OutputError
@@ -26,7 +25,7 @@ from likewise.io.write import ROWS, check_target, write_table
 from likewise.jobs.against import Against
 from likewise.jobs.pair_traces import ExplainedPairs, ExplainedRemovals
 from likewise.jobs.plots import PlottedPairs
-from likewise.jobs.rows import Rows
+from likewise.jobs.rows import Rows, Tables
 from likewise.jobs.state import FOLDER, State, save_state, update_state
 from likewise.search.cluster import Removal, components
 from likewise.search.estimate import standard_errors
@@ -53,14 +52,13 @@ def check_ending(path: Path, formats: tuple[str, ...] = ()) -> None:
         raise OutputError(f"{path}: this looks like a file; name {files}a folder for the tables and run.json")
 
 
-class Result:
+class Result(Tables):
     """What every job and application returns: Arrow tables as attributes, `.stats`, and `.save(directory)`.
 
     `files` maps the files that `save` writes to the attributes with their tables; a table that is None is not written.
     `stats` is the content of run.json.
     """
 
-    files: ClassVar[dict[str, str]] = {}
     stats: dict[str, Any]
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
@@ -150,11 +148,6 @@ class TableResult(Result):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Give the table to any library that reads Arrow: `polars.DataFrame(result)`, `pyarrow.table(result)`."""
         return self.table.__arrow_c_stream__(requested_schema)
-
-    def to_pandas(self) -> Any:
-        """Return the table as a pandas DataFrame."""
-        need("to_pandas", "pandas")
-        return self.table.to_pandas()
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """Return the rows as a list of dictionaries."""
@@ -350,6 +343,9 @@ class Dedup(ExplainedRemovals, PlottedPairs, Result):
             assert self._collection.items is not None
             return self._collection.items.sets(np.flatnonzero(self.keep_mask), 1)
         return source.kept(self.keep_mask)
+
+    def _table_names(self) -> Iterable[str]:
+        return [*(["kept"] if self._collection.source else []), *self.files.values()]
 
     @property
     def aside(self) -> list[Any]:

@@ -2,16 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from likewise.base import checks
 from likewise.base.arrays import to_arrow
+from likewise.base.extras import need
 from likewise.io.write import ROWS, write_batches
+
+
+class Tables:
+    """A result whose tables, the attributes that `files` names, can be had as DataFrames."""
+
+    files: ClassVar[dict[str, str]] = {}
+
+    def to_pandas(self, name: str | None = None) -> Any:
+        """Return the table of this name as a pandas DataFrame; without a name, the only one, or a dictionary of all."""
+        return self._frames("to_pandas", name, "pandas", lambda table: table.to_pandas())
+
+    def to_polars(self, name: str | None = None) -> Any:
+        """Return the table of this name as a polars DataFrame; without a name, the only one, or a dictionary of all.
+
+        polars reads Arrow's memory in place, without a copy.
+        """
+        return self._frames("to_polars", name, "polars", lambda table: import_module("polars").from_arrow(table))
+
+    def _frames(self, owner: str, name: str | None, library: str, convert: Callable[[Any], Any]) -> Any:
+        """Convert one table, None if this run has none of that name, or all that there are."""
+        names = [*self._table_names()]
+        if name is None and len(names) == 1:
+            name = names[0]
+        if name is not None:
+            checks.choice(owner, "name", name, names)
+        need(owner, library)
+        tables = {one: self._arrow_table(one) for one in (names if name is None else [name])}
+        frames = {one: None if table is None else convert(table) for one, table in tables.items()}
+        return frames[name] if name is not None else {one: made for one, made in frames.items() if made is not None}
+
+    def _table_names(self) -> Iterable[str]:
+        """Return the attributes that have tables."""
+        return self.files.values()
+
+    def _arrow_table(self, name: str) -> Any:
+        """Return one of the tables as an Arrow table."""
+        return getattr(self, name)
 
 
 class Rows:

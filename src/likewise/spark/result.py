@@ -63,6 +63,9 @@ class SparkDedup(Result):
         """Every document: id, cluster, size, keeper."""
         return self._table("clusters.parquet")
 
+    def _arrow_table(self, name: str) -> Any:
+        return getattr(self, name).toArrow()
+
     def save(self, directory: str | os.PathLike[str]) -> Path | str:  # type: ignore[override]
         """Write the tables as partitioned Parquet and run.json to a folder, and return the folder: a URL as it is."""
         path = os.fspath(directory)

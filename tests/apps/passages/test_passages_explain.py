@@ -1,5 +1,6 @@
 """`explain`: two documents, what they share, and how it is drawn."""
 
+import inspect
 import io
 import json
 
@@ -8,6 +9,7 @@ from rich.console import Console
 
 import likewise
 from likewise.apps.passages import explain, passages
+from likewise.apps.passages.settings import SHINGLE
 
 A = "First of all: the quick brown fox jumps over the lazy dog near the river bank. Café 中文 😀 done."
 B = "The quick brown fox leaps over the lazy dog near the river bank, they say."
@@ -24,7 +26,7 @@ def test_places_and_changed_words():
 
 
 def test_explain_says_what_passages_says():
-    told, found = explain(A, B), passages([A], [B], threads=1)
+    told, found = explain(A, B, shingle=SHINGLE), passages([A], [B], threads=1)
     row, document = found.passages.to_pylist()[0], found.documents.to_pylist()[0]
     one = told.passages[0]
     assert (one.a_start, one.a_end, one.b_start, one.b_end, one.equal) == (
@@ -32,6 +34,23 @@ def test_explain_says_what_passages_says():
     )  # fmt: skip
     measured = [document[name] for name in ("containment", "source_containment", "jaccard")]
     assert [told.containment, told.containment_of_b, told.jaccard] == measured
+    assert explain(A, B).passages == told.passages  # passages are runs of words, whatever the shingles
+
+
+def test_explain_says_what_dedup_says():
+    """By default they shingle alike and have the same threshold: n1 and n3 of the tutorial are no pair for either."""
+    texts = [
+        f"Our library opens at nine in the morning and closes at {hour} in the evening, except on Sundays, when it is "
+        "closed all day." for hour in ("six", "seven")
+    ]  # fmt: skip
+    told = explain(*texts)
+    assert likewise.dedup(texts).removed.num_rows == 0
+    assert told.reason.to_dict()["threshold"] == 0.8
+    assert [row["similarity"] for row in likewise.pairs(texts, threshold=0.5)] == [told.jaccard] == [0.6]
+    assert "not similar; jaccard similarity 0.6000, below the threshold 0.8" in str(told.reason)
+    defaults = [inspect.signature(function).parameters for function in (explain, likewise.dedup)]
+    for name in ("shingle", "threshold", "recall", "seed"):
+        assert defaults[0][name].default == defaults[1][name].default, name
 
 
 def test_plain_text_has_brackets_and_no_escapes():

@@ -13,7 +13,7 @@ import numpy as np
 from likewise.apps.passages.index import make_block, make_source_batch
 from likewise.apps.passages.measure import SuspectShingles
 from likewise.apps.passages.search import PlacedWords, SuspectBatch, place_words, word_passages
-from likewise.apps.passages.settings import GAP, LENGTH, SHINGLE, PassageSettings
+from likewise.apps.passages.settings import GAP, LENGTH, PassageSettings
 from likewise.apps.passages.side_by_side import Span, as_text, draw
 from likewise.base import checks
 from likewise.base.arrays import TextChunk
@@ -125,7 +125,7 @@ def explain(
     *,
     length: int = LENGTH,
     gap: int = GAP,
-    shingle: str | Shingler = SHINGLE,
+    shingle: str | Shingler = "words:5",
     names: tuple[str, str] = ("A", "B"),
     threshold: float = 0.8,
     recall: float = 0.99,
@@ -134,8 +134,9 @@ def explain(
     """Compare two documents: the passages they share, in the order of `a`, and how much of each is in the other.
 
     A passage has at least `length` equal words; runs of equal words at most `gap` words apart form one passage.
-    Containment and Jaccard similarity are computed from the shingles that `shingle` describes. `names` are the names
-    under which the documents are shown.
+    Containment and Jaccard similarity are computed from the shingles that `shingle` describes; they and the threshold
+    are by default those of `dedup`, so that both say the same of two documents. `names` are the names under which the
+    documents are shown.
 
     `reason` says how similar they are under every measure, and how a search for pairs at the `threshold` with that
     `recall` would find them: by the bands and rows that `tune` gives, and the hash functions of the `seed`.
