@@ -326,3 +326,27 @@ def joined(sets, threshold, measure="jaccard", other=None, bag=False):
         cells = [(i, j) for i, j in cells if i < j or (i > j and measure == "containment")]
     found = [(i, j, _alike(measure, here[i], there[j])) for i, j in cells]
     return [row for row in found if row[2] >= threshold]
+
+
+# exercise 3.4.4 of the chapter: bands by map and reduce
+
+
+def map_and_reduce(b, r):
+    """Return the functions of exercise 3.4.4 for b bands of r rows: (map, reduce) of part (a), and of part (b)."""
+
+    def bands(column, signature):
+        for band in range(b):
+            yield (band, tuple(signature[band * r : (band + 1) * r])), column
+
+    def bucket(key, columns):
+        return key, sorted(columns)
+
+    def pairs(key, columns):
+        for place, column in enumerate(columns):
+            for later in columns[place + 1 :]:
+                yield column, later
+
+    def to_compare(column, later):
+        return column, sorted(set(later))
+
+    return (bands, bucket), (pairs, to_compare)

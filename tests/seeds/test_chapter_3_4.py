@@ -5,10 +5,12 @@ from math import comb, exp
 import numpy as np
 import pytest
 
+import likewise
 from likewise import Banding, MinHash, Sets
 from likewise.kernels.sketch import band_keys
 from likewise.search.band_keys import HeldKeys
 from likewise.search.candidates import candidates
+from oracles import map_and_reduce
 
 TENTHS = np.arange(1, 10) / 10
 
@@ -128,3 +130,27 @@ def test_exercise_3_4_3_when_s_to_the_r_is_small():
         missed = 1 - Banding(b, r).probability(s)
         assert missed == pytest.approx(exp(-b * s**r), rel=b * s ** (2 * r))
         assert missed < exp(-b * s**r)
+
+
+@pytest.mark.parametrize("banding", [Banding(b=10, r=3), Banding(b=15, r=2), Banding(b=1, r=30)], ids=str)
+def test_exercise_3_4_4_buckets_and_pairs_by_map_and_reduce(banding):
+    """The lists of the exercise are the candidates, and (a) puts each column into one bucket of every band."""
+    signatures = MinHash(seed=1).signatures([range(i, i + 20) for i in range(40)], banding.slots)
+    (bands, bucket), (pairs, to_compare) = map_and_reduce(banding.b, banding.r)
+    buckets = map_reduce(enumerate(signatures.tolist()), bands, bucket)
+    assert sum(len(columns) for _, columns in buckets) == 40 * banding.b
+    lists = dict(map_reduce(buckets, pairs, to_compare))
+    found = likewise.candidates(signatures, banding)
+    assert [(i, j) for i in sorted(lists) for j in lists[i]] == list(
+        zip(found.left.tolist(), found.right.tolist(), strict=True)
+    )
+    assert all(i < j for i in lists for j in lists[i])
+
+
+def map_reduce(elements, mapped, reduced):
+    """Do in this process what a MapReduce engine does: group what Map makes of each element by its key, and Reduce."""
+    groups = {}
+    for element in elements:
+        for key, value in mapped(*element):
+            groups.setdefault(key, []).append(value)
+    return [reduced(key, values) for key, values in groups.items()]
