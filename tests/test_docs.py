@@ -8,22 +8,25 @@ with their options and arguments.
 from __future__ import annotations
 
 import ast
+import contextlib
 import doctest
+import gzip
 import importlib
 import importlib.util
-import os
+import json
 import pkgutil
 import re
 import shlex
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import click
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-import forks
+import consoles
 import likewise
 from likewise.cli import cli
 
@@ -122,34 +125,75 @@ def test_commands_are_spelt_right(name: str, line: str) -> None:
         return
 
 
-CONSOLES = [name for name in TEXTS if blocks(TEXTS[name], "console")]
+ON_SPARK = "docs/howto/spark.md"
+"""Its session is run by tests/spark, where Java is known to be there."""
+CONSOLES = [name for name in TEXTS if blocks(TEXTS[name], "console") and name != ON_SPARK]
 
 
 @pytest.mark.parametrize("name", CONSOLES)
 def test_console_sessions(name: str, tmp_path: Path) -> None:
-    """The commands of a page, one after the other in one folder, print what the page says (... stands for anything)."""
-    called = f'likewise() {{ {shlex.quote(sys.executable)} -m likewise "$@"; }}\n'
-    own = {"PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"}
-    checker = doctest.OutputChecker()
-    for block in blocks(TEXTS[name], "console"):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            lines = part.split("\n")
-            more = next((i for i, line in enumerate(lines[1:], 1) if not line.startswith("> ")), len(lines))
-            command = "\n".join([lines[0], *(line[2:] for line in lines[1:more])])
-            wanted = "\n".join(lines[more:]).rstrip("\n") + "\n"
-            if re.fullmatch(r"likewise [^|<>&;$`*?~{}\n]+", command):
-                done = forks.command(*shlex.split(command)[1:], folder=tmp_path, **own)
-                output, errors = done.communicate(120)
-            else:
-                words = ["bash", "-c", called + command]
-                pipe = subprocess.PIPE
-                with subprocess.Popen(
-                    words, cwd=tmp_path, env=os.environ | own, stdout=pipe, stderr=pipe, text=True
-                ) as done:
-                    output, errors = done.communicate(120)
-            said = output if done.returncode == 0 else output + errors
-            flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-            assert checker.check_output(wanted, said.rstrip("\n") + "\n", flags), f"$ {command}\n{said}{errors}"
+    """The commands of a page, one after the other in one folder, print what the page says."""
+    consoles.check(name, blocks(TEXTS[name], "console"), tmp_path)
+
+
+def test_rows_of_the_readme(tmp_path: Path) -> None:
+    """What the table says at the prompt and in Python is run, and leaves the same result."""
+    rows = re.findall(r"^\| [^|]+ \| `(likewise [^`]+)` \| `(likewise\.[^`]+)` \|$", TEXTS["README.md"], re.MULTILINE)
+    assert len(rows) == 6
+    for folder in (tmp_path / "prompt", tmp_path / "python"):
+        made_for_the_readme(folder)
+    names = {"likewise": likewise, "ids": ["library/a.txt"], "texts": [COPIED]}
+    with consoles.Session(tmp_path / "prompt") as session:
+        for command, code in rows:
+            said = session.run(command)
+            assert "likewise:" not in said, said
+            with contextlib.chdir(tmp_path / "python"):
+                exec(code, names)
+    for name in (
+        "clean/removed.parquet",
+        "kept/removed.parquet",
+        "pairs.parquet",
+        "linked/matches.parquet",
+        "found/passages.parquet",
+    ):
+        here, there = (pq.read_table(tmp_path / side / name) for side in ("prompt", "python"))
+        assert here.num_rows > 0, name
+        assert here.equals(there), name
+    for side in ("prompt", "python"):
+        with likewise.Index.open(tmp_path / side / "seen") as index:
+            assert index.query(COPIED).column("id").to_pylist() == ["library/a.txt"]
+
+
+COPIED = "the cat that the dog had chased up the old oak tree would not come down again"
+
+
+def made_for_the_readme(folder: Path) -> None:
+    """Make the inputs that the table names."""
+    for name in ("crawl", "essays", "library"):
+        (folder / name).mkdir(parents=True)
+    pq.write_table(pa.table({"text": [COPIED, COPIED + "!", "something else"]}), folder / "corpus.parquet")
+    with gzip.open(folder / "crawl" / "a.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.writelines(json.dumps({"url": f"u{n}", "body": COPIED}) + "\n" for n in range(2))
+    np.save(folder / "embeddings.npy", np.array([[1, 0], [1, 0.1], [0, 1]], np.float32))
+    (folder / "customers.csv").write_text("id,name,phone\nc1,William Jones,650-555-0100\nc2,Ana Souza,212-376-4411\n")
+    (folder / "subscribers.csv").write_text("id,name,phone\ns1,Bill Jones,650-555-0100\ns2,Zoe Quist,917-202-7799\n")
+    (folder / "essays" / "b.txt").write_text(f"It is told: {COPIED}.")
+    (folder / "library" / "a.txt").write_text(COPIED)
+
+
+def test_a_million_people_are_the_same_everywhere() -> None:
+    """The pages that tell of them give the figures of the benchmark's own table."""
+    table = json.loads((ROOT / "benchmarks" / "results" / "link.json").read_text())["table"]
+    of = {
+        row["tool"]: row for row in table if (row["collection"], row["size"]) == ("people, typing errors", "1,000,000")
+    }
+    ours, splink = of["likewise"], of["splink"]
+    said = f"{ours['seconds']:.0f} s( with|,) recall {ours['recall']:.4f}( and|,) precision {ours['precision']:.4f}"
+    theirs = f"{splink['seconds']:.0f} s( with|,) {splink['recall']:.3f}( and|,) {splink['precision']:.3f}"
+    for name in ("README.md", "docs/peers.md"):
+        assert re.search(said, TEXTS[name]), name
+        assert re.search(theirs, TEXTS[name]), name
+    assert f"| {ours['precision']:.4f} | {ours['recall']:.4f} |" in TEXTS["docs/link.md"]
 
 
 def test_every_public_name_is_in_the_reference() -> None:
