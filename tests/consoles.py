@@ -20,6 +20,8 @@ from service_process import Served
 ROOT = Path(__file__).parent.parent
 MEASURED = re.compile(r"\.\.\.(?= s\b| [kMG]?B\b)")
 """What may differ from machine to machine: seconds and bytes."""
+SECONDS = 300
+"""How long a command may take; one that starts Spark on a busy machine takes a minute."""
 ADDRESS = "http://127.0.0.1:8000"
 COMMAND = "import sys; sys.argv[0] = 'likewise'; from likewise.cli import main; main()"
 PLAIN = re.compile(r"likewise [^|<>&;$`*?~{}\n]+")
@@ -67,7 +69,7 @@ class Session:
             return ""
         if PLAIN.fullmatch(command):
             done = forks.start(COMMAND, *shlex.split(command)[1:], folder=self.folder, **self._more)
-            output, errors = done.communicate(120)
+            output, errors = done.communicate(SECONDS)
         else:
             if command.startswith("curl") and shutil.which("curl") is None:
                 pytest.skip("curl is not installed (apt-get install curl)")
@@ -78,7 +80,7 @@ class Session:
             words, pipe = ["bash", "-c", known + command], subprocess.PIPE
             own = os.environ | self._more
             with subprocess.Popen(words, cwd=self.folder, env=own, stdout=pipe, stderr=pipe, text=True) as done:
-                output, errors = done.communicate(120)
+                output, errors = done.communicate(SECONDS)
         return output if done.returncode == 0 else output + errors
 
 

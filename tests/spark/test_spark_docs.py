@@ -2,8 +2,9 @@
 
 import re
 
-import consoles
 import pytest
+
+import consoles
 
 
 @pytest.mark.timeout(600)

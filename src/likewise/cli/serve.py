@@ -20,7 +20,7 @@ Examples:
   likewise serve library/ --host 0.0.0.0 --token-file token --max-body 64MB
 
 \b
-  curl http://127.0.0.1:8000/query -H 'Content-Type: application/json' -d '{"text": "A rose is a rose is a rose!", "k": 3}'
+  curl http://127.0.0.1:8000/query -H 'Content-Type: application/json' -d '{"text": "A rose is a rose is a rose!"}'
   curl http://127.0.0.1:8000/items -H 'Content-Type: application/json' -H "Authorization: Bearer $(cat token)" \\
     -d '{"ids": ["rose"], "items": ["a rose is a rose is a rose"]}'
 
