@@ -161,7 +161,7 @@ def test_rows_of_the_readme(tmp_path: Path) -> None:
         assert here.equals(there), name
     for side in ("prompt", "python"):
         with likewise.Index.open(tmp_path / side / "seen") as index:
-            assert index.query(COPIED).column("id").to_pylist() == ["library/a.txt"]
+            assert index.query(COPIED).column("id_b").to_pylist() == ["library/a.txt"]
 
 
 COPIED = "the cat that the dog had chased up the old oak tree would not come down again"
