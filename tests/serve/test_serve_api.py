@@ -61,6 +61,16 @@ def test_add_get_remove(client, index):
     assert "new" not in index
 
 
+def test_an_example_is_an_item_that_is_there(client, index):
+    """One of the first that were not removed; of those, the one whose length is the best to read."""
+    index.add(["long"], ["word " * 120])
+    assert client.get("/example").json() == {"id": "long", "text": "word " * 120}
+    for id in ["long", *TEXTS]:
+        assert client.get("/example").json()["id"] in index
+        index.remove([id])
+    assert "empty" in error(client.get("/example"), 404)
+
+
 def test_ids_that_are_numbers(tmp_path, client_of):
     with Index.create(tmp_path / "numbers", shingle=None, threshold=0.5) as index:
         client = client_of(index)
@@ -181,7 +191,7 @@ def test_without_a_token_nobody_writes(index, client_of):
 
 def test_a_private_service_tells_strangers_nothing(index, client_of):
     client = client_of(index, private=True)
-    for path in ("/info", "/metrics", "/items/rose"):
+    for path in ("/info", "/metrics", "/items/rose", "/example"):
         error(client.get(path), 401)
         assert client.get(path, headers=BEARER).status_code == 200
     error(client.post("/query", json={"text": "a"}), 401)

@@ -118,7 +118,7 @@ def test_everything_by_keyboard(page):
         reached.add(page.window.switch_to.active_element.get_attribute("id") or "answer")
         if "answer" in reached:
             break
-    assert {"find", "choose", "k", "threshold", "measure", "answer"} <= reached
+    assert {"find", "choose", "example", "k", "threshold", "measure", "answer"} <= reached
     page.window.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
     page.window.switch_to.active_element.send_keys(Keys.ENTER)
     page.until(lambda: page["comparison"].is_displayed())
@@ -126,6 +126,22 @@ def test_everything_by_keyboard(page):
     page.window.switch_to.active_element.send_keys(Keys.ESCAPE)
     assert not page["comparison"].is_displayed()
     assert "edition" in page.window.switch_to.active_element.text
+
+
+def test_an_example_shows_what_an_answer_is(page):
+    """A click fills in an item of the index without its last words, finds it, and opens it."""
+    assert "runs of 2 words" in page["meaning"].text
+    page["example"].click()
+    page.until(lambda: page["comparison"].is_displayed())
+    name, said = page["comparison-title"].text, page["meaning"].text
+    assert page.names[0] == name
+    assert f"the item {name} of the index without its last" in said
+    mine, other = (page.run("return arguments[0].textContent.length", page[side]) for side in ("mine", "other"))
+    assert 0 < mine < other
+    assert page.marked("mine")
+    assert page.marked("other", ".differs")
+    page["text"].send_keys(" and more")
+    page.until(lambda: "the item" not in page["meaning"].text.partition("Jaccard")[0])
 
 
 def test_a_quotation_by_containment(page):

@@ -25,6 +25,7 @@ def test_vectors_are_asked_for_added_and_returned(vectors):
     added = vectors.post("/items", json={"ids": ["c"], "items": [[0.5, 0, 0]]}, headers=BEARER)
     assert added.json() == {"added": 1, "items": 3}
     assert vectors.get("/items/c").json() == {"id": "c", "text": None, "vector": [0.5, 0.0, 0.0]}
+    assert vectors.get("/example").json() == {"id": "a", "text": None, "vector": [0.0, 0.0, 1.0]}
     info = vectors.get("/info").json()
     assert (info["kind"], info["measure"], info["dimension"], info["threshold"]) == ("vectors", "l2", 3, None)
     assert vectors.delete("/items/c", headers=BEARER).json() == {"removed": 1, "items": 2}

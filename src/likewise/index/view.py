@@ -323,6 +323,15 @@ class IndexView:
         back[order] = np.arange(len(rows))
         return pa.concat_arrays(parts).take(to_arrow(back))
 
+    def first_ids(self, count: int) -> Any:
+        """Return the ids of the first items that were not removed."""
+        rows = np.zeros(0, np.int64)
+        for start, segment in zip(self.starts, self.segments, strict=False):
+            if len(rows) < count:
+                alive = np.flatnonzero(~segment.dead_rows())[: count - len(rows)]
+                rows = np.concatenate([rows, int(start) + alive])
+        return self.ids(rows)
+
     def chunk_at(self, row: int) -> tuple[ChunkData, int]:
         """Return the chunk that holds a row, and the row within it."""
         firsts, chunks = self._layout

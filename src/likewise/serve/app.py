@@ -173,6 +173,10 @@ def make_app(index: Index, settings: ServiceSettings | None = None, *, log: Log 
             raise Refusal(404, "there is no such page")
         return found
 
+    @app.get("/example", dependencies=may_read, include_in_schema=False)
+    async def example() -> Response:
+        return _json(await lanes["query"].run(service.example))
+
     @app.get("/", include_in_schema=False)
     async def start(request: Request) -> Response:
         return page(request, START)

@@ -18,6 +18,9 @@ from likewise.serve.models import LONGEST_ID, AddBody, QueryBody, parsed
 from likewise.serve.refusal import Refusal
 from likewise.serve.settings import MOST_ANSWERS, OWNER, ServiceSettings
 
+EXAMPLES, EXAMPLE_LENGTH = 20, 600
+"""Of so many items the one whose length is nearest to so many characters is the example of the page."""
+
 
 class Service:
     """An index, and what requests may ask of it. Every method may be called from any thread."""
@@ -96,17 +99,30 @@ class Service:
 
     def get(self, path: str) -> bytes:
         """Return an item."""
-        id = self._known(path)
-        answer: dict[str, Any] = {"id": id, "text": None}
-        scheme = self.index.scheme
         try:
-            if scheme.texts:
-                answer["text"] = self.index.get([id])[0]
-            elif isinstance(scheme, VectorScheme) and scheme.measure != "hamming":
-                answer["vector"] = self.index.get([id])[0].tolist()
+            return self._item(self._known(path))
         except InputError as error:  # removed meanwhile
             raise _no_item(path) from error
+
+    def _item(self, id: int | str) -> bytes:
+        answer: dict[str, Any] = {"id": id, "text": None}
+        scheme = self.index.scheme
+        if scheme.texts:
+            answer["text"] = self.index.get([id])[0]
+        elif isinstance(scheme, VectorScheme) and scheme.measure != "hamming":
+            answer["vector"] = self.index.get([id])[0].tolist()
         return _packed(answer)
+
+    def example(self) -> bytes:
+        """Return an item to try a query with: one of the first, and of a length to read."""
+        with self.index.snapshot() as view:
+            ids = view.first_ids(EXAMPLES).to_pylist()
+        if not ids:
+            raise Refusal(404, "the index is empty: there is nothing to try")
+        if self.index.scheme.texts:
+            lengths = [abs(len(text) - EXAMPLE_LENGTH) for text in self.index.get(ids)]
+            ids = [ids[lengths.index(min(lengths))]]
+        return self._item(ids[0])
 
     def remove(self, path: str) -> bytes:
         """Remove an item."""

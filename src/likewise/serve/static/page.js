@@ -10,6 +10,7 @@ let asked = null; // the request that is under way
 let queried = ""; // the text of the answers
 let opened = null; // the answer that is compared
 let timer = 0;
+let meaning = ""; // what a similarity or a distance is
 
 const exact = (key, value, context) =>
   typeof value === "number" && context && context.source && /^-?\d{16,}$/.test(context.source) ? BigInt(context.source) : value;
@@ -72,8 +73,40 @@ async function about() {
     $("legend").hidden = true;
   }
   if (info.kind === "sets") $("text-label").textContent = "Enter the elements of a set, separated by blanks";
+  meaning = meaningOf(info);
+  $("meaning").textContent = meaning;
+  $("example").hidden = !info.items || !(info.kind === "vectors" ? info.measure !== "hamming" : info.texts);
   $("id").placeholder = info.ids === "string" ? "" : "the next number";
   if (!info.writable) say("This service was started without a token: nothing can be added or removed.", false, "change-note");
+}
+
+/** What the number of an answer means, in a sentence. */
+function meaningOf({ kind, measure, shingle }) {
+  const open = "Click an answer to see both side by side.";
+  if (kind === "vectors") return `An answer has its distance (${{ angle: "the angle in degrees", hamming: "the number of bits that differ" }[measure] || measure}): the smaller, the nearer. ${open}`;
+  const [, unit, k] = /^(words|chars):(\d+)/.exec(shingle || "") || [];
+  const parts = unit ? (k === "1" ? (unit === "words" ? "words" : "characters") : `runs of ${k} ${unit === "words" ? "words" : "characters"}`) : kind === "sets" ? "elements" : "shingles";
+  return `An answer has its Jaccard similarity: of all ${parts} that your text or the item has, the part that both have. ${open}`;
+}
+
+/** Take an item of the index, without its last words, and show what an answer looks like. */
+async function example() {
+  try {
+    const item = await call("GET", "example");
+    const words = item.text === null ? [] : item.text.trim().split(/(?<=\s)(?=\S)/u);
+    const gone = Math.floor(words.length * Math.min(0.1, (1 - (info.threshold ?? 1)) / 3));
+    file = null;
+    $("file").hidden = true;
+    $("text").hidden = false;
+    $("text").value = item.text === null ? item.vector.join(" ") : words.slice(0, words.length - gone).join("").trimEnd();
+    await find();
+    const without = gone ? ` without its last ${gone === 1 ? "word" : `${gone.toLocaleString("en")} words`}` : "";
+    $("meaning").textContent = `This is the item ${visible(String(item.id))} of the index${without}. ${meaning}`;
+    const first = document.querySelector(".answer");
+    if (first) first.click();
+  } catch (error) {
+    say(error.message, true);
+  }
 }
 
 /** The text as an item of this index. */
@@ -238,9 +271,11 @@ $("ask").addEventListener("submit", event => { event.preventDefault(); find(); }
 $("add").addEventListener("submit", event => { event.preventDefault(); add(); });
 $("text").addEventListener("input", () => {
   clearTimeout(timer);
+  $("meaning").textContent = meaning;
   if ($("text").value.length <= TYPED) timer = setTimeout(find, PAUSE);
 });
 $("text").addEventListener("keydown", event => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); find(); } });
+$("example").addEventListener("click", example);
 $("choose").addEventListener("click", () => $("chooser").click());
 $("chooser").addEventListener("change", () => { if ($("chooser").files[0]) take($("chooser").files[0]); $("chooser").value = ""; });
 $("file-remove").addEventListener("click", () => { file = null; $("file").hidden = true; $("text").hidden = false; $("text").value = ""; $("text").focus(); find(); });
