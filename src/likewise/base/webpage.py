@@ -11,11 +11,11 @@ from likewise.base.words import visible
 Span = tuple[int, int]
 NUMBER = re.compile(r"[+−-]?[\d,.]+ ?%?")
 STYLE = """
-:root { color-scheme: light dark; --ink: #1d1f21; --paper: #fff; --line: #d5d8db; --soft: #5a6068; --mark: #ffe08a;
-  --same: #d3efe1; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e6e6; --paper: #17191c; --line: #3a3f45; --soft: #a5abb3;
-  --mark: #6b5410; --same: #17452f; } }
-body { margin: 0 auto; max-width: 72rem; padding: 1.5rem; font: 16px/1.5 system-ui, sans-serif; color: var(--ink);
+:root { color-scheme: light dark; --ink: #1b1f1d; --paper: #fff; --line: #d5dad6; --soft: #535b57; --mark: #ffe3a3;
+  --same: #c9efd9; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e8ecea; --paper: #14181a; --line: #39423f; --soft: #a9b3ae;
+  --mark: #5c4710; --same: #17512f; } }
+body { margin: 0 auto; max-width: 90rem; padding: 1.5rem; font: 16px/1.5 system-ui, sans-serif; color: var(--ink);
   background: var(--paper); }
 h1 { font-size: 1.4rem; overflow-wrap: anywhere; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 table { border-collapse: collapse; width: 100%; } caption { text-align: left; color: var(--soft); }

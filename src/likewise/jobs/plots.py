@@ -17,6 +17,8 @@ BINS = 50
 """Bars of a histogram."""
 MOST_LOW = 0.9
 """A histogram of similarities begins here or below, so that 1 is not its only number."""
+FEW, LEAST = 30, 0.7
+"""Up to so many the scale is linear; a logarithmic one begins below 1, so that a bar of one is seen."""
 SCORES = ("similarity", "estimated_similarity", "distance")
 """The columns that a histogram shows."""
 DISTANCES = {"angle": "angle (degrees)", "l2": "l2 distance", "l1": "l1 distance", "hamming": "differing bits"}
@@ -106,7 +108,7 @@ def plot_clusters(axes: Any, sizes: NDArray[np.int64], members: str = "documents
     several = sizes[sizes > 1]
     size, count = np.unique(several, return_counts=True)
     axes.plot(size, count, "o", color=COLOURS[0], label=counted(len(several), "cluster"))
-    axes.vlines(size, 0.7, count, color=COLOURS[0], linewidth=1)
+    axes.vlines(size, LEAST if count.max(initial=0) > FEW else 0, count, color=COLOURS[0], linewidth=1)
     largest = max(10, int(1.3 * size.max(initial=2)))
     axes.set_xscale("log")
     axes.set_xlim(1.7, largest)
@@ -122,7 +124,11 @@ def plot_clusters(axes: Any, sizes: NDArray[np.int64], members: str = "documents
 
 
 def _many(axis: Any, most: float) -> None:
-    """Let the y axis go from less than 1 to more than the largest number; on a logarithmic scale."""
-    axis.axes.set_yscale("log" if most else "linear")
-    axis.axes.set_ylim(0.7 if most else 0, 2 * max(5.0, most))
+    """Let the y axis count in whole numbers, logarithmically if there are many."""
+    if most > FEW:
+        axis.axes.set_yscale("log")
+        axis.axes.set_ylim(LEAST, 2 * most)
+    else:
+        axis.axes.set_ylim(0, max(5.0, 1.1 * most))
+        axis.get_major_locator().set_params(integer=True)
     axis.set_major_formatter("{x:,.0f}")
