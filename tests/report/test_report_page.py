@@ -163,6 +163,16 @@ def test_contrast(scheme):
     } == {}
 
 
+def test_the_page_of_the_service_has_the_same_colours():
+    style, other = (
+        files(f"likewise.{room}").joinpath("static", name).read_text(encoding="utf-8")
+        for room, name in (("report", "report.css"), ("serve", "page.css"))
+    )
+    ours, theirs = (one[: one.index("* {")] for one in (style, other))
+    assert ours == theirs
+    assert set(re.findall(r"var\(--([a-z]+)\)", other)) <= set(re.findall(r"--([a-z]+):", theirs))
+
+
 def test_the_same_run_gives_the_same_page(tmp_path):
     path, _, _ = documents(tmp_path)
     likewise.dedup(path, out=tmp_path / "run")

@@ -6,7 +6,8 @@ from typing import Any
 
 from likewise.base.words import counted
 from likewise.jobs.finished_run import FinishedRun
-from likewise.report.page import Alarm, Bar, PageTable, ReportPage, Section, Tile
+from likewise.report.page import Alarm, Bar, PageTable, Picture, ReportPage, Section, Tile
+from likewise.report.samples import ClusterSizes, SampledPairs
 from likewise.report.words import duration, large, share, short, size
 
 MOST_ROWS = 30
@@ -31,12 +32,45 @@ def until_result(run: FinishedRun) -> float:
 
 
 def compared(run: FinishedRun, items: int, nouns: str) -> str:
-    """Return a sentence on how many of all pairs were compared."""
-    candidates, possible = run.counts.get("candidates"), items * (items - 1) / 2
+    """Return a sentence on how many of all pairs were compared; each text once, however many copies it has."""
+    candidates, groups = run.counts.get("candidates"), run.counts.get("groups", items)
+    possible = groups * (groups - 1) / 2
     if not candidates or possible <= candidates:
         return ""
+    different, once = ("different ", " (copies are compared once)") if groups < items else ("", "")
     were = counted(candidates, "candidate pair was", "candidate pairs were")
-    return f"Of {large(possible)} possible pairs of {nouns}, {were} compared."
+    return f"Of {large(possible)} possible pairs of {different}{nouns}, {were} compared{once}."
+
+
+def histogram(
+    section: Section, title: str, sample: SampledPairs, what: str, name: str, caption: str = "",
+    threshold: float | None = None, nouns: tuple[str, str] = ("pair", "pairs"),
+) -> None:  # fmt: skip
+    """Put a histogram of some pairs in a section; a sentence instead, if it would have a single bar."""
+    if not sample.several:
+        low, high = (f"{value:.4g}".replace("-", "−") for value in sample.ends)
+        here = f"the {what} {low}" if low == high else f"a {what} from {low} to {high}"
+        number = int(sample.counts.sum())
+        all_have = f"The {nouns[0]} has" if number == 1 else f"All {number:,} {nouns[1]} have"
+        section.intro = f"{section.intro} {all_have} {here}.".strip()
+        return
+    from likewise.report import pictures
+
+    svg = pictures.similarity_histogram(sample.edges, sample.counts, threshold, what, name)
+    section.pictures.append(Picture(title, svg, caption))
+
+
+def size_histogram(section: Section, found: ClusterSizes, noun: str, caption: str = "") -> None:
+    """Put the sizes of clusters in a section as a histogram; as a sentence if it would have a single bar."""
+    if found.counts.sum() < LEAST_CLUSTERS:
+        return
+    if len(found.sizes) == 1:
+        section.intro = f"{int(found.counts[0]):,} clusters of {counted(int(found.sizes[0]), noun)} each."
+        return
+    from likewise.report import pictures
+
+    svg = pictures.cluster_sizes(found.sizes, found.counts, f"{noun}s")
+    section.pictures.append(Picture("Cluster sizes", svg, caption))
 
 
 def time_tile(run: FinishedRun) -> Tile:

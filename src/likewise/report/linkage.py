@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from likewise.errors import LikewiseError
 from likewise.io.read import Files
 from likewise.jobs.finished_run import FinishedRun
 from likewise.report import pictures
-from likewise.report.common import MOST_ROWS, compared, cost, made
+from likewise.report.common import MOST_ROWS, compared, cost, histogram, made
 from likewise.report.page import Alarm, Browser, Entry, FieldStep, PageTable, Picture, ReportPage, Section, Side, Tile
 from likewise.report.samples import sampled_clusters, sampled_pairs
 from likewise.report.words import share, short, signed
@@ -56,14 +57,20 @@ def linkage_page(run: FinishedRun) -> ReportPage:
         entries = [_entry(row, run, records, two) for row in sample.pairs]
         entries.sort(key=lambda entry: entry.value)
         if "scores" not in details:
-            svg = pictures.similarity_histogram(sample.edges, sample.counts, threshold, "score")
-            scores.pictures.append(Picture("Scores of the matches", svg))
+            histogram(scores, "Scores of the matches", sample, "score", "scores", "", threshold, ("match", "matches"))
+        scores.example = _example(entries)
     if "scores" in details and sum(details["scores"]["candidates"]):
         svg = pictures.score_histogram(details["scores"], threshold)
-        caption = f"{counted(counts['candidates'], 'pair')} of records that were compared, and the matches among them."
+        caption = (
+            f"Grey: the {counted(counts['candidates'], 'pair')} of records that were compared; green: the "
+            f"{counted(counts['matches'], 'match', 'matches')} among them."
+        )
         scores.pictures.append(Picture("Scores and the threshold", svg, caption))
     if details.get("points"):
-        caption = "Ten points more make the odds of a match ten times as high."
+        caption = (
+            "What a field adds to the score of a pair if it agrees fully (green), and what if it disagrees (grey). Ten "
+            "points more make the odds of a match ten times as high."
+        )
         scores.pictures.append(Picture("Points by field", pictures.field_points(details["points"]), caption))
     validation = run.table("validation")
     if validation is not None:
@@ -73,8 +80,15 @@ def linkage_page(run: FinishedRun) -> ReportPage:
     number = counts["matches"]
     note = f"A sample of {number:,}: the same number of each range." if number > len(entries) else ""
     browser = Section("matches", "Browse matches", browser=Browser("m", "matches", "Score", entries, note))
-    story = [_how(run), compared(run, counts["records"], "records") if not two else _across(counts), cost(run)]
-    sections = [scores, browser, _weights(run)]
+    points = "A field has the more points, the more often it agrees in matches and the more rarely in other pairs."
+    story = [
+        _how(run),
+        points if details.get("points") else "",
+        compared(run, counts["records"], "records") if not two else _across(counts),
+        cost(run),
+    ]
+    scores.listings += _weights(run)
+    sections = [scores, browser]
     return made(run, head, tiles, story, _alarms(run), sections, problem)
 
 
@@ -90,7 +104,7 @@ def _how(run: FinishedRun) -> str:
         part = details["completeness"]
         most = share(part["estimate"], 1)
         told += f" Blocking recall ≈ {most}, estimated without labels."
-    return told.strip()
+    return told.strip().replace("fellegi-sunter", "Fellegi–Sunter")
 
 
 def _quality(details: dict[str, Any]) -> list[Tile]:
@@ -104,9 +118,9 @@ def _quality(details: dict[str, Any]) -> list[Tile]:
     return []
 
 
-def _weights(run: FinishedRun) -> Section:
+def _weights(run: FinishedRun) -> list[PageTable]:
     """Return what every field adds, by how much it agrees."""
-    section = Section("weights", "Field weights")
+    tables = []
     points = run.details.get("points")
     if points:
         kinds = run.details.get("fields", {})
@@ -115,7 +129,7 @@ def _weights(run: FinishedRun) -> Section:
         if "prior" in run.details:
             rows.append(["prior (before comparing)", "", signed(run.details["prior"]), signed(run.details["prior"])])
         columns = ["field", "kind", "disagrees", "agrees"]
-        section.listings.append(PageTable("Points", columns, rows[:MOST_ROWS], frozenset({2, 3})))
+        tables.append(PageTable("Points", columns, rows[:MOST_ROWS], frozenset({2, 3})))
     weights = run.table("weights")
     if weights is not None:
         rows = [
@@ -131,8 +145,8 @@ def _weights(run: FinishedRun) -> Section:
         ]
         note = "Levels of agreement that occur in fewer than 2 % of pairs are left out."
         columns = ["field", "agreement", "points", "of matches", "of other pairs"]
-        section.listings.append(PageTable("Learned weights", columns, rows, frozenset({2, 3, 4}), note, folded=True))
-    return section
+        tables.append(PageTable("Learned weights", columns, rows, frozenset({2, 3, 4}), note, folded=True))
+    return tables
 
 
 def _part(value: float | None) -> str:
@@ -170,9 +184,9 @@ def _entry(row: Record, run: FinishedRun, records: _Records, two: bool) -> Entry
         shown = name if name in names.values() else name.replace("_", " ")
         other = (mapped.get(name) or {}).get("b") or name
         parts.append((shown, _value(first, name), _value(second, other), points))
-    steps = _waterfall(parts)
+    steps, zero = _waterfall(parts)
     title = " · ".join(part for part in (_told(first, names.values(), left), _told(second, names.values(), right)))
-    side = Side(short(left, 60), short(right, 60), signed(row["score"]), steps=steps)
+    side = Side(short(left, 60), short(right, 60), signed(row["score"]), steps=steps, zero=zero)
     return Entry(float(row["score"]), signed(row["score"]), title, f"{short(left, 40)} = {short(right, 40)}", (side,))
 
 
@@ -190,8 +204,25 @@ def _told(record: Record | None, names: Any, id: str) -> str:
     return short(next((value for value in values if value), id), 60)
 
 
-def _waterfall(parts: list[tuple[str, str, str, float]]) -> tuple[FieldStep, ...]:
-    """Return the steps from nothing to the score, on a scale of 0 to 100."""
+def _example(entries: list[Entry]) -> Side | None:
+    """Return the match with the median score, whose points show what a score is made of."""
+    sides = [entry.sides[0] for entry in entries if entry.sides]
+    if not sides:
+        return None
+    caption = (
+        "The prior stands for how rare matches are among the pairs compared; then every field adds points (green) or "
+        "takes some away (orange), up to the score."
+    )
+    if sides[0].steps[0].name != "prior":
+        caption = "Every field adds points (green) or takes some away (orange), up to the score."
+    return replace(sides[len(sides) // 2], caption=caption)
+
+
+def _waterfall(parts: list[tuple[str, str, str, float]]) -> tuple[tuple[FieldStep, ...], float]:
+    """Return the steps from nothing to the score, and the score, on a scale of 0 to 100; and where its zero is.
+
+    As written, to a tenth, the points add up: each step is the difference of two rounded sums.
+    """
     ends, total = [0.0], 0.0
     for *_, points in parts:
         total += points
@@ -199,10 +230,12 @@ def _waterfall(parts: list[tuple[str, str, str, float]]) -> tuple[FieldStep, ...
     low, high = min(ends), max(ends)
     unit = 100 / ((high - low) or 1.0)
     steps = []
-    for (name, left, right, points), before, after in zip(parts, ends, ends[1:], strict=False):
+    whole = [*zip(parts, ends, ends[1:], strict=False), (("score", "", "", total), 0.0, total)]
+    for (name, left, right, points), before, after in whole:
         begin, width = (min(before, after) - low) * unit, abs(points) * unit
-        steps.append(FieldStep(short(name, 60), left, right, points, begin, max(width, 0.6) if points else 0.0))
-    return tuple(steps)
+        shown = round(after, 1) - round(before, 1)
+        steps.append(FieldStep(short(name, 60), left, right, shown, begin, max(width, 0.6) if points else 0.0))
+    return tuple(steps), -low * unit
 
 
 class _Records:

@@ -6,15 +6,16 @@ from typing import Any
 
 from likewise.base.words import counted
 from likewise.jobs.finished_run import FinishedRun, StoredTable
-from likewise.report.common import LEAST_CLUSTERS, LEAST_PAIRS, MOST_ROWS, cost, made
+from likewise.report.common import LEAST_PAIRS, MOST_ROWS, cost, histogram, made, size_histogram
 from likewise.report.comparison import ComparedTexts, within
-from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, Picture, ReportPage, Section, Side, Tile
+from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, ReportPage, Section, Side, Tile
 from likewise.report.samples import sampled_clusters, sampled_pairs
 from likewise.report.words import line, share, short, size
 
 TEXT_BYTES = 2_600_000
 LONGEST_TEXT = 4_000
-UNITS = {"angle": "°", "hamming": " bits"}
+DISTANCES = {"angle": "angle in degrees", "hamming": "number of differing bits"}
+"""What a distance is, where its name does not say it."""
 
 
 def vectors_page(run: FinishedRun) -> ReportPage:
@@ -30,9 +31,9 @@ def vectors_page(run: FinishedRun) -> ReportPage:
     ]
     compared = counts.get("compared")
     story = [f"{counted(compared, 'distance was', 'distances were')} computed." if compared else "", cost(run)]
-    return made(
-        run, head, tiles, story, [], _pair_sections(run.table("neighbours" if nearest else "pairs"), "distance")
-    )
+    table = run.table("neighbours" if nearest else "pairs")
+    what = DISTANCES.get(measure, f"{measure} distance".strip())
+    return made(run, head, tiles, story, [], _pair_sections(table, "distance", what=what))
 
 
 def index_page(run: FinishedRun) -> ReportPage:
@@ -47,21 +48,20 @@ def index_page(run: FinishedRun) -> ReportPage:
     return made(run, head, tiles, [cost(run)], [], _pair_sections(run.table("pairs"), "similarity"))
 
 
-def _pair_sections(table: StoredTable | None, column: str, title: str = "Pairs", id: str = "pairs") -> list[Section]:
-    """Return the histogram of a column, and a sample of the pairs."""
+def _pair_sections(
+    table: StoredTable | None, column: str, title: str = "Pairs", id: str = "pairs", what: str = ""
+) -> list[Section]:
+    """Return the histogram of a column, which says `what` the pairs have, and a sample of the pairs."""
     section = Section(id, title)
     if table is None or not table.rows:
         return [section]
     column = column if column in table.columns else next(name for name in table.columns if not name.startswith("id_"))
     sample = sampled_pairs(table, column, None)
     if table.rows >= LEAST_PAIRS:
-        from likewise.report import pictures
-
-        what = column.replace("_", " ")
-        svg = pictures.similarity_histogram(sample.edges, sample.counts, None, what, f"{id}-picture")
-        section.pictures.append(Picture(f"{title} by {what}", svg))
+        name = column.replace("_", " ")
+        histogram(section, f"{title} by {name}", sample, what or name, f"{id}-picture")
     entries = [
-        Entry(float(row[column]), f"{row[column]:.4g}", f"{short(row['id_a'], 60)} · {short(row['id_b'], 60)}",
+        Entry(float(row[column]), _written(column, row[column]), f"{short(row['id_a'], 60)} · {short(row['id_b'], 60)}",
               facts=tuple((name.replace("_", " "), _written(name, value)) for name, value in row.items()))
         for row in sample.pairs
     ]  # fmt: skip
@@ -74,9 +74,13 @@ def _pair_sections(table: StoredTable | None, column: str, title: str = "Pairs",
 def _written(name: str, value: Any) -> str:
     if name.startswith("id_"):
         return short(value)
+    if value is None or value == "":
+        return "—"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else short(value)
+        return f"{value:#.4g}"
+    return f"{value:,}" if isinstance(value, int) else short(value)
 
 
 def passages_page(run: FinishedRun) -> ReportPage:
@@ -108,11 +112,8 @@ def _copied(table: StoredTable | None) -> Section:
         return section
     sample = sampled_pairs(table, "containment", (0.0, 1.0))
     if table.rows >= LEAST_PAIRS:
-        from likewise.report import pictures
-
-        svg = pictures.similarity_histogram(sample.edges, sample.counts, None, "containment")
         caption = "The share of a suspect found in the source, for every pair of documents with a common passage."
-        section.pictures.append(Picture("Containment", svg, caption))
+        histogram(section, "Containment", sample, "containment", "containment", caption)
     best: list[tuple[float, Any, Any, int, int]] = []
     for batch in table.batches(["suspect", "source", "containment", "passages", "copied"]):
         rows = [
@@ -175,10 +176,7 @@ def _clusters(table: StoredTable | None, nouns: str, title: str, fact: str | Non
     found = sampled_clusters(table)
     if not len(found.sizes):
         return section
-    if found.counts.sum() >= LEAST_CLUSTERS:
-        from likewise.report import pictures
-
-        section.pictures.append(Picture("Cluster sizes", pictures.cluster_sizes(found.sizes, found.counts)))
+    size_histogram(section, found, nouns.removesuffix("s"))
     entries = []
     for one in found.clusters:
         members = ", ".join(short(row["id"], 60) for row in one.members)

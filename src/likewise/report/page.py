@@ -14,6 +14,7 @@ from markupsafe import Markup
 from likewise.base.words import counted
 from likewise.kernels.cache import cache_directory
 from likewise.report.comparison import ShownTexts
+from likewise.report.terms import Explained
 from likewise.report.words import signed, visible
 
 TEMPLATE = "report.html"
@@ -79,7 +80,7 @@ class PageTable:
 
 @dataclass(frozen=True)
 class FieldStep:
-    """A step of a waterfall: what a field adds to a score, from where to where."""
+    """A step of a waterfall: what a field adds to a score, from where to where; the last is the score itself."""
 
     name: str
     left: str
@@ -96,14 +97,16 @@ class FieldStep:
 
 @dataclass(frozen=True)
 class Side:
-    """One pair of an entry: names, similarity, and the two texts or the points of the fields."""
+    """One pair: names, similarity, and the two texts or the points of the fields; `zero` is where these begin."""
 
     left: str
     right: str
     value: str
     comparison: ShownTexts | None = None
     steps: tuple[FieldStep, ...] = ()
+    zero: float = 0.0
     missing: str = ""
+    caption: str = ""
 
 
 @dataclass(frozen=True)
@@ -143,8 +146,15 @@ class Section:
     title: str
     intro: str = ""
     pictures: list[Picture] = field(default_factory=list)
+    example: Side | None = None
     listings: list[PageTable] = field(default_factory=list)
     browser: Browser | None = None
+
+    @property
+    def beside(self) -> bool:
+        """True if the browser stands beside the only picture, where there is room."""
+        alone = len(self.pictures) == 1 and not self.listings and self.example is None
+        return alone and self.browser is not None and bool(self.browser.entries)
 
     @property
     def filled(self) -> bool:
@@ -184,6 +194,8 @@ def rendered(report: ReportPage) -> str:
         loader=DictLoader({TEMPLATE: _static(TEMPLATE)}),
         bytecode_cache=FileSystemBytecodeCache(str(folder)) if folder else None,
     )  # fmt: skip
+    explained = Explained()
+    environment.filters["explained"] = lambda text: explained(visible(text))
     style, script = _static("report.css"), _static("report.js")
     policy = "; ".join([
         "default-src 'none'", f"style-src '{_hash(style)}'", f"script-src '{_hash(script)}'", "base-uri 'none'",

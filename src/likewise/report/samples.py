@@ -57,11 +57,17 @@ class StratifiedRows:
 
 @dataclass(frozen=True)
 class SampledPairs:
-    """Pairs of every stratum, and how many pairs each bin of the histogram has."""
+    """Pairs of every stratum, how many pairs each bin of the histogram has, and the least and the largest value."""
 
     edges: Floats
     counts: Ints
     pairs: list[dict[str, Any]]
+    ends: tuple[float, float]
+
+    @property
+    def several(self) -> bool:
+        """True if a histogram has more than one bar."""
+        return int(np.count_nonzero(self.counts)) > 1
 
 
 def sampled_pairs(table: StoredTable, column: str, ends: tuple[float, float] | None, bins: int = 40) -> SampledPairs:
@@ -73,16 +79,17 @@ def sampled_pairs(table: StoredTable, column: str, ends: tuple[float, float] | N
     counts = np.zeros(bins, np.int64)
     few = table.rows <= STRATA * PAIRS_OF_STRATUM
     chosen = StratifiedRows(table.rows if few else PAIRS_OF_STRATUM)
-    start = 0
+    start, least, most = 0, np.inf, -np.inf
     for batch in table.batches([column]):
         values = np.nan_to_num(numbers(batch.column(0).cast(pa.float64(), safe=False)), nan=low)
         values = np.clip(values, low, high)
+        least, most = min(least, float(values.min(initial=np.inf))), max(most, float(values.max(initial=-np.inf)))
         counts += np.histogram(values, edges)[0]
         strata = np.minimum((values - low) / (high - low) * STRATA, STRATA - 1).astype(np.int64)
         strata[values >= high] = STRATA
         chosen.add(strata, np.arange(start, start + len(values)))
         start += len(values)
-    return SampledPairs(edges, counts, table.take(chosen.rows))
+    return SampledPairs(edges, counts, table.take(chosen.rows), (least, most))
 
 
 def _ends(table: StoredTable, column: str) -> tuple[float, float]:

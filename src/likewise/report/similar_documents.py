@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,16 @@ from likewise.base.words import counted
 from likewise.families.banding import Banding
 from likewise.jobs.cached_documents import CachedDocuments
 from likewise.jobs.finished_run import FinishedRun, arrow_ids, numbers
-from likewise.report.common import LEAST_CLUSTERS, LEAST_PAIRS, MOST_ROWS, compared, cost, made
+from likewise.report.common import (
+    LEAST_CLUSTERS,
+    LEAST_PAIRS,
+    MOST_ROWS,
+    compared,
+    cost,
+    histogram,
+    made,
+    size_histogram,
+)
 from likewise.report.comparison import ComparedTexts, ShownTexts, within
 from likewise.report.documents import Tally, by_folder, read_texts
 from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, Picture, ReportPage, Section, Side, Tile
@@ -187,6 +197,7 @@ class SimilarDocuments:
             near = f"at least {share(self.threshold, 1)} similar to a kept one"
             measure = f"Jaccard similarity of {run.parameters.get('shingle') or 'sets'}"
             story = [f"Every removed {self.noun} is {near} ({measure})."] if removed else []
+            story.append(self._meaning() if removed else "")
             if counts.get("earlier"):
                 story.append(f"They were also compared with {counted(counts['earlier'], self.noun)} from earlier runs.")
         return head, tiles, [*story, self._recall(), compared(run, items, self.nouns), cost(run)]
@@ -200,7 +211,16 @@ class SimilarDocuments:
             Tile.of(counts["pairs"], "similar pair", f"{parameters.get('measure', 'jaccard')} ≥ {self.threshold:g}"),
             Tile.of(counts.get("different", items), f"different {self.noun}"),
         ]
-        return head, tiles, [self._recall(), compared(self.run, items, self.nouns), cost(self.run)]
+        story = [self._meaning(), self._recall(), compared(self.run, items, self.nouns), cost(self.run)]
+        return head, tiles, story
+
+    def _meaning(self) -> str:
+        """Say in plain words what the similarity is, where it is the usual one."""
+        found = re.fullmatch(r"(words|chars):(\d+)", str(self.run.parameters.get("shingle")))
+        if found is None or self.run.parameters.get("measure", "jaccard") != "jaccard":
+            return ""
+        runs = f"runs of {counted(int(found[2]), 'word' if found[1] == 'words' else 'character')}"
+        return f"Of all {runs} that one of two {self.nouns} has, their similarity is the part that both have."
 
     def _recall(self) -> str:
         """Say how complete the result is."""
@@ -229,12 +249,9 @@ class SimilarDocuments:
         run, details = self.run, self.run.details
         section = Section("found", "How pairs were found")
         if self.pairs is not None and self.pairs.counts.sum() >= LEAST_PAIRS:
-            from likewise.report import pictures
-
-            svg = pictures.similarity_histogram(self.pairs.edges, self.pairs.counts, self.threshold)
-            estimated = "estimated " if self.column != "similarity" else ""
-            caption = f"{counted(int(self.pairs.counts.sum()), 'pair')} by {estimated}similarity."
-            section.pictures.append(Picture("Similarity of the pairs", svg, caption))
+            what = "similarity" if self.column == "similarity" else "estimated similarity"
+            histogram(section, "Similarity of the pairs", self.pairs, what, "similarities", self._listed(),
+                      self.threshold)  # fmt: skip
         if "banding" in details:
             from likewise.report import pictures
 
@@ -247,26 +264,27 @@ class SimilarDocuments:
             )
             section.pictures.append(Picture("S-curve of this run", svg, caption))
         elif run.stats["method"] and run.stats["method"].get("taken") == "exact":
-            section.intro = (
-                "The exact method skips only pairs that cannot reach the threshold: no pair is missed, and "
-                "there is no S-curve."
-            )
+            told = "The exact method skips only pairs that cannot reach the threshold: no pair is missed."
+            section.intro = f"{told} {section.intro}".strip()
         return section
+
+    def _listed(self) -> str:
+        """Say what the pairs of the histogram are: more than were compared, if some documents have copies."""
+        listed, verified = int(self.pairs.counts.sum()) if self.pairs else 0, self.run.counts.get("verified", 0)
+        told = f"The {counted(listed, 'pair')} of the result"
+        if not verified < listed:
+            return f"{told}."
+        return (
+            f"{told}, copies included: {verified:,} of them are of different {self.nouns}, which were compared; in the "
+            f"other {listed - verified:,} at least one {self.noun} is a copy."
+        )
 
     def _groups(self) -> Section:
         section = Section("clusters", "Clusters")
-        many = self.clusters is not None and self.clusters.counts.sum() >= LEAST_CLUSTERS
-        if many and self.clusters is not None and len(self.clusters.sizes) > 1:
-            from likewise.report import pictures
-
-            svg = pictures.cluster_sizes(self.clusters.sizes, self.clusters.counts)
+        if self.clusters is not None and len(self.clusters.sizes):
             total = int((self.clusters.sizes * self.clusters.counts).sum())
             caption = f"{counted(int(self.clusters.counts.sum()), 'cluster')} with {counted(total, self.noun)}."
-            section.pictures.append(Picture("Cluster sizes", svg, caption))
-        elif many and self.clusters is not None:  # a picture would have a single bar
-            number, size = int(self.clusters.counts[0]), int(self.clusters.sizes[0])
-            section.intro = f"{number:,} clusters of {counted(size, self.noun)} each."
-        if self.clusters is not None and len(self.clusters.sizes):
+            size_histogram(section, self.clusters, self.noun, caption)
             rows = [
                 [f"{one.size:,}", short(one.name, 80), line(self.text_of(one) or "—", 100)]
                 for one in self.clusters.clusters[:LEAST_CLUSTERS]
