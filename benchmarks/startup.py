@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib import import_module
 from pathlib import Path
 
 TIMES = 3
@@ -67,7 +68,7 @@ def row(name: str, rounds: list[tuple[float, float]]) -> float:
     """Print the seconds of some rounds of a command; return the median of the wall seconds."""
     walls, cpus = zip(*rounds, strict=True)
     print(f"{name:<34} wall {' '.join(f'{one:6.2f}' for one in walls)}   CPU {' '.join(f'{one:6.2f}' for one in cpus)}")
-    return statistics.median(walls)
+    return float(statistics.median(walls))
 
 
 def start(python: str) -> None:
@@ -89,7 +90,7 @@ def start(python: str) -> None:
 def baseline() -> None:
     """Print what code for the wheel's processor costs beside code for this one, in turns."""
     sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
-    from machine_code import for_the_baseline  # type: ignore[import-not-found]
+    for_the_baseline = import_module("machine_code").for_the_baseline
 
     best: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -102,8 +103,8 @@ def baseline() -> None:
                     name, seconds = line.split("\t")
                     known = best.setdefault(name, {})
                     known[mode] = min(known.get(mode, 1e9), float(seconds))
-    for name, seconds in best.items():
-        native, other = seconds["native"], seconds["baseline"]
+    for name, known in best.items():
+        native, other = known["native"], known["baseline"]
         print(f"{name:<20} native {native:.3f} s, baseline {other:.3f} s: {other / native:.3f} times")
 
 

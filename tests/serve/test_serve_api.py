@@ -7,10 +7,10 @@ import time
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from service_process import BASE, BEARER, TEXTS, TOKEN
 
 from likewise import Index, LikewiseError, OutputError, ParameterError
 from likewise.serve import ServiceSettings
+from service_process import BASE, BEARER, TEXTS, TOKEN
 
 JSON = {"Content-Type": "application/json"}
 

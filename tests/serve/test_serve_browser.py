@@ -7,10 +7,10 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
-from service_process import TOKEN, Served
 
 from browser import chromium
 from likewise import Index
+from service_process import TOKEN, Served
 
 ROSE = "Rose is a rose is a rose is a rose. Loveliness extreme. Extra gaiters. Sweetest ice-cream."
 EDITION = "Rose is a rose is a rose is a rose. Loveliness extreme. Extra gaiters, and then nothing more."
