@@ -8,21 +8,22 @@ ONE_EACH := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 .PHONY: demo test wheel docs warm debian lint bench soak format clean
 .DELETE_ON_ERROR:
 
-# hundreds of processes begin: what one has compiled spares the others half a second each
-test soak: export PYTHONDONTWRITEBYTECODE :=
+# what is imported is compiled to bytecode then, once, and not all that is installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+demo test soak: export PYTHONDONTWRITEBYTECODE :=
 
 $(VENV)/core: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP) -r requirements.lock
+	$(PIP) --no-deps --no-build-isolation -e .
 	touch $@
 
 $(VENV)/dev: $(VENV)/core requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
+	$(PIP) -r requirements-dev.lock
 	touch $@
 
 $(VENV)/docs: $(VENV)/dev requirements-docs.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.lock
+	$(PIP) -r requirements-docs.lock
 	touch $@
 
 demo: $(VENV)/core          ## near-duplicates among the Python files on this machine
