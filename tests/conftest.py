@@ -1,8 +1,10 @@
 """What all tests share: how much hypothesis tries, which tests begin, and the command line in this process."""
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,8 +25,17 @@ settings.register_profile(
 settings.load_profile("likewise")
 
 
+MEMORY, ROOM = Path("/dev/shm"), 8 << 30
+"""Where files of tests go if there is this much room: on a disk, most of their time is waiting for it to be written."""
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "alone: reads the clock; `make test` runs nothing else beside it")
+    if config.option.basetemp is None and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
+        folder = tempfile.mkdtemp(prefix="likewise-tests-", dir=MEMORY)
+        config.option.basetemp = os.path.join(folder, "base")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 LONGEST = ("test_kernel_modes.py", "test_resume.py")

@@ -99,7 +99,7 @@ def test_the_page_counts_and_the_last_line_says_so(typed: Run, tmp_path: Path, m
         time.sleep(0.5)
         return run / "report.html", ""
 
-    monkeypatch.setattr(page, "written", slowly)
+    monkeypatch.setattr(page, "write_page", slowly)
     (tmp_path / "a.txt").write_text("one\ntwo\n")
     done = typed("dedup", "a.txt", "--lines", "--out", "o")
     run = json.loads((tmp_path / "o" / "run.json").read_text())

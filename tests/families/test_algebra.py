@@ -195,6 +195,6 @@ def test_what_plots_refuse(tmp_path, monkeypatch):
         plot_many([MinHash(), Hyperplanes()], distances=[0, 1])
     with pytest.raises(OutputError, match="cannot be written"):
         MinHash().plot(tmp_path / "nowhere" / "curve.png")
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    monkeypatch.setattr("likewise.base.extras.find_spec", lambda name: None)
     with pytest.raises(LikewiseError, match=r"pip install 'likewise\[plot\]'"):
         MinHash().plot()

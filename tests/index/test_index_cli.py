@@ -58,7 +58,7 @@ def test_ids_are_numbers_paths_or_a_column(run, tmp_path):
     assert run("index query ix files -k 2") == "files/one.txt  1.0000  1\nfiles/one.txt  1.0000  10\n"
     assert "removed 1 item" in run("index remove ix 10")
     assert "is not an integer, unlike the ids of this index" in run("index remove ix x", 1)
-    assert "is no integer" in run("index add ix docs.csv --id key", 1)
+    assert "is not an integer" in run("index add ix docs.csv --id key", 1)
     run("index create paths --shingle words:2")
     run("index add paths files")
     with Index.open(tmp_path / "paths") as index:

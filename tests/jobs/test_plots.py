@@ -98,7 +98,7 @@ def test_errors(tmp_path, monkeypatch):
         found.plot(tmp_path / "plot.xyz")
     with pytest.raises(OutputError, match="cannot be written"):
         found.plot(tmp_path / "nowhere" / "plot.png")
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    monkeypatch.setattr("likewise.base.extras.find_spec", lambda name: None)
     with pytest.raises(LikewiseError, match=r"pip install 'likewise\[plot\]'"):
         found.plot()
 

@@ -422,7 +422,7 @@ def test_the_command_line_takes_sets(tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["pairs", "{in}", "--sets"], "Say where to write the pairs with --out PATH"),
+        (["pairs", "{in}", "--sets"], "Use --out PATH to write the pairs"),
         (["pairs", "{in}", "--threshold", "0", "--out", "p.csv"], "--threshold option of pairs must be in (0, 1]"),
         (
             ["pairs", "{in}", "--sets", "--shingle", "words", "--out", "p.csv"],

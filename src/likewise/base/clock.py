@@ -61,7 +61,7 @@ def process_start(otherwise: float) -> float:
     except (OSError, ValueError, IndexError, AttributeError):
         return otherwise
     now = time.perf_counter()
-    return now - age if now - otherwise <= age <= LONGEST_START else otherwise
+    return now - age if 0 <= age <= LONGEST_START else otherwise
 
 
 class StageClock:

@@ -11,7 +11,7 @@ near        (c, r)-near neighbours
 plotting    plots of curves
 algebra     the base class of families; AND, OR and cascades of them
 projections tables of vectors, projected on many directions, and measured pair by pair
-given       directions that the user gives, and the angle that two sketches tell
+given_directions directions that the user gives, and the angle that two sketches tell
 explicit    minhashing by the book: explicit permutations, given hash functions, every step visible
 signatures  signatures that know how they were made, in memory and in files
 first_cut   all pairs of signatures that agree somewhere, counted

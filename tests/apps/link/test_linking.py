@@ -315,7 +315,7 @@ def test_the_threshold_from_validation(tables):
     assert chosen.stats["details"]["threshold"] == pytest.approx(expected, abs=1e-4)
     assert chosen.matches.equals(link(a, b, validate="phone", threshold=expected).matches)
     constant = [table.append_column("side", pa.array([side] * 300)) for table, side in ((a, "x"), (b, "y"))]
-    with pytest.raises(InputError, match="the field tells nothing"):
+    with pytest.raises(InputError, match="the field is uninformative"):
         link(*constant, validate="side")
 
 
@@ -333,13 +333,13 @@ def test_validation_is_saved_with_the_rest(tmp_path, tables, monkeypatch):
     link(a, b).save(tmp_path / "out")
     left = ["matches.parquet", "run.json", "weights.parquet", "weights.png"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == left
-    monkeypatch.setattr(result, "can_plot", lambda: False)
+    monkeypatch.setattr(result, "installed", lambda extra: False)
     assert sorted(path.name for path in found.save(tmp_path / "out").iterdir()) == names
 
     def broken(path, measure):
         raise OSError("no space")
 
-    monkeypatch.setattr(result, "can_plot", lambda: True)
+    monkeypatch.setattr(result, "installed", lambda extra: True)
     monkeypatch.setattr(type(found._validation), "plot", lambda self, path, measure: broken(path, measure))
     with pytest.raises(LikewiseError):
         found.save(tmp_path / "new")

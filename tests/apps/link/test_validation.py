@@ -158,7 +158,7 @@ def test_the_picture(tmp_path: Path) -> None:
     ("call", "error", "told"),
     [
         (lambda: validate([1, 2], [1.0, 2.0]), ParameterError, "give random="),
-        (lambda: validate([1, 2], [1.0, 2.0], 45, 45), ParameterError, "tells nothing"),
+        (lambda: validate([1, 2], [1.0, 2.0], 45, 45), ParameterError, "is uninformative"),
         (lambda: validate([1, 2], [1.0, 2.0], 10, [45]), ParameterError, "two or more pairs"),
         (lambda: validate([1, 2], [1.0], 10, 45), ParameterError, "one value for each of the 2 scores"),
         (lambda: validate([1, 2], ([1], [2]), 10, 45), ParameterError, "two values for each of the 2 scores"),
