@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # where every core has a process, the threads of NumPy's matrix products would wait for each other, busily
 ONE_EACH := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-.PHONY: demo test wheel docs warm debian lint bench soak format clean
+.PHONY: demo test test-here test-spark wheel docs warm debian lint bench soak format clean
 .DELETE_ON_ERROR:
 
 # what is imported is compiled to bytecode then, once, and not all that is installed
@@ -31,9 +31,14 @@ demo: $(VENV)/core          ## near-duplicates among the Python files on this ma
 
 test: $(VENV)/core          ## lint, types, layers, all tests: on every core, up to four; last, alone, those that read the clock
 	$(MAKE) --no-print-directory --jobs=3 $(VENV)/docs lint warm debian
-	$(ONE_EACH) $(BIN)/python -m pytest -q -m "not soak and not alone and not spark" --numprocesses=logical --maxprocesses=4 --dist=worksteal
-	$(BIN)/python -m pytest -q -m "spark and not soak" tests/spark
+	$(MAKE) --no-print-directory --jobs=2 --output-sync test-here test-spark
 	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include="test_*.py" "mark\.alone" tests)
+
+test-here:
+	$(ONE_EACH) $(BIN)/python -m pytest -q -m "not soak and not alone and not spark" --numprocesses=logical --maxprocesses=4 --dist=worksteal
+
+test-spark:                 # beside the others: Java often waits, and so do they
+	$(BIN)/python -m pytest -q -m "spark and not soak" tests/spark
 
 wheel: $(VENV)/core         ## in dist: the sources, a wheel for all platforms, and one for this platform that compiles nothing
 	rm -rf dist

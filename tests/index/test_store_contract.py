@@ -267,7 +267,7 @@ def test_what_is_no_store_is_said(tmp_path):
         LmdbStore(tmp_path)
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "data.mdb").write_bytes(b"something else" * 1000)
-    with pytest.raises(DamagedError, match="is damaged or is no database"):
+    with pytest.raises(DamagedError, match="is damaged or not a database"):
         LmdbStore(tmp_path)
     (tmp_path / "file").touch()
     with pytest.raises(OutputError):

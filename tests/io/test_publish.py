@@ -234,7 +234,7 @@ def test_the_content_of_the_manifest_may_be_known_only_when_all_is_written(tmp_p
 
 def test_the_workspace_of_a_run_stays_until_the_run_finishes_it(tmp_path):
     space = Workspace.open(tmp_path / "out", {"parameters": {}, "inputs": {}})
-    with pytest.raises(OutputError, match="another run is at work"):
+    with pytest.raises(OutputError, match="another run is using this folder"):
         publish(tmp_path / "out", {"a.parquet": TABLE}, {"likewise": "0", "command": "mine"})
     publish(tmp_path / "out", {"a.parquet": TABLE}, {"likewise": "0", "command": "mine"}, space=space)
     assert (tmp_path / "out" / WORK).is_dir()

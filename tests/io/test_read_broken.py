@@ -260,11 +260,11 @@ def test_truncated_files(tmp_path, suffix, packed):
     path = put(tmp_path / f"a{suffix}{packed}", whole[: len(whole) // 2])
     lines = suffix == ".txt"
     if packed == ".bz2" or suffix == ".parquet":
-        refuse(path, FormatError, "break off", lines=lines)
+        refuse(path, FormatError, "end too early", lines=lines)
         if suffix == ".parquet":
             return
     else:
-        refuse(path, FormatError, "break off", lines=lines)
+        refuse(path, FormatError, "end too early", lines=lines)
     try:
         source = open_source(path, ReadOptions(on_error="skip", lines=lines))
     except FormatError:
@@ -274,7 +274,7 @@ def test_truncated_files(tmp_path, suffix, packed):
     assert 0 < len(found) < len(rows)
     assert found == [row["text"] for row in rows[: len(found)]]
     assert source.aside[-1].row == -1
-    assert "break off" in source.aside[-1].reason
+    assert "end too early" in source.aside[-1].reason
     for size in (1, 1000):
         options = ReadOptions(on_error="skip", lines=lines, batch_rows=size)
         assert texts(open_source(path, options), 2) == found
@@ -355,10 +355,10 @@ def test_permission_denied(tmp_path, monkeypatch):
         return real(name, *args, **more)
 
     monkeypatch.setattr(builtins, "open", refused)
-    with pytest.raises(InputError, match=r"a\.jsonl: you may not read this"):
+    with pytest.raises(InputError, match=r"a\.jsonl: permission denied"):
         open_source(path)
     text = put(tmp_path / "a.txt", "a")
-    with pytest.raises(InputError, match=r"a\.txt: you may not read this"):
+    with pytest.raises(InputError, match=r"a\.txt: permission denied"):
         texts(open_source(text))
 
 

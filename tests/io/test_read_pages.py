@@ -1,6 +1,5 @@
 """HTML to text: what a reader sees, whatever the encoding and however broken."""
 
-import builtins
 import gzip
 import json
 import time
@@ -140,13 +139,6 @@ def test_what_is_kept_is_the_page_itself(parser, tmp_path):
 
 
 def test_a_missing_parser_is_named(monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *rest):
-        if name.startswith("selectolax"):
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setattr("likewise.base.extras.find_spec", lambda name: None)
     with pytest.raises(LikewiseError, match=r"pip install 'likewise\[html\]'"):
         open_source(["<p>x"], ReadOptions(html=True))

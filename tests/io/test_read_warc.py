@@ -135,7 +135,7 @@ def test_large_records_and_many(tmp_path: Path) -> None:
     ("data", "match"),
     [
         (b"hello", "must begin"),
-        (RECORDS[0][:-30], "breaks off"),
+        (RECORDS[0][:-30], "is truncated"),
         (b"WARC/1.0\r\nWARC-Type: conversion\r\n\r\nabc", "Content-Length"),
         (b"WARC/1.0\r\nWARC-Type: conversion\r\n", "does not end"),
         (RECORDS[0] + b"garbage that is no record", "must begin"),

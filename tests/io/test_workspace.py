@@ -623,7 +623,7 @@ def test_room_is_asked_for_beforehand(tmp_path, monkeypatch):
     ]
     for space, there in spaces:
         space.check_room(5_000_000, "the band keys")
-        says = f"{there}: the band keys will need 3.0 GB on disk and 5 MB are free; make room, or name another disk"
+        says = f"{there}: the band keys will need 3.0 GB on disk and 5 MB are free; free some space, or name"
         with pytest.raises(OutputError, match=re.escape(says)):
             space.check_room(3_000_000_000, "the band keys")
     with pytest.raises(OutputError, match="will need 5 MB on disk and 5 MB are free"):

@@ -160,7 +160,7 @@ def test_add_and_remove(page):
     page.until(lambda: "token" in page["change-note"].text)
     page["token"].send_keys("not-the-token-at-all")
     page["add"].submit()
-    page.until(lambda: "is not the token" in page["change-note"].text)
+    page.until(lambda: "Wrong token" in page["change-note"].text)
     page.give_token()
     page["add"].submit()
     page.until(lambda: page.names == ["from the page"])
@@ -199,7 +199,7 @@ def test_ten_megabytes(page, service, tmp_path):
     path = tmp_path / "large <b>.txt"
     path.write_text(text)
     page["chooser"].send_keys(str(path))
-    page.until(lambda: "Nothing similar" in page["status"].text)
+    page.until(lambda: "No similar items" in page["status"].text)
     assert "large <b>.txt" in page["file-name"].text
     page.give_token()
     page["id"].clear()
