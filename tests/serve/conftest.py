@@ -4,10 +4,10 @@ import contextlib
 
 import pytest
 from fastapi.testclient import TestClient
-from service_process import BASE, TEXTS, TOKEN, Served
 
 from likewise import Index
 from likewise.serve import ServiceSettings, make_app
+from service_process import BASE, TEXTS, TOKEN, Served
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,9 +9,9 @@ import threading
 import time
 
 import pytest
-from service_process import BEARER, TOKEN, Served
 
 from likewise import Index
+from service_process import BEARER, TOKEN, Served
 
 JSON = {"Content-Type": "application/json"}
 
