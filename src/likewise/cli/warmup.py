@@ -276,6 +276,8 @@ def link() -> None:
     few = {"name": names, "first": [name[:3] for name in names], "born": dates, "phone": dates}
     link(few, few)
     link({name: [*column, *column] for name, column in few.items()})
+    texts = [" ".join(WORDS[(7 * i + j * j) % len(WORDS)] for j in range(12)) for i in range(300)]
+    link({"name": [text[:12] for text in texts], "text": texts})
     block(records_of(few, None, None, None).fields, 0, most=0)
 
 
