@@ -152,6 +152,7 @@ def serve(handle):
             if pid == 0:
                 there.close()
                 _become(question, handles)
+            ended.pop(pid, None)  # numbers come round again: that of a child which ended long ago
             for one in handles:
                 os.close(one)
             there.send(json.dumps({"pid": pid}).encode())
