@@ -300,6 +300,13 @@ def mirrors() -> None:
     find(urls, links=ends, pages=ends, least_links=1, similar_links=0.5)
 
 
+def pages() -> None:
+    """HTML."""
+    from likewise.io.read.pages import written_tags
+
+    written_tags("<p>a")
+
+
 def recommend() -> None:
     """Recommend items to a few customers."""
     from likewise.apps.recommend import recommend as recommended
@@ -325,6 +332,7 @@ PARTS: dict[str, Callable[[], None]] = {
         vectors,
         stop_words,
         recommend,
+        pages,
         tokens,
         indexes,
         stored_index,

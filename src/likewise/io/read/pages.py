@@ -1,8 +1,8 @@
 """HTML to text: the title on the first line, then everything a reader sees, menus and advertisements included.
 
 Bytes are decoded as browsers decode them (WHATWG Encoding Standard): by the byte order mark, else by the charset the
-page declares, else as UTF-8, else as Windows-1252. Broken markup is repaired as HTML5 prescribes. Needs
-`pip install 'likewise[html]'`.
+page declares, else as UTF-8, else as Windows-1252. Broken markup is repaired as HTML5 prescribes; a page that is made
+to be slow is not (kernels/markup.py). Needs `pip install 'likewise[html]'`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from __future__ import annotations
 import codecs
 import html
 import re
-from itertools import accumulate
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from likewise.base.extras import need
+from likewise.kernels import markup
 
 MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 DECLARED = re.compile(rb"""<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*["']?\s*([\w.:+-]+)""", re.IGNORECASE)
@@ -22,20 +25,50 @@ HEAD = 4096
 WESTERN = "windows-1252"
 DECODED_AS = {"utf-16le": "utf-8", "utf-16be": "utf-8", "x-user-defined": WESTERN, "gbk": "gb18030"}
 """What the standards decode with instead of the declared encoding: no UTF-16 page can declare that in ASCII."""
-UNSEEN = ["script", "style", "template", "noscript", "iframe", "svg", "object"]
-INLINE = (
-    "a|abbr|acronym|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|ins|kbd|mark|nobr|q|ruby|rb|s|samp|small|span|"
-    "strike|strong|sub|sup|time|tt|u|var|wbr"
-)
-BLOCK = re.compile(rf"<(?!/?(?:{INLINE}|{INLINE.upper()})[\s/>])")  # no IGNORECASE: it takes twice as long
-TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
-ALONE = re.compile("area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr|p|li|td|tr|th|dd|dt|option")
-"""Elements without an end, or that end where the next one begins."""
-MANY_TAGS, DEEPEST = 5_000, 1_000
-"""Parsing takes time proportional to tags times depth: pages above both limits are stripped of tags instead."""
-CRUDE = re.compile(
-    r"<(script|style|template)\b.*?(?:</\1[^<>]*>?|\Z)|<!--.*?(?:-->|\Z)|<[^<>]*>?", re.IGNORECASE | re.DOTALL
-)
+UNSEEN = ["template", "noscript", "svg", "object"]
+"""Elements whose content is not read; of scripts, styles and frames nothing reaches the parser."""
+MOST_TAGS, MOST_WORK = 1_000_000, 50_000_000
+"""Tags of a page, and the sum over all of them of how deeply they are nested, to which the time and memory of parsing
+are proportional: a page above a limit is stripped of its tags instead."""
+
+
+def _elements() -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Return the hashes of the names of elements, sorted, and what they are."""
+    special = markup.KEPT | markup.SPECIAL
+    flat = special | markup.FLAT
+    kinds = {
+        special: "address article aside blockquote button center details dir div dl fieldset figcaption figure footer "
+        "frameset h1 h2 h3 h4 h5 h6 header hgroup listing main menu nav ol pre section select summary table "
+        "tbody tfoot thead ul",
+        special | markup.HEAD: "noscript",
+        flat: "body dd dt li p td th tr",
+        flat | markup.HEAD: "head html",
+        special | markup.SCOPE: "applet caption marquee object foreignobject",
+        special | markup.SCOPE | markup.HEAD: "template",
+        special | markup.SINGLE: "form",
+        markup.KEPT: "dialog optgroup search",
+        markup.KEPT | markup.FLAT: "option",
+        flat | markup.RAW | markup.HEAD: "title",
+        markup.RAW: "textarea xmp noembed noframes plaintext",
+        markup.RAW | markup.GONE: "iframe",
+        markup.RAW | markup.GONE | markup.HEAD: "script style",
+        markup.HEAD: "base basefont bgsound link meta",
+        markup.KEPT | markup.SVG: "svg",
+        markup.INLINE: "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark nobr q ruby rb s "
+        "samp small span strike strong sub sup time tt u var wbr",
+    }
+    found = {}
+    for kind, names in kinds.items():
+        for name in names.split():
+            key = int(markup.NAME_SEED)
+            for byte in name.encode():
+                key = (key ^ byte) * int(markup.NAME_PRIME) & 0xFFFFFFFFFFFFFFFF
+            found[key] = kind
+    keys = sorted(found)
+    return np.array(keys, np.uint64), np.array([found[key] for key in keys], np.int64)
+
+
+ELEMENTS = _elements()
 
 
 def decode_page(data: bytes) -> str:
@@ -89,9 +122,10 @@ def page_text(page: str | bytes) -> str:
     """
     parser = _parser()
     source = decode_page(page) if isinstance(page, bytes) else page
-    if source.count("<") > MANY_TAGS and _depth(source) > DEEPEST:
-        return "\n" + html.unescape(CRUDE.sub(" ", source))
-    tree = parser(BLOCK.sub("\n<", source).encode("utf-8", "replace").decode())
+    written, tags, work = written_tags(source)
+    if tags > MOST_TAGS or work > MOST_WORK:
+        return "\n" + html.unescape(written_tags(source, False)[0])
+    tree = parser(written)
     tree.strip_tags(UNSEEN)
     title = tree.css_first("title")
     words = " ".join(title.text().split()) if title is not None else ""
@@ -99,10 +133,16 @@ def page_text(page: str | bytes) -> str:
     return f"{words}\n{body.strip()}"
 
 
-def _depth(source: str) -> int:
-    """Return approximately how deeply elements are nested."""
-    tags = ((closing, name) for closing, name in TAG.findall(source) if not ALONE.fullmatch(name.lower()))
-    return max(accumulate(-1 if closing else 1 for closing, _ in tags), default=0)
+def written_tags(source: str, tags: bool = True) -> tuple[str, int, int]:
+    """Return a page with only the tags that decide which text is seen, or none, how many, and what they cost to parse.
+
+    >>> written_tags("<p class=x>a<b>c</b><!-- d --><script>e</script>")
+    ('\\n<p>ac\\n\\n\\n', 1, 1)
+    """
+    data = np.frombuffer(source.encode("utf-8", "replace"), np.uint8)
+    out = np.empty(len(data) + 4 * source.count("<") + len(markup.BODY), np.uint8)
+    size, count, work = markup.harmless(data, *ELEMENTS, tags, out)
+    return out[:size].tobytes().decode(), int(count), int(work)
 
 
 def check_parser() -> None:
