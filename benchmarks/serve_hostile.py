@@ -2,17 +2,25 @@
 
     python benchmarks/serve_hostile.py                  10,000 requests of schemathesis, 10,000 of raw bytes
     python benchmarks/serve_hostile.py --requests 1000
+    python benchmarks/serve_hostile.py --slow 600       only slow clients, 5,000 connections, for ten minutes
 
 Schemathesis reads the OpenAPI document of the service and makes requests from it, good ones and bad ones; it has an
 environment of its own (runs.py). Raw bytes are requests that were changed, cut or made of anything; then there are
 bodies as large as the service takes that are made to be costly.
+
+Slow clients send a byte of a head or of a body every five seconds, or ask for much and read the answers as slowly; each
+connects again a second after it was closed. Meanwhile another process asks for /health ten times a second, each time on
+a new connection, and once a second for a query. All come from one address, as the clients of a proxy do.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
+import http.client
 import json
+import multiprocessing
 import os
 import random
 import re
@@ -24,8 +32,9 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import likewise
 from corpus import DATA
@@ -33,6 +42,7 @@ from runs import python_of
 from serve import TOKEN, served
 
 RESULTS = Path(__file__).parent / "results" / "serve-hostile.json"
+SLOW_RESULTS = RESULTS.with_name("serve-slow.json")
 OUT = DATA / "out" / "serve-hostile"
 LARGEST = 16 << 20
 CONNECTIONS = 32
@@ -174,15 +184,133 @@ def by_bodies(port: int) -> dict[str, int]:
     return dict(sorted(seen.items()))
 
 
+async def slow_client(port: int, kind: int, end: float, seen: Counter[str]) -> None:
+    """Be slow until the end; count what came back, by the kind of client and the status."""
+    name = ("heads", "bodies", "readers", "idle")[kind]
+    asked = posted(
+        json.dumps({"items": ["the quick brown fox jumps over"] * 100, "k": 1000, "threshold": 0.0}).encode()
+    )
+    data = (REQUESTS[0][:60] + b"X" * 99, REQUESTS[0][:-9] + b" " * 99, asked, b"")[kind]
+    while time.monotonic() < end:
+        writer = None
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 10)
+            seen[f"{name}: connected"] += 1
+            whole = len(data) if kind == 2 else max(0, len(data) - 99)
+            writer.write(data[:whole])
+            place = whole
+            while time.monotonic() < end:
+                answer = asyncio.ensure_future(reader.read(1 if kind == 2 else 100))
+                done, _ = await asyncio.wait([answer], timeout=5)
+                if done:
+                    got = answer.result()
+                    found = re.match(rb"HTTP/1\.[01] (\d{3})", got)
+                    if found:
+                        seen[f"{name}: {found[1].decode()}"] += 1
+                    if not got:
+                        break
+                    await asyncio.sleep(5 if kind == 2 else 0)
+                else:
+                    answer.cancel()
+                writer.write(data[place : place + 1])
+                place += 1
+            seen[f"{name}: closed"] += 1
+        except OSError:
+            seen[f"{name}: closed"] += 1
+        finally:
+            if writer is not None:
+                writer.transport.abort()
+        await asyncio.sleep(1)
+
+
+def slow_clients(port: int, count: int, seconds: float) -> Counter[str]:
+    """Be many slow clients."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    seen: Counter[str] = Counter()
+    end = time.monotonic() + seconds
+
+    async def all_of_them() -> None:
+        async def later(place: int) -> None:
+            await asyncio.sleep(place / count * 10)
+            await slow_client(port, place % 4, end, seen)
+
+        await asyncio.gather(*(later(place) for place in range(count)))
+
+    asyncio.run(all_of_them())
+    return seen
+
+
+def probes(port: int, path: str, body: dict[str, object] | None, pause: float, seconds: float) -> dict[str, object]:
+    """Ask again and again, each time on a new connection; return statuses and milliseconds."""
+    times, statuses = [], Counter[str]()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        begun = time.perf_counter()
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+            headers = {"Content-Type": "application/json", "Connection": "close"}
+            connection.request("POST" if body else "GET", path, json.dumps(body) if body else None, headers)
+            answer = connection.getresponse()
+            answer.read()
+            statuses[str(answer.status)] += 1
+            connection.close()
+        except OSError as error:
+            statuses[type(error).__name__] += 1
+        times.append((time.perf_counter() - begun) * 1000)
+        time.sleep(max(0.0, pause - (time.perf_counter() - begun)))
+    times.sort()
+    shown = {name: round(times[int(share * (len(times) - 1))], 1) for name, share in (("p50", 0.5), ("p99", 0.99))}
+    return {"statuses": dict(statuses), "ms": {**shown, "max": round(times[-1], 1)}}
+
+
+def by_slow_clients(folder: Path, count: int, seconds: float) -> dict[str, object]:
+    """Serve while there are slow clients; return what happened to them, and to others."""
+    spawn = multiprocessing.get_context("spawn")
+    with served(folder) as (port, pid), ProcessPoolExecutor(3, spawn) as pool:
+        memory = {"at the start": resident(pid)}
+        calm = pool.submit(probes, port, "/health", None, 0.1, 5).result()
+        asks = {"text": "the quick brown fox"}
+        health = pool.submit(probes, port, "/health", None, 0.1, seconds)
+        query = pool.submit(probes, port, "/query", asks, 1.0, seconds)
+        slow = pool.submit(slow_clients, port, count, seconds)
+        time.sleep(seconds * 0.9)
+        memory["near the end"] = resident(pid)
+        found = dict(sorted(slow.result().items()))
+        return {
+            "connections": count, "seconds": seconds, "slow clients": found, "health before": calm,
+            "health": health.result(), "queries": query.result(), "memory_mb": memory,
+        }  # fmt: skip
+
+
+def faults_of_slow(found: dict[str, Any]) -> list[str]:
+    """Say what is not as promised: health at once, and no answer of 500 or more but 503 to the slow."""
+    wrong = [
+        f"{who}: {status}" for who in ("health", "queries") for status in found[who]["statuses"] if status != "200"
+    ]
+    wrong += [who for who in found["slow clients"] if re.search(r": 5\d\d", who) and not who.endswith("503")]
+    if found["health"]["ms"]["p99"] > 100:
+        wrong.append(f"health: {found['health']['ms']}")
+    return wrong
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=10_000, help="of each kind")
+    parser.add_argument("--slow", type=float, metavar="SECONDS", help="only slow clients, for so long")
+    parser.add_argument("--connections", type=int, default=5_000, help="of slow clients")
     given = parser.parse_args()
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
     folder = Path(tempfile.mkdtemp(dir=OUT)) / "index"
     with likewise.Index.create(folder, shingle="words:2", threshold=0.5) as index:
         index.add(None, [f"the quick brown fox number {i} jumps over {i * 7} lazy dogs" for i in range(1000)])
+    if given.slow:
+        slow = by_slow_clients(folder, given.connections, given.slow)
+        print(json.dumps(slow, indent=2))
+        SLOW_RESULTS.write_text(json.dumps(slow, indent=2) + "\n")
+        sys.exit("\n".join(faults_of_slow(slow)) or None)
     results: dict[str, object] = {"requests": given.requests, "memory_mb": {}}
     memory: dict[str, dict[str, float]] = {}
     begun = time.perf_counter()

@@ -18,6 +18,7 @@ Examples:
   likewise serve library/                                  (a page at http://127.0.0.1:8000/)
   openssl rand -hex 32 > token && likewise serve library/ --token-file token
   likewise serve library/ --host 0.0.0.0 --token-file token --max-body 64MB
+  likewise serve library/ --host 0.0.0.0 --token-file token --certificate cert.pem --key key.pem   (HTTPS)
 
 \b
   curl http://127.0.0.1:8000/query -H 'Content-Type: application/json' -d '{"text": "A rose is a rose is a rose!"}'
@@ -36,8 +37,13 @@ docs/serve.md describes the service."""
     "--token-file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="A file with the token that additions and removals need.  [default: the variable LIKEWISE_TOKEN]",
+    help="A file with the token that additions and removals need, or with several, one a line, each after 'read' or "
+    "'write'; it is read again when it changes.  [default: the variable LIKEWISE_TOKEN]",
 )
+@click.option(
+    "--certificate", metavar="FILE", type=click.Path(path_type=Path), help="A certificate, in PEM: serve HTTPS."
+)
+@click.option("--key", metavar="FILE", type=click.Path(path_type=Path), help="The key of the certificate, in PEM.")
 @click.option(
     "--private", is_flag=True, help="Require the token for queries too; always so where other machines can connect."
 )
@@ -51,10 +57,20 @@ docs/serve.md describes the service."""
 )
 @shared.word("--max-body", "SIZE", "16MiB", "Largest request.")
 @shared.whole("--max-batch", 1000, "Maximum number of items in a request.")
-@shared.number("--timeout", 30.0, "Timeout in seconds for receiving a request, and again for answering it.")
+@shared.number(
+    "--timeout", 30.0, "Timeout in seconds for receiving a request, answering it, and its answer being read."
+)
 @shared.whole("--max-waiting", 64, "Maximum number of queries waiting for a thread; more are refused with status 503.")
 @shared.whole(
     "--max-writes", 8, "Maximum number of additions and removals waiting for the one in progress; more are refused."
+)
+@shared.whole("--max-connections", 4096, "Maximum number of open connections; a new one closes an idle or slow one.")
+@click.option(
+    "--max-per-client",
+    metavar="N",
+    type=int,
+    help="Maximum number of open connections from one address, except this machine.  [default: a quarter of "
+    "--max-connections]",
 )
 @click.option("--threads", type=int, help="Queries that run concurrently.  [default: all cores]")
 @shared.quiet
@@ -63,6 +79,8 @@ def serve(
     host: str,
     port: int,
     token_file: Path | None,
+    certificate: Path | None,
+    key: Path | None,
     private: bool,
     hosts: tuple[str, ...],
     max_body: str,
@@ -70,6 +88,8 @@ def serve(
     timeout: float,
     max_waiting: int,
     max_writes: int,
+    max_connections: int,
+    max_per_client: int | None,
     threads: int | None,
 ) -> None:
     """Serve an index over HTTP, with a web page to try it. Needs pip install 'likewise[serve]'."""
@@ -81,21 +101,32 @@ def serve(
     from likewise.serve import ServiceSettings, make_app, server
     from likewise.serve.guard import json_lines
     from likewise.serve.service import Service
-    from likewise.serve.settings import LOOPBACK, find_token
+    from likewise.serve.settings import LOOPBACK
+    from likewise.serve.tokens import Tokens, token_of_environment
 
     checks.whole("serve", "port", port, 0, 65535)
-    token = find_token(token_file)
-    settings = ServiceSettings(token, private, hosts, max_body, max_batch, timeout, max_waiting, max_writes, threads)
+    checks.whole("serve", "max_connections", max_connections, 1)
+    if max_per_client is not None:
+        checks.whole("serve", "max_per_client", max_per_client, 1)
+    if (certificate is None) != (key is None):
+        raise click.UsageError("--certificate and --key belong together.")
+    pair = server.Certificate(certificate, key) if certificate is not None and key is not None else None
+    token = None if token_file is not None else token_of_environment()
+    settings = ServiceSettings(
+        token, private, hosts, max_body, max_batch, timeout, max_waiting, max_writes, threads, token_file
+    )
+    tokens = Tokens(token, token_file)
     with Index.open(path, threads=1) as index, server.listen(host, port) as bound:
-        public = server.check_open(bound, token)
+        public = server.check_open(bound, tokens.any)
         names = hosts if public else (*LOOPBACK, *hosts)
         settings = replace(settings, private=private or public, hosts=names)
         show.announce_compilation()
         Service(index, settings).warm()
         log = json_lines(sys.stdout)
-        url = server.url_of(bound)
-        log({"event": "start", "url": url, "items": len(index), "writable": token is not None})
+        url = server.url_of(bound, pair is not None)
+        log({"event": "start", "url": url, "items": len(index), "writable": tokens.writable})
         if sys.stderr.isatty() and not show.quiet():
             show.say(f"serving {index.where} on {url} (Ctrl-C to stop)", err=True)
-        server.serve_app(make_app(index, settings, log=None if show.quiet() else log), bound, timeout, log)
+        app = make_app(index, settings, log=None if show.quiet() else log)
+        server.serve_app(app, bound, timeout, log, max_connections, max_per_client, pair)
         log({"event": "stop"})

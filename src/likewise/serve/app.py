@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -18,7 +16,7 @@ from likewise.errors import LikewiseError
 from likewise.index import Index
 from likewise.serve.body import CLOSE, Bodies
 from likewise.serve.guard import Guard, Log
-from likewise.serve.lanes import Lane
+from likewise.serve.lanes import Lane, Pulse
 from likewise.serve.metrics import CONTENT_TYPE, Metrics
 from likewise.serve.models import (
     AddBody,
@@ -36,6 +34,7 @@ from likewise.serve.pages import DOCS, START, PageFiles
 from likewise.serve.refusal import Refusal, error_body, refusal_of
 from likewise.serve.service import Service
 from likewise.serve.settings import ServiceSettings
+from likewise.serve.tokens import READ, WRITE, Tokens
 
 ITEMS = "/items/"
 DESCRIPTION = """Query an index for items similar to new ones; add and remove items.
@@ -51,12 +50,16 @@ def make_app(index: Index, settings: ServiceSettings | None = None, *, log: Log 
     The index stays open when the application ends. log: called with a dict for every request.
     """
     settings = settings or ServiceSettings()
-    service, bodies, metrics, pages = Service(index, settings), Bodies(settings), Metrics(), PageFiles()
+    tokens = Tokens(settings.token, settings.token_file, log)
+    service, bodies, metrics, pages = Service(index, settings, tokens), Bodies(settings), Metrics(), PageFiles()
     lanes = {
         "query": Lane("query", settings.workers, settings.max_waiting, settings.timeout, "ask for less at a time"),
         "write": Lane("write", 1, settings.max_writes, settings.timeout, "the change may still be made"),
+        "health": Lane("health", 1, 0, settings.timeout, "the index is busy"),
         "status": Lane("status", 1, settings.max_waiting, settings.timeout, "the index is busy"),
     }
+
+    pulse = Pulse(lanes["health"], service.count)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -79,12 +82,12 @@ def make_app(index: Index, settings: ServiceSettings | None = None, *, log: Log 
     # FastAPI would run these in threads if they were not coroutines, which took longer than a query.
     async def reader(request: Request) -> None:
         if settings.private:
-            _check_token(settings, request)
+            _check_token(tokens, request, READ)
 
     async def writer(request: Request) -> None:
-        if settings.token is None:
-            raise Refusal(403, "this service is read-only: it was started without a token", CLOSE)
-        _check_token(settings, request)
+        if not tokens.writable:
+            raise Refusal(403, "this service is read-only: it has no token that may write", CLOSE)
+        _check_token(tokens, request, WRITE)
 
     may_read, may_write = [Depends(reader)], [Depends(writer)]
     needs_token: dict[str, Any] = {"security": [{SCHEME: []}]}
@@ -151,7 +154,7 @@ def make_app(index: Index, settings: ServiceSettings | None = None, *, log: Log 
     @app.get("/health", response_model=Health, responses=_errors(500, 503, 504))
     async def health() -> Response:
         """Return whether the service can read its index; needs no token."""
-        await lanes["status"].run(service.count)
+        await pulse.check()
         return _json(b'{"status": "ok"}')
 
     @app.get(
@@ -190,7 +193,7 @@ def make_app(index: Index, settings: ServiceSettings | None = None, *, log: Log 
         return page(request, name)
 
     described = app.openapi()
-    bearer = {"type": "http", "scheme": "bearer", "description": "The token of the service."}
+    bearer = {"type": "http", "scheme": "bearer", "description": "A token of the service."}
     described["components"]["securitySchemes"] = {SCHEME: bearer}
     return app
 
@@ -208,14 +211,15 @@ def _id(request: Request) -> str:
         raise Refusal(400, "the id is not valid UTF-8") from error
 
 
-def _check_token(settings: ServiceSettings, request: Request) -> None:
-    """Raise unless the request carries the token; the time this takes tells nothing about it."""
+def _check_token(tokens: Tokens, request: Request, needed: str) -> None:
+    """Raise unless the request carries a token that allows it."""
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    given = given.strip() if scheme.lower() == "bearer" else ""
-    digests = (hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in (given, settings.token or ""))
-    if not hmac.compare_digest(*digests) or not given:
-        message = "this needs the token of the service, in the header Authorization: Bearer TOKEN"
+    role = tokens.role(given.strip()) if scheme.lower() == "bearer" else None
+    if role is None:
+        message = "this needs a token of the service, in the header Authorization: Bearer TOKEN"
         raise Refusal(401, message, {"WWW-Authenticate": "Bearer", **CLOSE})
+    if role != needed == WRITE:
+        raise Refusal(403, "this token may read, and not write", CLOSE)
 
 
 def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:

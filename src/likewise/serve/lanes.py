@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -11,6 +12,8 @@ from typing import Any, TypeVar
 from likewise.serve.refusal import Refusal, busy
 
 R = TypeVar("R")
+A_BEAT = 1.0
+"""Seconds for which an answer about the health of the service holds."""
 
 
 class Lane:
@@ -63,6 +66,25 @@ class Lane:
     def close(self) -> None:
         """Finish what has begun."""
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+class Pulse:
+    """Whether the index can be read: asked at most once a second, however many want to know."""
+
+    def __init__(self, lane: Lane, ask: Callable[[], object]) -> None:
+        self._lane, self._ask = lane, ask
+        self._asked: asyncio.Task[object] | None = None
+        self._when = -math.inf
+
+    async def check(self) -> None:
+        """Raise what asking raised."""
+        loop = asyncio.get_running_loop()
+        known = self._asked
+        if known is None or (known.done() and (loop.time() - self._when > A_BEAT or known.get_loop() is not loop)):
+            known = self._asked = loop.create_task(self._lane.run(self._ask))
+            known.add_done_callback(_retrieve)
+            self._when = loop.time()
+        await asyncio.shield(known)
 
 
 def _retrieve(waiting: asyncio.Future[Any]) -> None:

@@ -17,6 +17,7 @@ from likewise.index.vector_scheme import VectorScheme
 from likewise.serve.models import LONGEST_ID, AddBody, QueryBody, parsed
 from likewise.serve.refusal import Refusal
 from likewise.serve.settings import MOST_ANSWERS, OWNER, ServiceSettings
+from likewise.serve.tokens import Tokens
 
 EXAMPLES, EXAMPLE_LENGTH = 20, 600
 """Of so many items the one whose length is nearest to so many characters is the example of the page."""
@@ -25,9 +26,10 @@ EXAMPLES, EXAMPLE_LENGTH = 20, 600
 class Service:
     """An index, and what requests may ask of it. Every method may be called from any thread."""
 
-    def __init__(self, index: Index, settings: ServiceSettings) -> None:
+    def __init__(self, index: Index, settings: ServiceSettings, tokens: Tokens | None = None) -> None:
         self.index = index
         self.settings = settings
+        self.tokens = tokens or Tokens(settings.token, settings.token_file)
 
     def count(self) -> int:
         """Return the number of items."""
@@ -50,7 +52,7 @@ class Service:
                 "recall": info["recall"],
                 "containment": info.get("containment", False),
                 "texts": info.get("texts", False),
-                "writable": settings.token is not None,
+                "writable": self.tokens.writable,
                 "private": settings.private,
                 "max_body": settings.body_limit,
                 "max_batch": settings.max_batch,

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from likewise.base import checks
 from likewise.base.memory import parse_size
-from likewise.errors import MissingInput, ParameterError, TextError
+from likewise.errors import ParameterError
+from likewise.serve.tokens import check_token
 
 OWNER = "serve"
-TOKEN = "LIKEWISE_TOKEN"
-"""The environment variable with the token."""
-SHORTEST_TOKEN = 16
-"""Characters of a token: with fewer, it could be guessed by trying."""
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 """Names by which a service on loopback is addressed. Others are refused: a web site could make its own name resolve to
 127.0.0.1, and its scripts could then read the index through the browser of a user (DNS rebinding)."""
@@ -35,11 +31,12 @@ MOST_ANSWERS = 100_000
 class ServiceSettings:
     """The limits of a service, and who may use it.
 
-    token: the secret that writes need, with `private` also reads; None: nobody may write. hosts: the names by which
-    the service may be addressed, in lower case and without a port; empty for any. max_body: bytes of a request.
-    max_batch: items of a request. timeout: seconds in which a body must arrive, and again in which the request must be
-    answered. max_waiting: requests that wait for a thread; another one is refused. max_writes: changes that wait for
-    the one in progress. threads: queries that run at a time; None: as many as there are cores.
+    token: the secret that writes need, with `private` also reads; None: nobody may write. token_file: a file with
+    several, each to read or to write, which is read again when it has changed. hosts: the names by which the service
+    may be addressed, in lower case and without a port; empty for any. max_body: bytes of a request. max_batch: items of
+    a request. timeout: seconds in which a body must arrive, again in which the request must be answered, and again in
+    which the answer must be read. max_waiting: requests that wait for a thread; another one is refused. max_writes:
+    changes that wait for the one in progress. threads: queries that run at a time; None: as many as there are cores.
     """
 
     token: str | None = None
@@ -51,6 +48,7 @@ class ServiceSettings:
     max_waiting: int = 64
     max_writes: int = 8
     threads: int | None = None
+    token_file: Path | None = None
 
     def __post_init__(self) -> None:
         size = self.max_body if isinstance(self.max_body, int) else parse_size(OWNER, "max_body", self.max_body)
@@ -63,7 +61,7 @@ class ServiceSettings:
         object.__setattr__(self, "hosts", tuple(host.lower() for host in self.hosts))
         if self.token is not None:
             check_token(self.token)
-        elif self.private:
+        elif self.private and self.token_file is None:
             raise ParameterError("The 'private' parameter of serve needs a token, which requests are to carry.")
 
     @property
@@ -80,26 +78,3 @@ class ServiceSettings:
     def workers(self) -> int:
         """Queries that run at a time."""
         return self.threads or 1
-
-
-def check_token(token: str) -> str:
-    """Return a token that can be sent in a header and cannot be guessed."""
-    if len(token) < SHORTEST_TOKEN or not all("!" <= char <= "~" for char in token):
-        raise ParameterError(
-            f"The token of serve must have at least {SHORTEST_TOKEN} characters, printable ASCII without blanks "
-            "(for example the output of: openssl rand -hex 32)."
-        )
-    return token
-
-
-def find_token(path: Path | None) -> str | None:
-    """Return the token of a file or, if none is given, of the environment; None if there is none."""
-    if path is None:
-        return check_token(os.environ[TOKEN]) if os.environ.get(TOKEN) else None
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise TextError(f"{path}: not valid UTF-8: {error}") from error
-    except OSError as error:
-        raise MissingInput(f"{path}: cannot be read: {error.strerror or error}") from error
-    return check_token(text.strip())
