@@ -123,14 +123,17 @@ class Held:
 
     def __init__(self, address, *, waits=True, between=True):
         self.address, self.waits, self.between = address, waits, between
-        self.since, self.open, self.closing = 0.0, True, False
+        self.since, self.unread, self.open, self.left = 0.0, None, True, 0
         self.transport = self
 
     def abort(self):
         self.open = False
 
     def is_closing(self):
-        return self.closing
+        return False
+
+    def get_write_buffer_size(self):
+        return self.left
 
 
 def test_the_oldest_of_the_client_that_has_the_most_makes_room():
@@ -159,17 +162,23 @@ def test_a_client_has_its_share_and_this_machine_all():
 def test_late_connections_are_closed():
     gate = Gate(most=9, each=9, seconds=2)
     head, rest, idle, unread = Held("a"), Held("a", between=False), Held("a"), Held("a")
-    idle.since, unread.since, unread.closing = None, None, True
+    idle.since, unread.since, unread.left = None, None, 9
     for one in (head, rest, idle, unread):
         gate.admit(one)
     gate.sweep(1.9)
     assert all(one.open for one in (head, rest, idle, unread))
     gate.sweep(2.1)
     assert [one.open for one in (head, rest, idle, unread)] == [False, True, True, True]
+    unread.left = 0
+    gate.sweep(4.0)
+    unread.left = 9
+    gate.sweep(4.5)
+    gate.sweep(6.4)
+    assert [one.open for one in (rest, idle, unread)] == [True, True, True]
+    gate.sweep(6.6)
+    assert [one.open for one in (rest, idle, unread)] == [True, True, False]
     gate.sweep(8.1)
-    assert [one.open for one in (rest, idle, unread)] == [False, True, True]
-    gate.sweep(10.1)
-    assert [one.open for one in (idle, unread)] == [True, False]
+    assert [one.open for one in (rest, idle)] == [False, True]
     assert gate.count == 1
 
 

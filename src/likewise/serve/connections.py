@@ -28,6 +28,8 @@ class Connection(H11Protocol):
         self.gate = gate
         self.since: float | None = None
         """When the head or the rest of a request was first waited for; None between two requests."""
+        self.unread: float | None = None
+        """When the rest of an answer that was given was seen not to be read; None if all is read."""
 
     @property
     def address(self) -> str:
@@ -120,12 +122,14 @@ class Gate:
         """Close connections whose time is over."""
         head = min(HEAD, self.seconds)
         for one in [one for some in self.open.values() for one in some]:
-            closing = one.transport.is_closing()
-            if one.since is None:
-                one.since = now if closing else None  # what is left of the answer must still be read
-                continue
-            limit = head if one.between and not closing else head + PHASES * self.seconds
-            if now - one.since > limit:
+            if one.between and (one.transport.is_closing() or one.transport.get_write_buffer_size()):
+                one.unread = now if one.unread is None else one.unread
+                over = now - one.unread > self.seconds
+            else:
+                one.unread = None
+                limit = head if one.between else head + PHASES * self.seconds
+                over = one.since is not None and now - one.since > limit
+            if over:
                 self.late += 1
                 self.leave(one)
                 one.transport.abort()
