@@ -8,6 +8,7 @@
     python benchmarks/index.py --entries                         also one LMDB entry per key, the way not taken
     python benchmarks/index.py --redis                           also on a Redis server, which it starts
     python benchmarks/index.py --containment                     also with the table of shingles, and quotations
+    python benchmarks/index.py --checks                          only what comparing with checksums costs queries
 
 The corpus is planted (planted.py): the queries are copies whose exact similarity to their original is known, and are
 not in the index. Recall counts the planted pairs at the threshold or above; mistakes are answers of likewise with
@@ -25,9 +26,11 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import socket
 import subprocess
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -212,6 +215,58 @@ def on_redis(tool: str, corpus: Path, queries: Path, items: int, options: list[s
     return {**said, **used, "bytes_per_item": used["server_mb"] * 1e6 / items}
 
 
+def checks(items: int, threshold: float) -> dict[str, Any]:
+    """Return the seconds of queries of an index that was just opened, with and without comparing checksums."""
+    import likewise
+    from likewise.index import view
+
+    corpus, queries, _ = prepared(items)
+    folder = OUT / f"checks-{items}"
+    shutil.rmtree(folder, ignore_errors=True)
+    with likewise.Index.create(folder, threshold=threshold) as index:
+        for part in pq.ParquetFile(corpus).iter_batches(20_000):
+            index.add(None, part.column("text"))
+        size = index.info()["bytes_used"]
+    asked = pq.read_table(queries).column("text").to_pylist()[:QUERIES]
+    found: dict[str, dict[str, list[float]]] = {}
+
+    class Trusting:
+        """Stands for zlib, and finds everything sound."""
+
+        @staticmethod
+        def crc32(data: Any) -> Any:
+            """Return what is equal to every checksum."""
+            return Anything()
+
+    class Anything:
+        """Equal to everything."""
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        __hash__ = None  # type: ignore[assignment]
+
+    for turn in range(5):
+        for name, module in (("checked", zlib), ("trusted", Trusting)):
+            setattr(view, "zlib", module)  # noqa: B010
+            begun = time.perf_counter()
+            with likewise.Index.open(folder) as index:
+                index.query(asked[:1])
+                first = time.perf_counter()
+                for text in asked[:200]:
+                    index.query([text])
+                single = time.perf_counter()
+                index.query(asked)
+                done = time.perf_counter()
+            if turn:
+                times = found.setdefault(name, {"open and first": [], "200 singly": [], "10,000 together": []})
+                for key, seconds in zip(times, (first - begun, single - first, done - single), strict=True):
+                    times[key].append(round(seconds, 4))
+    setattr(view, "zlib", zlib)  # noqa: B010
+    shown = {name: {key: sorted(times)[len(times) // 2] for key, times in one.items()} for name, one in found.items()}
+    return {"items": items, "bytes": size, **shown}
+
+
 def keep(rows: list[dict[str, Any]], where: Path) -> None:
     """Put rows in place of those of the same tool and number of items in the results."""
     before = json.loads(where.read_text())["rows"] if where.exists() else []
@@ -263,8 +318,14 @@ def main() -> None:
     )
     parser.add_argument("--redis", action="store_true", help="also likewise on a redis-server of its own")
     parser.add_argument("--containment", action="store_true")
+    parser.add_argument("--checks", action="store_true", help="only the cost of checksums")
     parser.add_argument("--results", type=Path, default=RESULTS)
     asked = parser.parse_args()
+    if asked.checks:
+        rows = [checks(items, asked.threshold) for items in asked.items or [100_000]]
+        print(json.dumps(rows, indent=2))
+        RESULTS.with_name("index-checks.json").write_text(json.dumps(rows, indent=2) + "\n")
+        return
     import likewise
 
     results: list[dict[str, Any]] = []

@@ -18,6 +18,8 @@ SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]i?)?b?\s*", re.IGNORECASE)
 LEAST = 64 * MIB
 """The smallest budget that is accepted: the interpreter and the libraries alone use more."""
 
+A_ROW = 8
+"""How many times its size a document takes in memory: its bytes, its text, its shingles, and copies of them."""
 ASSUMED = 4096 * MIB
 """Free memory assumed where the system does not report it."""
 
@@ -116,6 +118,11 @@ class Budget:
     def sets(self) -> int:
         """Bytes of sets that are compared at once."""
         return self.total // 5
+
+    @property
+    def row(self) -> int:
+        """Bytes of the longest row; while it is read, made into a set and compared, it takes `A_ROW` times that."""
+        return max(16 * MIB, self.total // A_ROW)
 
     @property
     def batch(self) -> int:

@@ -217,6 +217,7 @@ INPUT its answers, the most similar first. Without --out, the answers are printe
     "the index must have been created with --containment.",
 )
 @click.option("--out", metavar="PATH", type=click.Path(path_type=Path), help=shared.FILE_OR_FOLDER)
+@shared.spreadsheet
 @shared.report
 @reading
 def query(

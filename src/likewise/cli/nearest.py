@@ -32,6 +32,7 @@ first; with --with, id_b is of OTHER."""
 )
 @shared.k(10, "How many neighbours of each vector of INPUT.")
 @shared.out_table
+@shared.spreadsheet
 @shared.choice(
     "--measure",
     ["angle", "l2", "l1", "hamming"],

@@ -90,6 +90,23 @@ FILE_OR_FOLDER = (
     "A file for the table (.parquet, .csv, .jsonl, .arrow or .feather), or a folder for the table and run.json."
 )
 out_table = click.option("--out", required=True, metavar="PATH", type=click.Path(path_type=Path), help=FILE_OR_FOLDER)
+
+
+def _for_spreadsheets(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Write CSV for spreadsheets until the command ends."""
+    if wanted:
+        from likewise.io.write import spreadsheet
+
+        context.with_resource(spreadsheet())
+
+
+spreadsheet = click.option(
+    "--spreadsheet",
+    is_flag=True,
+    expose_value=False,
+    callback=_for_spreadsheets,
+    help="In a .csv file, put an apostrophe before ids that a spreadsheet would run as formulas.",
+)
 threads = click.option("--threads", type=int, help="Changes the speed, never the result.  [default: all cores]")
 on_error = choice(
     "--on-error",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -40,7 +40,7 @@ from likewise.index.segment import (
 from likewise.index.store import Snapshot, Store, Transaction, Write
 from likewise.index.vector_scheme import VectorScheme
 from likewise.index.vector_segment import VectorSegment, forgetting
-from likewise.index.view import AnyScheme, AnySegment, IndexView, SegmentView, chunk_view, fetched_ahead
+from likewise.index.view import AnyScheme, AnySegment, IndexView, SegmentView, Sound, chunk_view, fetched_ahead
 
 OWN_VALUES = {HEADER, MANIFEST, COMMON}
 """Values that do not belong to a segment."""
@@ -58,6 +58,8 @@ class Change:
     store: Store
     scheme: AnyScheme
     threads: int = 1
+    sound: set[Sound] = field(default_factory=set)
+    """Values that were compared with their checksums since the index was opened."""
 
     def view(self, snapshot: Snapshot, ahead: Container[str] = ()) -> IndexView:
         """Return what a snapshot holds. ahead: arrays that will be read, which a remote store fetches at once."""
@@ -67,7 +69,7 @@ class Change:
         return view
 
     def _view_of(self, snapshot: Snapshot, manifest: Manifest) -> IndexView:
-        return IndexView(snapshot, manifest, self.scheme, self.store.where, self.threads)
+        return IndexView(snapshot, manifest, self.scheme, self.store.where, self.threads, self.sound)
 
     def add(self, make: Callable[[int], tuple[AnySegment, Any]], replacing: bool, owner: str) -> None:
         """Add the items of a new segment; `make` returns it and its ids, given the first number for new ids."""

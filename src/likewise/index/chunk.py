@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import zlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints, Sets, TextChunk
+from likewise.errors import DamagedError
 from likewise.index.item_ids import ids_from_values, ids_to_values
 
 Arrays = dict[str, NDArray[Any]]
@@ -20,7 +23,7 @@ BLOCK = 1 << 16
 NARROW = np.uint64(0xFFFFFFFF)
 KINDS: dict[str, Any] = {
     "offsets": np.uint64, "ids": np.uint8, "id_offsets": np.uint64, "texts": np.uint8, "text_offsets": np.uint64,
-    "blocks": np.uint64, "bits": np.uint64,
+    "blocks": np.uint64, "sums": np.uint64, "bits": np.uint64,
 }  # fmt: skip
 """The types of stored arrays; that of "elements" is uint64, or uint32 if all are below 2**32, that of "vectors" float32
 or float64."""
@@ -28,7 +31,9 @@ CODEC = "zstd"
 
 
 class RangedArrays(Mapping[str, NDArray[Any]]):
-    """Arrays that are elsewhere, of which some bytes can be had."""
+    """Arrays that are elsewhere, of which some bytes can be had. where: what error messages call the index."""
+
+    where: str
 
     @abstractmethod
     def some(self, name: str, begin: int, end: int) -> bytes:
@@ -38,7 +43,8 @@ class RangedArrays(Mapping[str, NDArray[Any]]):
 @dataclass(frozen=True)
 class ChunkData:
     """The sets, ids and documents of consecutive rows. offsets: of the sets; text_offsets: of the documents, before
-    compression; blocks: the first row of every block of documents and its place, and their ends."""
+    compression; blocks: the first row of every block of documents and its place, and their ends; sums: checksums of
+    blocks."""
 
     rows: int
     units: int
@@ -75,12 +81,22 @@ class ChunkData:
         begin, stop = self.arrays["text_offsets"][[first, last]].astype(np.int64).tolist()
         if begin == stop:
             return begin, b""
-        if isinstance(self.arrays, RangedArrays):
+        if isinstance(self.arrays, RangedArrays) and "sums" in self.arrays:
             packed = self.arrays.some("texts", place, end)
-        else:
+            if zlib.crc32(packed) != self.arrays["sums"][block]:
+                raise DamagedError(f"{self.arrays.where}: documents are damaged; run index check")
+        else:  # an index made before blocks had checksums
             packed = self.arrays["texts"][place:end].tobytes()
         whole: bytes = pa.decompress(packed, decompressed_size=stop - begin, codec=CODEC, asbytes=True)
         return begin, whole
+
+    def sums(self) -> NDArray[np.uint64]:
+        """Return the checksums of all blocks of documents."""
+        if "sums" in self.arrays:
+            return self.arrays["sums"]
+        places, texts = self.arrays["blocks"].reshape(-1, 2)[:, 1].tolist(), self.arrays["texts"]
+        found = [zlib.crc32(texts[begin:end]) for begin, end in pairwise(places)]
+        return np.array(found, np.uint64)
 
     def text(self, row: int) -> str:
         """Return the document of a row."""
@@ -131,19 +147,21 @@ def _packed(texts: TextChunk) -> Arrays:
     """Compress documents, many at a time."""
     offsets = texts.offsets - texts.offsets[0]
     data = texts.data[texts.offsets[0] : texts.offsets[-1]]
-    rows, parts, places = [0], [], [0]
+    rows, parts, places, sums = [0], [], [0], []
     while rows[-1] < len(texts):
         first = rows[-1]
         last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + BLOCK, side="right")) - 1)
         raw = data[offsets[first] : offsets[last]]
         packed = pa.compress(raw.tobytes(), codec=CODEC, asbytes=True) if len(raw) else b""
         parts.append(np.frombuffer(packed, np.uint8))
+        sums.append(zlib.crc32(packed))
         rows.append(last)
         places.append(places[-1] + len(packed))
     return {
         "texts": np.concatenate(parts) if parts else np.zeros(0, np.uint8),
         "text_offsets": offsets.astype(np.uint64),
         "blocks": np.stack([np.array(rows, np.uint64), np.array(places, np.uint64)], axis=1),
+        "sums": np.array(sums, np.uint64),
     }
 
 
@@ -170,6 +188,7 @@ def joined_chunks(chunks: Sequence[ChunkData]) -> ChunkData:
         arrays["blocks"] = np.stack(
             [_chained([one[:, 0] for one in blocks]), _chained([one[:, 1] for one in blocks])], 1
         )
+        arrays["sums"] = np.concatenate([chunk.sums() for chunk in chunks])
     return ChunkData(sum(chunk.rows for chunk in chunks), sum(chunk.units for chunk in chunks), arrays)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import zlib
 from collections.abc import Container, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
@@ -17,7 +18,7 @@ from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, to_arrow
 from likewise.base.runlog import Progress, RunLog
 from likewise.base.words import counted
-from likewise.errors import InputError, LikewiseError, OutputError, ParameterError
+from likewise.errors import DamagedError, InputError, LikewiseError, OutputError, ParameterError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.index.answers import IndexQuestion, answers
 from likewise.index.batches import ItemBatch, check_count, item_parts
@@ -76,8 +77,13 @@ class Index:
         self._cached: IndexView | None = None
         with store.read() as snapshot:
             self._header = read_header(snapshot, store.where)
-            common = snapshot.get(COMMON)
-            left_out: Hashes = np.frombuffer(bytes(common or b""), np.uint64)
+            common = bytes(snapshot.get(COMMON) or b"")
+            if zlib.crc32(common) != self._header.get("common_checksum", zlib.crc32(common)):
+                raise DamagedError(
+                    f"{store.where}: the list of common shingles of the index is damaged; restore a copy of the index, "
+                    "or make it again from its items"
+                )
+            left_out: Hashes = np.frombuffer(common, np.uint64)
             self.scheme: AnyScheme = (
                 VectorScheme.restored(self._header)
                 if self._header["family"] == "cells"

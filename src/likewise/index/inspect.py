@@ -51,7 +51,7 @@ def describe(header: Mapping[str, Any], manifest: Manifest, store: Store) -> dic
     rows = sum(entry.rows for entry in manifest.segments)
     used = sum(facts[0] for _, facts in manifest.parts())
     return {
-        **{name: value for name, value in header.items() if name != "common"},
+        **{name: value for name, value in header.items() if name not in ("common", "common_checksum")},
         "count": manifest.live,
         "removed": rows - manifest.live,
         "different": sum(entry.entries for entry in manifest.segments),

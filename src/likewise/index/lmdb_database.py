@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.errors import DamagedError, LikewiseError, MissingInput, OutputError
+from likewise.index.lmdb_tree import ATTEMPTS, check_metas, check_pages
 
 DATA = "data.mdb"
 FIRST_MAP = 1 << 26
@@ -47,6 +48,8 @@ class LmdbDatabase:
         lmdb = lmdb_module()
         size = (folder / DATA).stat().st_size if (folder / DATA).exists() else 0
         options = {"map_size": max(FIRST_MAP, size + size // 4), "max_readers": READERS, "create": create}
+        if size:
+            check_metas(folder / DATA)
         with own_errors(folder):
             try:
                 self.env = lmdb.open(str(folder), mode=0o666, **options)
@@ -55,6 +58,38 @@ class LmdbDatabase:
                     raise
                 locked = os.access(folder / "lock.mdb", os.W_OK)
                 self.env = lmdb.open(str(folder), readonly=True, lock=locked, **options)
+            self._path = folder / DATA
+            self._stat = os.stat(self._path)
+            if size:
+                self._check()
+
+    def _check(self) -> None:
+        """Raise DamagedError if LMDB would follow damaged pages."""
+        for _ in range(ATTEMPTS):
+            try:
+                with self.env.begin() as transaction:
+                    check_pages(self.folder / DATA, transaction.id())
+                    return
+            except lmdb_module().MapResizedError:
+                self.env.set_mapsize(0)
+            except BaseException:
+                self.env.close()
+                raise
+
+    def check_size(self) -> None:
+        """Raise DamagedError if the file has become shorter than what LMDB reads: to read on would end the process."""
+        try:
+            now = os.stat(self._path)
+        except OSError:
+            return  # it was replaced: what is open stays
+        if not os.path.samestat(now, self._stat):
+            return
+        if now.st_size < self._stat.st_size:
+            raise DamagedError(
+                f"{self._path} was truncated: it has {now.st_size:,} bytes, and had {self._stat.st_size:,}; restore a "
+                "copy of the index, or make it again from its items"
+            )
+        self._stat = now
 
     def enter(self) -> None:
         """Begin a transaction: until `leave`, the map stays where it is."""
@@ -221,6 +256,7 @@ def own_errors(where: Path) -> Iterator[None]:
 
 def begun(database: LmdbDatabase) -> Any:
     """Begin a read transaction; snapshots of processes that were killed make room for it, if there is none."""
+    database.check_size()
     try:
         return database.env.begin(buffers=True)
     except lmdb_module().ReadersFullError:

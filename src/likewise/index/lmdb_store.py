@@ -195,6 +195,7 @@ class LmdbStore:
                 database = self._current()
                 database.enter()
             try:
+                database.check_size()
                 with own_errors(self.folder), database.env.begin(write=True, buffers=True) as transaction:
                     if transaction.get(REPLACED) is None:
                         return change(LmdbTransaction(transaction, None))
@@ -228,6 +229,7 @@ class LmdbStore:
             done: list[R] = []
             size: int | None = None
             try:
+                database.check_size()
                 with own_errors(self.folder), database.env.begin(write=True, buffers=True) as transaction:
                     if transaction.get(REPLACED) is None:
                         done.append(self._copied(LmdbSnapshot(transaction, None), new, change))

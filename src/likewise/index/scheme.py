@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -127,6 +128,7 @@ class Scheme:
             "texts": self.texts,
             "shingling": None if self.shingler is None else self.shingler.to_dict(),
             "common": len(self.common),
+            "common_checksum": zlib.crc32(self.common.tobytes()),
         }
 
     @classmethod

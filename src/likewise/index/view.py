@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Container, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints, to_arrow
+from likewise.base.parallel import in_order
 from likewise.errors import DamagedError
 from likewise.index.chunk import KINDS, ChunkData, RangedArrays
 from likewise.index.item_ids import INT64, hashes_of, kind_of_ids
@@ -35,7 +37,10 @@ SEGMENT_KINDS: dict[str, Any] = {
     "words": np.uint64,
 }  # fmt: skip
 """The types of the arrays of a segment that are not uint32."""
-DOCUMENTS = ("texts", "text_offsets", "blocks")
+REMEDY = "run index check, with --repair to keep what is intact"
+Sound = tuple[str, str, int]
+"""A part, a value of it, and its checksum."""
+DOCUMENTS = ("texts", "text_offsets", "blocks", "sums")
 """Arrays that queries do not read: a remote store fetches them for `get` and merging, and they are not held."""
 OF_QUERIES = (
     "keys", "sets", "starts", "shingles", "owners", "shingle_starts", "groups", "members", "dead", "elements",
@@ -54,14 +59,20 @@ class SegmentView:
     """The arrays of a stored segment, each read when it is needed."""
 
     def __init__(
-        self, snapshot: Snapshot, entry: SegmentEntry, scheme: AnyScheme, where: str, threads: int = 1
+        self,
+        snapshot: Snapshot,
+        entry: SegmentEntry,
+        scheme: AnyScheme,
+        where: str,
+        threads: int = 1,
+        sound: set[Sound] | None = None,
     ) -> None:
         self.entry = entry
         self._scheme, self._threads = scheme, threads
         self._snapshot = snapshot
         self._dead: NDArray[np.uint8] | None = None
-        self.arrays = stored_arrays(snapshot, entry, SEGMENT_KINDS, where)
-        self.chunks = [chunk_view(snapshot, chunk, where) for chunk in entry.chunks]
+        self.arrays: Mapping[str, NDArray[Any]] = StoredArrays(snapshot, entry, SEGMENT_KINDS, where, sound)
+        self.chunks = [chunk_view(snapshot, chunk, where, sound) for chunk in entry.chunks]
 
     def array(self, name: str) -> NDArray[Any]:
         """Return an array; an empty one if the segment has none of this name."""
@@ -120,26 +131,45 @@ class SegmentView:
 
 
 def stored_array(snapshot: Snapshot, part: Part, name: str, kind: Any, where: str) -> NDArray[Any]:
-    """Return a value of a part as an array; raise if it has not the size that the manifest says."""
-    return _as_array(snapshot.get(f"{part.name}/{name}"), part, name, kind, where)
+    """Return a value of a part as an array; raise if it is not what the manifest says."""
+    return _as_array(snapshot.get(f"{part.name}/{name}"), part, name, kind, where, set())
 
 
-def _as_array(data: memoryview | None, part: Part, name: str, kind: Any, where: str) -> NDArray[Any]:
-    size = part.values[name][0]
-    if data is None or len(data) != size:
-        got = "is missing" if data is None else f"has {len(data):,} bytes in place of {size:,}"
-        raise DamagedError(f"{where}: the value {part.name}/{name} of the index {got}; run index check")
+def _as_array(data: memoryview | None, part: Part, name: str, kind: Any, where: str, sound: set[Sound]) -> NDArray[Any]:
+    """sound: values that were compared with their checksums before; this one is added."""
+    size, checksum = part.values[name]
+    fact = (part.name, name, checksum)
+    if data is None or len(data) != size or not (fact in sound or zlib.crc32(data) == checksum):
+        got = (
+            "is missing"
+            if data is None
+            else f"has {len(data):,} bytes in place of {size:,}"
+            if len(data) != size
+            else "is damaged: its checksum is not that of its content"
+        )
+        raise DamagedError(f"{where}: the value {part.name}/{name} of the index {got}; {REMEDY}")
+    sound.add(fact)
     array = np.frombuffer(data, np.uint8).view(kind) if size else np.zeros(0, kind)
     array.flags.writeable = False
     return array
 
 
 class StoredArrays(RangedArrays):
-    """The arrays of a part in a remote store: each is fetched when it is needed, and then kept, but for documents."""
+    """The arrays of a part, each compared with its checksum when it is first used.
 
-    def __init__(self, snapshot: Snapshot, part: Part, kinds: Mapping[str, Any], where: str) -> None:
-        self._snapshot, self._part, self._kinds, self._where = snapshot, part, kinds, where
+    Of a remote store each is fetched when it is needed, and then kept, but for documents.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, part: Part, kinds: Mapping[str, Any], where: str, sound: set[Sound] | None = None
+    ) -> None:
+        self._snapshot, self._part, self._kinds, self.where = snapshot, part, kinds, where
+        self._sound: set[Sound] = set() if sound is None else sound
         self._here: dict[str, NDArray[Any]] = {}
+        self._local: dict[str, memoryview | None] = {}
+        if not snapshot.lasting:
+            self._local = {name: snapshot.get(f"{part.name}/{name}") for name in part.values}
+            return
         for name in part.values:
             data = snapshot.known(f"{part.name}/{name}") if name not in DOCUMENTS else None
             if data is not None:
@@ -147,30 +177,33 @@ class StoredArrays(RangedArrays):
 
     def take(self, name: str, data: memoryview | None) -> NDArray[Any]:
         """Return a value that was fetched as an array; the first of this name is kept, as its address is known."""
-        array = _as_array(data, self._part, name, self._kinds.get(name, np.uint32), self._where)
-        return array if name in DOCUMENTS else self._here.setdefault(name, array)
+        array = _as_array(data, self._part, name, self._kinds.get(name, np.uint32), self.where, self._sound)
+        return array if name in DOCUMENTS and not self._local else self._here.setdefault(name, array)
 
     def some(self, name: str, begin: int, end: int) -> bytes:
-        """Return some bytes of an array; raise if they are not there."""
+        """Return some bytes of an array, not compared with anything; raise if they are not there."""
         full = f"{self._part.name}/{name}"
-        found = self._snapshot.get_range(full, begin, end)
+        if self._local:
+            local = self._local[name]
+            found = None if local is None else bytes(local[begin:end])
+        else:
+            found = self._snapshot.get_range(full, begin, end)
         if found is None or len(found) != end - begin:
-            raise DamagedError(
-                f"{self._where}: the value {full} of the index is missing, or is not whole; run index check"
-            )
+            raise DamagedError(f"{self.where}: the value {full} of the index is missing, or is not whole; {REMEDY}")
         return found
 
     def missing(self, names: Iterable[str]) -> dict[str, tuple[StoredArrays, str]]:
         """Return which of these arrays must be fetched: full names, to whom they belong, and as what."""
         mine = [name for name in names if name in self._part.values and name not in self._here]
-        return {f"{self._part.name}/{name}": (self, name) for name in mine}
+        return {} if self._local else {f"{self._part.name}/{name}": (self, name) for name in mine}
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name in self._here:
             return self._here[name]
         if name not in self._part.values:
             raise KeyError(name)
-        return self.take(name, self._snapshot.get(f"{self._part.name}/{name}"))
+        full = f"{self._part.name}/{name}"
+        return self.take(name, self._local[name] if self._local else self._snapshot.get(full))
 
     def __contains__(self, name: object) -> bool:
         return name in self._part.values
@@ -180,13 +213,6 @@ class StoredArrays(RangedArrays):
 
     def __len__(self) -> int:
         return len(self._part.values)
-
-
-def stored_arrays(snapshot: Snapshot, part: Part, kinds: Mapping[str, Any], where: str) -> Mapping[str, NDArray[Any]]:
-    """Return the arrays of a part by name: now, or, if that takes a while, when they are needed."""
-    if snapshot.lasting:
-        return StoredArrays(snapshot, part, kinds, where)
-    return {name: stored_array(snapshot, part, name, kinds.get(name, np.uint32), where) for name in part.values}
 
 
 def fetch(snapshot: Snapshot, parts: Iterable[Mapping[str, NDArray[Any]]], names: Iterable[str]) -> None:
@@ -209,21 +235,29 @@ def fetched_ahead(snapshot: Snapshot, names: Container[str]) -> dict[str, memory
     return snapshot.get_many([MANIFEST, *(full for full in snapshot.names() if full.rpartition("/")[2] in names)])
 
 
-def chunk_view(snapshot: Snapshot, chunk: ChunkEntry, where: str) -> ChunkData:
+def chunk_view(snapshot: Snapshot, chunk: ChunkEntry, where: str, sound: set[Sound] | None = None) -> ChunkData:
     """Return a stored chunk."""
     single = chunk.width == 4
     kinds = {**KINDS, "elements": np.uint32 if single else np.uint64, "vectors": np.float32 if single else np.float64}
-    return ChunkData(chunk.rows, chunk.units, stored_arrays(snapshot, chunk, kinds, where))
+    return ChunkData(chunk.rows, chunk.units, StoredArrays(snapshot, chunk, kinds, where, sound))
 
 
 class IndexView:
     """A snapshot of an index; valid as long as the snapshot is, or another with the same place."""
 
-    def __init__(self, snapshot: Snapshot, manifest: Manifest, scheme: AnyScheme, where: str, threads: int = 1) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        manifest: Manifest,
+        scheme: AnyScheme,
+        where: str,
+        threads: int = 1,
+        sound: set[Sound] | None = None,
+    ) -> None:
         self.manifest = manifest
         self.place = snapshot.place
-        self._snapshot = snapshot
-        self.segments = [SegmentView(snapshot, entry, scheme, where, threads) for entry in manifest.segments]
+        self._snapshot, self._threads = snapshot, threads
+        self.segments = [SegmentView(snapshot, entry, scheme, where, threads, sound) for entry in manifest.segments]
         self.starts: Ints = np.cumsum([0, *(segment.entry.rows for segment in self.segments)]).astype(np.int64)
 
     @cached_property
@@ -256,6 +290,9 @@ class IndexView:
         """Fetch all arrays that queries read, where they are not here already."""
         parts = [part for one in self.segments for part in (one.arrays, *(chunk.arrays for chunk in one.chunks))]
         fetch(self._snapshot, parts, OF_QUERIES)
+        used = [(part, name) for part in parts for name in part if name in OF_QUERIES]
+        for _ in in_order(lambda one: one[0][one[1]], used, self._threads):
+            pass  # compared with its checksum
 
     @cached_property
     def cells(self) -> list[tuple[CellTables, NDArray[np.float64], float]]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,6 +19,41 @@ from likewise.io.seals import read_sealed, write_sealed
 
 ROWS = 1 << 16
 """Rows in a row group or batch; fixed, so that the bytes do not depend on how a table is chunked."""
+
+
+FORMULA, NUMBER = r"^[=+\-@\t\r\n]", r"^[+-]?[0-9][0-9.,]*$"
+_spreadsheet: ContextVar[bool] = ContextVar("spreadsheet", default=False)
+
+
+@contextmanager
+def spreadsheet(safe: bool = True) -> Iterator[None]:
+    """Write CSV for spreadsheets: what one would run as a formula gets an apostrophe, and stays text."""
+    before = _spreadsheet.set(safe)
+    try:
+        yield
+    finally:
+        _spreadsheet.reset(before)
+
+
+def without_formulas(column: pa.Array) -> pa.Array:
+    """Return strings of which no spreadsheet runs one as a formula.
+
+    >>> without_formulas(pa.array(["=1+1", "-5", "+1 800", "a=b"])).to_pylist()
+    ["'=1+1", '-5', "'+1 800", 'a=b']
+    """
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    import pyarrow.compute as pc
+
+    run = pc.and_not(pc.match_substring_regex(column, FORMULA), pc.match_substring_regex(column, NUMBER))
+    return pc.if_else(run, pc.binary_join_element_wise("'", column, ""), column)
+
+
+def _for_csv(batch: Any) -> Any:
+    """Return a table or a batch as it is written as CSV."""
+    if not _spreadsheet.get():
+        return batch
+    return type(batch).from_arrays([without_formulas(column) for column in batch.columns], schema=batch.schema)
 
 
 def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
@@ -48,7 +85,7 @@ def write_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Pa
 
             with pyarrow.csv.CSVWriter(out, schema) as lines:
                 for batch in batches:
-                    lines.write_batch(batch)
+                    lines.write_batch(_for_csv(batch))
         elif kind == ".jsonl":
             for batch in batches:
                 _jsonl(pa.Table.from_batches([batch]), out)
@@ -110,7 +147,7 @@ def _parquet(table: pa.Table, out: IO[bytes]) -> None:
 def _csv(table: pa.Table, out: IO[bytes]) -> None:
     import pyarrow.csv
 
-    pyarrow.csv.write_csv(table, out)
+    pyarrow.csv.write_csv(_for_csv(table), out)
 
 
 def _jsonl(table: pa.Table, out: IO[bytes]) -> None:

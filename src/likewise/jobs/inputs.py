@@ -43,6 +43,7 @@ def reading(
         plain=plain,
         hidden=hidden,
         batch_bytes=resources.budget.batch,
+        row_bytes=resources.budget.row,
         owner=owner,
         **rows,
     )

@@ -6,7 +6,7 @@ import html
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,6 +22,7 @@ from likewise.errors import OutputError
 from likewise.io.publish import Output, check_output, publish, with_writing
 from likewise.io.workspace import Workspace
 from likewise.io.write import ROWS, check_target, write_table
+from likewise.io.write import spreadsheet as for_spreadsheets
 from likewise.jobs.against import Against
 from likewise.jobs.pair_traces import ExplainedPairs, ExplainedRemovals
 from likewise.jobs.plots import PlottedPairs
@@ -104,12 +105,16 @@ class TableResult(Result):
         assert self._rows is not None
         return self._rows.table()
 
-    def save(self, directory: str | os.PathLike[str]) -> Path:
+    def save(self, directory: str | os.PathLike[str], *, spreadsheet: bool = False) -> Path:
         """Write the table as Parquet and run.json to a folder, all or nothing; return the folder.
 
         A path that ends in .parquet, .csv, .jsonl, .arrow or .feather is a file for the table alone, in that format.
+        spreadsheet: in a .csv file, put an apostrophe before ids that a spreadsheet would run as formulas.
         """
-        path = Path(directory)
+        with for_spreadsheets() if spreadsheet else nullcontext():
+            return self._saved(Path(directory))
+
+    def _saved(self, path: Path) -> Path:
         if path.suffix.lower() not in TABLE_FILES:
             check_ending(path, TABLE_FILES)
             if self._rows is None:

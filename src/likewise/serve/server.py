@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import logging
 import math
@@ -34,6 +35,9 @@ SWEEP, TOLD = 2, 10
 """Ticks of the server, of a tenth of a second, after which late connections are looked for, and told of."""
 UNREAD = 1 << 18
 """Bytes of an answer that the system holds for a client that does not read; it would be megabytes."""
+GARBAGE = (10_000, 10, 100)
+"""Thresholds of the collector of garbage: to look through all that thousands of connections hold takes a quarter of a
+second, in which nobody is answered."""
 SWITCH = 0.0005
 """Seconds for which a thread that works on an answer holds up the loop that accepts and reads, at most."""
 HANDSHAKE = 10.0
@@ -194,12 +198,17 @@ def serve_app(
     handler = LogHandler(log) if log is not None else logging.NullHandler()
     logger.addHandler(handler)
     propagate, logger.propagate = logger.propagate, False
-    interval = sys.getswitchinterval()
+    interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(SWITCH)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GARBAGE)
     try:
         GracefulServer(config, gate, log).run(sockets=[bound])
     finally:
         sys.setswitchinterval(interval)
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
         logger.removeHandler(handler)
         logger.propagate = propagate
         bound.close()

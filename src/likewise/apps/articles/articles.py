@@ -99,6 +99,7 @@ def articles(
         "encoding_errors": encoding_errors,
         "batch_rows": batch_rows,
         "batch_bytes": budget.batch,
+        "row_bytes": budget.row,
         "owner": OWNER,
     }
     options = ReadOptions(**reading)

@@ -91,7 +91,8 @@ def passages(
     checks.whole(OWNER, "batch_rows", batch_rows)
     options = ReadOptions(
         text=text, id=id, on_error=on_error, encoding_errors=encoding_errors, lines=lines,
-        plain=plain, hidden=hidden, batch_rows=batch_rows, batch_bytes=min(BATCH, budget.batch), owner=OWNER,
+        plain=plain, hidden=hidden, batch_rows=batch_rows, batch_bytes=min(BATCH, budget.batch), row_bytes=budget.row,
+        owner=OWNER,
     )  # fmt: skip
     log = RunLog.of(progress)
     readers = open_both(suspects, sources, options, source_text, source_id)

@@ -29,7 +29,7 @@ Tick = Callable[[int], None]
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read: which columns, what to do with broken rows, how large a batch may be.
+    """How to read: which columns, what to do with broken rows, how large a batch and a row may be.
 
     html: None takes text files for pages by their names. plain: every file is text, whatever its name and its bytes.
     hidden: files and folders are read whose names begin with a dot. `owner` is the function the user called, for error
@@ -48,6 +48,7 @@ class ReadOptions:
     hidden: bool = False
     batch_rows: int = 10_000
     batch_bytes: int = 16 * MIB
+    row_bytes: int = 1 << 62
     owner: str = "open_source"
 
     def __post_init__(self) -> None:
@@ -62,7 +63,7 @@ class ReadOptions:
             checks.flag(self.owner, "html", self.html)
         if self.html and self.plain:
             raise ParameterError(f"The 'html' and 'plain' parameters of {self.owner} exclude each other.")
-        for name in ("batch_rows", "batch_bytes"):
+        for name in ("batch_rows", "batch_bytes", "row_bytes"):
             checks.whole(self.owner, name, getattr(self, name))
 
     @property

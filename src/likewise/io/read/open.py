@@ -16,6 +16,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from likewise.base import openfiles
+from likewise.base.memory import A_ROW
 from likewise.errors import FormatError, InputError, LikewiseError, MissingInput
 from likewise.io.disk import atomic
 from likewise.io.read.base import MIB
@@ -136,6 +137,15 @@ def decompressed(raw: IO[bytes], file: InputFile) -> Iterator[bytes]:
         raise broken_off
 
 
+def check_row(where: str, size: int, limit: int) -> None:
+    """Raise if a row or document is too long for the memory that the user allows."""
+    if size > limit:
+        raise FormatError(
+            f"{where}: one document of more than {limit:,} bytes; it takes about {A_ROW} times its size in memory: "
+            f"allow more than {size * A_ROW / MIB:,.0f} MiB ('memory'), or split it"
+        )
+
+
 def check_growth(file: InputFile, size: int, what: str = "the file") -> None:
     """Raise if so many decompressed bytes of a small file must be held at once that it was made to fill the memory."""
     if file.compression is not None and size > max(SMALL, GROWTH * file.bytes):
@@ -145,14 +155,16 @@ def check_growth(file: InputFile, size: int, what: str = "the file") -> None:
         )
 
 
-def read_all(file: InputFile) -> bytes:
-    """Return the whole decompressed content of a file."""
+def read_all(file: InputFile, limit: int = 1 << 62) -> bytes:
+    """Return the whole decompressed content of a file, of `limit` bytes at most."""
+    check_row(file.name, file.bytes if file.compression is None else 0, limit)
     if file.compression is not None:
         parts, size = [], 0
         for part in chunks(file):
             parts.append(part)
             size += len(part)
             check_growth(file, size)
+            check_row(file.name, size, limit)
         return b"".join(parts)
     with input_errors(file), open(file.path, "rb") as raw:
         return raw.read()

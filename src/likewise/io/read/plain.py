@@ -142,7 +142,7 @@ class TextFiles(Source):
 
     def _text(self, file: InputFile) -> bytes | str | Trouble:
         """Return the text of a file; of a byte order mark nothing is left."""
-        data = read_all(file)
+        data = read_all(file, self.options.row_bytes)
         page = self.is_page(file)
         skip = f", {ASIDE}" if not self.options.skip else ""
         marked = page and data.startswith((BOM_UTF16_LE, BOM_UTF16_BE))

@@ -21,7 +21,7 @@ from likewise.io.disk import atomic
 from likewise.io.read.base import Flags, Rows, Tick, quiet
 from likewise.io.read.columns import CleanBatch, runs, texts_of_pages
 from likewise.io.read.look import REWRITTEN, SLOW, Stretch
-from likewise.io.read.open import BLOCK, BOM, check_growth, chunks, decompressed, input_errors
+from likewise.io.read.open import BLOCK, BOM, check_growth, check_row, chunks, decompressed, input_errors
 from likewise.io.read.tables import TablePart, Task
 
 PIECE = 1 << 20
@@ -117,6 +117,7 @@ class RecordPart(TablePart):
             held.append(chunk)
             length += len(chunk)
             check_growth(self.file, length, "a row")
+            check_row(f"{self.file.name}:{line}", length - size, self.options.row_bytes)
             if chunk and length < wanted:
                 continue
             data = held[0] if len(held) == 1 else b"".join(held)
