@@ -277,7 +277,7 @@ def by_slow_clients(folder: Path, count: int, seconds: float) -> dict[str, objec
     with served(folder) as (port, pid), served(folder) as (other, _), ProcessPoolExecutor(4, spawn) as pool:
         memory = {"at the start": resident(pid)}
         calm = pool.submit(probes, port, "/health", None, 0.1, 5).result()
-        asks = {"text": "the quick brown fox"}
+        asks: dict[str, object] = {"text": "the quick brown fox"}
         health = pool.submit(probes, port, "/health", None, 0.1, seconds)
         control = pool.submit(probes, other, "/health", None, 0.1, seconds)
         before = stolen()

@@ -347,8 +347,11 @@ def test_damaged_tables_are_made_again(tmp_path, texts, name):
         what = parts_of(index)[name]
     damage(path, what)
     with Index.open(path) as index:
-        index.query(texts)
-        index.query(texts, measure="containment")
+        if name in ("digests", "id_hashes", "id_rows"):  # which queries do not read
+            assert index.query(texts).num_rows == 39
+        else:
+            with pytest.raises(DamagedError, match=rf"/{name} of the index is damaged: .*; run index check"):
+                index.query(texts)
         with pytest.raises(DamagedError, match=r"1 value of \d+ damaged, such as .*keeps all items but 0 of 39"):
             index.check()
         assert index.check(repair=True).lost == 0

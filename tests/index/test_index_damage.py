@@ -143,7 +143,7 @@ def test_no_damage_of_a_file_gives_a_wrong_answer(tmp_path, kind, times):
     for number in range(times):
         content, how = damaged(whole, chance)
         folder = tmp_path / f"bad{number}"
-        (folder / "1").mkdir(parents=True)
+        shutil.copytree(tmp_path / "index", folder)
         (folder / "1" / "data.mdb").write_bytes(content)
         end = ended(partial(answers, folder, kind), truth)
         seen[end, how] += 1

@@ -396,7 +396,7 @@ def test_damage_on_the_server_is_found_and_mended(redis_url, monkeypatch):
         (key,) = store.keys.parts(*found["sets"], 1 << 23)
         store.server.client.delete(key)
         monkeypatch.setattr(module, "SHARED", ValueCache())
-        with Index.open(redis_url) as other, pytest.raises(DamagedError, match="/sets of the index is missing"):
+        with Index.open(redis_url) as other, pytest.raises(DamagedError, match="/keys of the index is damaged"):
             other.query(sets_of([1]))
         assert index.check(repair=True).lost == 0
         assert index.check().items == 30

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from likewise.errors import ColumnError, InputError, TextError
+from likewise.errors import ColumnError, FormatError, InputError, TextError
 from likewise.io.read import Files, ReadOptions, open_source
 
 FORMATS = [".parquet", ".feather", ".arrow", ".ipc", ".jsonl", ".csv", ".tsv"]
@@ -406,3 +406,21 @@ def test_reading_may_stop_early_and_start_again(path):
     next(reading)
     reading.close()
     assert rows_of(source).num_rows == len(ROWS)
+
+
+@pytest.mark.parametrize("name", ["long.jsonl", "long.jsonl.gz", "long.csv", "long.txt", "lines.txt", "long.html"])
+def test_a_row_that_does_not_fit_into_the_memory(tmp_path, name):
+    """One line of 800 MB took 587 MB where 256 were allowed."""
+    size = 20 << 20
+    long = {"jsonl": '{"text": "%s"}\n', "csv": "text\n%s\n", "txt": "%s\n", "html": "<p>%s"}[name.split(".")[1]] % (
+        "ab " * (size // 3)
+    )
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(long.encode(), 1) if name.endswith(".gz") else long.encode())
+    options = ReadOptions(
+        row_bytes=16 << 20, lines=name.startswith("lines"), html=True if name.endswith("html") else None
+    )
+    with pytest.raises(FormatError, match=rf"{name}.*one document of more than 16,777,216 bytes.*allow more than"):
+        list(open_source(path, options).batches())
+    whole = ReadOptions(lines=options.lines, html=options.html)
+    assert sum(batch.num_rows for batch in open_source(path, whole).batches()) == 1

@@ -5,15 +5,17 @@ import os
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
+import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
+import likewise
 from likewise.errors import OutputError, ParameterError
 from likewise.io.seals import read_sealed
 from likewise.io.write import (
     ROWS,
     check_target,
+    spreadsheet,
     write_batches,
     write_json,
     write_table,
@@ -34,7 +36,7 @@ def read(path):
     if path.suffix == ".parquet":
         return pq.read_table(path)
     if path.suffix == ".csv":
-        return pyarrow.csv.read_csv(path)
+        return pc.read_csv(path)
     if path.suffix == ".jsonl":
         return pa.Table.from_pylist([json.loads(line) for line in path.read_text().splitlines()])
     return pa.ipc.open_file(str(path)).read_all()
@@ -133,3 +135,20 @@ def test_batches_give_the_bytes_of_the_table(tmp_path):
         assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes(), rows
     write_batches([], plain.schema, tmp_path / "none.parquet")
     assert pq.read_table(tmp_path / "none.parquet").equals(plain.slice(0, 0))
+
+
+def test_no_cell_is_a_formula_for_a_spreadsheet(tmp_path):
+    cells = ["=1+1", "\x1b=1", " @x", "+49 30", "\tx", "-5", "-5.5", "a=b", "", None, "'"]
+    table = pa.table({"id": cells, "n": [-1] * len(cells), "wide": pa.array(cells, pa.large_string())})
+    write_table(table, tmp_path / "plain.csv")
+    assert pc.read_csv(tmp_path / "plain.csv").column("id").to_pylist()[0] == "=1+1"
+    with spreadsheet():
+        write_table(table, tmp_path / "safe.csv")
+        write_batches(table.to_batches(), table.schema, tmp_path / "batches.csv")
+    assert (tmp_path / "safe.csv").read_bytes() == (tmp_path / "batches.csv").read_bytes()
+    safe = pc.read_csv(tmp_path / "safe.csv", convert_options=pc.ConvertOptions(column_types={"id": pa.string()}))
+    expected = ["'=1+1", "'\x1b=1", "' @x", "'+49 30", "'\tx", "-5", "-5.5", "a=b", "", "", "'"]
+    assert safe.column("id").to_pylist() == expected
+    assert safe.column("n").to_pylist() == [-1] * len(cells)
+    found = likewise.pairs(["a b c d", "a b c e"], threshold=0.1, shingle="words:1")
+    assert "'" not in found.save(tmp_path / "p.csv", spreadsheet=True).read_text()

@@ -18,7 +18,7 @@ SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]i?)?b?\s*", re.IGNORECASE)
 LEAST = 64 * MIB
 """The smallest budget that is accepted: the interpreter and the libraries alone use more."""
 
-A_ROW = 8
+A_ROW = 16
 """How many times its size a document takes in memory: its bytes, its text, its shingles, and copies of them."""
 ASSUMED = 4096 * MIB
 """Free memory assumed where the system does not report it."""

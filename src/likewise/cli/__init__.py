@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import os
 import sys
@@ -159,6 +160,9 @@ STARTED: list[float] = []
 def main() -> None:
     """Run the command line, supervised; --help lists the exit codes."""
     STARTED[:] = [process_start(IMPORTED)]
+    for stream in (sys.stdout, sys.stderr):  # a terminal without a language knows ASCII only
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     if QUESTIONS.isdisjoint(sys.argv[1:]):
         supervised(run)
     else:

@@ -95,7 +95,7 @@ class ChunkData:
         if "sums" in self.arrays:
             return self.arrays["sums"]
         places, texts = self.arrays["blocks"].reshape(-1, 2)[:, 1].tolist(), self.arrays["texts"]
-        found = [zlib.crc32(texts[begin:end]) for begin, end in pairwise(places)]
+        found = [zlib.crc32(texts[begin:end].data) for begin, end in pairwise(places)]
         return np.array(found, np.uint64)
 
     def text(self, row: int) -> str:

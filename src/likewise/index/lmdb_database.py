@@ -5,21 +5,28 @@ from __future__ import annotations
 import errno
 import os
 import threading
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from likewise.errors import DamagedError, LikewiseError, MissingInput, OutputError
-from likewise.index.lmdb_tree import ATTEMPTS, check_metas, check_pages
+from likewise.index.lmdb_tree import check_metas, check_pages
 
-DATA = "data.mdb"
+DATA, LAST = "data.mdb", "last.txt"
+SEAL = b"transaction"
+"""The name of the value that says in which transaction it was written; LAST is a file that says it beside the database.
+Where one of the meta pages is damaged in its number of the transaction, LMDB would take the state before the last for
+the last: either this value or the file says that it is not."""
 FIRST_MAP = 1 << 26
 """Bytes of the memory map of a new database."""
 STEP = 1 << 30
 """A map grows by its own size, but at most by this: it takes address space only."""
 PATIENCE = 5.0
 """Seconds that a fork waits for transactions of other threads; a large addition may take longer."""
+OFTEN = 100
+"""How often a state is looked for that two others have not replaced before it was checked."""
 READERS = 1022
 """Snapshots at a time, in all processes; each takes 64 bytes of the lock file."""
 
@@ -65,28 +72,56 @@ class LmdbDatabase:
 
     def _check(self) -> None:
         """Raise DamagedError if LMDB would follow damaged pages."""
-        for _ in range(ATTEMPTS):
+        for _ in range(OFTEN):
+            last = self._last()
             try:
                 with self.env.begin() as transaction:
-                    check_pages(self.folder / DATA, transaction.id())
-                    return
+                    if check_pages(self.folder / DATA, transaction.id()):
+                        self._check_last(last, transaction.id(), transaction.get(SEAL))
+                        return
             except lmdb_module().MapResizedError:
                 self.env.set_mapsize(0)
             except BaseException:
                 self.env.close()
                 raise
 
+    def _last(self) -> int:
+        """Return the number that was noted beside the database; 0 if there is none that can be read."""
+        with suppress(OSError, ValueError):
+            text, _, checksum = (self.folder / LAST).read_bytes().partition(b" ")
+            return int(text) if zlib.crc32(text) == int(checksum) else 0
+        return 0
+
+    def _check_last(self, last: int, number: int, seal: bytes | None) -> None:
+        """Raise DamagedError if this transaction is before the last one. last: noted before this one began."""
+        if number < last or (seal is not None and seal != str(number).encode()):
+            raise DamagedError(
+                f"{self.folder / DATA} is damaged or older than the last change of the index; restore a copy of the "
+                f"index without {LAST}, or make it again from its items"
+            )
+
+    def note(self, number: int) -> None:
+        """Note the last transaction beside the database."""
+        text = str(number).encode()
+        with suppress(OSError):
+            handle = os.open(self.folder / LAST, os.O_WRONLY | os.O_CREAT, 0o666)
+            try:
+                os.pwrite(handle, text + b" %010d\n" % zlib.crc32(text), 0)
+            finally:
+                os.close(handle)
+
     def check_size(self) -> None:
         """Raise DamagedError if the file has become shorter than what LMDB reads: to read on would end the process."""
+        before = self._stat  # another thread may replace it by a later one
         try:
             now = os.stat(self._path)
         except OSError:
             return  # it was replaced: what is open stays
-        if not os.path.samestat(now, self._stat):
+        if not os.path.samestat(now, before):
             return
-        if now.st_size < self._stat.st_size:
+        if now.st_size < before.st_size:
             raise DamagedError(
-                f"{self._path} was truncated: it has {now.st_size:,} bytes, and had {self._stat.st_size:,}; restore a "
+                f"{self._path} was truncated: it has {now.st_size:,} bytes, and had {before.st_size:,}; restore a "
                 "copy of the index, or make it again from its items"
             )
         self._stat = now

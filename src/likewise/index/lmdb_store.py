@@ -20,7 +20,17 @@ from typing import Any, TypeVar
 import numpy as np
 
 from likewise.errors import DamagedError, LikewiseError, MissingInput, OutputError
-from likewise.index.lmdb_database import DATA, LmdbDatabase, acquire, begun, lmdb_module, own_errors, reading, release
+from likewise.index.lmdb_database import (
+    DATA,
+    SEAL,
+    LmdbDatabase,
+    acquire,
+    begun,
+    lmdb_module,
+    own_errors,
+    reading,
+    release,
+)
 from likewise.index.store import Snapshot, Transaction, Write
 
 R = TypeVar("R")
@@ -70,7 +80,7 @@ class LmdbSnapshot:
         """Yield the names of all values, in order."""
         with self._transaction.cursor() as cursor:
             for key in cursor.iternext(keys=True, values=False):
-                if bytes(key) != REPLACED:
+                if bytes(key) not in (REPLACED, SEAL):
                     yield bytes(key).decode()
 
 
@@ -194,11 +204,16 @@ class LmdbStore:
             with self._alone:
                 database = self._current()
                 database.enter()
+            done: list[R] = []
             try:
                 database.check_size()
                 with own_errors(self.folder), database.env.begin(write=True, buffers=True) as transaction:
                     if transaction.get(REPLACED) is None:
-                        return change(LmdbTransaction(transaction, None))
+                        done.append(change(LmdbTransaction(transaction, None)))
+                        number = sealed(transaction)
+                if done:
+                    database.note(number)
+                    return done[0]
                 size = None
             except lmdb.MapFullError:
                 size = -1
@@ -234,6 +249,7 @@ class LmdbStore:
                     if transaction.get(REPLACED) is None:
                         done.append(self._copied(LmdbSnapshot(transaction, None), new, change))
                         transaction.put(REPLACED, new.name.encode())
+                        sealed(transaction)
             except lmdb.MapFullError:
                 size = -1
             except lmdb.MapResizedError:
@@ -303,6 +319,13 @@ class LmdbStore:
             if self._database is not None:
                 release(self._database)
                 self._database = None
+
+
+def sealed(transaction: Any) -> int:
+    """Write which transaction this is, at its end; return its number."""
+    number = int(transaction.id())
+    transaction.put(SEAL, str(number).encode())
+    return number
 
 
 def _numbers(folder: Path) -> list[int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,7 @@ NONE = 0xFFFFFFFFFFFFFFFF
 INTEGER_KEYS = 8
 DEEPEST = 32
 LARGEST_MAP = 1 << 46
-ATTEMPTS = 3
+ATTEMPTS, A_WHILE = 3, 0.01
 
 
 class Broken(Exception):
@@ -207,30 +208,36 @@ class Walk:
 
 def check_metas(path: Path) -> None:
     """Raise DamagedError if a database cannot be opened safely."""
-    _checked(path, lambda handle: read_metas(handle))
+    _checked(path, lambda handle: bool(read_metas(handle)))
 
 
-def check_pages(path: Path, transaction: int) -> None:
-    """Raise DamagedError if the state after a transaction cannot be read safely. A reader must hold on to it."""
+def check_pages(path: Path, transaction: int) -> bool:
+    """Raise DamagedError if the state after a transaction cannot be read safely. A reader must hold on to it.
 
-    def check(handle: int) -> None:
-        for meta in read_metas(handle):
-            if meta.transaction == transaction:
-                Walk(handle, meta).check()
+    Return False if it is not among the last two any more.
+    """
 
-    _checked(path, check)
+    def check(handle: int) -> bool:
+        mine = [meta for meta in read_metas(handle) if meta.transaction == transaction]
+        for meta in mine[:1]:
+            Walk(handle, meta).check()
+        return bool(mine)
+
+    return _checked(path, check)
 
 
-def _checked(path: Path, check: Callable[[int], object]) -> None:
+def _checked(path: Path, check: Callable[[int], bool]) -> bool:
     """Check an open file; again, if that fails, as another process may have been writing just then."""
     handle = os.open(path, os.O_RDONLY)
     try:
-        for attempt in range(ATTEMPTS):
+        attempt = 0
+        while True:
             try:
-                check(handle)
-                return
+                return check(handle)
             except Broken as error:
-                if attempt == ATTEMPTS - 1:
+                attempt += 1
+                time.sleep(A_WHILE)
+                if attempt == ATTEMPTS:
                     raise DamagedError(
                         f"{path} is damaged or not a database of likewise: {error}; restore a copy of the index, or "
                         "make it again from its items"

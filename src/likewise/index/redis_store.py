@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from likewise.errors import LikewiseError, MissingInput, OutputError
+from likewise.errors import DamagedError, LikewiseError, MissingInput, OutputError
 from likewise.index.redis_catalogue import RedisCatalogue, RedisKeys, StoredValues
 from likewise.index.redis_lock import RedisLock
 from likewise.index.redis_server import RedisAddress, RedisServer
@@ -279,6 +279,11 @@ class RedisStore:
             return latest
         if data is None:
             data = call(lambda client: client.get(self.keys.catalogue))
+        if (version is None) != (data is None):
+            raise DamagedError(
+                f"{self.where}: one of the keys of this index is gone from the server; restore it, or make the index "
+                "again"
+            )
         if version is None or data is None:
             raise MissingInput(
                 f"{self.where}: there is no index of this name on the server; make one with index create"

@@ -21,7 +21,7 @@ ROWS = 1 << 16
 """Rows in a row group or batch; fixed, so that the bytes do not depend on how a table is chunked."""
 
 
-FORMULA, NUMBER = r"^[=+\-@\t\r\n]", r"^[+-]?[0-9][0-9.,]*$"
+FORMULA, NUMBER = r"^[\x00-\x20]*[=+\-@]|^[\t\r\n]", r"^[+-]?[0-9][0-9.,]*$"
 _spreadsheet: ContextVar[bool] = ContextVar("spreadsheet", default=False)
 
 
@@ -46,7 +46,7 @@ def without_formulas(column: pa.Array) -> pa.Array:
     import pyarrow.compute as pc
 
     run = pc.and_not(pc.match_substring_regex(column, FORMULA), pc.match_substring_regex(column, NUMBER))
-    return pc.if_else(run, pc.binary_join_element_wise("'", column, ""), column)
+    return pc.if_else(run, pc.replace_substring_regex(column, r"\A", "'"), column)
 
 
 def _for_csv(batch: Any) -> Any:
