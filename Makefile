@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # where every core has a process, the threads of NumPy's matrix products would wait for each other, busily
 ONE_EACH := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+# tests wait for processes a third of their time: one more worker than cores, up to four
+WORKERS = $(shell $(BIN)/python -c "import os; print(min(4, (os.cpu_count() or 1) + 1))")
 
 .PHONY: demo test test-here test-spark wheel docs warm debian lint bench soak format clean
 .DELETE_ON_ERROR:
@@ -29,13 +31,13 @@ $(VENV)/docs: $(VENV)/dev requirements-docs.lock
 demo: $(VENV)/core          ## near-duplicates among the Python files on this machine
 	$(BIN)/likewise demo --out out/demo
 
-test: $(VENV)/core          ## lint, types, layers, all tests: on every core, up to four; last, alone, those that read the clock
+test: $(VENV)/core          ## lint, types, layers, all tests, on every core; last, alone, those that read the clock
 	$(MAKE) --no-print-directory --jobs=3 $(VENV)/docs lint warm debian
 	$(MAKE) --no-print-directory --jobs=2 --output-sync test-here test-spark
 	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include="test_*.py" "mark\.alone" tests)
 
 test-here:
-	$(ONE_EACH) $(BIN)/python -m pytest -q -m "not soak and not alone and not spark" --numprocesses=logical --maxprocesses=4 --dist=worksteal
+	$(ONE_EACH) $(BIN)/python -m pytest -q -m "not soak and not alone and not spark" --numprocesses=$(WORKERS) --dist=worksteal
 
 test-spark:                 # beside the others: Java often waits, and so do they
 	$(BIN)/python -m pytest -q -m "spark and not soak" tests/spark

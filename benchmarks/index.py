@@ -259,12 +259,12 @@ def checks(items: int, threshold: float) -> dict[str, Any]:
                 index.query(asked)
                 done = time.perf_counter()
             if turn:
-                times = found.setdefault(name, {"open and first": [], "200 singly": [], "10,000 together": []})
+                times = found.setdefault(name, {"open and first": [], "200 singly": [], "all together": []})
                 for key, seconds in zip(times, (first - begun, single - first, done - single), strict=True):
                     times[key].append(round(seconds, 4))
     setattr(view, "zlib", zlib)  # noqa: B010
     shown = {name: {key: sorted(times)[len(times) // 2] for key, times in one.items()} for name, one in found.items()}
-    return {"items": items, "bytes": size, **shown}
+    return {"items": items, "bytes": size, "queries": len(asked), **shown}
 
 
 def keep(rows: list[dict[str, Any]], where: Path) -> None:
