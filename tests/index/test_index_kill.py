@@ -146,6 +146,14 @@ def test_nothing_acknowledged_is_lost_in_a_hundred_kills(place, kind):
     assert kill_often(place, "all", 100, kind) > 100
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("what", ["add", "remove", "compact", "parts"])
+def test_a_hundred_kills_of_each_change(tmp_path, what):
+    """Additions merge segments, and those of several parts do so twice."""
+    assert kill_often(tmp_path / "index", what, 100) > 50
+
+
 def test_a_kill_while_a_copy_is_made_leaves_the_old_one(tmp_path, monkeypatch):
     """At every step of a compaction: before the copy, after it, after the mark, while the old one is removed."""
     from likewise.index import lmdb_store

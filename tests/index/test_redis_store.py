@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -261,6 +262,50 @@ def test_values_that_the_server_has_lost_are_not_committed(redis_url):
     assert calls == [1, 1]
     assert content(store) == {"a": b"a", "b": b"b"}
     store.close()
+
+
+def test_a_replica_that_takes_over_has_a_whole_state(tmp_path):
+    """Redis replicates later: what it has is a state that once was, never a part of one."""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    redis = pytest.importorskip("redis")
+    first = RedisProcess(tmp_path / "one", "--repl-diskless-sync-delay", "0")
+    second = RedisProcess(tmp_path / "two", "--replicaof", "127.0.0.1", str(first.port))
+    replica = redis.Redis(port=second.port)
+    limit = time.monotonic() + 30
+    while replica.info("replication")["master_link_status"] != "up" and time.monotonic() < limit:
+        time.sleep(0.01)
+    stop, added = threading.Event(), []
+    try:
+        with Index.create(first.url("library"), shingle=None, threads=1) as index:
+
+            def work():
+                while not stop.is_set():
+                    ids = range(3 * len(added), 3 * len(added) + 3)
+                    with contextlib.suppress(LikewiseError):
+                        index.add(ids, sets_of(ids))
+                    added.append(ids)
+
+            thread = threading.Thread(target=work)
+            thread.start()
+            try:
+                time.sleep(1.5)
+                first.stop(signal.SIGKILL)
+            finally:
+                stop.set()
+                thread.join()
+        replica.replicaof("NO", "ONE")
+        with Index.open(second.url("library"), threads=1) as index:
+            there = [all(id in index for id in ids) for ids in added]
+            assert index.check().items == len(index) == 3 * sum(there)
+            assert sum(there) > 3
+            assert there == sorted(there, reverse=True), "the first ones, none missing between them"
+            index.add([10**6], [["x"]])
+            assert 10**6 in index
+    finally:
+        replica.close()
+        first.stop()
+        second.stop()
 
 
 def test_a_server_may_be_killed_and_come_back(tmp_path, server):

@@ -13,8 +13,8 @@ import pytest
 from likewise.errors import LikewiseError, ParameterError
 from likewise.serve import tokens as tokens_module
 from likewise.serve.connections import Gate
-from likewise.serve.server import Certificate, room_for
-from likewise.serve.tokens import READ, WRITE, Tokens
+from likewise.serve.server import TlsFiles, room_for
+from likewise.serve.tokens import READ, WRITE, TokenRoles
 from service_process import TOKEN, Served
 
 TLS = Path(__file__).parent / "tls"
@@ -231,15 +231,15 @@ def test_tokens_have_roles_and_change_while_the_service_runs(index, client_of, t
 def test_wrong_files_of_tokens(tmp_path, text, message):
     (tmp_path / "tokens").write_text(text)
     with pytest.raises(ParameterError, match=message):
-        Tokens(None, tmp_path / "tokens")
+        TokenRoles(None, tmp_path / "tokens")
 
 
 def test_one_token_may_do_everything(tmp_path):
-    given = Tokens(TOKEN, None)
+    given = TokenRoles(TOKEN, None)
     assert (given.role(TOKEN), given.role(OTHER), given.role("")) == (WRITE, None, None)
     (tmp_path / "tokens").write_text(f"read {TOKEN}\n")
-    assert Tokens(None, tmp_path / "tokens").role(TOKEN) == READ
-    assert not Tokens(None, None).any
+    assert TokenRoles(None, tmp_path / "tokens").role(TOKEN) == READ
+    assert not TokenRoles(None, None).any
 
 
 def test_https(index, served, tmp_path):
@@ -265,4 +265,4 @@ def test_https(index, served, tmp_path):
 )
 def test_wrong_certificates(certificate, key, message):
     with pytest.raises(LikewiseError, match=message):
-        Certificate(TLS / certificate, TLS / key)
+        TlsFiles(TLS / certificate, TLS / key)

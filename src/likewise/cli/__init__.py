@@ -161,8 +161,9 @@ def main() -> None:
     """Run the command line, supervised; --help lists the exit codes."""
     STARTED[:] = [process_start(IMPORTED)]
     for stream in (sys.stdout, sys.stderr):  # a terminal without a language knows ASCII only
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+        if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
+            with contextlib.suppress(OSError, ValueError):
+                stream.reconfigure(errors="backslashreplace")
     if QUESTIONS.isdisjoint(sys.argv[1:]):
         supervised(run)
     else:

@@ -102,7 +102,7 @@ def serve(
     from likewise.serve.guard import json_lines
     from likewise.serve.service import Service
     from likewise.serve.settings import LOOPBACK
-    from likewise.serve.tokens import Tokens, token_of_environment
+    from likewise.serve.tokens import TokenRoles, token_of_environment
 
     checks.whole("serve", "port", port, 0, 65535)
     checks.whole("serve", "max_connections", max_connections, 1)
@@ -110,12 +110,12 @@ def serve(
         checks.whole("serve", "max_per_client", max_per_client, 1)
     if (certificate is None) != (key is None):
         raise click.UsageError("--certificate and --key belong together.")
-    pair = server.Certificate(certificate, key) if certificate is not None and key is not None else None
+    pair = server.TlsFiles(certificate, key) if certificate is not None and key is not None else None
     token = None if token_file is not None else token_of_environment()
     settings = ServiceSettings(
         token, private, hosts, max_body, max_batch, timeout, max_waiting, max_writes, threads, token_file
     )
-    tokens = Tokens(token, token_file)
+    tokens = TokenRoles(token, token_file)
     with Index.open(path, threads=1) as index, server.listen(host, port) as bound:
         public = server.check_open(bound, tokens.any)
         names = hosts if public else (*LOOPBACK, *hosts)

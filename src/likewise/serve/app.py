@@ -34,7 +34,7 @@ from likewise.serve.pages import DOCS, START, PageFiles
 from likewise.serve.refusal import Refusal, error_body, refusal_of
 from likewise.serve.service import Service
 from likewise.serve.settings import ServiceSettings
-from likewise.serve.tokens import READ, WRITE, Tokens
+from likewise.serve.tokens import READ, WRITE, TokenRoles
 
 ITEMS = "/items/"
 DESCRIPTION = """Query an index for items similar to new ones; add and remove items.
@@ -50,7 +50,7 @@ def make_app(index: Index, settings: ServiceSettings | None = None, *, log: Log 
     The index stays open when the application ends. log: called with a dict for every request.
     """
     settings = settings or ServiceSettings()
-    tokens = Tokens(settings.token, settings.token_file, log)
+    tokens = TokenRoles(settings.token, settings.token_file, log)
     service, bodies, metrics, pages = Service(index, settings, tokens), Bodies(settings), Metrics(), PageFiles()
     lanes = {
         "query": Lane("query", settings.workers, settings.max_waiting, settings.timeout, "ask for less at a time"),
@@ -211,7 +211,7 @@ def _id(request: Request) -> str:
         raise Refusal(400, "the id is not valid UTF-8") from error
 
 
-def _check_token(tokens: Tokens, request: Request, needed: str) -> None:
+def _check_token(tokens: TokenRoles, request: Request, needed: str) -> None:
     """Raise unless the request carries a token that allows it."""
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     role = tokens.role(given.strip()) if scheme.lower() == "bearer" else None

@@ -42,8 +42,9 @@ SWITCH = 0.0005
 """Seconds for which a thread that works on an answer holds up the loop that accepts and reads, at most."""
 HANDSHAKE = 10.0
 """Seconds in which the encryption of a connection must be agreed on."""
-ONCE = 1.0
-"""Seconds in which a second interrupt is taken for the first: a terminal sends it to both processes of a command."""
+ONCE = 2.5
+"""Seconds in which a second interrupt is taken for the first: a terminal sends it to both processes of a command, and
+on a busy machine one of them may take its time to pass it on."""
 AFTER = 2
 """Seconds that requests have to be answered after the time limit of a request, when the service is told to stop."""
 
@@ -76,7 +77,7 @@ def url_of(bound: socket.socket, tls: bool = False) -> str:
 
 
 @dataclass(frozen=True)
-class Certificate:
+class TlsFiles:
     """The files with the certificate of a service and its key, for HTTPS."""
 
     path: Path
@@ -172,7 +173,7 @@ def serve_app(
     log: Log | None,
     connections: int = 4096,
     each: int | None = None,
-    certificate: Certificate | None = None,
+    certificate: TlsFiles | None = None,
 ) -> None:
     """Serve an application until the process is told to stop (SIGTERM, or SIGINT).
 

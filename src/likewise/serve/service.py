@@ -17,7 +17,7 @@ from likewise.index.vector_scheme import VectorScheme
 from likewise.serve.models import LONGEST_ID, AddBody, QueryBody, parsed
 from likewise.serve.refusal import Refusal
 from likewise.serve.settings import MOST_ANSWERS, OWNER, ServiceSettings
-from likewise.serve.tokens import Tokens
+from likewise.serve.tokens import TokenRoles
 
 EXAMPLES, EXAMPLE_LENGTH = 20, 600
 """Of so many items the one whose length is nearest to so many characters is the example of the page."""
@@ -26,10 +26,10 @@ EXAMPLES, EXAMPLE_LENGTH = 20, 600
 class Service:
     """An index, and what requests may ask of it. Every method may be called from any thread."""
 
-    def __init__(self, index: Index, settings: ServiceSettings, tokens: Tokens | None = None) -> None:
+    def __init__(self, index: Index, settings: ServiceSettings, tokens: TokenRoles | None = None) -> None:
         self.index = index
         self.settings = settings
-        self.tokens = tokens or Tokens(settings.token, settings.token_file)
+        self.tokens = tokens or TokenRoles(settings.token, settings.token_file)
 
     def count(self) -> int:
         """Return the number of items."""

@@ -63,7 +63,7 @@ def read_tokens(path: Path) -> Roles:
     return roles
 
 
-class Tokens:
+class TokenRoles:
     """The tokens of a service; those of a file are read again when it has changed.
 
     log: told when they were, or why the new ones are not used: then those before them stay.
