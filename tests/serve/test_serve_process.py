@@ -157,6 +157,9 @@ def test_where_other_machines_can_connect_queries_need_the_token(folder, served)
         (["index", "--private"], 2, "token"),
         (["index", "--max-body", "much"], 2, "--max-body"),
         (["index", "--timeout", "0"], 2, "--timeout"),
+        (["index", "--certificate", "some.pem"], 2, "--key"),
+        (["index", "--certificate", "short", "--key", "short"], 2, "no certificate"),
+        (["index", "--max-connections", "0"], 2, "--max-connections"),
     ],
 )
 def test_wrong_calls_are_one_line(folder, typed, tmp_path, monkeypatch, words, code, message):

@@ -98,6 +98,7 @@ def serve(
     need("the service", "serve")
     from likewise import Index
     from likewise.base import checks
+    from likewise.errors import ParameterError
     from likewise.serve import ServiceSettings, make_app, server
     from likewise.serve.guard import json_lines
     from likewise.serve.service import Service
@@ -109,7 +110,7 @@ def serve(
     if max_per_client is not None:
         checks.whole("serve", "max_per_client", max_per_client, 1)
     if (certificate is None) != (key is None):
-        raise click.UsageError("--certificate and --key belong together.")
+        raise ParameterError("The 'certificate' and 'key' parameters of serve belong together.")
     pair = server.TlsFiles(certificate, key) if certificate is not None and key is not None else None
     token = None if token_file is not None else token_of_environment()
     settings = ServiceSettings(
