@@ -126,7 +126,7 @@ class Held:
         self.since, self.unread, self.open, self.left = 0.0, None, True, 0
         self.transport = self
 
-    def abort(self):
+    def drop(self):
         self.open = False
 
     def is_closing(self):

@@ -8,7 +8,10 @@ is not working for. So there is always room for a client that asks and reads its
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
+import socket
+import struct
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +48,14 @@ class Connection(H11Protocol):
     def waits(self) -> bool:
         """Whether the client is waited for, not the service."""
         return self.between or self.cycle.more_body or self.cycle.response_started
+
+    def drop(self) -> None:
+        """Close at once, and leave nothing of it: the system would remember it for a minute, and its client's port."""
+        found = self.transport.get_extra_info("socket")
+        if found is not None:
+            with contextlib.suppress(OSError):
+                found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request."""
@@ -107,7 +118,7 @@ class Gate:
         self.shed += 1
         victim = next((one for one in some if one is not new and one.waits), new)
         self.leave(victim)
-        victim.transport.abort()
+        victim.drop()
 
     def leave(self, one: Connection) -> None:
         """Forget a connection."""
@@ -132,7 +143,7 @@ class Gate:
             if over:
                 self.late += 1
                 self.leave(one)
-                one.transport.abort()
+                one.drop()
 
     def told(self) -> dict[str, int] | None:
         """Return how many connections were closed since the last time, and how many are open; None if none was."""
