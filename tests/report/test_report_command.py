@@ -178,3 +178,18 @@ def test_a_run_with_a_report_is_built_upon(inputs, typed):
     assert typed("dedup", "one.parquet", "--against", "first", "--out", "run").returncode == 0
     assert typed("dedup", "docs.parquet", "--out", "first").returncode == 0
     assert "matplotlib.pyplot" not in sys.modules
+
+
+def test_records_with_views_of_strings_have_their_page(tmp_path):
+    """Arrow cannot take rows of such columns."""
+    import pyarrow as pa
+
+    import likewise
+    from likewise.report import write_report
+
+    rows = [f"person {i // 2} of the town" for i in range(40)]
+    table = pa.table({"id": [f"r{i}" for i in range(40)], "name": rows, "note": pa.array(rows, pa.string_view())})
+    with pa.ipc.new_file(tmp_path / "people.arrow", table.schema) as out:
+        out.write_table(table)
+    likewise.link(tmp_path / "people.arrow", fields=["name"], id="id", out=tmp_path / "out")
+    assert "person 1 of the town" in write_report(tmp_path / "out").read_text()
