@@ -201,7 +201,6 @@ def serve_app(
     propagate, logger.propagate = logger.propagate, False
     interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(SWITCH)
-    gc.collect()
     gc.freeze()
     gc.set_threshold(*GARBAGE)
     try:
