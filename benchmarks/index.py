@@ -36,6 +36,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import numpy as np
 import pyarrow as pa
@@ -233,18 +234,7 @@ def checks(items: int, threshold: float) -> dict[str, Any]:
     class Trusting:
         """Stands for zlib, and finds everything sound."""
 
-        @staticmethod
-        def crc32(data: Any) -> Any:
-            """Return what is equal to every checksum."""
-            return Anything()
-
-    class Anything:
-        """Equal to everything."""
-
-        def __eq__(self, other: object) -> bool:
-            return True
-
-        __hash__ = None  # type: ignore[assignment]
+        crc32 = staticmethod(lambda data: ANY)
 
     for turn in range(5):
         for name, module in (("checked", zlib), ("trusted", Trusting)):

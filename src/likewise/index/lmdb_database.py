@@ -75,7 +75,7 @@ class LmdbDatabase:
         for _ in range(OFTEN):
             last = self._last()
             try:
-                with self.env.begin() as transaction:
+                with begun(self) as transaction:
                     if check_pages(self.folder / DATA, transaction.id()):
                         self._check_last(last, transaction.id(), transaction.get(SEAL))
                         return
@@ -92,7 +92,7 @@ class LmdbDatabase:
             return int(text) if zlib.crc32(text) == int(checksum) else 0
         return 0
 
-    def _check_last(self, last: int, number: int, seal: bytes | None) -> None:
+    def _check_last(self, last: int, number: int, seal: memoryview | None) -> None:
         """Raise DamagedError if this transaction is before the last one. last: noted before this one began."""
         if number < last or (seal is not None and seal != str(number).encode()):
             raise DamagedError(

@@ -134,7 +134,7 @@ class Walk:
     def _values(self, tree: Tree, names: bool) -> Iterator[bytes]:
         """Walk through a tree; yield its values, if they are not named."""
         self._seen = {BRANCH: 0, LEAF: 0, OVERFLOW: 0}
-        self._last_key: bytes | int | None = None
+        self._last_key: bytes | None = None
         entries = 0
         if (tree.root == NONE) != (tree.depth == 0) or tree.depth > DEEPEST:
             raise Broken("its tree has no root")
@@ -170,7 +170,7 @@ class Walk:
             begin = place + NODE.size
             if begin + length > self._meta.size:
                 raise Broken(f"page {page} is damaged")
-            key: bytes | int = data[begin : begin + length]
+            key = data[begin : begin + length]
             if kind == BRANCH:
                 if number and not names and length != 8:
                     raise Broken(f"page {page} is damaged")
@@ -179,8 +179,8 @@ class Walk:
             if not names:
                 if length != 8:
                     raise Broken(f"page {page} is damaged")
-                key = int.from_bytes(data[begin : begin + length], "little")
-            if self._last_key is not None and not key > self._last_key:  # type: ignore[operator]
+                key = key[::-1]  # numbers, the lowest byte first
+            if self._last_key is not None and key <= self._last_key:
                 raise Broken(f"the names in page {page} are not in order")
             self._last_key = key
             yield self._value(page, data, begin + length, low | high << 16, more, names)
