@@ -122,7 +122,7 @@ def serve(
         names = hosts if public else (*LOOPBACK, *hosts)
         settings = replace(settings, private=private or public, hosts=names)
         show.announce_compilation()
-        Service(index, settings).warm()
+        Service(index, settings, tokens).warm()
         log = json_lines(sys.stdout)
         url = server.url_of(bound, pair is not None)
         log({"event": "start", "url": url, "items": len(index), "writable": tokens.writable})
