@@ -2,6 +2,8 @@
 
 import ast
 import importlib.util
+import re
+import tomllib
 from collections import defaultdict
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -11,6 +13,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "likewise"
 FILES = sorted(SOURCE.rglob("*.py"))
 ENDINGS = ("ing", "ed", "er", "or", "es", "s", "ion")
+DOTTED = re.compile(r"likewise(\.\w+)+\.?")
 LONGEST = 450
 """Lines of a file: beyond about 400 it is time to look for a seam."""
 
@@ -53,6 +56,24 @@ def test_modules_do_not_import_each_other_in_circles():
     except CycleError as circle:
         raise AssertionError(" → ".join(circle.args[1])) from None
     assert len(order) >= len(graph) - len(packages)
+
+
+def test_no_string_names_a_room_above():
+    """A module that is loaded by its name, or known by it, is below as well: layers are not passed by in strings."""
+    layers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
+    floors = {room.strip(): -place for place, layer in enumerate(layers) for room in layer.split("|")}
+
+    def room(name):
+        return ".".join(name.split(".")[:2])
+
+    upward = [
+        f"{name}: {node.value!r}"
+        for name, path in MODULES.items()
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and DOTTED.fullmatch(node.value)
+        if floors.get(room(node.value), -99) > floors.get(room(name), 0)
+    ]
+    assert upward == []
 
 
 def test_a_class_name_means_one_thing():

@@ -8,6 +8,7 @@ from .apps.mirrors import Mirrors, mirrors
 from .apps.passages import Explanation, Passages, explain, passages
 from .apps.recommend import Recommendations, recommend
 from .base.arrays import Sets
+from .engines import dedup, pairs, rethreshold
 from .errors import (
     ColumnError,
     DamagedError,
@@ -34,12 +35,9 @@ from .families.tuning import Similarities, tune
 from .families.vectors import BitSampling, CauchyLines, Hyperplanes, RandomLines, SignSketch, UnaryCode
 from .families.weighted import WeightedMinHash
 from .index import Index
-from .jobs.dedup import dedup
 from .jobs.nearest import nearest
-from .jobs.pairs import pairs
 from .jobs.plan import Forecast, plan
 from .jobs.result import Dedup, Nearest, Pairs
-from .jobs.rethreshold import rethreshold
 from .report import write_report
 from .search.cluster import Keep
 from .search.exact.identical import identical

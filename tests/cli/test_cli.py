@@ -371,7 +371,7 @@ def test_a_fault_is_one_line_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     def fails(*args: object, **options: object) -> None:
         raise ZeroDivisionError("no\nway")
 
-    monkeypatch.setattr("likewise.jobs.dedup.dedup", fails)
+    monkeypatch.setattr("likewise.engines.dedup", fails)
     monkeypatch.setattr("likewise.dedup", fails, raising=False)
     one_line_error(
         run("dedup", "docs.parquet", "--out", "o"), 1, "internal error, please report (ZeroDivisionError", "no way"

@@ -23,7 +23,7 @@ from likewise.families.tuning import Similarities
 from likewise.io.read import ReadOptions, open_source
 from likewise.jobs.plan import Forecast, InputSample, Machine, cluster, forecast, machine, model, plan
 from likewise.jobs.plan.model import _Model
-from likewise.search.search import Search
+from likewise.search.local import Search
 from made_inputs import documents, make
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

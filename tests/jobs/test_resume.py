@@ -17,7 +17,7 @@ import likewise
 import runs
 from likewise.errors import IncompatibleError, InputError
 from likewise.io.workspace import STEPS, WORK
-from likewise.search import by_lsh, search
+from likewise.search import local
 
 LEAN = ("--memory", "64MiB", "--bands", "90", "--rows", "6", "--no-report")
 LEAN_OPTIONS = {"memory": "64MiB", "bands": 90, "rows": 6}
@@ -250,8 +250,7 @@ def stopped_at(stage, source, out, **options):
 def slow_clock(monkeypatch):
     """Ten seconds pass whenever the search looks at the clock, so that every step is worth to be committed."""
     clock = itertools.count(0, 10)
-    for module in (search, by_lsh):
-        monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(local, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
 
 
 @pytest.fixture

@@ -30,10 +30,10 @@ from likewise.search import by_join
 from likewise.search.exact.join import Join
 from likewise.search.expand import listed_pairs
 from likewise.search.items import TextItems
+from likewise.search.local import Search
 from likewise.search.matches import Sides
 from likewise.search.prepare import LITTLE, choose
 from likewise.search.scored import ScoredPairs
-from likewise.search.search import Search
 from likewise.shingle import Chars, Words
 
 VOCABULARY = [f"w{i}" for i in range(25)]

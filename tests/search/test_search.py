@@ -27,9 +27,9 @@ from likewise.io.workspace import Workspace
 from likewise.search import candidates as pairing
 from likewise.search.expand import listed_pairs
 from likewise.search.items import SetItems, TextItems
+from likewise.search.local import Search
 from likewise.search.matches import Sides
 from likewise.search.prepare import seed_hashes
-from likewise.search.search import Search
 from likewise.shingle import Chars, Words
 
 CERTAIN = Banding(60, 1)  # misses a pair of similarity 0.5 once in 10^18

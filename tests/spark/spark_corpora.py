@@ -3,6 +3,7 @@
 import random
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 WORDS = [f"w{i}" for i in range(3000)]
 ALPHABETS = ["abcdefghij", "абвгдежзик", "αβγδεζηθικ", "日本語文章検索比較類似", "ابتثجحخدذر"]
@@ -60,6 +61,14 @@ def settled(found):
     """The rows of a table, Arrow or Spark, in the order of their values."""
     arrow = found.toArrow() if hasattr(found, "toArrow") else found
     return arrow.sort_by([(name, "ascending") for name in arrow.column_names]).to_pylist()
+
+
+def in_order(found):
+    """The rows of a table as they are: of Arrow's in memory, of Spark's in its files, by their names."""
+    if not hasattr(found, "inputFiles"):
+        return found.to_pylist()
+    paths = sorted(url.removeprefix("file://") for url in found.inputFiles())
+    return [row for path in paths for row in pq.read_table(path).to_pylist()]
 
 
 def posts(count, seed=4):

@@ -11,7 +11,7 @@ from test_spark_dedup import agree
 
 import likewise
 from likewise.search import candidates, expand
-from likewise.spark import corpus, exchange, meetings, rounds, search, travel
+from likewise.spark import corpus, exchange, executor, meetings, rounds, travel
 from likewise.spark import direct as direct_files
 
 
@@ -71,7 +71,7 @@ def test_documents_meet_by_themselves(spark, large, monkeypatch, tmp_path, direc
     crowded = []
     divide = meetings.CrowdedPlaces.of
     monkeypatch.setattr(meetings.CrowdedPlaces, "of", lambda *given: crowded.append(divide(*given)) or crowded[-1])
-    monkeypatch.setattr(search, "verify", None)
+    monkeypatch.setattr(executor, "verify", None)
     if direct:
         pq.write_table(rows, tmp_path / "given.parquet", row_group_size=20)
         source = {"source": tmp_path / "given.parquet", "engine": "spark", "out": tmp_path / "out"}

@@ -101,7 +101,7 @@ def dedup(
 
 def _settings_of(context: click.Context, against: list[str]) -> dict[str, Any]:
     """Return the settings of earlier runs and of indexes, but for those that the user gives."""
-    from likewise.jobs.reference_items import is_index
+    from likewise.engines import is_index, known_items
 
     if context.params["engine"] == "spark":
         if any(map(is_index, against)):
@@ -110,11 +110,7 @@ def _settings_of(context: click.Context, against: list[str]) -> dict[str, Any]:
 
         settings = settings_of(list(against), context.params["master"])
     else:
-        from contextlib import closing
-
-        from likewise.jobs.against import Against
-
-        with closing(Against(list(against))) as known:
+        with known_items(list(against)) as known:
             settings = known.settings
     source = click.core.ParameterSource.DEFAULT
     return {name: value for name, value in settings.items() if context.get_parameter_source(name) == source}

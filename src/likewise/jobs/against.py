@@ -5,7 +5,7 @@ The documents of a run are sketched already, and are read again only for a pair.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -28,9 +28,7 @@ from likewise.jobs.reference_items import (
     ReferenceItems,
     ReferencePart,
     chunk_digests,
-    is_index,
     marks,
-    opened_index,
 )
 from likewise.jobs.settings import Settings
 from likewise.jobs.state import State
@@ -214,18 +212,24 @@ class EarlierRun(ReferenceItems):
 class Against:
     """The finished runs and the indexes that new documents are compared with."""
 
-    def __init__(self, given: list[Any]) -> None:
+    def __init__(self, given: Sequence[Any], opened: Callable[[Any], ReferenceItems]) -> None:
         self.known: list[ReferenceItems] = []
         self.parts: list[ReferencePart] = []
         try:
             for one in given:
-                self.known.append(opened_index(one) if is_index(one) else EarlierRun(one))
+                self.known.append(opened(one))
             check_runs([one.state for one in self.known if isinstance(one, EarlierRun)])
             for one in self.known[1:]:
                 _check_settings(self.known[0], one)
         except BaseException:
             self.close()
             raise
+
+    def __enter__(self) -> Against:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     @property
     def where(self) -> str:

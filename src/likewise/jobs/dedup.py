@@ -4,35 +4,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from likewise.base import checks
 from likewise.base.arrays import Ints, Sets
-from likewise.base.runlog import Progress, RunLog
-from likewise.errors import InputError, ParameterError
-from likewise.families.tuning import DEFAULT_MAX_SLOTS
+from likewise.base.runlog import RunLog
+from likewise.errors import InputError
 from likewise.io.changes import changed_files
-from likewise.io.read import ReadOptions, Source
+from likewise.io.read import Source
 from likewise.io.workspace import Workspace
 from likewise.jobs.addition import Addition
 from likewise.jobs.against import Against, Joined
-from likewise.jobs.engines import cluster_engine
-from likewise.jobs.inputs import opened, reading
-from likewise.jobs.reference_items import QueriedItems, is_index
+from likewise.jobs.inputs import SearchRequest, opened
+from likewise.jobs.reference_items import QueriedItems
 from likewise.jobs.result import Dedup
-from likewise.jobs.settings import Resources, Settings
+from likewise.jobs.settings import Settings
 from likewise.kernels.hashing import mix
 from likewise.search.cluster import Keep, Removal, removals
 from likewise.search.items import Items, TextItems
 from likewise.search.load import Collection, collect
+from likewise.search.local import Search
 from likewise.search.matches import Sides, VerifiedPairs, count_different
-from likewise.search.search import Search
 from likewise.shingle import Shingler
 
 OWNER = "dedup"
@@ -43,168 +41,96 @@ FORECAST_FROM = 200_000_000
 mix(np.uint64(0))  # the first call of a kernel takes Numba a third of a second: let it be part of the import
 
 
-def dedup(
-    source: Any,
-    *,
-    text: str = "text",
-    id: str | None = None,
-    shingle: str | Shingler = "words:5",
-    threshold: float = 0.8,
-    recall: float = 0.99,
-    method: str = "auto",
-    estimate: bool = False,
-    keep: str | Keep = "first",
-    threads: int | None = None,
-    seed: int = 1,
-    sketch: str = "fast",
-    bands: int | None = None,
-    rows: int | None = None,
-    max_slots: int = DEFAULT_MAX_SLOTS,
-    ignore_common: float | None = None,
-    certify: int | None = None,
-    on_error: str = "stop",
-    encoding_errors: str = "strict",
-    lines: bool = False,
-    html: bool = False,
-    plain: bool = False,
-    hidden: bool = False,
-    out: str | Path | None = None,
-    memory: str | int | None = None,
-    spill: str | Path | None = None,
-    fresh: bool = False,
-    against: Any = None,
-    add: bool = False,
-    state: bool = True,
-    batch_rows: int | None = None,
-    progress: Progress | None = None,
-    engine: str = "auto",
-    master: str | None = None,
-) -> Dedup:
-    """Find near-duplicates, keep one document of each group, and record for each removed one which was kept.
+@dataclass(frozen=True, kw_only=True)
+class DedupRequest(SearchRequest):
+    """What `dedup` is asked for; see there."""
 
-    source: a path, a glob, or a list of them; a list of strings; a pandas, polars or pyarrow table; a Hugging Face
-        dataset; `Sets`; a Spark DataFrame.
-    text, id: the columns with the documents and their ids; without id, the row number (or the path, for text files).
-    shingle: how a document becomes a set. `Words(5)` or "words:5", `Chars(9)` or "chars:9"; `Tokens()` or "tokens" for
-        sets of tokens, one per line of a text file or per row of a list column; `StopWords("en")` or "stopwords:en" for
-        web pages with an article among other text; `Urls()` or "urls" for URLs, one per line of a text file.
-    threshold, recall: a pair with this Jaccard similarity is found with at least this probability; every pair
-        reported has at least this similarity, computed exactly.
-    method: "lsh" finds pairs by locality-sensitive hashing, with the requested recall; "exact" finds all of them, and
-        is faster for high thresholds and short documents; "auto" uses the one that is predicted to be cheaper
-        (`.stats["method"]`).
-    estimate: of the pairs that LSH proposes, take those whose signatures agree in at least the fraction `threshold` of
-        their slots, and do not compare the sets; see `pairs`. Tables then have the columns estimated_similarity and
-        standard_error in place of similarity, and what is said of similarity below holds for the estimates.
-    keep: first, last, longest, shortest, max:COLUMN, min:COLUMN. A removed document is always similar, by the
-        threshold, to the document that is kept in its place; kept documents are not similar to each other.
-    threads, batch_rows: change the speed, never the result. seed: changes which few pairs are missed.
-    sketch: "fast" or "classic" MinHash signatures. bands, rows: this banding instead of the one that follows from
-        threshold and recall. max_slots: the longest signature to consider.
-    ignore_common: ignore shingles that more than this fraction of the documents contain (menus, licences,
-        templates) before similarity is computed. A document that has no others keeps them.
-    certify: measure the recall of the run on a sample of this many documents (`.stats["certificate"]`); by default as
-        many as cost about 5 % of the run, 0 for none.
-    on_error: "stop" at a broken row, or "skip" it (counted, and listed in `.aside`). encoding_errors: what to do with
-        invalid UTF-8, "strict" (it is an error) or "replace".
-    lines: text files hold one document per line. html: documents are HTML pages, and their text is compared (needs
-        `pip install 'likewise[html]'`). plain: every file is text, whatever its name and its bytes. hidden: also read
-        files and folders whose names begin with a dot.
-    out: a folder for the result. An interrupted run of files there is resumed; `fresh` starts over.
-    memory: how much to use, such as "4GiB"; by default half of the free memory. Data that does not fit is kept in
-    files, in
-        the folder `spill`, or in `out`, or in the folder of temporary files.
-    against: the folder of a finished run, an `Index`, the folder or URL of one, or a list of these. Documents that are
-        similar to one that was kept there, or that the index holds, are removed too. The settings must be the same.
-    add: add the documents that are kept to the index in `against`, when the result is written; they need ids.
-    state: write to `out` what `rethreshold` and a later `against` need.
-    progress: called with (stage, done, total).
-    engine: "local", in this process; "spark", on a Spark cluster, with the same answer and tables that are Spark
-        DataFrames (needs `pip install 'likewise[spark]'` and Java 17); "auto", local but for Spark DataFrames.
-    master: of Spark, such as "local[4]" or "spark://host:7077"; by default that of the running session, or "local[*]".
+    keep: str | Keep = "first"
+    out: str | Path | None = None
+    fresh: bool = False
+    against: tuple[Any, ...] = ()
+    add: bool = False
+    state: bool = True
 
-    A parameter that has no effect in a call is an error.
+    owner = OWNER
 
-    >>> result = dedup(["to be or not to be, that is it", "To be or not to be: that is it!", "hello"])
-    >>> result.removed.to_pylist()
-    [{'id': 1, 'kept_id': 0, 'similarity': 1.0, 'kind': 'near'}]
-    """
-    given = dict(locals())
-    on_cluster = cluster_engine(OWNER, engine, master, source)
-    asked = against if isinstance(against, list) else [] if against is None else [against]
-    checks.flag(OWNER, "add", add)
-    if not asked:
-        checks.unused(OWNER, {"add": (add, False)}, "without an index in 'against'")
-    if on_cluster is not None:
-        if add or any(map(is_index, asked)):
-            raise ParameterError(
-                f"The 'against' parameter of {OWNER} cannot be an index with engine='spark'. Name finished runs, or use"
-                " engine='local'."
-            )
-        del given["add"]
-        return cast(Dedup, on_cluster(given))
-    log = RunLog.of(progress)
-    policy = Keep.parse(keep)
-    if out is None:
-        checks.unused(OWNER, {"fresh": (fresh, False), "state": (state, True)}, "without 'out'")
-    settings = Settings(
-        OWNER, shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method,
-        estimate,
-    )  # fmt: skip
-    if asked:
-        checks.unused(OWNER, settings.given("estimate"), "with 'against', which compares documents")
-    with closing(Against(asked)) if asked else nullcontext() as earlier:
-        target = earlier.target() if earlier is not None and add else None
-        settings = settings if earlier is None else earlier.agreed(settings)
-        resources = Resources.of(OWNER, threads, memory, spill)
-        options = reading(
-            settings, resources, text, id, on_error, encoding_errors, lines, html, batch_rows, policy.column, plain,
-            hidden,
-        )  # fmt: skip
-        source = opened(settings, options, source)[0]
-        folder = None if out is None else Path(out)
-        return _Run(source, settings, options, policy, resources, earlier, target, folder, log).done(fresh, state)
+    def __post_init__(self) -> None:
+        checks.flag(OWNER, "add", self.add)
+        if not self.against:
+            checks.unused(OWNER, {"add": (self.add, False)}, "without an index in 'against'")
+        else:
+            checks.unused(OWNER, self.settings.given("estimate"), "with 'against', which compares documents")
+        super().__post_init__()
+
+    @cached_property
+    def policy(self) -> Keep:
+        """Which document of a group is kept."""
+        return Keep.parse(self.keep)
+
+    @property
+    def score(self) -> str | None:  # type: ignore[override]
+        """The column of the keep policy."""
+        return self.policy.column
+
+    def reported(self, shingler: Shingler | None) -> dict[str, Any]:
+        """Return the parameters, for run.json, but for what is known in `against`."""
+        return {**super().reported(shingler), "keep": str(self.policy), "against": None, "add": self.add}
+
+
+def dedup(request: DedupRequest, known: Against) -> Dedup:
+    """Do what was asked for in this process; compare with what is known, too."""
+    log = RunLog.of(request.progress)
+    if request.out is None:
+        checks.unused(OWNER, {"fresh": (request.fresh, False), "state": (request.state, True)}, "without 'out'")
+    earlier = known if request.against else None
+    target = earlier.target() if earlier is not None and request.add else None
+    settings = request.settings if earlier is None else earlier.agreed(request.settings)
+    source = opened(settings, request.options, request.source)[0]
+    return _Run(request, source, settings, earlier, target, log).done()
 
 
 @dataclass(frozen=True)
 class _Run:
-    """One run: what it works on, how, and with what."""
+    """One run: what it is asked for, what it works on, and what it is compared with."""
 
+    request: DedupRequest
     source: Source | Sets
     settings: Settings
-    options: ReadOptions
-    policy: Keep
-    resources: Resources
     earlier: Against | None
     target: QueriedItems | None
-    out: Path | None
     log: RunLog
 
-    def done(self, fresh: bool, state: bool) -> Dedup:
+    def done(self) -> Dedup:
         """Do all of it, or what an interrupted run has left to do."""
+        threads, out = self.request.resources.threads, self.out
         addition = Addition(self.target, self.identity) if self.target is not None else None
-        with _workspace(self, fresh) as space:
-            if addition and self.out is not None and not fresh and not space.resumed:
-                addition.check_new(self.out)
+        with _workspace(self) as space:
+            if addition and out is not None and not self.request.fresh and not space.resumed:
+                addition.check_new(out)
             self.forecast(space)
             collection = self.read(space)
             if addition:
                 addition.check_ids(collection)
             if self.earlier is not None:
-                self.earlier.ask(_items(collection), space, self.log, self.resources.threads)
+                self.earlier.ask(_items(collection), space, self.log, threads)
             ranks = self.ranks(collection)
             matches = self.search(collection, ranks, space)
             removal = self.remove(collection, matches, ranks)
-            result = self.result(collection, matches, removal, space, state)
-            new = addition.prepared(collection, result.keep_mask, self.resources.threads) if addition else None
-            if self.out is not None:
+            result = self.result(collection, matches, removal, space)
+            new = addition.prepared(collection, result.keep_mask, threads) if addition else None
+            if out is not None:
                 self.check_unchanged()
-                result.write(self.out, space)
+                result.write(out, space)
             if addition and new is not None:
-                addition.make(collection, new, result, self.log, self.out)
-            if self.out is not None:
+                addition.make(collection, new, result, self.log, out)
+            if out is not None:
                 space.finish()
         return result
+
+    @property
+    def out(self) -> Path | None:
+        """The folder of the result."""
+        return None if self.request.out is None else Path(self.request.out)
 
     @cached_property
     def inputs(self) -> dict[str, list[int]] | None:
@@ -214,22 +140,9 @@ class _Run:
     @property
     def parameters(self) -> dict[str, Any]:
         """What the user set, for run.json."""
-        options, earlier = self.options, self.earlier
-        return {
-            **self.settings.to_dict(self.settings.shingler),
-            "keep": str(self.policy),
-            "text": options.text,
-            "id": options.id,
-            "on_error": options.on_error,
-            "encoding_errors": options.encoding_errors,
-            "lines": options.lines,
-            "sets": options.sets,
-            "html": options.html,
-            "plain": options.plain,
-            "hidden": options.hidden,
-            "against": [one.place for one in earlier.known] if earlier else None,
-            "add": self.target is not None,
-        }
+        against = [one.place for one in self.earlier.known] if self.earlier else None
+        agreed = self.settings.to_dict(self.settings.shingler)
+        return {**self.request.reported(None), **agreed, "against": against}
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -242,7 +155,7 @@ class _Run:
     @property
     def searching(self) -> Search:
         """The search that the settings describe; common shingles are those of earlier runs, if there are any."""
-        search = self.settings.search(self.resources.threads, self.resources.budget)
+        search = self.settings.search(self.request.resources.threads, self.request.resources.budget)
         return replace(search, ignore_common=None, common=self.earlier.common) if self.earlier else search
 
     def forecast(self, space: Workspace) -> None:
@@ -262,14 +175,16 @@ class _Run:
 
     def read(self, space: Workspace) -> Collection:
         """Read the documents."""
-        threads, budget = self.resources.threads, self.resources.budget
-        return collect(self.source, self.options, self.settings.shingle, self.log, threads, space, budget.texts)
+        options, resources = self.request.options, self.request.resources
+        shingle, room = self.settings.shingle, resources.budget.texts
+        return collect(self.source, options, shingle, self.log, resources.threads, space, room)
 
     def ranks(self, collection: Collection) -> Ints:
         """Return the order in which documents are kept; those of earlier runs come first."""
         items = _items(collection)
-        lengths = items.lengths if self.policy.rule in ("longest", "shortest") else np.zeros(len(items), np.int64)
-        ranks = self.policy.ranks(lengths, collection.scores)
+        policy = self.request.policy
+        lengths = items.lengths if policy.rule in ("longest", "shortest") else np.zeros(len(items), np.int64)
+        ranks = policy.ranks(lengths, collection.scores)
         if self.earlier is None:
             return ranks
         return np.concatenate([np.arange(self.earlier.count), ranks + self.earlier.count])
@@ -291,25 +206,18 @@ class _Run:
             pairs = matches.left, matches.right, matches.similarity
             removal = removals(matches.groups, *pairs, ranks, matches.copies, matches.empty)
             if self.earlier is not None:
-                removal = _of_new(removal, self.earlier, items, self.resources.threads)
+                removal = _of_new(removal, self.earlier, items, self.request.resources.threads)
                 log.counts["items"] = len(items)
                 log.counts["earlier"] = sum(part.count for part in self.earlier.parts)
         return removal
 
-    def result(
-        self, collection: Collection, matches: VerifiedPairs, removal: Removal, space: Workspace, state: bool
-    ) -> Dedup:
+    def result(self, collection: Collection, matches: VerifiedPairs, removal: Removal, space: Workspace) -> Dedup:
         """Put the result together, and what later runs need if they shall have it."""
         if space.resumed:
             self.log.details["resumed"] = space.resumed
         shingled = collection.shingler.to_dict() if collection.shingler else {"shingle": None}
-        used = {
-            "threads": self.resources.threads,
-            "memory": self.resources.budget.total,
-            "spilled_bytes": space.disk,
-        }
         about = None
-        if state and self.inputs and isinstance(self.source, Source):
+        if self.request.state and self.inputs and isinstance(self.source, Source):
             about = {
                 "threshold": None if self.earlier else self.settings.threshold,
                 "complete": self.log.details.get("crowds", {}).get("complete", True),
@@ -317,7 +225,7 @@ class _Run:
                 "inputs": self.inputs,
                 "source": self.source.state(),
             }
-        parameters = {**self.parameters, **shingled, **used}
+        parameters = {**self.parameters, **shingled, **self.request.used, "spilled_bytes": space.disk}
         return Dedup(collection, matches, removal, self.log, parameters, self.earlier, about)
 
     def check_unchanged(self) -> None:
@@ -347,14 +255,15 @@ def _of_new(removal: Removal, earlier: Against, items: Items, threads: int) -> R
 
 
 @contextmanager
-def _workspace(run: _Run, fresh: bool) -> Iterator[Workspace]:
+def _workspace(run: _Run) -> Iterator[Workspace]:
     """Open the workspace of a run; what is done stays there when the run is interrupted."""
+    spill = run.request.resources.spill
     if run.out is None:
-        space = Workspace.temporary(run.resources.spill)
+        space = Workspace.temporary(spill)
     else:
         Dedup.check_folder(run.out, run.source.files if isinstance(run.source, Source) else [])
         known = run.inputs is not None and run.settings.shingler.restorable
-        space = Workspace.open(run.out, run.identity, run.resources.spill, fresh or not known)
+        space = Workspace.open(run.out, run.identity, spill, run.request.fresh or not known)
         run.log.notes.extend(space.warnings)
     try:
         yield space

@@ -1,15 +1,94 @@
-"""The inputs of a job: how they are read, what is given, and which options have no effect on it."""
+"""What a job is asked for: one frozen object, checked in one place and passed to either engine; and how its inputs are
+read, and which options have no effect on them."""
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
 
 from likewise.base import checks
 from likewise.base.arrays import Sets
+from likewise.base.runlog import Progress
+from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.io.read import ReadOptions, Source, open_source
-from likewise.jobs.settings import Given, Resources, Settings
-from likewise.shingle import Tokens, Urls
+from likewise.jobs.settings import DEFAULTS, Given, Resources, Settings
+from likewise.shingle import Shingler, Tokens, Urls
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchRequest:
+    """What `dedup` and `pairs` are asked for alike: their parameters, under the same names and with the same defaults.
+
+    `settings`, `resources` and `options` are the same as objects, checked when the request is made.
+    """
+
+    source: Any
+    text: str = "text"
+    id: str | None = None
+    shingle: str | Shingler = "words:5"
+    threshold: float = 0.8
+    recall: float = 0.99
+    method: str = "auto"
+    estimate: bool = False
+    threads: int | None = None
+    seed: int = 1
+    sketch: str = "fast"
+    bands: int | None = None
+    rows: int | None = None
+    max_slots: int = DEFAULT_MAX_SLOTS
+    ignore_common: float | None = None
+    certify: int | None = None
+    on_error: str = "stop"
+    encoding_errors: str = "strict"
+    lines: bool = False
+    html: bool = False
+    plain: bool = False
+    hidden: bool = False
+    memory: str | int | None = None
+    spill: str | Path | None = None
+    batch_rows: int | None = None
+    progress: Progress | None = None
+    master: str | None = None
+
+    owner: ClassVar[str]
+    """The function that the user called."""
+    score: ClassVar[str | None] = None
+    """The column to read by which documents are preferred."""
+
+    def __post_init__(self) -> None:
+        _ = self.options
+
+    @cached_property
+    def settings(self) -> Settings:
+        """What is similar, and how it is found."""
+        return Settings(self.owner, **{name: getattr(self, name) for name in DEFAULTS})
+
+    @cached_property
+    def resources(self) -> Resources:
+        """What the run may use."""
+        return Resources.of(self.owner, self.threads, self.memory, self.spill)
+
+    @cached_property
+    def options(self) -> ReadOptions:
+        """How the input is read."""
+        return reading(
+            self.settings, self.resources, self.text, self.id, self.on_error, self.encoding_errors, self.lines,
+            self.html, self.batch_rows, self.score, self.plain, self.hidden,
+        )  # fmt: skip
+
+    def reported(self, shingler: Shingler | None) -> dict[str, Any]:
+        """Return the parameters that run.json has of every such job."""
+        names = (
+            "text", "id", "on_error", "encoding_errors", "lines", "sets", "html", "plain", "hidden",
+        )  # fmt: skip
+        return {**self.settings.to_dict(shingler), **{name: getattr(self.options, name) for name in names}}
+
+    @property
+    def used(self) -> dict[str, Any]:
+        """What the run may use, for run.json."""
+        return {"threads": self.resources.threads, "memory": self.resources.budget.total}
 
 
 def reading(

@@ -5,25 +5,24 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from likewise.base import checks
 from likewise.base.arrays import Hashes, Sets, to_arrow
-from likewise.base.runlog import Progress, RunLog, run_json
+from likewise.base.runlog import RunLog, run_json
 from likewise.errors import InputError, ParameterError
-from likewise.families.tuning import DEFAULT_MAX_SLOTS
-from likewise.io.read import Files, ReadOptions
+from likewise.io.read import Files
 from likewise.io.workspace import Workspace
-from likewise.jobs.engines import cluster_engine
-from likewise.jobs.inputs import opened, reading, reading_given
+from likewise.jobs.inputs import SearchRequest, opened, reading_given
 from likewise.jobs.pair_traces import SetTrace, VectorTrace
 from likewise.jobs.result import Pairs
 from likewise.jobs.rows import Rows, estimate_table, pair_table
-from likewise.jobs.settings import HASHING, Resources, Settings
+from likewise.jobs.settings import HASHING
 from likewise.jobs.vectors import VectorSettings, aimed, distance_table, read_vectors
+from likewise.search import plan
 from likewise.search.estimate import standard_errors
 from likewise.search.exact.bounds import MEASURES as SET_MEASURES
 from likewise.search.exact.bounds import Bounds
@@ -33,183 +32,107 @@ from likewise.search.exact.pairs import JoinTask, join_sets
 from likewise.search.expand import listed_pairs, nearest_rows
 from likewise.search.items import Items
 from likewise.search.load import Collection, collect, joined
+from likewise.search.local import LocalExecutor
 from likewise.search.matches import Sides, VerifiedPairs
-from likewise.search.prepare import PreparedSearch, prepare
 from likewise.search.scored import Scores, no_pairs
 from likewise.search.vectors.pairs import joined as joined_vectors
 from likewise.search.vectors.spaces import SPACES
 from likewise.shingle import Shingler
 
 OWNER = "pairs"
+DISTANCES = {"within": None, "beyond": None, "vector": "vector"}
+"""What is said of vectors only, with its default."""
 
 
-def pairs(
-    source: Any,
-    other: Any = None,
-    *,
-    measure: str = "jaccard",
-    threshold: float = 0.8,
-    within: float | None = None,
-    below: float | None = None,
-    beyond: float | None = None,
-    k: int | None = None,
-    text: str = "text",
-    vector: str = "vector",
-    id: str | None = None,
-    shingle: str | Shingler = "words:5",
-    recall: float = 0.99,
-    method: str = "auto",
-    estimate: bool = False,
-    explain: bool = False,
-    threads: int | None = None,
-    seed: int = 1,
-    sketch: str = "fast",
-    bands: int | None = None,
-    rows: int | None = None,
-    max_slots: int = DEFAULT_MAX_SLOTS,
-    ignore_common: float | None = None,
-    certify: int | None = None,
-    on_error: str = "stop",
-    encoding_errors: str = "strict",
-    lines: bool = False,
-    html: bool = False,
-    plain: bool = False,
-    hidden: bool = False,
-    memory: str | int | None = None,
-    spill: str | Path | None = None,
-    batch_rows: int | None = None,
-    progress: Progress | None = None,
-    engine: str = "auto",
-    master: str | None = None,
-) -> Pairs:
-    """Find all similar pairs of documents, sets or vectors; every similarity is exact, unless you ask for estimates.
+@dataclass(frozen=True, kw_only=True)
+class PairsRequest(SearchRequest):
+    """What `pairs` is asked for; see there."""
 
-    source: what `dedup` takes, or vectors. other: a second collection; then pairs have one item of each.
-    k: only the `k` most similar partners of each item of `source`, best first (a pair within one collection is then
-        listed from both sides).
+    other: Any = None
+    measure: str = "jaccard"
+    within: float | None = None
+    below: float | None = None
+    beyond: float | None = None
+    k: int | None = None
+    vector: str = "vector"
+    explain: bool = False
 
-    Documents and sets: `measure` is a similarity, and `threshold` the least similarity of a pair. The table has the
-    columns id_a, id_b, similarity. "jaccard" |a ∩ b| / |a ∪ b|; "containment" |a ∩ b| / |a|, of id_a's set in id_b's;
-    "cosine" |a ∩ b| / √(|a|·|b|); "dice" 2|a ∩ b| / (|a| + |b|); "overlap" |a ∩ b| / min(|a|, |b|). For all but jaccard
-    the search is exact.
+    owner = OWNER
 
-    >>> pairs(["a b c d e f", "x", "a b c d e f"]).to_pylist()
-    [{'id_a': 0, 'id_b': 2, 'similarity': 1.0}]
-    >>> pairs(["milk bread", "milk bread eggs tea"], shingle="tokens", measure="containment").to_pylist()
-    [{'id_a': 0, 'id_b': 1, 'similarity': 1.0}]
+    def __post_init__(self) -> None:
+        checks.choice(OWNER, "measure", self.measure, (*SET_MEASURES, *SPACES))
+        if self.k is not None:
+            checks.whole(OWNER, "k", self.k)
+        super().__post_init__()
 
-    Vectors: `measure` is a distance, "angle" (degrees), "l2", "l1" or "hamming", and `within` the largest distance of a
-    pair. The table has the columns id_a, id_b, distance. source: an array with one vector per row (floats or integers
-    of any size, also a memory map; for hamming bool, or bits packed in unsigned integers), a stack of images of shape
-    (n, height, width) or (n, height, width, channels), each a vector of its pixels, a .npy file, or a table or Spark
-    DataFrame with a column `vector` of lists.
+    @property
+    def of_vectors(self) -> bool:
+        """Whether vectors are compared."""
+        return self.measure in SPACES
 
-    >>> pairs([[0, 0], [3, 4], [9, 9]], measure="l2", within=5).to_pylist()
-    [{'id_a': 0, 'id_b': 1, 'distance': 5.0}]
+    def check_sets(self) -> None:
+        """Raise if what was given has no effect on sets."""
+        distances = {name: (getattr(self, name), default) for name, default in DISTANCES.items()}
+        checks.unused(OWNER, distances, f"with measure={self.measure!r}, which compares sets")
+        if self.below is not None:
+            least = self.settings.threshold
+            rule = f"above the threshold, {least:g}, and at most 1"
+            checks.number(OWNER, "below", self.below, least, 1, open_left=True, rule=rule)
 
-    below, beyond: only pairs with a similarity below `below`, or a distance above `beyond`: similar, but likely no
-        copies or mirrors of each other. With k, the k most similar of these.
+    @property
+    def vector_settings(self) -> VectorSettings:
+        """The settings of a search for vectors; raise if one is missing, or given and has no effect."""
+        if self.within is None:
+            raise ParameterError(
+                f"The 'within' parameter of pairs is needed with measure={self.measure!r}: the largest distance of a"
+                " pair."
+            )
+        documents = self.settings.given("shingle", "threshold", *HASHING[1:], "ignore_common")
+        others = {"explain": (self.explain, False), "below": (self.below, None)}
+        unused = {**documents, **reading_given(self.settings, self.options), **others}
+        checks.unused(OWNER, unused, f"with measure={self.measure!r}, which compares vectors")
+        names = ("measure", "vector", "id", "recall", "seed", "method", "k", "within", "beyond")
+        return VectorSettings(OWNER, **{name: getattr(self, name) for name in names})
 
-    >>> pairs([[0, 0], [0, 0.1], [3, 4]], measure="l2", within=5, beyond=4.95).to_pylist()
-    [{'id_a': 0, 'id_b': 2, 'distance': 5.0}]
-
-    recall: a pair at the threshold, or at the distance `within`, is found with at least this probability.
-    method: "lsh" (locality-sensitive hashing, with that recall), "exact" (no pair is missed), or "auto", whichever is
-        predicted to be cheaper; `.stats["method"]` says which and why.
-    estimate: of the pairs that LSH proposes, take those whose signatures agree in at least the fraction `threshold` of
-        their slots, and do not compare the sets (MMDS §3.4.3, step 6). The columns are then id_a, id_b,
-        estimated_similarity and standard_error. A pair at the threshold is accepted with a probability of about a half.
-        Signatures have bands · rows slots if these are given, else 256 or more.
-    explain: also count the pairs that each filter of the exact join leaves (MMDS §3.9), in
-        `.stats["details"]["explained"]`; the search is then exact.
-    The other parameters are those of `dedup`. A parameter that has no effect in a call is an error.
-    """
-    given = dict(locals())
-    on_cluster = cluster_engine(OWNER, engine, master, source, other)
-    if on_cluster is not None:
-        return cast(Pairs, on_cluster(given))
-    checks.choice(OWNER, "measure", measure, (*SET_MEASURES, *SPACES))
-    if k is not None:
-        checks.whole(OWNER, "k", k)
-    resources = Resources.of(OWNER, threads, memory, spill)
-    settings = Settings(
-        OWNER, shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method,
-        estimate,
-    )  # fmt: skip
-    options = reading(
-        settings, resources, text, id, on_error, encoding_errors, lines, html, batch_rows, None, plain, hidden
-    )
-    log = RunLog.of(progress)
-    if measure in SPACES:
-        return _vector_pairs(source, other, vector_settings(given, settings, options), resources, log)
-    _check_sets(source, measure, settings, explain)
-    distances = {"within": (within, None), "beyond": (beyond, None), "vector": (vector, "vector")}
-    checks.unused(OWNER, distances, f"with measure={measure!r}, which compares sets")
-    if below is not None:
-        rule = f"above the threshold, {settings.threshold:g}, and at most 1"
-        checks.number(OWNER, "below", below, settings.threshold, 1, open_left=True, rule=rule)
-    return _set_pairs(source, other, measure, k, below, explain, settings, options, resources, log)
+    def reported(self, shingler: Shingler | None) -> dict[str, Any]:
+        """Return the parameters, for run.json."""
+        return {"measure": self.measure, **super().reported(shingler), "below": self.below, "k": self.k}
 
 
-def vector_settings(given: dict[str, Any], settings: Settings, options: ReadOptions) -> VectorSettings:
-    """Return the settings of a search for vectors; raise if one is missing, or given and has no effect."""
-    measure = given["measure"]
-    if given["within"] is None:
-        raise ParameterError(
-            f"The 'within' parameter of pairs is needed with measure={measure!r}: the largest distance of a pair."
-        )
-    documents = settings.given("shingle", "threshold", *HASHING[1:], "ignore_common")
-    others = {"explain": (given["explain"], False), "below": (given["below"], None)}
-    unused = {**documents, **reading_given(settings, options), **others}
-    checks.unused(OWNER, unused, f"with measure={measure!r}, which compares vectors")
-    names = ("measure", "vector", "id", "recall", "seed", "method", "k", "within", "beyond")
-    return VectorSettings(OWNER, **{name: given[name] for name in names})
+def pairs(request: PairsRequest) -> Pairs:
+    """Do what was asked for in this process."""
+    log = RunLog.of(request.progress)
+    if request.of_vectors:
+        return _vector_pairs(request, log)
+    _check_sets(request)
+    request.check_sets()
+    space = Workspace.temporary(request.resources.spill)
+    try:
+        parts = _read(request, space, log)
+        whole = _Whole(parts)
+        found = _found(request, whole, space, log)
+    finally:
+        space.finish()
+    log.counts["pairs"] = len(found)
+    parameters = {**request.reported(parts[0].shingler), **request.used}
+    result = Pairs(_named(found, parts), run_json(OWNER, parameters, parts, log))
+    result.traced(SetTrace.of(parts, whole.common))
+    return result
 
 
-def _check_sets(source: Any, measure: str, settings: Settings, explain: bool) -> None:
+def _check_sets(request: PairsRequest) -> None:
     """Raise if vectors are given without a measure of distance, or if hashing is asked for where it cannot serve."""
+    source, measure, settings = request.source, request.measure, request.settings
     paths = source.paths if isinstance(source, Files) else [source]
     arrays = (str(path).endswith(".npy") for path in paths if isinstance(path, str | Path))
     if isinstance(source, np.ndarray) or any(arrays):
         raise ParameterError("Vectors are compared by a distance: use measure='angle' and within=15, for example.")
-    if measure == "jaccard" and not explain:
+    if measure == "jaccard" and not request.explain:
         return
     why = "explain=True" if measure == "jaccard" else f"measure={measure!r}"
     if settings.method == "lsh":
         raise ParameterError.of(OWNER, "method", f"'auto' or 'exact' with {why}", settings.method)
     checks.unused(OWNER, settings.given(*HASHING), f"with {why}, which is an exact search")
-
-
-def _set_pairs(
-    source: Any,
-    other: Any,
-    measure: str,
-    k: int | None,
-    below: float | None,
-    explain: bool,
-    settings: Settings,
-    options: ReadOptions,
-    resources: Resources,
-    log: RunLog,
-) -> Pairs:
-    """Read, search, and list the pairs of documents or sets."""
-    space = Workspace.temporary(resources.spill)
-    try:
-        parts = _read(source, other, settings, options, resources, space, log)
-        whole = _Whole(parts)
-        found = _found(whole, k, below, explain, measure, settings, resources, space, log)
-    finally:
-        space.finish()
-    log.counts["pairs"] = len(found)
-    parameters = {
-        "measure": measure, **settings.to_dict(parts[0].shingler), "below": below, "k": k, "text": options.text,
-        "id": options.id, "on_error": options.on_error, "encoding_errors": options.encoding_errors,
-        "lines": options.lines, "sets": options.sets, "html": options.html, "plain": options.plain,
-        "hidden": options.hidden, "threads": resources.threads, "memory": resources.budget.total,
-    }  # fmt: skip
-    result = Pairs(_named(found, parts), run_json(OWNER, parameters, parts, log))
-    result.traced(SetTrace.of(parts, whole.common))
-    return result
 
 
 def _named(found: PairList, parts: list[Collection]) -> Any:
@@ -229,23 +152,16 @@ def _named(found: PairList, parts: list[Collection]) -> Any:
     )
 
 
-def _read(
-    source: Any,
-    other: Any,
-    settings: Settings,
-    options: ReadOptions,
-    resources: Resources,
-    space: Workspace,
-    log: RunLog,
-) -> list[Collection]:
+def _read(request: PairsRequest, space: Workspace, log: RunLog) -> list[Collection]:
     """Read one collection or two; the second is shingled like the first."""
-    inputs = opened(settings, options, source, *([] if other is None else [other]))
+    settings, options, resources = request.settings, request.options, request.resources
+    inputs = opened(settings, options, request.source, *([] if request.other is None else [request.other]))
     limit = resources.budget.texts // len(inputs)
     shingle = settings.shingle
     parts: list[Collection] = []
-    for number, one in enumerate(inputs):
+    for number, source in enumerate(inputs):
         step = "read-other" if number else "read"
-        parts.append(collect(one, options, shingle, log, resources.threads, space, limit, step))
+        parts.append(collect(source, options, shingle, log, resources.threads, space, limit, step))
         shingle = parts[0].shingler or shingle
     return parts
 
@@ -281,43 +197,33 @@ class _Whole:
         return [here, Sets(every.values[cut:], every.offsets[self.split :] - cut)]
 
 
-def _found(
-    whole: _Whole,
-    k: int | None,
-    below: float | None,
-    explain: bool,
-    measure: str,
-    settings: Settings,
-    resources: Resources,
-    space: Workspace,
-    log: RunLog,
-) -> PairList:
+def _found(request: PairsRequest, whole: _Whole, space: Workspace, log: RunLog) -> PairList:
     """Search in the way that is asked for or cheaper; by another measure than Jaccard similarity, by an exact join."""
+    settings, k, below, jaccard = request.settings, request.k, request.below, request.measure == "jaccard"
     if whole.one_sided:
         nothing = no_pairs()
         return EstimatedPairs(*nothing, np.zeros(0)) if settings.estimate else HeldPairs(*nothing)
-    search = settings.search(resources.threads, resources.budget)
-    if explain or measure != "jaccard":
+    search = settings.search(request.resources.threads, request.resources.budget)
+    if request.explain or not jaccard:
         search = replace(search, method="exact")
-    prepared = prepare(search, whole.items, log, whole.sides)
-    whole.common = prepared.common
-    if measure != "jaccard" and settings.method == "auto":
-        log.method = {"asked": "auto", "taken": "exact", "why": f"{measure} has no hash family"}
-    if measure != "jaccard" or (k is not None and below is None and prepared.banding is None):
-        few = k if below is None else None
-        found = _joined(whole, prepared, few, explain, measure, settings, resources, space, log)
-        both = not whole.across and Bounds(measure, settings.threshold, OWNER).symmetric
+    executor = LocalExecutor(search, whole.items, log, space, whole.sides)
+    tuning = plan.prepare(executor)
+    whole.common = executor.common
+    if not jaccard and settings.method == "auto":
+        log.method = {"asked": "auto", "taken": "exact", "why": f"{request.measure} has no hash family"}
+    if not jaccard or (k is not None and below is None and tuning.banding is None):
+        found = _joined(request, whole, executor.items, k if below is None else None, space, log)
+        both = not whole.across and Bounds(request.measure, settings.threshold, OWNER).symmetric
         return found if below is None else pairs_below(found, below, k, both)
-    matches = search.find(whole.items, log, space, whole.sides, prepared=prepared)
-    if explain:
-        _explain(whole.sets(prepared.items, resources.threads, log), measure, settings, resources, log)
-    return _listed(whole, matches, k, below, settings, log)
+    matches = plan.find(executor, tuning)
+    if request.explain:
+        _explain(request, whole.sets(executor.items, request.resources.threads, log), log)
+    return _listed(request, whole, matches, log)
 
 
-def _listed(
-    whole: _Whole, matches: VerifiedPairs, k: int | None, below: float | None, settings: Settings, log: RunLog
-) -> PairList:
+def _listed(request: PairsRequest, whole: _Whole, matches: VerifiedPairs, log: RunLog) -> PairList:
     """List the pairs of rows: all of them, or the k best of each row. Copies are pairs unless `below` is given."""
+    k, below = request.k, request.below
     if below is not None:
         kept = matches.similarity < below
         left, right, similarity = matches.left[kept], matches.right[kept], matches.similarity[kept]
@@ -333,7 +239,7 @@ def _listed(
             matches.groups, matches.left, matches.right, matches.similarity, k, here,
             across=not copies, same=1.0, both=not whole.across,
         )  # fmt: skip
-    if settings.estimate:
+    if request.settings.estimate:
         errors = standard_errors(similarity, log.details["estimate"]["slots"])
         error = np.where(matches.same_sets(left, right), 0.0, errors)
         return EstimatedPairs(left, right - whole.split, similarity, error)
@@ -341,21 +247,15 @@ def _listed(
 
 
 def _joined(
-    whole: _Whole,
-    prepared: PreparedSearch,
-    k: int | None,
-    explain: bool,
-    measure: str,
-    settings: Settings,
-    resources: Resources,
-    space: Workspace,
-    log: RunLog,
+    request: PairsRequest, whole: _Whole, items: Items, k: int | None, space: Workspace, log: RunLog
 ) -> PairList:
     """Join the sets. Pairs that do not fit in memory are in files; with k, never more than k of each item are kept."""
-    sets = whole.sets(prepared.items, resources.threads, log)
-    if explain:
-        _explain(sets, measure, settings, resources, log)
-    task = JoinTask(Bounds(measure, settings.threshold, OWNER), resources.threads, resources.budget.total, k=k)
+    resources = request.resources
+    sets = whole.sets(items, resources.threads, log)
+    if request.explain:
+        _explain(request, sets, log)
+    bounds = Bounds(request.measure, request.settings.threshold, OWNER)
+    task = JoinTask(bounds, resources.threads, resources.budget.total, k=k)
     with log.stage("join", len(whole.items)) as tick:
         found = join_sets(sets[0], sets[1] if whole.across else None, task, space, tick)
     log.counts["groups"] = found.groups
@@ -366,27 +266,27 @@ def _joined(
     return found.pairs
 
 
-def _explain(sets: list[Sets], measure: str, settings: Settings, resources: Resources, log: RunLog) -> None:
+def _explain(request: PairsRequest, sets: list[Sets], log: RunLog) -> None:
     """Count the pairs that each filter of the exact join leaves."""
     if not all(map(len, sets)):
         raise InputError("nothing to explain: the input is empty")
+    other = sets[1] if len(sets) == 2 else None
+    threshold, threads = request.settings.threshold, request.resources.threads
     with log.stage("explain"):
-        other = sets[1] if len(sets) == 2 else None
-        table = explain_filters(sets[0], settings.threshold, measure, other=other, threads=resources.threads)
+        table = explain_filters(sets[0], threshold, request.measure, other=other, threads=threads)
     log.details["explained"] = table.to_pylist()
     log.details["explained_sets"] = json.loads(table.schema.metadata[b"likewise"])
 
 
-def _vector_pairs(source: Any, other: Any, settings: VectorSettings, resources: Resources, log: RunLog) -> Pairs:
+def _vector_pairs(request: PairsRequest, log: RunLog) -> Pairs:
     """Find the pairs of vectors within a distance."""
-    parts, space, split = read_vectors(source, other, settings, resources, log)
+    settings, resources, across = request.vector_settings, request.resources, request.other is not None
+    parts, space, split = read_vectors(request.source, request.other, settings, resources, log)
     aim = aimed(settings, resources, space)
     with threadpool_limits(1, "blas"):
-        left, right, distance = joined_vectors(space, split, other is not None, aim, log, settings.k, settings.beyond)
+        left, right, distance = joined_vectors(space, split, across, aim, log, settings.k, settings.beyond)
     log.counts["pairs"] = len(left)
-    parameters = {
-        **settings.to_dict(), "within": aim.within, "threads": resources.threads, "memory": resources.budget.total,
-    }  # fmt: skip
+    parameters = {**settings.to_dict(), "within": aim.within, **request.used}
     found = Pairs(distance_table(parts, split, left, right, distance), run_json(OWNER, parameters, parts, log))
     found.traced(VectorTrace(tuple(parts)))
     return found

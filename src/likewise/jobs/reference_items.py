@@ -7,13 +7,10 @@ continues with the same ones, whatever has become of the index.
 
 from __future__ import annotations
 
-import importlib
-import os
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,15 +21,11 @@ from likewise.base.arrays import Hashes, Ints, Sets, TextChunk
 from likewise.base.runlog import RunLog, Tick
 from likewise.errors import IncompatibleError
 from likewise.io.disk import write_array
-from likewise.io.publish import MANIFEST
 from likewise.io.workspace import Workspace
 from likewise.kernels.hashing import digest_strings
 from likewise.search.items import Items
 from likewise.search.sketch import SketchPlan, key_sets
 
-INDEX = "likewise.index"
-URLS = ("redis://", "rediss://", "unix://")
-"""How the address of an index on a server begins."""
 MOST = 100
 """The most items of an index that a new document brings into the search, the most similar first: an index may hold any
 number of near-duplicates, and one is enough to remove the document."""
@@ -240,19 +233,3 @@ def chunk_digests(chunk: TextChunk, rows: Ints) -> Hashes:
     out = np.zeros((len(chunk), 2), np.uint64)
     digest_strings(chunk.eights, chunk.data, chunk.offsets, rows, out)
     return out[rows]
-
-
-def is_index(given: object) -> bool:
-    """Tell whether this is an index: an object, the URL of one, or a folder that holds one."""
-    if isinstance(given, str) and given.startswith(URLS):
-        return True
-    if isinstance(given, str | os.PathLike):
-        folder = Path(given)
-        return not (folder / MANIFEST).exists() and any(folder.glob("[0-9]*/data.mdb"))
-    return any(f"{kind.__module__}.".startswith(f"{INDEX}.") for kind in type(given).__mro__)
-
-
-def opened_index(given: object) -> QueriedItems:
-    """Open an index; its room stands above this one, and is loaded when it is asked for, like the Spark engine."""
-    found: QueriedItems = importlib.import_module(f"{INDEX}.reference_index").ReferenceIndex(given)
-    return found

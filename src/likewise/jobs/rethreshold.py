@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +15,8 @@ from likewise.base.runlog import Progress, RunLog
 from likewise.errors import IncompatibleError, InputError, ParameterError
 from likewise.families.banding import Banding
 from likewise.io.changes import changed_files
-from likewise.io.publish import MANIFEST
 from likewise.io.read import Files, ReadOptions, Source, open_source
 from likewise.io.workspace import Workspace
-from likewise.jobs.engines import cluster_engine
 from likewise.jobs.result import Dedup
 from likewise.jobs.state import State
 from likewise.search.cluster import Keep, removals
@@ -26,40 +24,32 @@ from likewise.search.estimate import acceptance, described
 from likewise.search.load import Collection, collect
 from likewise.search.matches import VerifiedPairs
 
+OWNER = "rethreshold"
 
-def rethreshold(
-    directory: str | Path,
-    threshold: float | None = None,
-    *,
-    keep: str | Keep | None = None,
-    out: str | Path | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
-    master: str | None = None,
-) -> Dedup:
-    """Re-cluster a finished run of `dedup` with a higher threshold, or another keep policy, without comparing again.
 
-    directory: the folder of the run. threshold, keep: by default those of the run. out: a folder for the result; by
-    default it replaces the one in `directory`.
+@dataclass(frozen=True)
+class RethresholdRequest:
+    """What `rethreshold` is asked for; see there."""
 
-    The pairs of the original run stay in `state/`, so that any threshold from that run's upwards can be used, in any
-    order. The input files must still be there, unchanged: documents that are kept now and were removed
-    before are taken from them.
+    directory: str | Path
+    threshold: float | None = None
+    keep: str | Keep | None = None
+    out: str | Path | None = None
+    threads: int | None = None
+    progress: Progress | None = None
+    master: str | None = None
 
-    A run that was made on Spark is re-clustered there: master, such as "local[4]" or "spark://host:7077", is that of
-    Spark; by default that of the running session, or "local[*]".
-    """
-    given = dict(locals())
-    on_cluster = cluster_engine("rethreshold", _engine(directory), master)
-    if on_cluster is not None:
-        return cast(Dedup, on_cluster(given))
-    count = checks.threads("rethreshold", threads)
-    state = State.load(directory, "rethreshold")
+
+def rethreshold(request: RethresholdRequest) -> Dedup:
+    """Do what was asked for in this process."""
+    directory, out = request.directory, request.out
+    count = checks.threads(OWNER, request.threads)
+    state = State.load(directory, OWNER)
     parameters = state.run["parameters"]
-    wanted, policy = check_rethreshold(directory, state.about, parameters, threshold, keep)
+    wanted, policy = check_rethreshold(directory, state.about, parameters, request.threshold, request.keep)
     lowest = state.about["threshold"]
     folder = Path(directory if out is None else out)
-    log = RunLog.of(progress)
+    log = RunLog.of(request.progress)
     for name in ("items", "bytes", "different", "groups", "candidates"):
         if name in state.run["counts"]:
             log.counts[name] = state.run["counts"][name]
@@ -126,17 +116,6 @@ def details_at(threshold: float, details: dict[str, Any]) -> dict[str, Any]:
         accepted = 1.0 if slots is None else acceptance(threshold, slots)
         carried["predicted_recall"] = banding.probability(threshold) * accepted
     return carried
-
-
-def _engine(directory: str | Path) -> str:
-    """Return where a run was made; a folder that is no local one can only be read by Spark."""
-    if isinstance(directory, str) and "://" in directory:
-        return "spark"
-    try:
-        run = json.loads((Path(directory) / MANIFEST).read_text(encoding="utf-8"))
-        return "spark" if run["parameters"]["engine"] == "spark" else "local"
-    except (OSError, ValueError, KeyError, TypeError):
-        return "local"
 
 
 def options_of_run(parameters: dict[str, Any], score: str | None = None) -> ReadOptions:

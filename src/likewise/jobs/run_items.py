@@ -22,8 +22,10 @@ from likewise.jobs.set_reason import SetReason
 from likewise.jobs.state import State
 from likewise.jobs.vector_reason import VectorReason
 from likewise.search.load import collect, joined
+from likewise.search.local import LocalExecutor
 from likewise.search.matches import Sides
-from likewise.search.prepare import SearchSettings, prepare
+from likewise.search.plan import prepare
+from likewise.search.prepare import SearchSettings
 from likewise.search.vectors.load import vectors
 from likewise.shingle import Shingler, shingler_of
 
@@ -101,6 +103,8 @@ def _common(run: FinishedRun, sources: list[Source], shingler: Shingler) -> Hash
             parameters["threshold"], parameters["recall"], MinHash(parameters["seed"], parameters["sketch"]),
             threads=2, ignore_common=parameters["ignore_common"], method="exact",
         )  # fmt: skip
-        return prepare(search, joined(*items) if sides else items[0], log, sides).common
+        executor = LocalExecutor(search, joined(*items) if sides else items[0], log, space, sides)
+        prepare(executor)
+        return executor.common
     finally:
         space.finish()

@@ -16,9 +16,9 @@ from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.search.common_shingles import check_fraction
+from likewise.search.local import Search
 from likewise.search.prepare import METHODS
 from likewise.search.recall.sample import check_sample
-from likewise.search.search import Search
 from likewise.shingle import Shingler, parse_shingler
 
 Given = dict[str, tuple[object, object]]
@@ -105,7 +105,7 @@ class Settings:
         return {**shingled, **{name: getattr(self, name) for name in names}}
 
 
-DEFAULTS = {field.name: field.default for field in fields(Settings)}
+DEFAULTS = {field.name: field.default for field in fields(Settings) if field.name != "owner"}
 
 
 @dataclass(frozen=True)

@@ -33,20 +33,37 @@ from likewise.search.exact.prefixes import (
     written,
 )
 from likewise.search.expand import most_listed
+from likewise.search.items import Items
 from likewise.search.matches import Drawn, Sides, Sketched, VerifiedPairs, add_empty_pair, best_ranks
-from likewise.search.prepare import NO_ROWS, PreparedSearch, SearchSettings, with_sides
+from likewise.search.plan import JOINED
+from likewise.search.prepare import NO_ROWS, SearchSettings, with_sides
 from likewise.search.scored import ScoredPairs, concatenated, no_pairs, pair_order
 from likewise.search.verify import compare
 
-STEP, PART = "exact", "join-"
-"""The step of the workspace with all pairs, and the steps with some of them."""
+PART = "join-"
+"""Steps of the workspace with some of the pairs."""
 TIMES = 2
 """Prefix elements that two sets must share: two instead of one rule out most pairs for slightly longer prefixes."""
 
 
+@dataclass(frozen=True)
+class DifferentItems:
+    """The items to join, without common shingles.
+
+    copies: the number of the different item that each row is a copy of. first: the first row of each different item.
+    crowded: far more pairs than can be listed are predicted.
+    """
+
+    items: Items
+    copies: Ints
+    first: Ints
+    common: Hashes
+    crowded: bool
+
+
 def find(
     settings: SearchSettings,
-    prepared: PreparedSearch,
+    given: DifferentItems,
     log: RunLog,
     space: Workspace,
     sides: Sides | None,
@@ -58,11 +75,11 @@ def find(
     If there are more than `most_listed` allows, all documents are compared as one crowd: see crowds/gather.py.
     """
     known: _JoinInput = (
-        _HeldInput(settings, prepared, log) if _fits(settings, prepared) else _StreamedInput(settings, prepared, log)
+        _HeldInput(settings, given, log) if _fits(settings, given) else _StreamedInput(settings, given, log)
     )
-    of = labels(with_sides(known.units, prepared.first, sides))[prepared.copies]
+    of = labels(with_sides(known.units, given.first, sides))[given.copies]
     groups = Groups.by_label(of)
-    leaders = prepared.copies[groups.first]  # the first different item of each group
+    leaders = given.copies[groups.first]  # the first different item of each group
     units = known.units[leaders]
     filled = np.flatnonzero((units != 0).any(axis=1))
     log.counts["groups"] = len(groups)
@@ -71,13 +88,13 @@ def find(
     )
     sequence = [(a, b) for a, b in _sides(leaders[filled], groups.first[filled], sides)]
     with log.stage("join", sum(len(a) + (0 if b is None else len(b)) for a, b in sequence)) as join.tick:
-        join.most = most_listed(len(prepared.first))
-        found = None if prepared.crowded else _joined(settings, known, join, sequence, join.most, space)
+        join.most = most_listed(len(given.first))
+        found = None if given.crowded else _joined(settings, known, join, sequence, join.most, space)
     del known
     if found is None:
-        left, right, similarity = _crowded(settings, prepared, groups, filled, log, space, sides, ranks)
+        left, right, similarity = _crowded(settings, given, groups, filled, log, space, sides, ranks)
     else:
-        group_of = of[prepared.first]
+        group_of = of[given.first]
         left, right, similarity = group_of[found[0]], group_of[found[1]], found[2]
         left, right = np.minimum(left, right), np.maximum(left, right)
         order = pair_order(left, right, max(2, len(groups)))
@@ -90,12 +107,12 @@ def find(
     log.counts["candidates"] = facts.bitmap
     log.counts["verified"] = len(left)
     if space.lasting and time.perf_counter() - begun > settings.patience:
-        with space.making(STEP) as draft:
-            draft.save(copies=prepared.copies, of=of, filled=filled, units=units, common=prepared.common)
+        with space.making(JOINED) as draft:
+            draft.save(copies=given.copies, of=of, filled=filled, units=units, common=given.common)
             draft.save(left=left, right=right, similarity=similarity)
             draft.commit(log.snapshot())
         space.forget(*(name for name in space.steps if name.startswith(PART)))
-    return _result(prepared.copies, groups, filled, units, prepared.common, left, right, similarity)
+    return _result(given.copies, groups, filled, units, given.common, left, right, similarity)
 
 
 def _joined(
@@ -142,7 +159,7 @@ def _joined(
 
 def _crowded(
     settings: SearchSettings,
-    prepared: PreparedSearch,
+    given: DifferentItems,
     groups: Groups,
     filled: Ints,
     log: RunLog,
@@ -154,7 +171,7 @@ def _crowded(
     rows = groups.first[filled]
     with log.stage("crowds", len(rows)) as tick, disk_errors(space.folder or Path()):
         gathering = Gathering(
-            prepared.items,
+            given.items,
             rows,
             [np.arange(len(rows))],
             best_ranks(groups, ranks)[filled],
@@ -171,16 +188,11 @@ def _crowded(
     return filled[left], filled[right], similarity
 
 
-def restored(space: Workspace, log: RunLog) -> VerifiedPairs:
+def restored(space: Workspace) -> VerifiedPairs:
     """Return the pairs that an interrupted run committed."""
-    log.restore(space.notes(STEP))
-
-    def array(name: str) -> Any:
-        return space.array(STEP, name)
-
-    groups = Groups.by_label(array("of"))
-    pairs = array("left"), array("right"), array("similarity")
-    return _result(array("copies"), groups, array("filled"), array("units"), array("common"), *pairs)
+    names = ("copies", "of", "filled", "units", "common", "left", "right", "similarity")
+    copies, of, filled, units, common, *pairs = (space.array(JOINED, name) for name in names)
+    return _result(copies, Groups.by_label(of), filled, units, common, *pairs)
 
 
 def _result(
@@ -212,9 +224,9 @@ def _sides(chosen: Ints, first: Ints, sides: Sides | None) -> Iterator[tuple[Int
         yield chosen[~old], None
 
 
-def _fits(settings: SearchSettings, prepared: PreparedSearch) -> bool:
+def _fits(settings: SearchSettings, given: DifferentItems) -> bool:
     """Return whether all sets fit in memory."""
-    return int(prepared.items.set_bytes(prepared.first).sum()) <= 2 * settings.budget.sets
+    return int(given.items.set_bytes(given.first).sum()) <= 2 * settings.budget.sets
 
 
 class _JoinInput(ABC):
@@ -235,11 +247,11 @@ class _JoinInput(ABC):
 class _HeldInput(_JoinInput):
     """All sets are in memory."""
 
-    def __init__(self, settings: SearchSettings, prepared: PreparedSearch, log: RunLog) -> None:
-        with log.stage("sets", len(prepared.first)) as tick:
-            self.sets = prepared.items.sets(prepared.first, settings.threads)
+    def __init__(self, settings: SearchSettings, given: DifferentItems, log: RunLog) -> None:
+        with log.stage("sets", len(given.first)) as tick:
+            self.sets = given.items.sets(given.first, settings.threads)
             survey = survey_of([self.sets], settings.threads)
-            tick(len(prepared.first))
+            tick(len(given.first))
         self.counts, self.maps, self.units = survey.counts, survey.maps[0], survey.digests[0]
 
     def pairs(self, join: Join, a: Ints, b: Ints | None, space: Workspace) -> Iterator[tuple[ScoredPairs, int, bool]]:
@@ -264,9 +276,9 @@ class _WrittenSide(JoinSide):
 class _StreamedInput(_JoinInput):
     """The sets are made twice, in batches: once to count their symbols, and once to write their prefixes."""
 
-    def __init__(self, settings: SearchSettings, prepared: PreparedSearch, log: RunLog) -> None:
-        self.settings, self.items, self.first = settings, prepared.items, prepared.first
-        size = prepared.items.set_bytes(prepared.first)
+    def __init__(self, settings: SearchSettings, given: DifferentItems, log: RunLog) -> None:
+        self.settings, self.items, self.first = settings, given.items, given.first
+        size = given.items.set_bytes(given.first)
         symbols = int(size.sum()) // 8
         mean = symbols / max(1, len(size))
         words = min(MAP_WORDS, map_words(mean), max(1, settings.budget.total // 16 // 8 // max(1, len(size))))

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints, Sets
-from likewise.base.copies import labels
 from likewise.base.memory import UNLIMITED, Budget
 from likewise.base.random import mix
 from likewise.base.runlog import RunLog
@@ -22,13 +21,11 @@ from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash, seed_sequence
 from likewise.families.tuning import DEFAULT_MAX_SLOTS, Similarities, fits, tune_for
 from likewise.search.candidates import most_candidates
-from likewise.search.common_shingles import SAMPLE as COMMON_SAMPLE
-from likewise.search.common_shingles import described, find_common, value_table
 from likewise.search.exact.bounds import Bounds
 from likewise.search.exact.prefixes import Lengths
 from likewise.search.expand import most_listed
 from likewise.search.items import Items
-from likewise.search.matches import Sides, first_of_each
+from likewise.search.matches import Sides
 from likewise.search.recall.sample import Probe, make_sample, quick_sample, sample_size
 from likewise.search.sketch import agreement_counts
 
@@ -91,55 +88,6 @@ class SearchSettings:
     patience: float = PATIENCE
     method: str = "lsh"
     estimate: bool = False
-
-
-@dataclass(frozen=True)
-class PreparedSearch:
-    """The items to search, without common shingles, and the method chosen for them.
-
-    copies: the number of the different item that each row is a copy of. first: the first row of each different item.
-    rows: the rows drawn for the certificate, whose neighbours `probe` collects. banding: None if the search is exact.
-    crowded: an exact search is predicted to find far more pairs than can be listed.
-    """
-
-    items: Items
-    copies: Ints
-    first: Ints
-    common: Hashes
-    rows: Ints
-    banding: Banding | None
-    probe: Probe
-    crowded: bool = False
-
-
-def prepare(settings: SearchSettings, items: Items, log: RunLog, sides: Sides | None) -> PreparedSearch:
-    """Find copies, leave out common shingles, draw samples, and choose the method."""
-    with log.stage("identical"):
-        copies = labels(with_sides(items.digests(settings.threads), None, sides))
-        first = first_of_each(copies)
-    log.counts["items"] = len(items)
-    log.counts["different"] = len(first)
-    common = NOTHING if settings.common is None else settings.common
-    if settings.ignore_common is not None:
-        with log.stage("common"):
-            common = _find_common(settings, settings.ignore_common, items, first, log)
-    if len(common):
-        items = items.ignoring(value_table(common))
-    with log.stage("tune"):
-        if settings.method == "exact":
-            log.method = {"asked": "exact", "taken": "exact", "why": "requested"}
-            crowded = crowded_search(settings, items, first)
-            return PreparedSearch(items, copies, first, common, NO_ROWS, None, no_probe(settings), crowded)
-        rows, banding, probe = tune_search(settings, items, first, log, sides)
-    return PreparedSearch(items, copies, first, common, rows, banding, probe)
-
-
-def _find_common(settings: SearchSettings, fraction: float, items: Items, rows: Ints, log: RunLog) -> Hashes:
-    """Find the shingles to leave out, and log which they are."""
-    order = lowest(settings.minhash.seed, len(rows), COMMON_SAMPLE)
-    common = find_common(items, rows, fraction, order, settings.threads)
-    log.details["ignored"] = described(items, rows[np.sort(order[:SPELLED])], common, len(rows))
-    return common.values
 
 
 def crowded_search(settings: SearchSettings, items: Items, rows: Ints) -> bool:

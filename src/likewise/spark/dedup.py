@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 
-from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, to_arrow
 from likewise.base.runlog import run_json
+from likewise.jobs.dedup import DedupRequest
 from likewise.jobs.result import aside_table
 from likewise.search.cluster import Keep, removals
-from likewise.search.matches import VerifiedPairs, count_different
+from likewise.search.matches import count_different
+from likewise.search.plan import Executor, find
 from likewise.search.prepare import NO_ROWS
 from likewise.spark import corpus as corpora
 from likewise.spark.against import AgainstTables, SparkAgainst
@@ -25,80 +26,53 @@ from likewise.spark.copies import LINK
 from likewise.spark.corpus import Corpus, numbered
 from likewise.spark.direct import PART, PLACE
 from likewise.spark.exchange import KIND, SCHEMA, collected
+from likewise.spark.executor import Found, GatheredExecutor, SpreadExecutor
 from likewise.spark.in_place import check_unchanged
 from likewise.spark.metrics import StepMetrics
-from likewise.spark.output import RowFiles, add_file, finish, laid, to_frame, write_arrow, write_frame
+from likewise.spark.output import CLUSTERS, ROW, RowFiles, finish, laid, to_frame, write_arrow, write_frame
 from likewise.spark.result import SparkDedup, publish_frames
 from likewise.spark.run import ClusterRun, RankOrder, begun
-from likewise.spark.search import ClusterSearch
 from likewise.spark.session import quiet, session_of, spark_errors
 from likewise.spark.source import quoted
 from likewise.spark.spread import LargeMatches, SpreadTables
 from likewise.spark.state import KeptState
 from likewise.spark.store import WORK, HadoopFolder
 from likewise.spark.tables import DriverTables
-from likewise.spark.universe import Universe
 
 OWNER = "dedup"
 
 
-def dedup(given: dict[str, Any]) -> SparkDedup:
-    """Do what `likewise.dedup` was asked for with these parameters."""
-    policy = Keep.parse(given["keep"])
+def dedup(request: DedupRequest) -> SparkDedup:
+    """Do what was asked for on a cluster."""
     earlier = None
-    if given["against"]:
-        given, earlier = _agreed(given)
-    with begun(OWNER, given, policy) as run:
+    if request.against:
+        earlier = _opened_runs(request)
+        agreed = earlier.agreed(request.settings)
+        request = replace(request, shingle=agreed.shingle, bands=agreed.bands, rows=agreed.rows, method=agreed.method)
+    with begun(request, earlier.identity if earlier else None) as run:
         corpus = run.corpus(earlier)
         corpus = replace(corpus, large=earlier is None and len(corpus) >= corpora.LARGE)
         shingler = run.shingler(corpus)
-        settings, resources, log = run.settings, run.resources, run.log
-        ranks = RankOrder(corpus, policy)
-        searching = settings.search(resources.threads, resources.budget)
+        searching = request.settings.search(request.resources.threads, request.resources.budget)
         if earlier is not None:
             searching = replace(searching, ignore_common=None, common=earlier.common)
-        search = ClusterSearch(
-            corpus,
-            searching,
-            shingler,
-            ranks,
-            run.checkpoints,
-            run.scratch,
-            log,
-            policy,
-        )
-        found = search.find()
-        options = run.options
+        ranks = RankOrder(corpus, request.policy)
+        given = searching, shingler, ranks, run.checkpoints, run.scratch, run.log, request.policy
+        executor = SpreadExecutor(corpus, *given) if corpus.large else GatheredExecutor(corpus, *given)
+        found = find(cast(Executor[Found], executor))
         folders = None if earlier is None else [str(one.directory) for one in earlier.states]
-        parameters = {
-            **settings.to_dict(shingler), "keep": str(policy), "text": options.text, "id": options.id,
-            "on_error": options.on_error, "encoding_errors": options.encoding_errors, "lines": options.lines,
-            "sets": options.sets, "html": options.html, "plain": options.plain, "hidden": options.hidden,
-            "against": folders, "add": False, "engine": "spark", "threads": resources.threads,
-            "memory": resources.budget.total,
-        }  # fmt: skip
-        tables = tables_of(run, corpus, found, policy, ranks, earlier)
-        state = _state(run, corpus, found, search) if given["state"] else None
+        parameters = {**request.reported(shingler), "against": folders, "engine": "spark", **request.used}
+        tables = tables_of(run, corpus, found, request.policy, ranks, earlier)
+        state = _state(run, corpus, found, executor.built) if request.state else None
         return Answer(run, corpus, tables, parameters, state).write()
 
 
-def _agreed(given: dict[str, Any]) -> tuple[dict[str, Any], SparkAgainst]:
-    """Load the runs to compare with, and return the parameters with the settings of these."""
-    from likewise.jobs.settings import Settings
-
-    folders, source = given["against"], given["source"]
-    session = session_of(OWNER, source if hasattr(source, "sparkSession") else None, given["master"])
+def _opened_runs(request: DedupRequest) -> SparkAgainst:
+    """Load the runs to compare with."""
+    source = request.source
+    session = session_of(OWNER, source if hasattr(source, "sparkSession") else None, request.master)
     with spark_errors(), quiet():
-        earlier = SparkAgainst(session, folders if isinstance(folders, list) else [folders])
-    names = [field.name for field in fields(Settings) if field.name != "owner"]
-    settings = Settings(OWNER, **{name: given[name] for name in names})
-    checks.unused(OWNER, settings.given("estimate"), "with 'against', which compares documents")
-    agreed = earlier.agreed(settings)
-    same = {name: getattr(agreed, name) for name in ("shingle", "bands", "rows", "method")}
-    return {**given, **same, "against": None, "earlier": earlier.identity}, earlier
-
-
-Found = tuple[Universe, VerifiedPairs] | LargeMatches
+        return SparkAgainst(session, list(request.against))
 
 
 def tables_of(
@@ -124,7 +98,7 @@ def tables_of(
     return DriverTables(run, corpus, universe, matches, removal)
 
 
-def _state(run: ClusterRun, corpus: Corpus, found: Found, search: ClusterSearch) -> KeptState | None:
+def _state(run: ClusterRun, corpus: Corpus, found: Found, built: dict[str, Any]) -> KeptState | None:
     """Return what later runs need; None if the input is no file that could be read again, or nothing lasts."""
     given = run.inputs[0]
     if given.identity is None or not run.checkpoints.lasting:
@@ -134,7 +108,7 @@ def _state(run: ClusterRun, corpus: Corpus, found: Found, search: ClusterSearch)
         "complete": run.log.details.get("crowds", {}).get("complete", True),
         "given": list(given.given),
         "inputs": given.identity,
-        **search.built_with(),
+        **built,
     }
     if isinstance(found, LargeMatches):
         copied, grouped = found.members.copied, found.members.grouped
@@ -169,32 +143,22 @@ class Answer:
         self._layout: dict[int, tuple[Ints, Hashes]] | None = None
 
     def _clusters(self) -> Any:
-        """Return the cluster of every document; documents without any duplicate never come to the driver."""
+        """Return the cluster of every document, by its row; those without any duplicate never come to the driver."""
         from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-        present = self.tables.present
         part = self.corpus.parts[-1]
         column, frame = self.run.options.id, part.frame
         kind = LongType() if column is None else frame.schema[column].dataType
         kind = StringType() if self.tables.as_text else kind
-        schema = StructType(
-            [
-                StructField("id", kind),
-                StructField("cluster", kind),
-                StructField("size", LongType()),
-                StructField("keeper", kind),
-            ]
-        )
-        if column is not None and (places := self._few(self.tables)) is not None:
-            name = quoted(column)
-            rest = self.corpus.apart(frame, places, part.numbering)
-            rest = rest.selectExpr(f"{name} as id", f"{name} as cluster", "1L as size", f"{name} as keeper")
-            return self._frame(self.tables.clusters()).unionAll(rest) if len(present) else rest
-        known, broken = self.corpus.broadcast(present), self.corpus.broadcast(part.broken)
-        alone = frame.select(PART, PLACE, *([] if column is None else [quoted(column)])).mapInArrow(
+        kinds = {ROW: LongType(), **{name: LongType() if name == "size" else kind for name in CLUSTERS}}
+        schema = StructType([StructField(name, one) for name, one in kinds.items()])
+        known, broken = self.corpus.broadcast(self.tables.present), self.corpus.broadcast(part.broken)
+        whole = frame.select(PART, PLACE, *([] if column is None else [quoted(column)])).mapInArrow(
             partial(_alone, numbering=self._numbering, known=known, broken=broken, as_text=self.tables.as_text), schema
         )
-        return self._frame(self.tables.clusters()).unionAll(alone) if len(present) else alone
+        if len(self.tables.present):
+            whole = self._frame(self.tables.clusters()).unionAll(whole)
+        return whole.orderBy(ROW).drop(ROW)
 
     def _frame(self, table: Any) -> Any:
         return to_frame(self.run.session, table) if isinstance(table, pa.Table) else table
@@ -255,13 +219,11 @@ class Answer:
             os.makedirs(folder)
         starts = {number: int(shifts[0]) for number, (_, shifts) in part.numbering.stretches.items()}
         files = RowFiles(
-            place.local, clusters, starts, self.tables.gone, self.tables.present, part.direct.schema, part.text,
+            place.local, clusters, starts, self.tables.gone, self.tables.clusters(), part.direct.schema, part.text,
             self.run.options.id, self.tables.as_text,
         )  # fmt: skip
         self._layout = files.write(part.direct)
         finish(place)
-        if len(files.present):
-            add_file(self.tables.clusters().cast(files.cluster_schema), clusters, "driver")
 
     def _write_clusters(self, place: HadoopFolder) -> None:
         """Complete the folder that `_write_rows` has filled."""
@@ -313,7 +275,7 @@ def _alone(batches: Iterator[Any], numbering: Any, known: Any, broken: Any, as_t
         if as_text:
             ids = ids.cast(pa.string())
         sizes = to_arrow(np.ones(len(ids), np.int64))
-        yield pa.RecordBatch.from_arrays([ids, ids, sizes, ids], ["id", "cluster", "size", "keeper"])
+        yield pa.RecordBatch.from_arrays([to_arrow(rows[alone]), ids, ids, sizes, ids], [ROW, *CLUSTERS])
 
 
 def _kept(batches: Iterator[Any], numbering: Any, removed: Any) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -30,6 +30,7 @@ PER_FILE = 1 << 17
 HELD = 32 << 20
 """Bytes of rows that a task holds before it writes a row group."""
 CLUSTERS = ("id", "cluster", "size", "keeper")
+ROW, KNOWN = "row", "known"
 
 
 def write_frame(frame: Any, place: HadoopFolder) -> None:
@@ -55,9 +56,14 @@ def write_arrow(table: pa.Table, place: HadoopFolder) -> None:
 
 def add_file(table: pa.Table, folder: str, name: str) -> None:
     """Write a table as one file of a dataset in a folder of this machine."""
-    with _Sheet(folder, f"part-{name}.zstd.parquet", table.schema, [], os.getpid()) as sheet:
+    with _Sheet(folder, file_name(name), table.schema, [], os.getpid()) as sheet:
         for start in range(0, table.num_rows, ROWS):
             sheet.add(table.slice(start, ROWS))
+
+
+def file_name(name: str) -> str:
+    """Return the name of a file of a dataset."""
+    return f"part-{name}.zstd.parquet"
 
 
 def finish(place: HadoopFolder) -> None:
@@ -117,14 +123,17 @@ class _Sheet:
 
 @dataclass(frozen=True)
 class RowFiles:
-    """What a task needs to write the rows of its split: kept ones to one folder, those without any duplicate as
-    clusters of their own to another."""
+    """What a task needs to write the rows of its split: kept ones to one folder, and the cluster of each to another.
+
+    known: the clusters of rows that have a duplicate, with their numbers, ascending. All others are clusters of their
+    own. A task gets it as a file, in the folder of clusters while they are written, and reads what it needs.
+    """
 
     kept: str
     clusters: str
     starts: dict[int, int]
     gone: RowSet
-    present: RowSet
+    known: pa.Table
     schema: pa.Schema
     text: str
     id: str | None
@@ -139,38 +148,66 @@ class RowFiles:
 
     def write(self, direct: DirectFiles) -> dict[int, tuple[Ints, Hashes]]:
         """Write all rows; return for each file of kept/ which rows it has, as `KeptState.save` takes it."""
-        known = direct.session.sparkContext.broadcast(self)
-        frame = on_splits(direct.session, direct.splits, partial(_written, known=known), SCHEMA)
-        return collected(frame.toArrow())
+        rows, *others = self.known.columns
+        add_file(
+            pa.table(
+                [rows, *(pa.table(others, self.cluster_schema.names).cast(self.cluster_schema)).columns],
+                [ROW, *self.cluster_schema.names],
+            ),
+            self.clusters,
+            KNOWN,
+        )
+        plan = direct.session.sparkContext.broadcast(replace(self, known=self.known.slice(0, 0)))
+        frame = on_splits(direct.session, direct.splits, partial(_written, plan=plan), SCHEMA)
+        layout = collected(frame.toArrow())
+        os.unlink(os.path.join(self.clusters, file_name(KNOWN)))
+        return layout
+
+    def read(self, first: int, stop: int) -> tuple[Ints, pa.Table]:
+        """Return the clusters of rows in a range that have a duplicate, and the numbers of these rows."""
+        import pyarrow.parquet as pq
+
+        path, where = os.path.join(self.clusters, file_name(KNOWN)), [(ROW, ">=", first), (ROW, "<", stop)]
+        found = pq.ParquetDataset(path, filters=where).read()
+        return np.asarray(found.column(ROW), np.int64), found.drop_columns([ROW])
+
+    def clustered(self, ids: Any, rows: Ints, known: Ints, clusters: pa.Table) -> pa.Table:
+        """Return the clusters of these rows, in their order: those that are known, and each other one by itself."""
+        low, high = np.searchsorted(known, [rows[0], rows[-1] + 1])
+        here = known[low:high]
+        alone = np.ones(len(rows), bool)
+        alone[np.searchsorted(rows, here)] = False
+        ids = ids.filter(pa.array(alone)).cast(self.cluster_schema.field("id").type)
+        sizes = to_arrow(np.ones(len(ids), np.int64))
+        own = pa.table([ids, ids, sizes, ids], schema=self.cluster_schema)
+        if low == high:
+            return own
+        order = np.argsort(np.concatenate([rows[alone], here]), kind="stable")
+        return pa.concat_tables([own, clusters.slice(low, high - low)]).take(to_arrow(order))
 
 
-def _written(number: int, split: FileSplit, known: Any) -> Iterator[Any]:
+def _written(number: int, split: FileSplit, plan: Any) -> Iterator[Any]:
     """Write the rows of a split; yield the place of the first kept one among all that are kept, and their number."""
     from pyspark import TaskContext
 
-    plan: RowFiles = known.value
+    files: RowFiles = plan.value
     attempt = TaskContext.get().taskAttemptId()
-    name = f"part-{number:06d}.zstd.parquet"
-    count = 0
-    with ExitStack() as files:
-        kept = files.enter_context(_Sheet(plan.kept, name, plan.schema, [plan.text], attempt))
-        alone = files.enter_context(_Sheet(plan.clusters, name, plan.cluster_schema, [], attempt))
-        for places, batch in read(split, plan.schema.names):
-            rows = places + plan.starts[split.part]
-            stays = ~plan.gone.has(rows)
-            kept.add(choose(batch, stays).cast(plan.schema))
+    name = file_name(f"{number:06d}")
+    first, count = split.first + files.starts[split.part], 0
+    known = files.read(first, first + sum(split.rows))
+    with ExitStack() as sheets:
+        kept = sheets.enter_context(_Sheet(files.kept, name, files.schema, [files.text], attempt))
+        clusters = sheets.enter_context(_Sheet(files.clusters, name, files.cluster_schema, [], attempt))
+        for places, batch in read(split, files.schema.names):
+            rows = places + files.starts[split.part]
+            stays = ~files.gone.has(rows)
+            kept.add(choose(batch, stays).cast(files.schema))
             count += int(stays.sum())
-            single = ~plan.present.has(rows)
-            ids = to_arrow(rows[single])
-            if plan.id is not None:
-                ids = batch.column(batch.schema.get_field_index(plan.id)).filter(pa.array(single))
-            if plan.as_text:
-                ids = ids.cast(pa.string())
-            sizes = to_arrow(np.ones(len(ids), np.int64))
-            alone.add(pa.table([ids, ids, sizes, ids], schema=plan.cluster_schema))
+            column = None if files.id is None else batch.schema.get_field_index(files.id)
+            clusters.add(files.clustered(to_arrow(rows) if column is None else batch.column(column), rows, *known))
     if count:
-        first = np.array([split.first + plan.starts[split.part]])
-        yield from parcel(0, number, np.zeros(1, np.int64), (first - plan.gone.before(first)).view(np.uint64))
+        start = np.array([first])
+        yield from parcel(0, number, np.zeros(1, np.int64), (start - files.gone.before(start)).view(np.uint64))
         yield from parcel(0, -1 - number, np.array([count]), np.zeros(1, np.uint64))
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from likewise.base import checks
 from likewise.errors import InputError
 from likewise.io.changes import changed_files
-from likewise.jobs.rethreshold import check_rethreshold, details_at
+from likewise.jobs.dedup import DedupRequest
+from likewise.jobs.rethreshold import RethresholdRequest, check_rethreshold, details_at
 from likewise.search.cluster import Keep
 from likewise.search.prepare import NO_ROWS
 from likewise.spark import corpus as corpora
 from likewise.spark.copies import FirstRows, RowLinks
 from likewise.spark.corpus import Corpus
-from likewise.spark.dedup import Answer, Found, tables_of
+from likewise.spark.dedup import Answer, tables_of
+from likewise.spark.executor import Found
 from likewise.spark.large_pairs import LargePairs
 from likewise.spark.members import LargeMembers
 from likewise.spark.result import SparkDedup
@@ -26,29 +27,24 @@ from likewise.spark.store import HadoopFolder
 from likewise.spark.universe import Universe
 
 OWNER = "rethreshold"
-UNUSED: dict[str, Any] = {
-    "shingle": "words:5", "recall": 0.99, "seed": 1, "sketch": "fast", "bands": None, "rows": None, "max_slots": 2000,
-    "ignore_common": None, "certify": None, "method": "auto", "spill": None, "memory": None,
-}  # fmt: skip
-"""Settings of a search, which is not repeated."""
 
 
-def rethreshold(given: dict[str, Any]) -> SparkDedup:
-    """Do what `likewise.rethreshold` was asked for with these parameters."""
-    checks.threads(OWNER, given["threads"])
-    session = session_of(OWNER, None, given["master"])
-    directory = located(session, given["directory"])
+def rethreshold(request: RethresholdRequest) -> SparkDedup:
+    """Do what was asked for on a cluster."""
+    checks.threads(OWNER, request.threads)
+    session = session_of(OWNER, None, request.master)
+    directory = located(session, request.directory)
     with spark_errors():
         state = SparkState.load(HadoopFolder(session, directory))
     parameters = state.run["parameters"]
-    wanted, policy = check_rethreshold(directory, state.about, parameters, given["threshold"], given["keep"])
-    asked = {
-        **UNUSED, **{name: parameters[name] for name in ("text", "id", "on_error", "encoding_errors", "html")},
-        "source": state.about["given"], "out": given["out"] or directory, "threshold": wanted, "keep": str(policy),
-        "threads": given["threads"], "master": given["master"], "progress": given["progress"],
-        "state": state.run["details"]["state"], "estimate": parameters.get("estimate", False),
-    }  # fmt: skip
-    with begun(OWNER, asked, policy) as run:
+    wanted, policy = check_rethreshold(directory, state.about, parameters, request.threshold, request.keep)
+    reading = {name: parameters[name] for name in ("text", "id", "on_error", "encoding_errors", "html")}
+    again = DedupRequest(
+        source=state.about["given"], out=request.out or directory, threshold=wanted, keep=policy,
+        estimate=parameters.get("estimate", False), threads=request.threads, master=request.master,
+        progress=request.progress, **reading,
+    )  # fmt: skip
+    with begun(again, [state.run["details"]["state"]], OWNER) as run:
         for change in changed_files(state.about["inputs"], run.inputs[0].identity or {}):
             raise InputError(f"{change}, and the run in {directory} used the earlier version; run dedup again")
         log = run.log

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,7 +17,7 @@ from likewise.base.arrays import Ints
 from likewise.base.runlog import RunLog
 from likewise.errors import ColumnError, InputError, ParameterError
 from likewise.io.read import ReadOptions
-from likewise.jobs.inputs import reading
+from likewise.jobs.inputs import SearchRequest
 from likewise.jobs.settings import Resources, Settings
 from likewise.search.cluster import NUMBER, Keep
 from likewise.search.load import BYTES_A_WORD
@@ -31,11 +31,12 @@ from likewise.spark.source import Deposit, SparkInput, open_input, quoted
 from likewise.spark.store import WORK, Checkpoints, HadoopFolder
 
 NOT_HERE = {
-    "lines": False, "plain": False, "hidden": False, "batch_rows": None,
-    "against": None, "explain": False, "vector": "vector", "within": None, "beyond": None,
-    "measure": "jaccard",
+    "lines": False, "plain": False, "hidden": False, "batch_rows": None, "explain": False, "vector": "vector",
+    "within": None, "beyond": None, "measure": "jaccard",
 }  # fmt: skip
 """Parameters of jobs that the Spark engine does not have, with their defaults."""
+APART = ("source", "other", "out", "against", "progress", "threads", "memory", "spill", "fresh", "master")
+"""Parameters that a run may change when it continues another, or whose content is compared instead."""
 LENGTH = "length"
 
 
@@ -169,65 +170,61 @@ def check_ids(part: Deposit, column: str) -> None:
     )
 
 
-def settings_of(owner: str, given: dict[str, Any]) -> Settings:
-    """Return the settings of a search, checked."""
-    return Settings(
-        owner, given["shingle"], given["threshold"], given["recall"], given["seed"], given["sketch"], given["bands"],
-        given["rows"], given["max_slots"], given["ignore_common"], given["certify"], given["method"],
-        given.get("estimate", False),
-    )  # fmt: skip
-
-
 Opening = Callable[[Any, Any, ReadOptions, int], SparkInput]
 """Opens an input: session, source, options, and the memory that the driver may use."""
 
 
 @contextmanager
 def begun(
-    owner: str, given: dict[str, Any], policy: Keep | None = None, opening: Opening = open_input
+    request: SearchRequest, earlier: list[Any] | None = None, owner: str | None = None, opening: Opening = open_input
 ) -> Iterator[ClusterRun]:
-    """Open the session, the folder and the inputs of a run; close what it leaves behind."""
+    """Open the session, the folder and the inputs of a run; close what it leaves behind.
+
+    earlier: what tells the runs that documents are compared with from others. owner: the job, if it is another.
+    """
+    owner, resources = owner or request.owner, request.resources
     for name, default in NOT_HERE.items():
-        value = given.get(name, default)
-        if value != default and value not in ([], ()):
+        if getattr(request, name, default) != default:
             raise ParameterError(f"The '{name}' parameter of {owner} has no effect on Spark yet: leave it out.")
-    settings = settings_of(owner, given)
-    resources = Resources.of(owner, given["threads"], given["memory"], given["spill"])
-    column = policy.column if policy else None
-    options = reading(
-        settings, resources, given["text"], given["id"], given.get("on_error", "stop"), given["encoding_errors"],
-        html=given["html"], score=column,
-    )  # fmt: skip
-    sources = [given["source"], *([] if given.get("other") is None else [given["other"]])]
-    session = session_of(owner, next((one for one in sources if hasattr(one, "sparkSession")), None), given["master"])
-    scratch = Path(tempfile.mkdtemp(prefix="likewise-spark-", dir=given["spill"]))
+    other, out = getattr(request, "other", None), getattr(request, "out", None)
+    sources = [request.source, *([] if other is None else [other])]
+    session = session_of(owner, next((one for one in sources if hasattr(one, "sparkSession")), None), request.master)
+    scratch = Path(tempfile.mkdtemp(prefix="likewise-spark-", dir=request.spill))
     try:
         with bounded(session), spark_errors():
-            inputs = [opening(session, source, options, resources.budget.total) for source in sources]
-            folder, lasting = _folder(owner, session, given, scratch)
+            inputs = [opening(session, source, request.options, resources.budget.total) for source in sources]
+            folder, lasting = _folder(owner, session, request, scratch)
             if lasting:
                 check_free(folder, [path for one in inputs for path in one.files])
             known = [one.identity for one in inputs]
             identity = None
             if lasting and all(one is not None for one in known):
-                names = ("source", "other", "out", "progress", "threads", "memory", "spill", "fresh", "master")
-                shown = {name: str(value) for name, value in given.items() if name not in names}
-                identity = {"parameters": shown, "inputs": known}
-            log, fresh = RunLog.of(given["progress"]), bool(given.get("fresh"))
-            limit = resources.budget.total
+                shown = {
+                    field.name: str(getattr(request, field.name))
+                    for field in fields(request)
+                    if field.name not in APART
+                }
+                identity = {"parameters": shown, "earlier": earlier, "inputs": known}
+            log, fresh, limit = (
+                RunLog.of(request.progress),
+                bool(getattr(request, "fresh", False)),
+                resources.budget.total,
+            )
             checkpoints = Checkpoints(folder / WORK / "spark", identity, fresh, lasting, limit, log.progress)
-            yield ClusterRun(session, settings, resources, options, folder, scratch, checkpoints, inputs, log)
+            yield ClusterRun(
+                session, request.settings, resources, request.options, folder, scratch, checkpoints, inputs, log
+            )
     finally:
-        if given.get("out", scratch) is not None:
+        if out is not None or not hasattr(request, "out"):
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _folder(owner: str, session: Any, given: dict[str, Any], scratch: Path) -> tuple[HadoopFolder, bool]:
+def _folder(owner: str, session: Any, request: SearchRequest, scratch: Path) -> tuple[HadoopFolder, bool]:
     """Return the folder of a run that all machines see, and whether it lasts; a job without 'out' uses 'spill'."""
-    out = given.get("out")
+    out = getattr(request, "out", None)
     if out is None:
-        name = "out" if "out" in given else "spill"
-        if given.get(name) is None and not session.sparkContext.master.startswith("local"):
+        name = "out" if hasattr(request, "out") else "spill"
+        if getattr(request, name) is None and not session.sparkContext.master.startswith("local"):
             raise ParameterError(f"{owner} on a cluster needs '{name}', a folder that all its machines can reach")
         return HadoopFolder(session, f"file://{scratch}"), False
     return HadoopFolder(session, located(session, out)), True

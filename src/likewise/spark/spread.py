@@ -214,7 +214,9 @@ class SpreadTables:
 
     def pairs(self) -> Any:
         """Return the pairs."""
-        return self._named(self._pairs, {A: "id_a", B: "id_b"}).selectExpr("id_a", "id_b", *self._scores())
+        both = self._pairs.selectExpr("a as left", "b as right", A, B, "similarity", "same")
+        named = self._named(both, {A: "id_a", B: "id_b"}).orderBy("left", "right")
+        return named.selectExpr("id_a", "id_b", *self._scores())
 
     def _scores(self) -> list[str]:
         """Return the column of similarities; of estimates, with their standard errors (as `standard_errors`)."""
@@ -228,16 +230,16 @@ class SpreadTables:
     def removed(self) -> Any:
         """Return the removed documents."""
         gone = self._rows.where("row <> keeper").selectExpr(
-            "row", "keeper", "similarity", "same", f"if(identical, '{KINDS[1]}', '{KINDS[0]}') as kind"
+            "row as place", "row", "keeper", "similarity", "same", f"if(identical, '{KINDS[1]}', '{KINDS[0]}') as kind"
         )
-        named = self._named(gone, {"row": "id", "keeper": "kept_id"})
+        named = self._named(gone, {"row": "id", "keeper": "kept_id"}).orderBy("place")
         return named.selectExpr("id", "kept_id", *self._scores(), "kind")
 
     def clusters(self) -> Any:
-        """Return the clusters of all documents that have a duplicate."""
-        chosen = self._rows.selectExpr("row", "label", "total as size", "keeper")
+        """Return the clusters of all documents that have a duplicate, with their rows."""
+        chosen = self._rows.selectExpr("row as place", "row", "label", "total as size", "keeper")
         named = self._named(chosen, {"row": "id", "label": "cluster", "keeper": "keeper_"})
-        return named.selectExpr("id", "cluster", "size", "keeper_ as keeper")
+        return named.selectExpr("place as row", "id", "cluster", "size", "keeper_ as keeper")
 
     def _certify(self) -> None:
         """Compare the pairs found with the true neighbours of the sample: only its groups come to the driver."""

@@ -103,13 +103,14 @@ class DriverTables:
         return self._removed_table()
 
     def clusters(self) -> pa.Table:
-        """Return the clusters of all documents of this run that have a duplicate."""
+        """Return the clusters of all documents of this run that have a duplicate, with their rows, ascending."""
         places = self._new
         keepers = np.arange(len(self.universe.rows))
         keepers[self.removal.rows] = self.removal.keepers
         labels = self._labels[places]
         return pa.table(
             {
+                "row": to_arrow(self.universe.rows[places] - self.corpus.earlier),
                 "id": self._name(places),
                 "cluster": self._name(labels),
                 "size": to_arrow(self._sizes[labels]),

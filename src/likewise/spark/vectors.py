@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,9 @@ from threadpoolctl import threadpool_limits
 from likewise.base.arrays import Ints
 from likewise.base.runlog import run_json
 from likewise.errors import InputError
-from likewise.jobs.inputs import reading
-from likewise.jobs.pairs import vector_settings
+from likewise.jobs.pairs import PairsRequest
 from likewise.jobs.result import Pairs
 from likewise.jobs.rows import distances_table
-from likewise.jobs.settings import Resources
 from likewise.jobs.vectors import VectorSettings, aimed
 from likewise.search.prepare import NO_ROWS
 from likewise.search.scored import ScoredPairs, no_pairs
@@ -37,7 +35,7 @@ from likewise.spark.copies import FirstRows, Repeated, RowLinks, find_copies
 from likewise.spark.corpus import AT_ONCE, Corpus
 from likewise.spark.direct import TEXT
 from likewise.spark.listing import listed, named
-from likewise.spark.run import ClusterRun, begun, check_ids, settings_of
+from likewise.spark.run import ClusterRun, begun, check_ids
 from likewise.spark.store import WORK
 from likewise.spark.universe import Universe
 from likewise.spark.vector_input import VectorForm, deposit_vectors, open_vectors
@@ -47,11 +45,11 @@ from likewise.spark.verify import verify
 OWNER = "pairs"
 
 
-def vector_pairs(given: dict[str, Any]) -> Pairs:
-    """Do what `likewise.pairs` was asked for with these parameters; the pairs come to the driver."""
-    settings = _settings(given)
-    of_texts = {"text": given["vector"], "vector": "vector", "measure": "jaccard", "within": None, "beyond": None}
-    with begun(OWNER, {**given, **of_texts}, opening=open_vectors) as run:
+def vector_pairs(request: PairsRequest) -> Pairs:
+    """Do what was asked for on a cluster; the pairs come to the driver."""
+    settings = request.vector_settings
+    as_texts = replace(request, text=request.vector, vector="vector", measure="jaccard", within=None, beyond=None)
+    with begun(as_texts, opening=open_vectors) as run:
         corpus, form = _read(run, settings)
         log = run.log
         aim = aimed(settings, run.resources, form.outline(1))
@@ -66,24 +64,10 @@ def vector_pairs(given: dict[str, Any]) -> Pairs:
         log.counts["pairs"] = len(left)
         names = named(corpus, universe, left, settings.id), named(corpus, universe, right, settings.id)
         log.details["spark"] = run.described()
-        parameters = {
-            **settings.to_dict(), "within": aim.within, "engine": "spark", "threads": run.resources.threads,
-            "memory": run.resources.budget.total,
-        }  # fmt: skip
+        parameters = {**settings.to_dict(), "within": aim.within, "engine": "spark", **request.used}
         stats = run_json(OWNER, parameters, list(corpus.parts), log)
         run.checkpoints.finish(run.folder / WORK)
         return Pairs(distances_table(*names, distance), stats)
-
-
-def _settings(given: dict[str, Any]) -> VectorSettings:
-    """Return the settings; raise if one that was given has no effect."""
-    settings = settings_of(OWNER, given)
-    resources = Resources.of(OWNER, given["threads"], given["memory"], given["spill"])
-    options = reading(
-        settings, resources, given["text"], given["id"], given["on_error"], given["encoding_errors"], given["lines"],
-        given["html"], given["batch_rows"], None, given["plain"], given["hidden"],
-    )  # fmt: skip
-    return vector_settings(given, settings, options)
 
 
 def _read(run: ClusterRun, settings: VectorSettings) -> tuple[Corpus, VectorForm]:

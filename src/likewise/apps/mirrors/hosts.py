@@ -13,6 +13,7 @@ from likewise.apps.mirrors.addresses import Pages
 from likewise.apps.mirrors.settings import MirrorSettings
 from likewise.base.arrays import Hashes, Ints, Sets, concatenate
 from likewise.base.runlog import RunLog
+from likewise.jobs.pairs import PairsRequest
 from likewise.jobs.pairs import pairs as similar_pairs
 
 DEEPEST = 3
@@ -184,7 +185,8 @@ def host_pairs(
     with log.stage("sets"):
         sets = host_sets(paths, hosts, settings)
     with log.stage("join"):
-        result = similar_pairs(sets, threshold=settings.threshold, recall=settings.recall, **search)
+        request = PairsRequest(source=sets, threshold=settings.threshold, recall=settings.recall, **search)
+        result = similar_pairs(request)
     found, details = result.table, result.stats["details"]
     log.method, log.certificate = result.stats["method"], result.stats["certificate"]
     if "abridged" in details:

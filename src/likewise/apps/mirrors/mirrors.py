@@ -34,6 +34,7 @@ from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.base.memory import Budget
 from likewise.base.runlog import Progress, RunLog, run_json
+from likewise.jobs.pairs import PairsRequest
 from likewise.jobs.pairs import pairs as similar_pairs
 from likewise.kernels import graph
 from likewise.shingle import Shingler
@@ -221,10 +222,11 @@ def _with_texts(
     same: Ints, texts: Ints, pages: tuple[Any, str], settings: MirrorSettings, reader: UrlReader, search: dict[str, Any]
 ) -> Ints:
     """Join groups of equal pages by the similar texts of their pages, each with a group to which it has such a pair."""
-    found = similar_pairs(
-        pages[0], text=pages[1], shingle=settings.shingle, threshold=settings.similar_text, recall=settings.recall,
-        on_error=reader.on_error, encoding_errors=reader.encoding_errors, **search,
-    ).table  # fmt: skip
+    request = PairsRequest(
+        source=pages[0], text=pages[1], shingle=settings.shingle, threshold=settings.similar_text,
+        recall=settings.recall, on_error=reader.on_error, encoding_errors=reader.encoding_errors, **search,
+    )  # fmt: skip
+    found = similar_pairs(request).table
     left, right = (texts[found[name].to_numpy()] for name in ("id_a", "id_b"))
     both = (left >= 0) & (right >= 0)
     left, right = same[left[both]], same[right[both]]

@@ -15,7 +15,7 @@ from likewise.base.memory import Budget
 from likewise.base.runlog import RunLog
 from likewise.families.minhash import MinHash
 from likewise.families.tuning import Similarities, tune_for
-from likewise.jobs.pairs import pairs
+from likewise.jobs.pairs import PairsRequest, pairs
 from likewise.search.prepare import LITTLE, choose
 from likewise.search.sketch import agreement_counts
 
@@ -166,10 +166,12 @@ def _joined(
     sets: IntegerSets, settings: JoinSettings, log: RunLog, method: dict[str, Any]
 ) -> tuple[SharedCounts, dict[str, Any]]:
     """Find the pairs with `likewise.pairs`, by the exact join or by hashing."""
-    result = pairs(
-        sets.hashed(), threshold=settings.jaccard, method=method["taken"], recall=settings.recall, seed=settings.seed,
-        k=settings.k, threads=settings.threads, memory=settings.memory, spill=settings.spill, progress=log.progress,
+    request = PairsRequest(
+        source=sets.hashed(), threshold=settings.jaccard, method=method["taken"], recall=settings.recall,
+        seed=settings.seed, k=settings.k, threads=settings.threads, memory=settings.memory, spill=settings.spill,
+        progress=log.progress,
     )  # fmt: skip
+    result = pairs(request)
     table, stats = result.table, result.stats
     log.add_stages(stats["seconds"])
     for name in ("predicted_recall", "banding", "abridged", "crowds"):

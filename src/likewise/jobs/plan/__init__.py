@@ -19,7 +19,7 @@ from likewise.jobs.plan.result import Forecast
 from likewise.jobs.plan.sample import InputSample
 from likewise.jobs.plan.shuffles import SparkForecast, of_input, spark_cluster
 from likewise.jobs.settings import Resources, Settings
-from likewise.search.search import Search
+from likewise.search.local import Search
 from likewise.shingle import Shingler
 
 __all__ = [

@@ -12,8 +12,8 @@ from likewise.kernels.graph import keepers
 from likewise.search.candidates import Wanted
 from likewise.search.crowds.gather import Gathering
 from likewise.search.items import Items
+from likewise.search.local import Search
 from likewise.search.scored import ScoredPairs, no_pairs
-from likewise.search.search import Search
 
 FEW = 8
 """Documents of a first crowd, whose time does not count: kernels are loaded."""

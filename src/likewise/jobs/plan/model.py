@@ -19,8 +19,8 @@ from likewise.search.candidates import most_candidates
 from likewise.search.exact.pairs import MAP_WORDS
 from likewise.search.expand import most_listed
 from likewise.search.items import BYTES_A_BYTE
+from likewise.search.local import Search
 from likewise.search.prepare import PATIENCE
-from likewise.search.search import Search
 
 # Measured by benchmarks/forecast.py --constants, on corpora of 10^4 to 10^7 documents.
 GROWTH = 0.6  # sorting documents becomes slower by this share with each tenfold number, as it leaves the caches

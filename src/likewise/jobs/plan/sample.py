@@ -31,6 +31,7 @@ from likewise.search.candidates import candidates, most_candidates
 from likewise.search.cluster import components
 from likewise.search.expand import most_listed
 from likewise.search.items import TextItems
+from likewise.search.local import Search
 from likewise.search.matches import first_of_each
 from likewise.search.prepare import (
     CERTAIN,
@@ -44,7 +45,6 @@ from likewise.search.prepare import (
     unreachable,
 )
 from likewise.search.recall.sample import sample_size
-from likewise.search.search import Search
 from likewise.search.sketch import SketchPlan, agreement_counts
 from likewise.search.verify import compare
 from likewise.shingle import Shingler, parse_shingler

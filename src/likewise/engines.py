@@ -1,0 +1,326 @@
+"""The public functions that either engine carries out, in this process or on a Spark cluster.
+
+They stand above both: here it is decided which engine does a job, and what it is compared with is opened, a finished
+run or an index. The jobs themselves take a typed request, and name no engine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from likewise.base import checks
+from likewise.base.extras import need
+from likewise.base.runlog import Progress
+from likewise.errors import ParameterError
+from likewise.families.tuning import DEFAULT_MAX_SLOTS
+from likewise.io.publish import MANIFEST
+from likewise.shingle import Shingler
+
+if TYPE_CHECKING:
+    from likewise.jobs.against import Against
+    from likewise.jobs.result import Dedup, Pairs
+    from likewise.search.cluster import Keep
+
+ENGINES = ("auto", "local", "spark")
+URLS = ("redis://", "rediss://", "unix://")
+"""How the address of an index on a server begins."""
+
+
+def dedup(
+    source: Any,
+    *,
+    text: str = "text",
+    id: str | None = None,
+    shingle: str | Shingler = "words:5",
+    threshold: float = 0.8,
+    recall: float = 0.99,
+    method: str = "auto",
+    estimate: bool = False,
+    keep: str | Keep = "first",
+    threads: int | None = None,
+    seed: int = 1,
+    sketch: str = "fast",
+    bands: int | None = None,
+    rows: int | None = None,
+    max_slots: int = DEFAULT_MAX_SLOTS,
+    ignore_common: float | None = None,
+    certify: int | None = None,
+    on_error: str = "stop",
+    encoding_errors: str = "strict",
+    lines: bool = False,
+    html: bool = False,
+    plain: bool = False,
+    hidden: bool = False,
+    out: str | Path | None = None,
+    memory: str | int | None = None,
+    spill: str | Path | None = None,
+    fresh: bool = False,
+    against: Any = None,
+    add: bool = False,
+    state: bool = True,
+    batch_rows: int | None = None,
+    progress: Progress | None = None,
+    engine: str = "auto",
+    master: str | None = None,
+) -> Dedup:
+    """Find near-duplicates, keep one document of each group, and record for each removed one which was kept.
+
+    source: a path, a glob, or a list of them; a list of strings; a pandas, polars or pyarrow table; a Hugging Face
+        dataset; `Sets`; a Spark DataFrame.
+    text, id: the columns with the documents and their ids; without id, the row number (or the path, for text files).
+    shingle: how a document becomes a set. `Words(5)` or "words:5", `Chars(9)` or "chars:9"; `Tokens()` or "tokens" for
+        sets of tokens, one per line of a text file or per row of a list column; `StopWords("en")` or "stopwords:en" for
+        web pages with an article among other text; `Urls()` or "urls" for URLs, one per line of a text file.
+    threshold, recall: a pair with this Jaccard similarity is found with at least this probability; every pair
+        reported has at least this similarity, computed exactly.
+    method: "lsh" finds pairs by locality-sensitive hashing, with the requested recall; "exact" finds all of them, and
+        is faster for high thresholds and short documents; "auto" uses the one that is predicted to be cheaper
+        (`.stats["method"]`).
+    estimate: of the pairs that LSH proposes, take those whose signatures agree in at least the fraction `threshold` of
+        their slots, and do not compare the sets; see `pairs`. Tables then have the columns estimated_similarity and
+        standard_error in place of similarity, and what is said of similarity below holds for the estimates.
+    keep: first, last, longest, shortest, max:COLUMN, min:COLUMN. A removed document is always similar, by the
+        threshold, to the document that is kept in its place; kept documents are not similar to each other.
+    threads, batch_rows: change the speed, never the result. seed: changes which few pairs are missed.
+    sketch: "fast" or "classic" MinHash signatures. bands, rows: this banding instead of the one that follows from
+        threshold and recall. max_slots: the longest signature to consider.
+    ignore_common: ignore shingles that more than this fraction of the documents contain (menus, licences,
+        templates) before similarity is computed. A document that has no others keeps them.
+    certify: measure the recall of the run on a sample of this many documents (`.stats["certificate"]`); by default as
+        many as cost about 5 % of the run, 0 for none.
+    on_error: "stop" at a broken row, or "skip" it (counted, and listed in `.aside`). encoding_errors: what to do with
+        invalid UTF-8, "strict" (it is an error) or "replace".
+    lines: text files hold one document per line. html: documents are HTML pages, and their text is compared (needs
+        `pip install 'likewise[html]'`). plain: every file is text, whatever its name and its bytes. hidden: also read
+        files and folders whose names begin with a dot.
+    out: a folder for the result. An interrupted run of files there is resumed; `fresh` starts over.
+    memory: how much to use, such as "4GiB"; by default half of the free memory. Data that does not fit is kept in
+    files, in
+        the folder `spill`, or in `out`, or in the folder of temporary files.
+    against: the folder of a finished run, an `Index`, the folder or URL of one, or a list of these. Documents that are
+        similar to one that was kept there, or that the index holds, are removed too. The settings must be the same.
+    add: add the documents that are kept to the index in `against`, when the result is written; they need ids.
+    state: write to `out` what `rethreshold` and a later `against` need.
+    progress: called with (stage, done, total).
+    engine: "local", in this process; "spark", on a Spark cluster, with the same answer and tables that are Spark
+        DataFrames (needs `pip install 'likewise[spark]'` and Java 17); "auto", local but for Spark DataFrames.
+    master: of Spark, such as "local[4]" or "spark://host:7077"; by default that of the running session, or "local[*]".
+
+    A parameter that has no effect in a call is an error.
+
+    >>> result = dedup(["to be or not to be, that is it", "To be or not to be: that is it!", "hello"])
+    >>> result.removed.to_pylist()
+    [{'id': 1, 'kept_id': 0, 'similarity': 1.0, 'kind': 'near'}]
+    """
+    from likewise.jobs import dedup as job
+
+    against = list(against) if isinstance(against, list) else [] if against is None else [against]
+    request = job.DedupRequest(
+        source=source, text=text, id=id, shingle=shingle, threshold=threshold, recall=recall, method=method,
+        estimate=estimate, keep=keep, threads=threads, seed=seed, sketch=sketch, bands=bands, rows=rows,
+        max_slots=max_slots, ignore_common=ignore_common, certify=certify, on_error=on_error,
+        encoding_errors=encoding_errors, lines=lines, html=html, plain=plain, hidden=hidden, out=out, memory=memory,
+        spill=spill, fresh=fresh, against=tuple(against), add=add, state=state, batch_rows=batch_rows,
+        progress=progress, master=master,
+    )  # fmt: skip
+    if not _on_spark("dedup", engine, master, source):
+        with known_items(request.against) as known:
+            return job.dedup(request, known)
+    if add or any(map(is_index, against)):
+        raise ParameterError(
+            "The 'against' parameter of dedup cannot be an index with engine='spark'. Name finished runs, or use"
+            " engine='local'."
+        )
+    from likewise.spark.dedup import dedup as on_spark
+
+    return cast("Dedup", on_spark(request))
+
+
+def pairs(
+    source: Any,
+    other: Any = None,
+    *,
+    measure: str = "jaccard",
+    threshold: float = 0.8,
+    within: float | None = None,
+    below: float | None = None,
+    beyond: float | None = None,
+    k: int | None = None,
+    text: str = "text",
+    vector: str = "vector",
+    id: str | None = None,
+    shingle: str | Shingler = "words:5",
+    recall: float = 0.99,
+    method: str = "auto",
+    estimate: bool = False,
+    explain: bool = False,
+    threads: int | None = None,
+    seed: int = 1,
+    sketch: str = "fast",
+    bands: int | None = None,
+    rows: int | None = None,
+    max_slots: int = DEFAULT_MAX_SLOTS,
+    ignore_common: float | None = None,
+    certify: int | None = None,
+    on_error: str = "stop",
+    encoding_errors: str = "strict",
+    lines: bool = False,
+    html: bool = False,
+    plain: bool = False,
+    hidden: bool = False,
+    memory: str | int | None = None,
+    spill: str | Path | None = None,
+    batch_rows: int | None = None,
+    progress: Progress | None = None,
+    engine: str = "auto",
+    master: str | None = None,
+) -> Pairs:
+    """Find all similar pairs of documents, sets or vectors; every similarity is exact, unless you ask for estimates.
+
+    source: what `dedup` takes, or vectors. other: a second collection; then pairs have one item of each.
+    k: only the `k` most similar partners of each item of `source`, best first (a pair within one collection is then
+        listed from both sides).
+
+    Documents and sets: `measure` is a similarity, and `threshold` the least similarity of a pair. The table has the
+    columns id_a, id_b, similarity. "jaccard" |a ∩ b| / |a ∪ b|; "containment" |a ∩ b| / |a|, of id_a's set in id_b's;
+    "cosine" |a ∩ b| / √(|a|·|b|); "dice" 2|a ∩ b| / (|a| + |b|); "overlap" |a ∩ b| / min(|a|, |b|). For all but jaccard
+    the search is exact.
+
+    >>> pairs(["a b c d e f", "x", "a b c d e f"]).to_pylist()
+    [{'id_a': 0, 'id_b': 2, 'similarity': 1.0}]
+    >>> pairs(["milk bread", "milk bread eggs tea"], shingle="tokens", measure="containment").to_pylist()
+    [{'id_a': 0, 'id_b': 1, 'similarity': 1.0}]
+
+    Vectors: `measure` is a distance, "angle" (degrees), "l2", "l1" or "hamming", and `within` the largest distance of a
+    pair. The table has the columns id_a, id_b, distance. source: an array with one vector per row (floats or integers
+    of any size, also a memory map; for hamming bool, or bits packed in unsigned integers), a stack of images of shape
+    (n, height, width) or (n, height, width, channels), each a vector of its pixels, a .npy file, or a table or Spark
+    DataFrame with a column `vector` of lists.
+
+    >>> pairs([[0, 0], [3, 4], [9, 9]], measure="l2", within=5).to_pylist()
+    [{'id_a': 0, 'id_b': 1, 'distance': 5.0}]
+
+    below, beyond: only pairs with a similarity below `below`, or a distance above `beyond`: similar, but likely no
+        copies or mirrors of each other. With k, the k most similar of these.
+
+    >>> pairs([[0, 0], [0, 0.1], [3, 4]], measure="l2", within=5, beyond=4.95).to_pylist()
+    [{'id_a': 0, 'id_b': 2, 'distance': 5.0}]
+
+    recall: a pair at the threshold, or at the distance `within`, is found with at least this probability.
+    method: "lsh" (locality-sensitive hashing, with that recall), "exact" (no pair is missed), or "auto", whichever is
+        predicted to be cheaper; `.stats["method"]` says which and why.
+    estimate: of the pairs that LSH proposes, take those whose signatures agree in at least the fraction `threshold` of
+        their slots, and do not compare the sets (MMDS §3.4.3, step 6). The columns are then id_a, id_b,
+        estimated_similarity and standard_error. A pair at the threshold is accepted with a probability of about a half.
+        Signatures have bands · rows slots if these are given, else 256 or more.
+    explain: also count the pairs that each filter of the exact join leaves (MMDS §3.9), in
+        `.stats["details"]["explained"]`; the search is then exact.
+    The other parameters are those of `dedup`. A parameter that has no effect in a call is an error.
+    """
+    from likewise.jobs import pairs as job
+
+    request = job.PairsRequest(
+        source=source, other=other, measure=measure, threshold=threshold, within=within, below=below, beyond=beyond,
+        k=k, text=text, vector=vector, id=id, shingle=shingle, recall=recall, method=method, estimate=estimate,
+        explain=explain, threads=threads, seed=seed, sketch=sketch, bands=bands, rows=rows, max_slots=max_slots,
+        ignore_common=ignore_common, certify=certify, on_error=on_error, encoding_errors=encoding_errors, lines=lines,
+        html=html, plain=plain, hidden=hidden, memory=memory, spill=spill, batch_rows=batch_rows, progress=progress,
+        master=master,
+    )  # fmt: skip
+    if not _on_spark("pairs", engine, master, source, other):
+        return job.pairs(request)
+    from likewise.spark.pairs import pairs as on_spark
+
+    return on_spark(request)
+
+
+def rethreshold(
+    directory: str | Path,
+    threshold: float | None = None,
+    *,
+    keep: str | Keep | None = None,
+    out: str | Path | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    master: str | None = None,
+) -> Dedup:
+    """Re-cluster a finished run of `dedup` with a higher threshold, or another keep policy, without comparing again.
+
+    directory: the folder of the run. threshold, keep: by default those of the run. out: a folder for the result; by
+    default it replaces the one in `directory`.
+
+    The pairs of the original run stay in `state/`, so that any threshold from that run's upwards can be used, in any
+    order. The input files must still be there, unchanged: documents that are kept now and were removed
+    before are taken from them.
+
+    A run that was made on Spark is re-clustered there: master, such as "local[4]" or "spark://host:7077", is that of
+    Spark; by default that of the running session, or "local[*]".
+    """
+    from likewise.jobs import rethreshold as job
+
+    request = job.RethresholdRequest(directory, threshold, keep, out, threads, progress, master)
+    if not _on_spark("rethreshold", _engine_of_run(directory), master):
+        return job.rethreshold(request)
+    from likewise.spark.rethreshold import rethreshold as on_spark
+
+    return cast("Dedup", on_spark(request))
+
+
+def _on_spark(owner: str, engine: str, master: str | None, *sources: object) -> bool:
+    """Tell whether a job is done on Spark; a Spark DataFrame chooses that by itself."""
+    checks.choice(owner, "engine", engine, ENGINES)
+    if engine == "auto":
+        engine = "spark" if any(map(_is_spark_frame, sources)) else "local"
+    if engine == "local":
+        checks.unused(owner, {"master": (master, None)}, "without engine='spark'")
+        return False
+    need(f"{owner} on Spark", "spark")
+    return True
+
+
+def _is_spark_frame(source: object) -> bool:
+    """Tell whether an object is a Spark DataFrame, without importing PySpark."""
+    return any(
+        kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame" for kind in type(source).__mro__
+    )
+
+
+def _engine_of_run(directory: str | Path) -> str:
+    """Return where a run was made; a folder that is no local one can only be read by Spark."""
+    if isinstance(directory, str) and "://" in directory:
+        return "spark"
+    try:
+        run = json.loads((Path(directory) / MANIFEST).read_text(encoding="utf-8"))
+        return "spark" if run["parameters"]["engine"] == "spark" else "local"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "local"
+
+
+def is_index(given: object) -> bool:
+    """Tell whether this is an index: an object, the URL of one, or a folder that holds one."""
+    if isinstance(given, str) and given.startswith(URLS):
+        return True
+    if isinstance(given, str | os.PathLike):
+        folder = Path(given)
+        return not (folder / MANIFEST).exists() and any(folder.glob("[0-9]*/data.mdb"))
+    from likewise.index import Index
+
+    return isinstance(given, Index)
+
+
+def known_items(given: Sequence[Any]) -> Against:
+    """Open what new documents are compared with, finished runs and indexes; `close` lets go of it."""
+    from likewise.jobs.against import Against, EarlierRun
+
+    def opened(one: Any) -> Any:
+        if not is_index(one):
+            return EarlierRun(one)
+        from likewise.index.reference_index import ReferenceIndex
+
+        return ReferenceIndex(one)
+
+    return Against(given, opened)
