@@ -43,7 +43,7 @@ from rich.table import Table
 
 from corpus import DATA, identical, template
 from growth import exponent
-from likewise.spark.java import SETTLED
+from likewise.spark.session import SETTLED
 from planted import planted
 from runs import HERE, Unavailable, python_of
 from spark_cluster import second_core, standalone

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise.spark import direct
-from likewise.spark.java import java_options
 from likewise.spark.output import RowFiles, _Sheet
+from likewise.spark.session import java_options
 
 SESSION = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
 

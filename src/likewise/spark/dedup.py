@@ -28,7 +28,6 @@ from likewise.spark.direct import PART, PLACE
 from likewise.spark.exchange import KIND, SCHEMA, collected
 from likewise.spark.executor import Found, GatheredExecutor, SpreadExecutor
 from likewise.spark.in_place import check_unchanged
-from likewise.spark.metrics import StepMetrics
 from likewise.spark.output import CLUSTERS, ROW, RowFiles, finish, laid, to_frame, write_arrow, write_frame
 from likewise.spark.result import SparkDedup, publish_frames
 from likewise.spark.run import ClusterRun, RankOrder, begun
@@ -36,7 +35,7 @@ from likewise.spark.session import quiet, session_of, spark_errors
 from likewise.spark.source import quoted
 from likewise.spark.spread import LargeMatches, SpreadTables
 from likewise.spark.state import KeptState
-from likewise.spark.store import WORK, HadoopFolder
+from likewise.spark.store import WORK, HadoopFolder, StepMetrics
 from likewise.spark.tables import DriverTables
 
 OWNER = "dedup"

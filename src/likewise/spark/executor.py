@@ -34,16 +34,15 @@ from likewise.search.recall.certificate import Certificate, certified, expected_
 from likewise.search.scored import ScoredPairs, no_pairs
 from likewise.shingle import Shingler
 from likewise.spark.bands import BandCandidates, candidates
-from likewise.spark.common_shingles import find_common
-from likewise.spark.comparison import SAME, PairComparison, SlotComparison, TextComparison
 from likewise.spark.copies import FirstRows, Repeated, RowLinks, find_copies, find_groups
 from likewise.spark.corpus import Corpus, SampledItems
 from likewise.spark.large_pairs import LargePairs, pairs_of_step
 from likewise.spark.meetings import Meetings, meet, verify_met
 from likewise.spark.members import LargeMembers
-from likewise.spark.sketch import SketchRecipe, neighbours, sketch
+from likewise.spark.sketch import SketchRecipe, find_common, neighbours, sketch
 from likewise.spark.spread import LargeMatches
 from likewise.spark.store import Checkpoints, check_room
+from likewise.spark.travel import SAME, PairComparison, SlotComparison, TextComparison
 from likewise.spark.universe import Universe
 from likewise.spark.verify import verify
 

@@ -24,7 +24,6 @@ from likewise.base.arrays import Hashes, Ints, to_arrow
 from likewise.base.random import mix
 from likewise.spark import exchange, travel
 from likewise.spark.bands import PAIR
-from likewise.spark.comparison import PairComparison, SlotComparison
 from likewise.spark.corpus import Corpus, file_keys, numbered
 from likewise.spark.direct import PLACES, TEXT, FileSplit, split_documents
 from likewise.spark.exchange import KIND, ROWS, SCHEMA, Outbox, addresses, collected, nothing, opened, parcel, shuffled
@@ -32,7 +31,17 @@ from likewise.spark.large_pairs import LargePairs
 from likewise.spark.rowset import RowSet
 from likewise.spark.steps import scattered
 from likewise.spark.store import Checkpoints
-from likewise.spark.travel import Arrived, Journeys, mean_size, schema_of, tasks_for, with_documents, with_numbers
+from likewise.spark.travel import (
+    Arrived,
+    Journeys,
+    PairComparison,
+    SlotComparison,
+    mean_size,
+    schema_of,
+    tasks_for,
+    with_documents,
+    with_numbers,
+)
 
 ENTRY, MET, NODE, COUNT, SAMPLE, JOURNEY = range(30, 36)
 """Kinds of parcels: a document and a candidate of it; a pair, of which the second row is followed by the place; a

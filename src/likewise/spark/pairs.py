@@ -16,10 +16,10 @@ from likewise.jobs.run_items import RunItems
 from likewise.search.plan import find
 from likewise.spark.executor import GatheredExecutor
 from likewise.spark.in_place import check_unchanged
-from likewise.spark.listing import listed, named
 from likewise.spark.run import begun
 from likewise.spark.store import WORK
 from likewise.spark.tables import estimate_errors
+from likewise.spark.universe import listed, named
 from likewise.spark.vectors import vector_pairs
 
 OWNER = "pairs"

@@ -10,19 +10,67 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from likewise.base.arrays import Hashes, Ints
+from likewise.base.arrays import Hashes, Ints, to_arrow
 from likewise.base.random import mix
+from likewise.base.runlog import RunLog
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
+from likewise.kernels.common_shingles import count_carriers
+from likewise.search.common_shingles import SAMPLE, common_ones, described, suspected, value_table, without_counts
+from likewise.search.prepare import SPELLED, lowest
 from likewise.search.recall.sample import Probe
 from likewise.shingle import Shingler
 from likewise.spark import steps
 from likewise.spark.copies import FirstRows
-from likewise.spark.corpus import Corpus, numbered
+from likewise.spark.corpus import Corpus, SampledItems, numbered
 from likewise.spark.direct import TEXT
 from likewise.spark.node import ready
 from likewise.spark.rowset import RowSet
 from likewise.spark.store import Checkpoints
+
+COUNTS = "place bigint, carriers bigint"
+
+
+def find_common(
+    corpus: Corpus, shingler: Shingler, first: FirstRows, copies: RowSet, fraction: float, seed: int,
+    checkpoints: Checkpoints, log: RunLog,
+) -> Hashes:  # fmt: skip
+    """Return the shingles in more than this fraction of the different documents, and log which they are."""
+    order = lowest(seed, len(first), SAMPLE)
+    chosen = first[np.sort(order)]
+    texts = SampledItems(corpus, shingler).texts(chosen)
+    suspects = suspected(without_counts(texts).sets(np.arange(len(chosen)), 1), len(first), fraction)
+    table = value_table(suspects)
+
+    def make() -> Any:
+        known = corpus.broadcast((shingler, copies, table))
+        counted = corpus.map_texts(partial(_counted, numbering=corpus.shared_numbering, known=known), COUNTS)
+        return counted.groupBy("place").sum("carriers").toDF("place", "carriers")
+
+    found = checkpoints.table("common", make)
+    carriers = np.zeros(len(table), np.int64)
+    carriers[np.asarray(found.column("place"), np.int64)] = np.asarray(found.column("carriers"), np.int64)
+    common = common_ones(suspects, table, carriers, fraction * len(first))
+    shown = np.searchsorted(chosen, first[np.sort(order[:SPELLED])])
+    log.details["ignored"] = described(texts, shown, common, len(first))
+    return common.values
+
+
+def _counted(batches: Iterator[Any], numbering: Any, known: Any) -> Iterator[Any]:
+    """Count the documents of a task that have each of the suspected shingles."""
+    ready()
+    shingler, copies, table = known.value
+    carriers = np.zeros(len(table), np.int64)
+    for batch in batches:
+        rows, rest = numbered(batch, numbering.value)
+        chosen = np.flatnonzero(~copies.has(rows))
+        if len(chosen):
+            items = steps.items_of(rest.column(rest.schema.get_field_index(TEXT)), shingler, None)
+            sets = without_counts(items).sets(chosen, 1)
+            count_carriers(sets.values, sets.offsets, table, carriers)
+    places = np.flatnonzero(carriers)
+    yield pa.RecordBatch.from_arrays([to_arrow(places), to_arrow(carriers[places])], ["place", "carriers"])
+
 
 SCHEMA = "rows binary, units binary, keys binary, sample binary, found binary"
 """The sketches of a batch: rows, fingerprints of sets, band keys; and neighbours of the sample."""

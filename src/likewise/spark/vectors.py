@@ -34,10 +34,9 @@ from likewise.search.vectors.tables import Overrun, PairLimit, all_pairs
 from likewise.spark.copies import FirstRows, Repeated, RowLinks, find_copies
 from likewise.spark.corpus import AT_ONCE, Corpus
 from likewise.spark.direct import TEXT
-from likewise.spark.listing import listed, named
 from likewise.spark.run import ClusterRun, begun, check_ids
 from likewise.spark.store import WORK
-from likewise.spark.universe import Universe
+from likewise.spark.universe import Universe, listed, named
 from likewise.spark.vector_input import VectorForm, deposit_vectors, open_vectors
 from likewise.spark.vector_tables import VectorComparison, table_pairs
 from likewise.spark.verify import verify

@@ -18,12 +18,19 @@ from likewise.base.random import mix
 from likewise.search.scored import ScoredPairs, no_pairs, packed
 from likewise.search.verify import blocks_of
 from likewise.spark import exchange, travel
-from likewise.spark.comparison import PairComparison, SlotComparison
 from likewise.spark.corpus import Corpus
 from likewise.spark.exchange import Outbox, addresses, collected, shuffled
 from likewise.spark.large_pairs import opened_pairs, sorted_pairs
 from likewise.spark.store import Checkpoints
-from likewise.spark.travel import Journeys, mean_size, schema_of, tasks_for, with_numbers
+from likewise.spark.travel import (
+    Journeys,
+    PairComparison,
+    SlotComparison,
+    mean_size,
+    schema_of,
+    tasks_for,
+    with_numbers,
+)
 
 BLOCKS = 4
 """Blocks of documents per task: components are packed more evenly into small ones."""
