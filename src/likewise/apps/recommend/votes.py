@@ -19,7 +19,7 @@ from likewise.base.arrays import Ints, to_arrow
 from likewise.base.parallel import in_order
 from likewise.base.runlog import RunLog, Tick
 from likewise.kernels.sorting import radix_argsort
-from likewise.search.exact.best import BestPartners
+from likewise.search.exact.listing import BestPartners
 
 COUNT, NEIGHBOURS = 10, 50
 """Defaults, chosen by the hit rate of held-out items in benchmarks/recommend.py."""
