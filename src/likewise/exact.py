@@ -12,13 +12,12 @@ pairs each filter leaves; `Bounds` has the formulas behind the filters, `compare
 compared; `strings` writes sets as strings in one order; `identical` finds items that are equal.
 """
 
-from likewise.search.exact.bounds import Bounds
-from likewise.search.exact.chances import compared
+from likewise.search.exact.bounds import Bounds, compared
 from likewise.search.exact.explain import explain
 from likewise.search.exact.identical import identical
 from likewise.search.exact.index import ExactIndex as Index
 from likewise.search.exact.pairs import pairs
-from likewise.search.exact.strings import strings
+from likewise.search.exact.prefixes import strings
 
 Index.__module__, Index.__name__, Index.__qualname__ = __name__, "Index", "Index"  # as its users call it
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise.apps.recommend.inverted_lists import InvertedLists
-from likewise.apps.recommend.ratings import IntegerSets
+from likewise.base.arrays import Sets
 from likewise.kernels import counting
 
 counting = Opened(counting)
@@ -18,7 +18,7 @@ THRESHOLDS = st.sampled_from([1e-12, 0.2, 1 / 3, 0.5])
 def arranged(sets):
     """The arrays of the sets, and the sets in the kernels' order."""
     elements = np.array([element for one in sets for element in one], np.int64)
-    lists = InvertedLists(IntegerSets(np.cumsum([0, *map(len, sets)]), elements))
+    lists = InvertedLists(Sets(elements, np.cumsum([0, *map(len, sets)])))
     return lists, [set(sets[row]) for row in lists.rows]
 
 

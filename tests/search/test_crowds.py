@@ -12,7 +12,7 @@ from likewise.base.memory import UNLIMITED, Budget
 from likewise.kernels import graph
 from likewise.search import expand
 from likewise.search.candidates import Wanted
-from likewise.search.crowds import gather, profile, walk
+from likewise.search.crowds import gather, profile
 from likewise.search.crowds.gather import Gathering
 from likewise.search.items import SetItems
 from likewise.search.scored import no_pairs
@@ -230,8 +230,8 @@ def test_two_collections(lists, split, across, abridge):
 
 def test_work_is_bounded(listing_nothing, monkeypatch):
     """With hardly any work allowed, everything listed is still true, and how many were not compared is said."""
-    monkeypatch.setattr(walk, "WORK", 40)
-    monkeypatch.setattr(walk, "GRACE", 1)
+    monkeypatch.setattr(gather, "WORK", 40)
+    monkeypatch.setattr(gather, "GRACE", 1)
     lists = make_crowd(500, 0.86, missing=0.1, planted=0)
     crowd = Compared(make_sets(lists), 0.8, budget=0)
     truth, found = true_pairs(lists, 0.8), listed(crowd)

@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 
 from likewise.base.arrays import Hashes, Ints, Sets
 from likewise.base.parallel import in_order
-from likewise.search.exact.best import BestPartners
+from likewise.search.exact.listing import BestPartners
 from likewise.search.scored import ScoredPairs, concatenated
 
 ENTRIES = 1 << 22

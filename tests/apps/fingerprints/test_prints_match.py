@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from made_fingers import columns, database, finger, impression
 
 from likewise.apps.fingerprints import fingerprints, read_prints
-from likewise.apps.fingerprints.grouping import groups
-from likewise.apps.fingerprints.rates import Rate, curve
-from likewise.apps.fingerprints.threshold import choose
+from likewise.apps.fingerprints.fingerprints import groups
+from likewise.apps.fingerprints.rates import Rate, choose, curve
 from likewise.errors import InputError, ParameterError
 
 

@@ -11,7 +11,7 @@ from planting import naive_runs, planted
 
 import likewise
 from likewise.apps.passages import passages
-from likewise.apps.passages.settings import PassageSettings
+from likewise.apps.passages.index import PassageSettings
 from likewise.base.memory import Budget
 
 PLACES = ["source", "suspect_start", "suspect_end", "source_start", "source_end", "length", "equal"]

@@ -9,7 +9,7 @@ from rich.console import Console
 
 import likewise
 from likewise.apps.passages import explain, passages
-from likewise.apps.passages.settings import SHINGLE
+from likewise.apps.passages.index import SHINGLE
 
 A = "First of all: the quick brown fox jumps over the lazy dog near the river bank. Café 中文 😀 done."
 B = "The quick brown fox leaps over the lazy dog near the river bank, they say."

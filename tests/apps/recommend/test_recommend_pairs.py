@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import likewise
 from likewise.apps.recommend import inverted_lists, read_ratings, recommend, similarity_join
-from likewise.apps.recommend.ratings import IntegerSets, View
+from likewise.apps.recommend.ratings import View
+from likewise.base.arrays import Sets
 from likewise.errors import InputError, ParameterError
 from likewise.search.exact import listing
 
@@ -63,7 +64,7 @@ def test_the_nearest_of_each(rows, view, union, k):
 )
 def test_the_nearest_of_sets(lists, threshold, summed, k):
     offsets = np.cumsum([0, *map(len, lists)])
-    sets = IntegerSets(offsets, np.array([element for one in lists for element in one], np.int64))
+    sets = Sets(np.array([element for one in lists for element in one], np.int64), offsets)
     found = inverted_lists.InvertedLists(sets).best(np.arange(len(lists)), k, threshold, summed, 1, lambda done: None)
     made = {row: naive.Counter(one) for row, one in enumerate(lists)}
     union = "sum" if summed else "max"
@@ -226,7 +227,7 @@ def test_an_item_that_everybody_has_does_not_make_the_nearest_quadratic(own):
     n = 3000
     sets = [[0, *(1 + own * row + i for i in range(own))] for row in range(n)]
     offsets = np.cumsum([0, *map(len, sets)])
-    lists = inverted_lists.InvertedLists(IntegerSets(offsets, np.concatenate(sets).astype(np.int64)))
+    lists = inverted_lists.InvertedLists(Sets(np.concatenate(sets).astype(np.int64), offsets))
     found = lists.best(np.arange(n), 10, 1e-12, False, 1, lambda done: None, visits=200)
     assert lists.cut == 0
     assert found.left.tolist() == np.repeat(np.arange(n), 10).tolist()

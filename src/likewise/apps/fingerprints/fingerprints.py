@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 
-from likewise.apps.fingerprints.comparison import ComparedPrints, Comparison
-from likewise.apps.fingerprints.prints import ANGLE, DPI, OWNER, Prints, read_prints, tables_of
-from likewise.apps.fingerprints.rates import match_rates
-from likewise.apps.fingerprints.result import Fingerprints, finger_table, match_table, score_table
-from likewise.apps.fingerprints.settings import FingerprintSettings
-from likewise.apps.fingerprints.threshold import Threshold, choose
+from likewise.apps.clusters import best_of_each, cluster_columns
+from likewise.apps.fingerprints.comparison import ComparedPrints, Comparison, FingerprintSettings
+from likewise.apps.fingerprints.prints import ANGLE, DPI, OWNER, Floats, Prints, read_prints, tables_of
+from likewise.apps.fingerprints.rates import Threshold, choose, match_rates
 from likewise.base import checks
-from likewise.base.arrays import Ints
+from likewise.base.arrays import Ints, strings, to_arrow
 from likewise.base.runlog import Progress, RunLog, Tick, run_json
+from likewise.base.words import counted
 from likewise.errors import InputError, ParameterError
 from likewise.io.read.find import notes_on
+from likewise.jobs.result import Result
 from likewise.jobs.settings import Resources
-
-Floats = NDArray[np.float64]
 
 FALSE_MATCHES = 1.0
 MIRRORS = 100
@@ -31,10 +29,33 @@ COMPARISONS = 100_000
 """Least number of comparisons with mirrored prints, if there are as many; more of them give a surer threshold."""
 SHOWN = 5
 """Examples in notes and in run.json."""
-COLUMNS: dict[str, object] = {
-    "id": None, "x": "x", "y": "y", "angle": "angle", "finger": None, "angles": "auto", "flip": False, "dpi": DPI,
-}  # fmt: skip
-"""Parameters of `read_prints` and their defaults."""
+
+
+@dataclass(repr=False, eq=False)
+class Fingerprints(Result):
+    """The result of `fingerprints`: tables `.matches`, `.fingers`, `.scored`, `.stats`, and `.save(dir)`.
+
+    matches: pairs of prints of one finger, best first: id_a, id_b, score; minutiae, the number that agree; overlap_a,
+    overlap_b, the minutiae of each print in the overlap; rotation (degrees, from the x axis towards the y axis),
+    shift_x, shift_y (pixels at 500 dpi), which move print a onto print b; triples, the number that led to the pair.
+    fingers: id, cluster (its first print), size, keeper (the print with the most minutiae); None unless all prints were
+    compared with each other.
+    scored: id_a, id_b, score of all pairs that were compared; all others share too little. It is not saved.
+    """
+
+    files: ClassVar[dict[str, str]] = {"matches.parquet": "matches", "fingers.parquet": "fingers"}
+
+    matches: pa.Table
+    fingers: pa.Table | None
+    scored: pa.Table
+    stats: dict[str, Any]
+
+    def _summary(self) -> str:
+        counts = self.stats["counts"]
+        others = f" and {counted(counts['others'], 'other')}" if counts["others"] else ""
+        clusters = f", {counted(counts['clusters'], 'cluster')}" if "clusters" in counts else ""
+        matches = counted(counts["matches"], "match", "matches")
+        return f"{counted(counts['prints'], 'print')}{others}, {matches}{clusters}"
 
 
 def fingerprints(
@@ -103,7 +124,8 @@ def fingerprints(
     columns = {"id": id, "x": x, "y": y, "angle": angle, "finger": finger, "angles": angles, "flip": flip, "dpi": dpi}
     sources = [source] if other is None else [source, other]
     if all(isinstance(one, Prints) for one in sources):
-        checks.unused(OWNER, {name: (columns[name], COLUMNS[name]) for name in columns}, "for Prints")
+        defaults = read_prints.__kwdefaults__ or {}
+        checks.unused(OWNER, {name: (value, defaults[name]) for name, value in columns.items()}, "for Prints")
     log = RunLog.of(progress)
     with log.stage("read"):
         given = [_read(one, settings, columns) for one in sources]
@@ -118,8 +140,8 @@ def fingerprints(
         comparison = Comparison(every.and_(mirrors[1]), begin, len(every), settings, room)
     with log.stage("compare", len(queries)) as tick:
         found = _all(comparison, queries, later, count, tick)
-    if only is not None and other is None:
-        found = _once(found, queries)
+    if only is not None and other is None:  # pairs whose prints were both looked up count once
+        found = found.take(~(np.isin(found.right, queries) & (found.right < found.left)))
     with log.stage("mirror", len(mirrors[0])) as tick:
         chance = _all(comparison, np.arange(len(every), len(every) + len(mirrors[0])), False, count, tick)
         chance = chance.take(mirrors[0][chance.left - len(every)] != chance.right)
@@ -128,9 +150,10 @@ def fingerprints(
         own = int((mirrors[0] >= begin).sum())
         line = choose(chance.score, len(mirrors[0]) * (len(every) - begin) - own, pairs, false_matches, threshold)
         matched = found.take(found.score >= line.value)
-        matches = match_table(matched, every.names)
-        fingers = finger_table(matched, every.names, every.sizes) if later else None
-        scored = score_table(found, every.names)
+        ids = strings(every.names)
+        matches = _match_table(matched, ids)
+        fingers = _finger_table(matched, ids, every.sizes) if later else None
+        scored = pa.table(_scores(found, ids, found.score))
     log.counts |= {
         "prints": len(given[0]), "others": len(given[1]) if other is not None else 0, "queries": len(queries),
         "minutiae": len(every.x), "possible_pairs": pairs, "compared": len(found), "matches": len(matched),
@@ -147,7 +170,7 @@ def fingerprints(
         if log.details["rates"] is None:
             log.notes.append("no rates: no two prints are of one finger, or no two are of different ones")
     parameters = {
-        **settings.to_dict(), "threshold": threshold, "false_matches": false_matches,
+        **asdict(settings), "threshold": threshold, "false_matches": false_matches,
         "only": None if only is None else list(only), **columns, "threads": count,
         "memory": resources.budget.total,
     }  # fmt: skip
@@ -157,19 +180,16 @@ def fingerprints(
 def _read(source: Any, settings: FingerprintSettings, columns: dict[str, Any]) -> Prints:
     if isinstance(source, Prints):
         prints = source
-    elif settings.aligned and columns["angle"] == ANGLE and not _has(source, ANGLE):
-        prints = read_prints(source, **{**columns, "angle": None})
     else:
+        if settings.aligned and columns["angle"] == ANGLE:
+            there = all(ANGLE in table.column_names for table, _ in tables_of(source))
+            columns = {**columns, "angle": ANGLE if there else None}
         prints = read_prints(source, **columns)
     if prints.angle is None and not settings.aligned:
         raise InputError(
             "the directions of the minutiae are unknown; without them prints must be aligned, aligned=True"
         )
     return prints
-
-
-def _has(source: Any, column: str) -> bool:
-    return all(column in table.column_names for table, _ in tables_of(source))
 
 
 def _queries(prints: Prints, only: Sequence[str] | None) -> Ints:
@@ -200,11 +220,6 @@ def _all(comparison: Comparison, queries: Ints, later: bool, threads: int, tick:
         parts.append(part)
         tick(done)
     return ComparedPrints.joined(parts)
-
-
-def _once(found: ComparedPrints, queries: Ints) -> ComparedPrints:
-    """Leave out the second direction of pairs whose prints were both looked up."""
-    return found.take(~(np.isin(found.right, queries) & (found.right < found.left)))
 
 
 def _pairs(queries: int, database: int, within: bool, some: bool) -> int:
@@ -255,3 +270,69 @@ def _below(every: Prints, found: ComparedPrints, line: Threshold) -> list[dict[s
     below = below[np.argsort(-found.score[below], kind="stable")[:SHOWN]]
     rows = zip(found.left[below].tolist(), found.right[below].tolist(), found.score[below].tolist(), strict=True)
     return [{"id_a": every.names[a], "id_b": every.names[b], "score": round(s, 4)} for a, b, s in rows]
+
+
+def _scores(found: ComparedPrints, ids: pa.Array, score: Floats) -> dict[str, pa.Array]:
+    columns = {"id_a": ids.take(to_arrow(found.left)), "id_b": ids.take(to_arrow(found.right))}
+    return {**columns, "score": to_arrow(score)}
+
+
+def _match_table(found: ComparedPrints, ids: pa.Array) -> pa.Table:
+    """Return the table of matches, best first."""
+    found = found.take(np.lexsort((found.right, found.left, -found.score)))
+    columns = _scores(found, ids, np.round(found.score, 6))
+    counts = {"minutiae": found.agreed, "overlap_a": found.own, "overlap_b": found.other}
+    columns |= {name: to_arrow(values) for name, values in counts.items()}
+    columns["rotation"] = to_arrow(np.round(np.degrees(found.rotation), 3))
+    columns |= {f"shift_{axis}": to_arrow(np.round(found.shift[:, i], 3)) for i, axis in enumerate("xy")}
+    return pa.table({**columns, "triples": to_arrow(found.triples)})
+
+
+def _finger_table(found: ComparedPrints, ids: pa.Array, minutiae: Ints) -> pa.Table:
+    """Return the cluster of every print; its keeper is the print with the most minutiae, the first if several."""
+    first = groups(len(ids), found.left, found.right, found.score)
+    order = np.argsort(first, kind="stable")
+    keeper = best_of_each(np.argsort(-minutiae, kind="stable"), first)
+    return pa.table(cluster_columns(lambda rows: ids.take(to_arrow(rows)), order, first, keeper))
+
+
+def groups(n: int, left: Ints, right: Ints, score: Floats) -> Ints:
+    """Return for each of n prints the first print of its cluster; one false match does not join two.
+
+    Best matches first, two clusters are merged if at least half of the pairs between them match, until none are.
+
+    >>> left, right = np.array([0, 1, 0, 3, 4, 3, 2]), np.array([1, 2, 2, 4, 5, 5, 3])
+    >>> groups(6, left, right, np.ones(7)).tolist()
+    [0, 0, 0, 3, 3, 3]
+    """
+    group = list(range(n))
+    members = [[i] for i in range(n)]
+    between: list[dict[int, int]] = [{} for _ in range(n)]
+    order = np.lexsort((right, left, -score))
+    waiting = list(zip(left[order].tolist(), right[order].tolist(), strict=True))
+    for a, b in waiting:
+        between[a][b] = between[b][a] = 1
+    joined = True
+    while joined:
+        joined, later = False, []
+        for a, b in waiting:
+            a, b = group[a], group[b]
+            if a == b:
+                continue
+            if 2 * between[a][b] < len(members[a]) * len(members[b]):
+                later.append((a, b))
+                continue
+            if len(members[a]) < len(members[b]):
+                a, b = b, a
+            for member in members[b]:
+                group[member] = a
+            members[a] += members[b]
+            for other, count in between[b].items():
+                if other != a:
+                    between[a][other] = between[other][a] = between[a].get(other, 0) + count
+                del between[other][b]
+            between[b] = {}
+            members[b] = []
+            joined = True
+        waiting = later
+    return np.array([min(members[g]) if members[g] else g for g in group], np.int64)

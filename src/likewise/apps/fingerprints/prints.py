@@ -1,8 +1,9 @@
-"""`read_prints`: fingerprints as sets of minutiae, each with its position and direction (MMDS §3.8.4)."""
+"""Fingerprints as sets of minutiae (MMDS §3.8.4): `read_prints` reads them, a `Grid` makes sets of squares of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from likewise.base import checks
-from likewise.base.arrays import Ints, part_at
-from likewise.errors import ColumnError, InputError
+from likewise.base.arrays import Ints, Sets, part_at
+from likewise.errors import ColumnError, InputError, ParameterError
 from likewise.io.read.find import files_of
 from likewise.io.tables import as_floats, check_once, read_tables
+from likewise.measures import batch
 
 Floats = NDArray[np.float64]
 OWNER = "fingerprints"
@@ -126,7 +128,7 @@ def read_prints(
     checks.choice(OWNER, "angles", angles, UNITS)
     checks.flag(OWNER, "flip", flip)
     checks.number(OWNER, "dpi", dpi, 10, 10_000, rule="from 10 to 10000 pixels per inch")
-    parts = [_minutiae(*one, id, x, y, angle, finger) for one in tables_of(source)]
+    parts = [_minutiae(table, name, id, x, y, angle, finger) for table, name in tables_of(source)]
     names = np.concatenate([part.names for part in parts])
     if not len(names):
         raise InputError(f"{parts[0].name}: there are no minutiae in it")
@@ -241,7 +243,8 @@ def _grouped(
     order = order[np.sort(first)]
     sizes = np.bincount(owner[order], minlength=len(numbers))
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    middle = np.array([np.median(values[order[a:b], :2], axis=0) if b > a else (0, 0) for a, b in _ends(offsets)])
+    ends = pairwise(offsets.tolist())
+    middle = np.array([np.median(values[order[a:b], :2], axis=0) if b > a else (0, 0) for a, b in ends])
     far = np.abs(values[order, :2] - np.repeat(middle, sizes, axis=0)).max(axis=1, initial=0)
     if (far > LARGEST / 2).any():
         place = order[int(np.argmax(far > LARGEST / 2))]
@@ -255,10 +258,6 @@ def _grouped(
     return Prints(list(numbers), x, y, angle, offsets, fingers, twice)
 
 
-def _ends(offsets: Ints) -> list[tuple[int, int]]:
-    return list(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
-
-
 def _fingers(owner: Ints, labels: NDArray[Any], names: list[str], parts: list[_Minutiae]) -> list[str]:
     fingers: dict[int, str] = {}
     for place, (number, label) in enumerate(zip(owner.tolist(), labels.tolist(), strict=True)):
@@ -270,3 +269,83 @@ def _fingers(owner: Ints, labels: NDArray[Any], names: list[str], parts: list[_M
                 f"'{fingers[number]}' before; are two prints called the same?"
             )
     return [fingers[number] for number in range(len(names))]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A grid of squares of `side` pixels from (left, top) on, numbered row by row.
+
+    A minutia within `border` of an edge of its square counts in the neighbouring square as well; near a corner in four.
+    So two prints with a minutia slightly to either side of an edge still have a square in common.
+
+    >>> grid = Grid(side=10, columns=4, rows=3, border=2)
+    >>> grid.squares_of([5], [5]), grid.squares_of([9], [5]), grid.squares_of([11], [19])
+    ([0], [0, 1], [4, 5, 8, 9])
+    """
+
+    side: float
+    columns: int
+    rows: int
+    border: float = 0.0
+    left: float = 0.0
+    top: float = 0.0
+
+    def __post_init__(self) -> None:
+        checks.number("Grid", "side", self.side, 0, open_left=True)
+        half = f"from 0 to less than half a side, {self.side / 2:g}"
+        checks.number("Grid", "border", self.border, 0, self.side / 2, open_right=True, rule=half)
+        checks.whole("Grid", "columns", self.columns)
+        checks.whole("Grid", "rows", self.rows)
+        if len(self) < 3:
+            raise ParameterError.of(OWNER, "side", "so small that there are at least three squares", self.side)
+
+    @classmethod
+    def over(cls, prints: Prints, side: float = 20.0, border: float = 5.0) -> Grid:
+        """Return a grid over all minutiae of these prints."""
+        checks.number("Grid", "side", side, 0, open_left=True)
+        if not len(prints.x):
+            return cls(side, 3, 1, border)
+        left, top = float(prints.x.min()), float(prints.y.min())
+        columns, rows = (int((values.max() - values.min()) // side) + 1 for values in (prints.x, prints.y))
+        return cls(side, max(columns, 3 if rows == 1 else 1), rows, border, left, top)
+
+    def __len__(self) -> int:
+        return self.columns * self.rows
+
+    def squares_of(self, x: object, y: object) -> list[int]:
+        """Return the squares of a print's minutiae, ascending."""
+        across, down = np.asarray(x, np.float64), np.asarray(y, np.float64)
+        numbers: list[int] = self.squares(Prints([""], across, down, None, np.array([0, len(across)]))).values.tolist()
+        return numbers
+
+    def squares(self, prints: Prints) -> Sets:
+        """Return the set of squares of every print."""
+        x, y = prints.x - self.left, prints.y - self.top
+        outside = (x < 0) | (y < 0) | (x > self.columns * self.side) | (y > self.rows * self.side)
+        if outside.any():
+            minutia = int(np.argmax(outside))
+            name = prints.names[int(np.searchsorted(prints.offsets, minutia, side="right")) - 1]
+            raise InputError(
+                f"a minutia of print '{name}' at ({prints.x[minutia]:g}, {prints.y[minutia]:g}) is outside the grid, "
+                f"which extends from ({self.left:g}, {self.top:g}) to "
+                f"({self.left + self.side * self.columns:g}, {self.top + self.side * self.rows:g})"
+            )
+        owner = np.repeat(np.arange(len(prints)), prints.sizes)
+        codes = []
+        for across in (-self.border, self.border):
+            for down in (-self.border, self.border):
+                column = np.clip((x + across) // self.side, 0, self.columns - 1).astype(np.int64)
+                row = np.clip((y + down) // self.side, 0, self.rows - 1).astype(np.int64)
+                codes.append((owner * self.rows + row) * self.columns + column)
+        distinct = np.unique(np.concatenate(codes))
+        sizes = np.bincount(distinct // len(self), minlength=len(prints))
+        return Sets(distinct % len(self), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+
+    def density(self, squares: Sets) -> float:
+        """Return the mean part of the squares that have a minutia."""
+        return len(squares.values) / max(1, len(squares) * len(self))
+
+
+def agreement(squares: Sets, left: Ints, right: Ints) -> float:
+    """Return the mean part of the squares with a minutia in one print of a pair that have one in the other (Dice)."""
+    return float(np.mean(batch.dice(squares.take(left), squares.take(right)))) if len(left) else 0.0

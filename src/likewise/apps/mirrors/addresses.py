@@ -1,10 +1,11 @@
-"""URLs in canonical form, numbered: the different spellings of a page's URL have one number."""
+"""URLs in canonical form, numbered, and read from files and objects; the spellings of a page's URL have one number."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -12,8 +13,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.base.arrays import Bytes, Hashes, Ints, TextChunk
+from likewise.base.arrays import Bytes, Hashes, Ints, TextChunk, to_arrow
+from likewise.base.runlog import Tick
+from likewise.errors import FormatError, InputError
+from likewise.io.read import Aside, Files, ReadOptions, Source, open_source
+from likewise.io.read.find import files_of
+from likewise.kernels.urls import BLANK, HARD, PLAIN, canonize, host_spans, number_strings, rebuild
 
+OWNER = "mirrors"
+SKIP = "correct it, or use on_error='skip' to set such rows aside"
 PORTS = {"http": "80", "https": "443", "ftp": "21"}
 SCHEME = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?//")
 LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
@@ -137,8 +145,6 @@ class NumberedStrings:
 
     def number(self, data: Bytes, starts: Ints, stops: Ints) -> Ints:
         """Return the numbers of the strings data[start:stop], adding those that are new."""
-        from likewise.kernels.urls import number_strings, rebuild
-
         numbers = np.empty(len(starts), np.int64)
         self._make_room(self.count + len(starts), int((stops - starts).sum()))
         if 2 * (self.count + len(starts)) > len(self.table):
@@ -210,8 +216,6 @@ class Pages:
 
     def add(self, column: pa.Array) -> tuple[Ints, dict[int, str]]:
         """Return the numbers of the URLs in a column, -1 if invalid, -2 if blank, and why each one is invalid."""
-        from likewise.kernels.urls import BLANK, HARD, PLAIN, canonize, host_spans
-
         chunk = TextChunk.from_arrow(column)
         room = int(chunk.offsets[-1] - chunk.offsets[0]) + 8 * len(chunk)
         out, offsets = np.empty(room, np.uint8), np.empty(len(chunk) + 1, np.int64)
@@ -249,3 +253,129 @@ class Pages:
         hosts = self.host[pages]
         counts = np.bincount(hosts, minlength=len(self.hosts))
         return pages[np.argsort(hosts, kind="stable")], np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+@dataclass
+class UrlReader:
+    """Reads URLs, numbers their pages, and records what was set aside.
+
+    rows: rows read, without blank lines. named: whether a column was read, not just text files or lists.
+    """
+
+    pages: Pages
+    options: ReadOptions
+    threads: int
+    aside: list[Aside] = field(default_factory=list)
+    inputs: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    rows: int = 0
+    blank: int = 0
+    named: bool = False
+
+    def beside(self) -> UrlReader:
+        """Return a reader of something else that numbers the same pages and counts its own rows."""
+        return UrlReader(self.pages, self.options, self.threads, self.aside, self.inputs)
+
+    def urls(self, source: Any, column: str, tick: Tick) -> Iterator[Ints]:
+        """Yield the page numbers of a list of URLs, in input order."""
+        for name, opened in self._opened(source, column, None):
+            for row, batch in self._batches(opened, tick):
+                numbers, bad = self.pages.add(batch.column("text"))
+                self._refuse(name, opened, row, bad, batch.column("text"))
+                self.blank += int((numbers == -2).sum())
+                self.rows += int((numbers > -2).sum())
+                yield numbers[numbers >= 0]
+
+    def rows_of(self, source: Any, column: str, tick: Tick) -> Ints:
+        """Return the page number of every row of a table with a column of URLs, -1 for a row that was set aside."""
+        parts = [np.zeros(0, np.int64)]
+        for name, opened in self._opened(source, column, column):
+            batches = self._batches(opened, tick)
+            numbers = [self._numbers(name, opened, row, batch.column("id")) for row, batch in batches]
+            delivered = np.concatenate([np.zeros(0, np.int64), *numbers])
+            self.rows += len(delivered)
+            positions = opened.positions()
+            taken = opened.state().get("taken")  # what is set aside may be many rows: a damaged row group
+            rows = opened.total_rows if taken is None else sum(one["rows"] for one in taken)
+            whole = np.full(len(delivered) if rows is None else rows, -1, np.int64)
+            whole[np.arange(len(delivered)) if positions is None else positions] = delivered
+            parts.append(whole)
+        return np.concatenate(parts)
+
+    def texts(self, source: Any, column: str, text: str, tick: Tick) -> Iterator[tuple[Ints, Any]]:
+        """Yield page numbers and the texts of these pages."""
+        for name, opened in self._opened(source, text, column):
+            for row, batch in self._batches(opened, tick):
+                numbers = self._numbers(name, opened, row, batch.column("id"))
+                good = np.flatnonzero(numbers >= 0)
+                yield numbers[good], batch.column("text").take(to_arrow(good))
+
+    def links(self, source: Any, here: str, there: str, tick: Tick) -> Iterator[tuple[Ints, Ints]]:
+        """Yield the page numbers of the sources and of the targets of links."""
+        for name, opened in self._opened(source, here, there):
+            for row, batch in self._batches(opened, tick):
+                left, right = (self._numbers(name, opened, row, batch.column(end)) for end in ("text", "id"))
+                self.rows += batch.num_rows
+                good = (left >= 0) & (right >= 0)
+                yield left[good], right[good]
+
+    def _numbers(self, name: str | None, opened: Source, row: int, column: Any) -> Ints:
+        """Return the page numbers of the URLs in a column, -1 for those that are set aside; blank ones are invalid."""
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            column = column.cast(pa.large_string())
+        numbers, bad = self.pages.add(column)
+        bad |= {int(i): "it is blank" for i in np.flatnonzero(numbers == -2)}
+        self._refuse(name, opened, row, bad, column)
+        return np.maximum(numbers, -1)
+
+    def _opened(self, source: Any, text: str, id: str | None) -> Iterator[tuple[str | None, Source]]:
+        """Open files one by one, so that an error can name file and row; or open an object."""
+        files = files_of(source)
+        if files is None:
+            if isinstance(source, list | tuple) and all(isinstance(one, str) for one in source):
+                source = pa.array(source, pa.large_string())
+            bare = isinstance(source, pa.Array | pa.ChunkedArray)
+            self.named |= not bare
+            yield from self._noted(None, source, replace(self.options, text="text" if bare else text, id=id))
+            return
+        found = files.find()
+        self.notes += [found.plain_note] if found.plain_note else []
+        for file in found.files:
+            if id is not None and not file.is_table:
+                columns = f"'{text}' and '{id}'" if text != id else f"'{text}'"
+                raise InputError(f"{file.name}: a table with columns {columns} is needed, such as CSV, TSV or Parquet")
+            self.named |= file.is_table
+            options = replace(self.options, text=text if file.is_table else "text", id=id)
+            name = file.name if file.is_table else f"{file.name}\n"
+            yield from self._noted(name, Files([file.path]), options)
+
+    def _noted(self, name: str | None, source: Any, options: ReadOptions) -> Iterator[tuple[str | None, Source]]:
+        opened = open_source(source, options)
+        yield name, opened
+        self.aside += opened.aside
+        self.inputs += opened.describe()
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return what was read, for run.json."""
+        return self.inputs
+
+    def _batches(self, opened: Source, tick: Tick) -> Iterator[tuple[int, Any]]:
+        row = 0
+        for batch in opened.batches(self.threads):
+            yield row, batch
+            row += batch.num_rows
+            tick(batch.num_rows)
+
+    def _refuse(self, name: str | None, opened: Source, first: int, bad: dict[int, str], column: Any) -> None:
+        """Raise for the first invalid URL, or set all of them aside."""
+        broken = len(opened.aside)
+        for i, reason in sorted(bad.items()):
+            row = first + i + broken  # earlier rows that could not be read at all
+            shown = str(column[i].as_py())
+            shown = shown if len(shown) <= 80 else f"{shown[:77]}…"
+            lines = name is not None and name.endswith("\n")
+            place = row + 1 if lines else row
+            if not self.options.skip:
+                where = f"row {row}" if name is None else f"{name[:-1]}:{place}" if lines else f"{name}: row {row}"
+                raise FormatError(f"{where}: '{shown}' is not the URL of a page: {reason}; {SKIP}")
+            self.aside.append(Aside((name or "rows").rstrip("\n"), place, f"'{shown}': {reason}"))

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.apps.clusters import keepers
 from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.errors import ParameterError
 from likewise.kernels import contraction as kernels
-from likewise.kernels import graph as graphs
 
 OWNER = "contract"
 SIMILAR = 0.9
@@ -191,10 +191,9 @@ class GraphState:
         keys = np.unique(np.sort(pairs, axis=1).astype(np.int64) @ np.array([1 << 32, 1]))
         nodes, ends = np.unique(np.concatenate([keys >> 32, keys & 0xFFFFFFFF]), return_inverse=True)
         left, right = ends[: len(keys)], ends[len(keys) :]
-        removed_by = graphs.keepers(np.argsort(self.graph.first[nodes]), left, right)
-        gone = np.flatnonzero(removed_by >= 0)
-        keeper = left[removed_by[gone]] + right[removed_by[gone]] - gone
-        return _stars(nodes[keeper].astype(np.int32), nodes[gone].astype(np.int32))
+        keeper, pair = keepers(np.argsort(self.graph.first[nodes]), left, right)
+        gone = pair >= 0
+        return _stars(nodes[keeper[gone]].astype(np.int32), nodes[gone].astype(np.int32))
 
     def _similar_pairs(self, classes: Numbers) -> Numbers:
         n = len(self.graph.label)

@@ -10,10 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from likewise.apps.passages.index import make_block, make_source_batch
-from likewise.apps.passages.measure import SuspectShingles
+from likewise.apps.passages.index import GAP, LENGTH, PassageSettings, SuspectShingles, make_block, make_source_batch
 from likewise.apps.passages.search import PlacedWords, SuspectBatch, place_words, word_passages
-from likewise.apps.passages.settings import GAP, LENGTH, PassageSettings
 from likewise.apps.passages.side_by_side import Span, as_text, draw
 from likewise.base import checks
 from likewise.base.arrays import TextChunk

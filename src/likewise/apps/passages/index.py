@@ -1,5 +1,6 @@
-"""The index of the sources: their words and the fingerprints chosen by winnowing, sorted, in blocks that fit in memory.
+"""What counts as a passage, and documents made ready to be searched for them and measured.
 
+The index of the sources has their words and the fingerprints chosen by winnowing, sorted, in blocks that fit in memory.
 Besides the text itself, a word takes 8 bytes and a fingerprint 12; winnowing keeps about 2 / (window + 1) fingerprints
 per word, 0.4 by default. Together this is about 3.2 bytes per byte of English text. During sorting, a fingerprint takes
 28 bytes.
@@ -7,25 +8,107 @@ per word, 0.4 by default. Together this is about 3.2 bytes per byte of English t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.passages.settings import PassageSettings
-from likewise.base.arrays import Hashes, Ints, TextChunk, Texts
+from likewise.base import checks
+from likewise.base.arrays import Hashes, Ints, TextChunk, Texts, concatenate
 from likewise.base.parallel import in_order
+from likewise.base.runlog import Tick
+from likewise.kernels.coverage import count_shared_elements, make_postings
+from likewise.kernels.hashtable import table_bits
+from likewise.kernels.passages import PassageRules, SourceIndex
+from likewise.kernels.winnowing import fingerprint_documents
+from likewise.shingle import Shingler, Words, parse_shingler
 
-if TYPE_CHECKING:
-    from likewise.kernels.passages import SourceIndex
-
+OWNER = "passages"
+SHINGLE = "chars:7,whitespace=remove,casefold=true"
+"""Shingles for containment: blanks, line breaks and capitals change when text is pasted, so they are ignored. The
+short answers of benchmarks/passages.py are classified with accuracy 0.977."""
+LENGTH = 8
+"""Shortest shared run, in words, that is always found. Shorter runs are often stock phrases."""
+GAP = 5
+"""Most words between two runs of one passage: a few replaced words do not split it, an unrelated sentence does."""
+COMMON = 1000
+"""Most sources examined per fingerprint. It bounds the work for text that all sources share, such as a licence."""
+MANY = 10
+"""Text in more sources than this is listed once: what is in so many places is a template or a common source."""
+MOST_WORDS_A_PRINT = 6
+"""Most words in a fingerprint. Longer ones are rarer, but a passage with changed words then shares fewer of them."""
+LEAST_RUN = 3
+"""Shortest run of equal words that extends a passage. Shorter runs occur by chance in any two texts."""
 MOST_WORDS = 1 << 31
 """Most words in a block: their positions must fit in 32-bit integers."""
 BYTES_A_WORD, BYTES_A_PRINT = 9, 30
 """Memory per word and per fingerprint while a block is sorted, rounded up."""
+PORTION = 1 << 20
+"""Bytes of sources whose shingles are made at a time; it bounds memory, and the time that cannot be interrupted."""
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PassageSettings:
+    """The parameters of a search for passages, validated; `passages` says what each of them means.
+
+    >>> PassageSettings().k, PassageSettings().window, PassageSettings(length=20).k, PassageSettings(length=20).window
+    (5, 4, 6, 15)
+    """
+
+    length: int = LENGTH
+    gap: int = GAP
+    shingle: str | Shingler = SHINGLE
+    common: int = COMMON
+    every: bool = False
+    many: int = MANY
+    owner: str = OWNER
+
+    def __post_init__(self) -> None:
+        checks.whole(self.owner, "length", self.length, 1, 1000)
+        checks.whole(self.owner, "gap", self.gap, 0, 1000)
+        checks.whole(self.owner, "common", self.common, 1, 2**31 - 2)
+        checks.whole(self.owner, "many", self.many, 1, 2**31 - 2)
+        checks.flag(self.owner, "every", self.every)
+        parse_shingler(self.shingle, owner=self.owner)
+
+    @property
+    def k(self) -> int:
+        """Words in a fingerprint."""
+        return min(MOST_WORDS_A_PRINT, self.length // 2 + 1)
+
+    @property
+    def window(self) -> int:
+        """One of this many consecutive fingerprints is kept; any `length` words contain a whole window."""
+        return self.length - self.k + 1
+
+    @property
+    def least(self) -> int:
+        """The shortest run of equal words that counts as copied when the rest of a passage is near."""
+        return min(LEAST_RUN, self.length)
+
+    @property
+    def words(self) -> Words:
+        """The shingler that turns text into words, and words into fingerprints."""
+        return Words(self.k)
+
+    @property
+    def shingler(self) -> Shingler:
+        """The shingler by which two documents are compared as a whole."""
+        return parse_shingler(self.shingle, owner="passages")
+
+    def rules(self) -> PassageRules:
+        """Return the settings in the form the kernels use."""
+        return PassageRules(self.k, self.window, self.length, self.gap, self.least, self.common, self.every)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameters, for run.json."""
+        asked = {name: getattr(self, name) for name in ("length", "gap", "common", "every", "many")}
+        return {**asked, "k": self.k, "window": self.window, "least": self.least, **self.shingler.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -41,11 +124,8 @@ class SourceBatch:
     @property
     def cost(self) -> int:
         """The bytes this batch takes in a block while the block is sorted."""
-        return (
-            int(self.chunk.offsets[-1] - self.chunk.offsets[0])
-            + BYTES_A_WORD * len(self.words)
-            + BYTES_A_PRINT * len(self.values)
-        )
+        text = int(self.chunk.offsets[-1] - self.chunk.offsets[0])
+        return text + BYTES_A_WORD * len(self.words) + BYTES_A_PRINT * len(self.values)
 
 
 @dataclass(frozen=True)
@@ -69,25 +149,28 @@ class SourceBlock:
         for chunk, places, where in self.texts.split(rows):
             yield chunk.load(), places, where
 
+    def portions(self, right: Ints) -> Iterator[slice]:
+        """Cut ascending sources into portions with about PORTION bytes of text, or a single larger source."""
+        new = np.concatenate([[True], right[1:] != right[:-1]])[: len(right)]
+        bytes_so_far = np.cumsum(self.sizes[right] * new)
+        cuts = np.flatnonzero((np.diff(bytes_so_far // PORTION) > 0) & new[1:]) + 1
+        edges = [0, *cuts.tolist(), len(right)]
+        return (slice(low, high) for low, high in pairwise(edges) if high > low)
+
 
 def make_source_batch(chunk: TextChunk, settings: PassageSettings) -> SourceBatch:
     """Split documents into words and choose their fingerprints."""
-    from likewise.kernels.winnowing import fingerprint_documents
-
     room = int(chunk.offsets[-1] - chunk.offsets[0]) // 2 + len(chunk) + 1
     words, values = np.empty(room, np.uint64), np.empty(room, np.uint64)
     places, offsets = np.empty(room, np.int64), np.empty(len(chunk) + 1, np.int64)
     recipe = settings.words.recipe()
     count = fingerprint_documents(chunk.data, chunk.offsets, recipe, settings.window, words, offsets, values, places)
-    return SourceBatch(
-        chunk, words[: offsets[-1]].copy(), offsets, values[:count].copy(), places[:count].astype(np.uint32)
-    )
+    words, values = words[: offsets[-1]].copy(), values[:count].copy()
+    return SourceBatch(chunk, words, offsets, values, places[:count].astype(np.uint32))
 
 
 def make_block(first: int, batches: list[SourceBatch]) -> SourceBlock:
     """Join batches and sort their fingerprints. The list is emptied, which frees each batch once it is copied."""
-    from likewise.kernels.passages import SourceIndex
-
     texts = Texts([batch.chunk for batch in batches])
     words = np.empty(sum(len(batch.words) for batch in batches), np.uint64)
     values = np.empty(sum(len(batch.values) for batch in batches), np.uint64)
@@ -105,13 +188,11 @@ def make_block(first: int, batches: list[SourceBatch]) -> SourceBlock:
         word += len(batch.words)
         at += len(batch.values)
     order = np.argsort(values, kind="stable")
-    values = values[order]
-    places = places[order]
-    return SourceBlock(first, texts, SourceIndex(words, offsets, values, places))
+    return SourceBlock(first, texts, SourceIndex(words, offsets, values[order], places[order]))
 
 
 def make_blocks(
-    chunks: Iterable[TextChunk], settings: PassageSettings, limit: int, threads: int, tick: Callable[[int], Any]
+    chunks: Iterable[TextChunk], settings: PassageSettings, limit: int, threads: int, tick: Tick
 ) -> Iterator[SourceBlock]:
     """Yield the sources in blocks of at most `limit` bytes, or of a single batch where that one is larger."""
     batches: list[SourceBatch] = []
@@ -127,3 +208,37 @@ def make_blocks(
         tick(len(batch.chunk))
     if batches:
         yield make_block(first, batches)
+
+
+@dataclass(frozen=True)
+class SuspectShingles:
+    """The sets of shingles of some suspects, and for every shingle the suspects that have it."""
+
+    settings: PassageSettings
+    sizes: Ints
+    postings: tuple[NDArray[np.uint64], Ints, Ints, Ints]
+
+    @classmethod
+    def of(cls, chunk: TextChunk, rows: Ints, settings: PassageSettings) -> SuspectShingles:
+        """Make the sets of these documents."""
+        sets = settings.shingler.chunk_sets(chunk, rows)
+        slots = 1 << table_bits(len(sets.values))
+        numbers, begins = np.empty(slots, np.int64), np.empty(len(sets.values) + 1, np.int64)
+        postings = np.empty(slots, np.uint64), numbers, begins, np.empty(len(sets.values), np.int64)
+        make_postings(sets.values.astype(np.uint64, copy=False), sets.offsets, *postings)
+        return cls(settings, sets.sizes, postings)
+
+    def measure(self, block: SourceBlock, left: Ints, right: Ints) -> Floats:
+        """Return the containment of suspect in source, of source in suspect, and the Jaccard similarity.
+
+        left: numbers of these suspects; right: sources of the block, ascending. A document without shingles is
+        contained in nothing and contains nothing.
+        """
+        sources, places = np.unique(right, return_inverse=True)
+        shingler = self.settings.shingler
+        sets = concatenate([shingler.chunk_sets(part, rows) for part, rows, _ in block.rows(sources)])
+        shared = np.zeros(len(left), np.int64)
+        values = sets.values.astype(np.uint64, copy=False)
+        count_shared_elements(*self.postings, len(self.sizes), values, sets.offsets, left, places, shared)
+        a, b = self.sizes[left], sets.sizes[places]
+        return shared[:, None] / np.maximum(np.column_stack([a, b, a + b - shared]), 1)

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from likewise.apps.passages.documents import DocumentReader, open_both
-from likewise.apps.passages.index import SourceBlock, make_blocks
-from likewise.apps.passages.measure import Floats, SuspectShingles, portions
-from likewise.apps.passages.result import Passages, make_tables
-from likewise.apps.passages.search import PrintCounts, SharedPassages, SuspectBatch, place_sources, search_block
-from likewise.apps.passages.settings import COMMON, GAP, LENGTH, MANY, OWNER, SHINGLE, PassageSettings
+from likewise.apps.passages.index import OWNER, Floats, PassageSettings, SourceBlock, SuspectShingles, make_blocks
+from likewise.apps.passages.search import SharedPassages, SuspectBatch, listed_spans, place_sources, search_block
 from likewise.base import checks
 from likewise.base.arrays import Ints, TextChunk, to_arrow
-from likewise.base.memory import MIB, Budget
+from likewise.base.memory import MIB
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Progress, RunLog, run_json
-from likewise.io.read import ReadOptions
+from likewise.base.words import counted
+from likewise.errors import ColumnError
+from likewise.io.ids import unique_ids
+from likewise.io.read import ReadOptions, Source, open_source
+from likewise.io.read.find import files_of
+from likewise.jobs.result import Result
+from likewise.jobs.settings import Resources
 from likewise.shingle import Shingler
 
 SUSPECTS, SUSPECT_BYTES = 64, 64 << 10
@@ -30,6 +33,34 @@ SUSPECTS, SUSPECT_BYTES = 64, 64 << 10
 busy and to show how far the search is."""
 BATCH = 4 * MIB
 """Bytes of text read at a time: splitting a batch into words briefly takes up to twelve times as much memory."""
+PLACES = ("suspect_start", "suspect_end", "source_start", "source_end")
+MEASURES = ("containment", "source_containment", "jaccard")
+
+
+@dataclass(repr=False, eq=False)
+class Passages(Result):
+    """The result of `passages`: tables `.passages` and `.documents`, `.stats`, and `.save(dir)`.
+
+    passages: suspect, source; suspect_start, suspect_end, source_start, source_end, in characters (code points) of the
+    original text, the end exclusive; length, the number of words in the suspect; equal, the number of these words that
+    also occur in the source; sources, the number of sources that have this passage of the suspect, of which all are
+    listed, or if they are many the best; suspect_text, source_text.
+    documents: suspect, source; containment, the fraction of the suspect contained in the source; source_containment,
+    the fraction of the source contained in the suspect; jaccard; passages, their number; copied, the number of
+    characters of the suspect they cover.
+    """
+
+    files: ClassVar[dict[str, str]] = {"passages.parquet": "passages", "documents.parquet": "documents"}
+
+    passages: pa.Table
+    documents: pa.Table
+    stats: dict[str, Any]
+
+    def _summary(self) -> str:
+        counts = self.stats["counts"]
+        suspects, sources = counted(counts["suspects"], "suspect"), counted(counts["sources"], "source")
+        having = f"{counts['suspects_with_passages']:,} of {suspects}"
+        return f"{counted(len(self.passages), 'passage')} in {having}, from {sources}"
 
 
 def passages(
@@ -40,13 +71,13 @@ def passages(
     id: str | None = None,
     source_text: str | None = None,
     source_id: str | None = None,
-    length: int = LENGTH,
-    gap: int = GAP,
-    shingle: str | Shingler = SHINGLE,
+    length: int = PassageSettings.length,
+    gap: int = PassageSettings.gap,
+    shingle: str | Shingler = PassageSettings.shingle,
     every: bool = False,
     itself: bool = True,
-    common: int = COMMON,
-    many: int = MANY,
+    common: int = PassageSettings.common,
+    many: int = PassageSettings.many,
     lines: bool = False,
     plain: bool = False,
     hidden: bool = False,
@@ -83,20 +114,20 @@ def passages(
     settings = PassageSettings(length, gap, shingle, common, every, many)
     checks.flag(OWNER, "itself", itself)
     if every:
-        checks.unused(OWNER, {"common": (common, COMMON)}, "when every pair is compared")
-    count = checks.threads(OWNER, threads)
-    budget = Budget.of(OWNER, memory)
-    checks.choice(OWNER, "on_error", on_error, ("stop", "skip"))
-    checks.choice(OWNER, "encoding_errors", encoding_errors, ("strict", "replace"))
-    checks.whole(OWNER, "batch_rows", batch_rows)
-    options = ReadOptions(
-        text=text, id=id, on_error=on_error, encoding_errors=encoding_errors, lines=lines,
-        plain=plain, hidden=hidden, batch_rows=batch_rows, batch_bytes=min(BATCH, budget.batch), row_bytes=budget.row,
-        owner=OWNER,
-    )  # fmt: skip
+        checks.unused(OWNER, {"common": (common, PassageSettings.common)}, "when every pair is compared")
+    resources = Resources.of(OWNER, threads, memory)
+    budget = resources.budget
+    reading: dict[str, Any] = {"on_error": on_error, "encoding_errors": encoding_errors}
+    reading |= {"lines": lines, "plain": plain, "hidden": hidden}
+    sizes: dict[str, Any] = {"batch_bytes": min(BATCH, budget.batch), "row_bytes": budget.row}
+    options = ReadOptions(text, id, batch_rows=batch_rows, owner=OWNER, **reading, **sizes)
     log = RunLog.of(progress)
-    readers = open_both(suspects, sources, options, source_text, source_id)
-    parts, pairs, measured = _search(*readers, settings, budget.total // 2, count, log)
+    there: dict[str, Any] = {"text": text if source_text is None else source_text}
+    there["id"] = id if source_id is None else source_id
+    ours = (source_text is not None and text != "text") or (source_id is not None and id is not None)
+    theirs = source_text is not None or source_id is not None
+    readers = _open_both((suspects, options, ours), (sources, replace(options, **there), theirs))
+    parts, pairs, measured = _search(readers[0], readers[1], settings, resources, log)
     names, other_names = (reader.names() for reader in readers)
     if not itself:
         parts = [_without_itself(part, names, other_names) for part in parts]
@@ -105,41 +136,30 @@ def passages(
     if not readers[1].rows:
         log.notes.append("There are no sources, so no text can have been copied from them.")
     with log.stage("tables"):
-        found, documents = make_tables(parts, pairs, measured, names, other_names, settings.many)
+        found = _passage_table(parts, names, other_names, settings.many)
+        documents = _document_table(parts, pairs, measured, names, other_names)
     log.counts |= {"passages": len(found), "documents": len(documents)}
     log.counts["unlisted"] = sum(len(part.spans) for part in parts) - len(found)
     log.counts["suspects_with_passages"] = len(pc.unique(found["suspect"]))
-    columns = {
-        "text": text,
-        "id": id,
-        "source_text": text if source_text is None else source_text,
-        "source_id": id if source_id is None else source_id,
-    }
-    more = {"on_error": on_error, "encoding_errors": encoding_errors, "lines": lines, "plain": plain, "hidden": hidden}
-    more |= {"threads": count, "memory": budget.total}
-    parameters = {**settings.to_dict(), "itself": itself, **columns, **more}
-    stats = run_json(OWNER, parameters, [reader.source for reader in readers], log)
-    return Passages(found, documents, stats)
+    columns = {"text": text, "id": id, "source_text": there["text"], "source_id": there["id"]}
+    used = {"threads": resources.threads, "memory": budget.total}
+    parameters = {**settings.to_dict(), "itself": itself, **columns, **reading, **used}
+    return Passages(found, documents, run_json(OWNER, parameters, [reader.source for reader in readers], log))
 
 
 def _search(
-    suspects: DocumentReader,
-    sources: DocumentReader,
-    settings: PassageSettings,
-    limit: int,
-    threads: int,
-    log: RunLog,
+    suspects: DocumentReader, sources: DocumentReader, settings: PassageSettings, resources: Resources, log: RunLog
 ) -> tuple[list[SharedPassages], Ints, Floats]:
     """Search each block of sources; return the passages, and the pairs of documents with what was measured.
 
     For every block the suspects are read twice: to find passages, and to measure the pairs that have any.
     """
     parts: list[SharedPassages] = []
-    used: list[PrintCounts] = []
+    used: list[NDArray[np.int32]] = []
     pairs, measured = [np.empty((0, 2), np.int64)], [np.empty((0, 3))]
-    count = 0
+    count, threads = 0, resources.threads
     with log.stage("index", sources.source.total_rows or 0) as tick:
-        blocks = make_blocks(sources.chunks(threads), settings, limit, threads, tick)
+        blocks = make_blocks(sources.chunks(threads), settings, resources.budget.total // 2, threads, tick)
         block = next(blocks, None)
     if block is None:
         for _ in suspects.chunks(threads):
@@ -149,7 +169,7 @@ def _search(
         with log.stage("passages", suspects.rows or suspects.source.total_rows or 0) as tick:
             found = []
             batches = _batches(suspects, threads, used)
-            for part in in_order(partial(_found, block=block, settings=settings), batches, threads):
+            for part in in_order(partial(search_block, block=block, settings=settings), batches, threads):
                 found.append(part)
                 tick(part.rows)
         if found:
@@ -185,10 +205,6 @@ def _search(
     return parts, np.concatenate(pairs), np.concatenate(measured)
 
 
-def _found(batch: SuspectBatch, block: SourceBlock, settings: PassageSettings) -> SharedPassages:
-    return search_block(batch, block, settings)
-
-
 def _measured(
     suspects: DocumentReader, block: SourceBlock, pairs: Ints, settings: PassageSettings, threads: int
 ) -> Iterator[tuple[Ints, Floats]]:
@@ -201,9 +217,8 @@ def _measured(
     for chunk in suspects.chunks(threads):
         last = first + len(chunk)
         if settings.every:
-            here = np.column_stack(
-                [np.tile(np.arange(first, last), len(block)), np.repeat(np.arange(len(block)), len(chunk))]
-            )
+            sources = np.repeat(np.arange(len(block)), len(chunk))
+            here = np.column_stack([np.tile(np.arange(first, last), len(block)), sources])
         else:
             here = pairs[np.searchsorted(pairs[:, 0], first) : np.searchsorted(pairs[:, 0], last)]
             here = here[np.argsort(here[:, 1], kind="stable")]
@@ -211,19 +226,17 @@ def _measured(
             rows, left = np.unique(here[:, 0], return_inverse=True)
             shingles = SuspectShingles.of(chunk, rows - first, settings)
             right = np.ascontiguousarray(here[:, 1])
+            parts = list(block.portions(right))
 
-            def measure(
-                some: slice, shingles: SuspectShingles = shingles, left: Ints = left, right: Ints = right
-            ) -> Floats:
-                return shingles.measure(block, left[some], right[some])
+            def measure(some: slice, of: SuspectShingles = shingles, left: Ints = left, right: Ints = right) -> Floats:
+                return of.measure(block, left[some], right[some])
 
-            parts = list(portions(block, right))
             for some, numbers in zip(parts, in_order(measure, parts, threads), strict=True):
                 yield here[some], numbers
         first = last
 
 
-def _batches(suspects: DocumentReader, threads: int, used: list[PrintCounts]) -> Iterator[SuspectBatch]:
+def _batches(suspects: DocumentReader, threads: int, used: list[NDArray[np.int32]]) -> Iterator[SuspectBatch]:
     """Yield the suspects in small batches, the same ones on every pass."""
     first = number = 0
     for chunk in suspects.chunks(threads):
@@ -231,9 +244,8 @@ def _batches(suspects: DocumentReader, threads: int, used: list[PrintCounts]) ->
         while start < len(chunk):
             enough = np.searchsorted(chunk.offsets, chunk.offsets[start] + SUSPECT_BYTES, side="right") - 1
             stop = min(max(start + 1, int(enough)), start + SUSPECTS, len(chunk))
-            yield SuspectBatch(
-                first, TextChunk(chunk.data, chunk.offsets[start : stop + 1]), used[number] if used else None
-            )
+            some = TextChunk(chunk.data, chunk.offsets[start : stop + 1])
+            yield SuspectBatch(first, some, used[number] if used else None)
             first += stop - start
             start = stop
             number += 1
@@ -256,3 +268,111 @@ def _differ(names: Any, other_names: Any, rows: Any) -> Any:
     if left.type != right.type:
         left, right = left.cast(pa.large_string()), right.cast(pa.large_string())
     return np.asarray(pc.not_equal(left, right))
+
+
+@dataclass
+class DocumentReader:
+    """A collection of documents that is read once or several times; its ids are kept, its text is not."""
+
+    source: Source
+    options: ReadOptions
+    rows: int = 0
+    bytes: int = 0
+    ids: list[Any] = field(default_factory=list)
+
+    def chunks(self, threads: int) -> Iterator[TextChunk]:
+        """Yield the documents and record their ids."""
+        self.rows = self.bytes = 0
+        self.ids.clear()
+        for batch in self.source.batches(threads):
+            if "id" in batch.schema.names:
+                self.ids.append(batch.column("id"))
+            self.rows += batch.num_rows
+            chunk = TextChunk.from_arrow(batch.column("text"))
+            self.bytes += int(chunk.offsets[-1] - chunk.offsets[0])
+            yield chunk
+
+    def names(self) -> Any:
+        """Return the ids of all rows as an Arrow array."""
+        if self.ids:
+            ids = self.source.finish_ids(pa.chunked_array(self.ids))
+            if pa.types.is_string(ids.type):
+                ids = ids.cast(pa.large_string())
+            whole = ids.combine_chunks()
+            whole = whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
+            return unique_ids(whole, self.options.id, self.source.locate)
+        positions = self.source.positions()
+        return to_arrow(np.arange(self.rows) if positions is None else positions)
+
+
+def _open_both(*collections: tuple[Any, ReadOptions, bool]) -> list[DocumentReader]:
+    """Open both collections, each with its options and whether it must have the requested columns.
+
+    That is so for the one to which the names of columns are given alone. Otherwise one of the two may be text without
+    columns if the other has them.
+    """
+    first_error: ColumnError | None = None
+    readers = []
+    for given, options, needed in collections:
+        source = files_of(given) or given
+        try:
+            readers.append(DocumentReader(open_source(source, options), options))
+        except ColumnError as error:
+            bare = None if needed else _without_columns(source, replace(options, text="text", id=None))
+            if bare is None:
+                raise
+            if first_error is not None:
+                raise first_error from None
+            first_error = error
+            readers.append(bare)
+    return readers
+
+
+def _without_columns(source: Any, options: ReadOptions) -> DocumentReader | None:
+    """Open text files or a list of strings; return None for anything else."""
+    files = files_of(source)
+    if files is not None and not any(file.is_table for file in files.find(options.plain, options.hidden).files):
+        return DocumentReader(open_source(files, options), options)
+    if isinstance(source, list | tuple) and all(isinstance(entry, str) for entry in source):
+        return DocumentReader(open_source(source, options), options)
+    return None
+
+
+def _passage_table(parts: list[SharedPassages], names: Any, other_names: Any, many: int) -> pa.Table:
+    """Merge the partial results, ordered by suspect, source and position; leave out what many sources have."""
+    spans = np.concatenate([np.empty((0, 5), np.int32), *(part.spans for part in parts)])
+    kept = np.concatenate([np.empty(0, bool), *(part.kept for part in parts)])
+    order = np.lexsort((-spans[:, 3], spans[:, 2], spans[:, 1], spans[:, 0]))
+    holders, chosen = listed_spans(spans[order], many)
+    rows = order[chosen]
+    at = (np.cumsum(kept) - 1)[rows]
+    here, there = (np.concatenate([np.empty((0, 2), np.int64), *several]) for several in (
+        (part.places for part in parts), (part.other_places for part in parts)
+    ))  # fmt: skip
+    places = np.column_stack([here[at], there[at]])
+    again = np.lexsort((places[:, 2], places[:, 0], spans[rows, 1], spans[rows, 0]))
+    found, places, at, sources = spans[rows[again]].astype(np.int64), places[again], at[again], holders[chosen][again]
+    named = {"suspect": names.take(to_arrow(found[:, 0])), "source": other_names.take(to_arrow(found[:, 1]))}
+    numbers = {name: to_arrow(places[:, i]) for i, name in enumerate(PLACES)}
+    numbers |= {"length": to_arrow(found[:, 3] - found[:, 2]), "equal": to_arrow(found[:, 4])}
+    numbers["sources"] = to_arrow(sources)
+    nothing, order = pa.array([], pa.large_string()), to_arrow(at)
+    texts = {"suspect_text": pa.concat_arrays([nothing, *(part.texts for part in parts)]).take(order)}
+    texts["source_text"] = pa.concat_arrays([nothing, *(part.other_texts for part in parts)]).take(order)
+    return pa.table({**named, **numbers, **texts})
+
+
+def _document_table(
+    parts: list[SharedPassages], pairs: Ints, measured: Floats, names: Any, other_names: Any
+) -> pa.Table:
+    """Return the table of pairs: what was measured, and how much they share."""
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    pairs, measured = pairs[order], measured[order]
+    named = {"suspect": names.take(to_arrow(pairs[:, 0])), "source": other_names.take(to_arrow(pairs[:, 1]))}
+    columns = {name: to_arrow(measured[:, i]) for i, name in enumerate(MEASURES)}
+    width = len(other_names) + 1
+    sharing = np.concatenate([np.empty((0, 2), np.int64), *(part.pairs for part in parts)])
+    at = np.searchsorted(pairs[:, 0] * width + pairs[:, 1], sharing[:, 0] * width + sharing[:, 1])
+    totals = np.zeros((len(pairs), 2), np.int64)
+    totals[at] = np.concatenate([np.empty((0, 2), np.int64), *(part.totals for part in parts)])
+    return pa.table({**named, **columns, "passages": to_arrow(totals[:, 0]), "copied": to_arrow(totals[:, 1])})

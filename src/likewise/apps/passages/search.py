@@ -10,15 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.apps.passages.index import SourceBlock
-from likewise.apps.passages.settings import PassageSettings
+from likewise.apps.passages.index import PassageSettings, SourceBlock
 from likewise.base.arrays import Ints, TextChunk, to_arrow
 from likewise.base.parallel import in_order
 
 Flags = NDArray[np.bool_]
-PrintCounts = NDArray[np.int32]
-"""For each fingerprint of a batch of suspects, the number of sources examined so far."""
-
+Counts = NDArray[np.int32]
 ROOM = 1 << 12
 """Passages that a call of the kernel has room for at first; the room grows if there are more."""
 
@@ -29,7 +26,7 @@ class SuspectBatch:
 
     first: int
     chunk: TextChunk
-    used: PrintCounts | None = None
+    used: Counts | None = None
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ class SharedPassages:
     pairs: Ints
     totals: Ints
     counts: Ints
-    used: PrintCounts
+    used: Counts
 
 
 def search_block(batch: SuspectBatch, block: SourceBlock, settings: PassageSettings) -> SharedPassages:
@@ -105,7 +102,7 @@ def place_sources(parts: list[SharedPassages], block: SourceBlock, threads: int)
     ]
 
 
-def word_passages(batch: SuspectBatch, block: SourceBlock, settings: PassageSettings) -> tuple[Ints, PrintCounts, Ints]:
+def word_passages(batch: SuspectBatch, block: SourceBlock, settings: PassageSettings) -> tuple[Ints, Counts, Ints]:
     """Return (suspect, source, start, end, start, end, equal) in words, the fingerprints used, and the counts."""
     from likewise.kernels.passages import find_passages
 

@@ -16,8 +16,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.recommend.ratings import IntegerSets
-from likewise.base.arrays import Ints
+from likewise.base.arrays import Ints, Sets
 from likewise.base.memory import UNLIMITED
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Tick
@@ -66,8 +65,8 @@ class SharedCounts:
         """
         both = self.sizes[self.left[part]] + self.sizes[self.right[part]]
         shared = self.shared[part]
-        found: Floats = shared / (both if self.summed else both - shared)
-        return found
+        similarity: Floats = shared / (both if self.summed else both - shared)
+        return similarity
 
     @property
     def similarity(self) -> Floats:
@@ -76,16 +75,20 @@ class SharedCounts:
 
 
 class InvertedLists:
-    """Sets ordered by size, elements by frequency, and for each element the list of the sets that have it."""
+    """Sets ordered by size, elements by frequency, and for each element the list of the sets that have it.
 
-    def __init__(self, sets: IntegerSets) -> None:
+    Pairs that take more than `room` bytes are sorted, or kept, in files in the folder `spill`.
+    """
+
+    def __init__(self, sets: Sets, room: int = UNLIMITED.total, spill: Path | None = None) -> None:
+        self._room, self._spill = room, spill
         self.all_sizes = sizes = sets.sizes
         filled = np.flatnonzero(sizes)
         self.rows: Ints = filled[np.argsort(sizes[filled], kind="stable")]
         number = np.zeros(len(sizes), np.int64)
         number[self.rows] = np.arange(len(self.rows))
         owners = np.repeat(number, sizes)
-        _, elements, frequency = np.unique(sets.elements, return_inverse=True, return_counts=True)
+        _, elements, frequency = np.unique(sets.values, return_inverse=True, return_counts=True)
         rank = np.empty(len(frequency), np.int64)
         rank[np.argsort(frequency, kind="stable")] = np.arange(len(frequency))
         elements = rank[elements]
@@ -122,18 +125,12 @@ class InvertedLists:
     def _arrays(self) -> tuple[Any, ...]:
         return self.values, self.offsets, self.starts, self.members, self.first_of_size
 
-    def all_pairs(
-        self, threshold: float, summed: bool, threads: int, tick: Tick, most: int, room: int = UNLIMITED.total,
-        spill: Path | None = None,
-    ) -> SharedCounts | None:  # fmt: skip
-        """Return all pairs at or above the threshold, sorted; None if there are more than `most`.
-
-        Those that take more than `room` bytes are sorted in files in the folder `spill`.
-        """
+    def all_pairs(self, threshold: float, summed: bool, threads: int, tick: Tick, most: int) -> SharedCounts | None:
+        """Return all pairs at or above the threshold, sorted; None if there are more than `most`."""
         bits = max(1, len(self.all_sizes) - 1).bit_length()
         below = int(self.sizes.max(initial=1)).bit_length()
         fits = 2 * bits + below <= WORD  # as for ten million sets of up to 32,767 elements
-        space = Workspace.temporary(spill)
+        space = Workspace.temporary(self._spill)
         listing: Listing | None = None
         parts: list[tuple[Any, ...]] = []
         total = 0
@@ -143,9 +140,9 @@ class InvertedLists:
                 if total > most:
                     return None
                 parts.append((np.minimum(one, other).astype(np.int32), np.maximum(one, other).astype(np.int32), shared))
-                if listing is None and total * SORT_BYTES > room:
+                if listing is None and total * SORT_BYTES > self._room:
                     n = len(self.all_sizes)
-                    listing = Listing(n, n, room, lambda: space.large)
+                    listing = Listing(n, n, self._room, lambda: space.large)
                 if listing is not None:
                     for left, right, shared in parts:
                         listing.add((left.astype(np.int64), right.astype(np.int64), shared.astype(np.float64)))
@@ -170,10 +167,8 @@ class InvertedLists:
         ])  # fmt: skip
         parts.clear()
         packed.sort()
-        left, right = (
-            (packed >> (bits + below)).astype(np.int32),
-            ((packed >> below) & ((1 << bits) - 1)).astype(np.int32),
-        )
+        left = (packed >> (bits + below)).astype(np.int32)
+        right = ((packed >> below) & ((1 << bits) - 1)).astype(np.int32)
         packed &= (1 << below) - 1
         return SharedCounts(left, right, packed.astype(np.int32), self.all_sizes, summed)
 
@@ -203,22 +198,13 @@ class InvertedLists:
     def best(
         self, rows: Ints, k: int, threshold: float, summed: bool, threads: int, tick: Tick, visits: int = MANY
     ) -> SharedCounts:
-        """Return for each of these rows, in this order, the k most similar rows, best first, ties by row number."""
-        found = PairColumns()
-        for part in self.best_parts(rows, k, threshold, summed, threads, tick, visits):
-            found.add(*part)
-        return SharedCounts(*found.finish(), self.all_sizes, summed)
-
-    def best_parts(
-        self, rows: Ints, k: int, threshold: float, summed: bool, threads: int, tick: Tick, visits: int = MANY
-    ) -> Iterator[tuple[Ints, Ints, Ints]]:
-        """Yield the k most similar rows of each row, some rows at a time: row, partner, elements in both.
+        """Return for each of these rows, in this order, the k most similar rows, best first, ties by row number.
 
         If the lists of a row's elements are longer than `visits`, only so many places of them are visited, those of the
         rarest elements first; `self.cut` counts these rows.
         """
         rows = rows[np.isin(rows, self.rows)]
-        local = threading.local()
+        local, columns = threading.local(), PairColumns(self._room, self._spill)
         k = max(1, min(k, len(self)))
 
         def work(first: int) -> tuple[tuple[Any, ...], int, int]:
@@ -239,13 +225,14 @@ class InvertedLists:
         for part, cut, done in in_order(work, range(0, len(rows), CHUNK), threads):
             self.cut += cut
             tick(done)
-            yield part
+            columns.add(*part)
+        return SharedCounts(*columns.finish(), self.all_sizes, summed)
 
 
 class PairColumns:
     """Pairs in the order in which they are added: two rows and what they share; beyond `room` bytes, in files."""
 
-    def __init__(self, room: int = UNLIMITED.total, spill: Path | None = None) -> None:
+    def __init__(self, room: int, spill: Path | None) -> None:
         self._room, self._space = room, Workspace.temporary(spill)
         self._parts: list[tuple[Ints, Ints, Ints]] = []
         self._files: list[IO[bytes]] = []

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.apps.recommend.reading import OWNER, RatingRows, RatingsOptions, encoded, read_parts
 from likewise.base import checks
-from likewise.base.arrays import Ints, Sets
+from likewise.base.arrays import Ints, Sets, part_at, to_arrow
 from likewise.base.words import counted
 from likewise.errors import InputError, ParameterError
 from likewise.io.read.base import Aside
 from likewise.kernels.hashing import mix_all
 
-OWNER = "recommend"
 VIEWS = ("bought", "liked", "liked-hated", "stars")
 SIDES = ("customers", "items")
 MOST_STARS = 100
@@ -74,7 +74,7 @@ class Ratings:
         """
         owner = "Ratings.sets"
         checks.choice(owner, "of", of, SIDES)
-        return View.of(self, view, like, hate, owner).sets_of(self, of).hashed()
+        return hashed(View.of(self, view, like, hate, owner).sets_of(self, of))
 
     def numbers_of(self, customers: Iterable[Any]) -> Ints:
         """Return the numbers of customers; an unknown one is an error that names similar ones."""
@@ -96,28 +96,11 @@ class Ratings:
         return self.inputs or [{"object": "Ratings", "rows": self.rows or len(self.users)}]
 
 
-@dataclass(frozen=True)
-class IntegerSets:
-    """Sets of whole numbers from 0 on: set i is elements[offsets[i]:offsets[i + 1]]."""
-
-    offsets: Ints
-    elements: Ints
-
-    @property
-    def sizes(self) -> Ints:
-        """The number of elements of each set."""
-        return np.diff(self.offsets)
-
-    def take(self, rows: Ints) -> IntegerSets:
-        """Return some of the sets."""
-        part = Sets(self.elements, self.offsets).take(rows)
-        return IntegerSets(part.offsets, part.values)
-
-    def hashed(self) -> Sets:
-        """Return the sets with their elements hashed to 64 bits, one to one."""
-        values = np.empty(len(self.elements), np.uint64)
-        mix_all(self.elements.view(np.uint64), SEED, values)
-        return Sets(values, self.offsets)
+def hashed(sets: Sets) -> Sets:
+    """Return sets of whole numbers with their elements hashed to 64 bits, one to one."""
+    values = np.empty(len(sets.values), np.uint64)
+    mix_all(sets.values.view(np.uint64), SEED, values)
+    return Sets(values, sets.offsets)
 
 
 @dataclass(frozen=True)
@@ -169,8 +152,8 @@ class View:
             raise ParameterError.of(owner, "hate", f"below 'like', {like:g}", hate)
         return cls(name, like, hate)
 
-    def sets_of(self, ratings: Ratings, of: str, group: Ints | None = None) -> IntegerSets:
-        """Return the sets of the customers or of the items; those of customers of groups of items, if these are given.
+    def sets_of(self, ratings: Ratings, of: str, group: Ints | None = None) -> Sets:
+        """Return the sets of the customers or of the items, as whole numbers; of groups of items, if these are given.
 
         The number of times that a group is in a bag is the sum of those of its items.
         """
@@ -196,7 +179,7 @@ class View:
             owners, others, _ = _summed(owners, others, np.ones_like(owners))
         order = np.argsort(owners, kind="stable") if of == "items" else slice(None)
         offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=count))]).astype(np.int64)
-        return IntegerSets(offsets, np.ascontiguousarray(others[order], np.int64))
+        return Sets(np.ascontiguousarray(others[order], np.int64), offsets)
 
     def stars(self, ratings: Ratings) -> Ints:
         """Return how often each item is in the customer's bag: its stars, or how often it was bought."""
@@ -268,3 +251,76 @@ def _steps(ratings: Ratings) -> int:
         f"the view 'stars' counts stars, and ratings from {low:g} to {high:g} are not whole numbers of at most"
         f" {MOST_STARS} stars or parts of stars; use the view liked or liked-hated"
     )
+
+
+def read_ratings(
+    source: Any,
+    *,
+    user: str | None = None,
+    item: str | None = None,
+    rating: str | None = None,
+    baskets: bool = False,
+    separator: str | None = None,
+    header: bool | None = None,
+    twice: str = "last",
+    on_error: str = "stop",
+) -> Ratings:
+    """Read purchases or ratings.
+
+    source: files, folders, globs (CSV, TSV, Parquet, JSON lines, Arrow; MovieLens' u.data and ratings.dat; one basket
+        per line); a table of pandas, polars or pyarrow; rows (customer, item[, rating]); a mapping from customers to
+        items, or to mappings from items to ratings.
+    user, item, rating: the columns. By default they are guessed by name (userId, movie_id, stars …). A file without
+        header has the customer first, the item second and the rating third, and its columns are "1", "2", "3" ….
+    baskets: text files have one basket per line; by default this is guessed from the first lines.
+    separator, header: between fields or items; whether the first line names the columns. Both are guessed by default.
+    twice: which rating counts if a customer rated an item more than once: the "last" or the "first" of the input; or
+        "error".
+    on_error: "stop" at a row without customer, item or number, or "skip" it (counted and listed in `.aside`).
+
+    >>> read_ratings({"ann": {"Dune": 5, "Emma": 1}, "bob": {"Dune": 4}})
+    <Ratings: 2 customers, 2 items, 3 pairs>
+    """
+    return numbered_ratings(source, RatingsOptions(user, item, rating, baskets, separator, header, twice, on_error))
+
+
+def numbered_ratings(source: Any, options: RatingsOptions) -> Ratings:
+    """Read everything and number customers and items; of several rows of one customer and item one counts."""
+    twice = options.twice
+    parts = read_parts(source, options)
+    aside = [entry for part in parts for entry in part.aside]
+    if not any(len(part.items) for part in parts):
+        raise InputError(f"{parts[0].name}: there are no purchases or ratings in it ({parts[0].columns})")
+    items, item_ids = encoded([part.items for part in parts])
+    if parts[0].users is None:
+        begins = np.cumsum([0, *(part.customers for part in parts)])
+        users = np.concatenate([part.rows + begin for part, begin in zip(parts, begins, strict=False)])
+        user_ids = to_arrow(np.arange(begins[-1]))
+    else:
+        users, user_ids = encoded([part.users for part in parts])
+    if parts[0].ratings is None and twice == "first":
+        options.without("twice", why="without ratings")
+    values = None if parts[0].ratings is None else np.concatenate([part.ratings for part in parts])
+    key = users * len(item_ids) + items
+    order = np.argsort(key, kind="stable")
+    ends = np.flatnonzero(np.append(np.diff(key[order]) != 0, True))
+    times = np.diff(ends, prepend=-1)
+    if twice == "error" and len(ends) < len(key):
+        place = int(np.flatnonzero(times > 1)[0])
+        first, second = order[ends[place] - times[place] + 1], order[ends[place] - times[place] + 2]
+        whom, what = user_ids[int(users[first])].as_py(), item_ids[int(items[first])].as_py()
+        raise InputError(
+            f"{_where(parts, int(second))}: the customer {whom!r} has the item {what!r} twice, first in"
+            f" {_where(parts, int(first))}; twice='last' or 'first' chooses one"
+        )
+    chosen = order[ends if twice == "last" else ends - times + 1]
+    return Ratings(
+        users[chosen], items[chosen], None if values is None else values[chosen], times.astype(np.int64), user_ids,
+        item_ids, parts[0].columns, len(key), aside, [part.input for part in parts],
+    )  # fmt: skip
+
+
+def _where(parts: list[RatingRows], place: int) -> str:
+    """Return the file and the row of a purchase."""
+    number, inside = part_at([len(part.items) for part in parts], place)
+    return f"{parts[number].name}: row {parts[number].row(inside)}"

@@ -1,8 +1,9 @@
-"""`read_ratings`: purchases and ratings from files and objects, as `Ratings`."""
+"""Purchases and ratings from files and objects: how a file is laid out, and its rows of customer, item and rating."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,10 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from likewise.apps.recommend.layout import Columns, Layout, choose_columns, layout_of, positions
-from likewise.apps.recommend.ratings import OWNER, Ratings
 from likewise.base import checks
-from likewise.base.arrays import part_at, to_arrow
+from likewise.base.arrays import to_arrow
 from likewise.errors import ColumnError, FormatError, InputError, ParameterError
 from likewise.io.objects import table_of
 from likewise.io.read.base import Aside
@@ -22,6 +21,21 @@ from likewise.io.read.find import InputFile, files_of, find
 from likewise.io.read.open import BOM, read_all
 from likewise.io.tables import as_floats, check_once, of_delimited, of_file
 
+OWNER = "recommend"
+NAMES = {
+    "user": "user customer client member reader reviewer buyer person account visitor u household basket cart order "
+    "invoice invoiceno transaction session",
+    "item": "item product movie film book isbn song track artist game anime sku article stockcode asin business i "
+    "title",
+    "rating": "rating ratings stars star score vote grade overall",
+}
+ROLES = {role: names.split() for role, names in NAMES.items()}
+"""Usual names of columns, the likeliest first; a trailing "id" is ignored."""
+SEPARATORS = ("::", "\t", ",", ";", "|")
+"""Separators to try, in this order; "::" is that of MovieLens' ratings.dat."""
+NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+LINES = 50
+"""Lines from which the layout is guessed: enough to see that their number of fields is the same."""
 TABLES = ("parquet", "arrow", "jsonl")
 """Formats whose files name their columns."""
 TWICE = ("last", "first", "error")
@@ -30,6 +44,111 @@ UNIT = "\x1f"
 LOOKED_AT = 1 << 16
 """Bytes of a text file from which its layout is guessed."""
 SKIP = "on_error='skip' sets such rows aside"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The names of the columns with the customer, the item and, if there is one, the rating."""
+
+    user: str
+    item: str
+    rating: str | None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The separator of a text file, and the names of its columns if the first line does not have them.
+
+    baskets: each line is a basket; its items are separated by `separator`, or by white space if that is None.
+    """
+
+    separator: str | None
+    names: tuple[str, ...] | None = None
+    baskets: bool = False
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a column without case, punctuation, type suffix and trailing "id".
+
+    >>> plain_name("User ID"), plain_name("movieId"), plain_name("item_id:token")
+    ('user', 'movie', 'item')
+    """
+    return re.sub(r"[\W_]", "", name.partition(":")[0].lower()).removesuffix("id")
+
+
+def choose_columns(where: str, there: Sequence[str], user: str | None, item: str | None, rating: str | None) -> Columns:
+    """Return the columns that were asked for, and guess the others by name.
+
+    >>> choose_columns("ratings.csv", ["movieId", "userId", "rating", "timestamp"], None, None, None)
+    Columns(user='userId', item='movieId', rating='rating')
+    """
+    asked = {"user": user, "item": item, "rating": rating}
+    found: dict[str, str | None] = {}
+    for role, name in asked.items():
+        if name is not None and name not in there:
+            raise ColumnError.of(where, name, list(there))
+        free = {plain_name(column): column for column in reversed(there) if column not in asked.values()}
+        found[role] = name if name is not None else next((free[one] for one in ROLES[role] if one in free), None)
+        if found[role] is None and role != "rating":
+            kind = "customers" if role == "user" else "items"
+            raise ColumnError(
+                f"{where}: cannot tell which column has the {kind}; the columns are: {', '.join(there)};"
+                f" name it with --{role}"
+            )
+    chosen = Columns(str(found["user"]), str(found["item"]), found["rating"])
+    if len({chosen.user, chosen.item, chosen.rating}) < 3:
+        raise ColumnError(f"{where}: customer, item and rating must be different columns, not {chosen}")
+    return chosen
+
+
+def numbered(count: int) -> tuple[str, ...]:
+    """Return names for columns that have none: 1, 2, 3 …"""
+    return tuple(str(number) for number in range(1, count + 1))
+
+
+def positions(count: int, user: str | None, item: str | None, rating: str | None) -> tuple[str, str, str | None]:
+    """Return the columns of a file without header: the first, the second, and the third if there is one."""
+    taken = {user, item, rating}
+    left = iter([name for name in numbered(count) if name not in taken] + ["1", "2"])
+    return user or next(left), item or next(left), rating or ("3" if count > 2 and "3" not in {user, item} else None)
+
+
+def layout_of(text: str, format: str, separator: str | None, header: bool | None, columns: bool) -> Layout:
+    r"""Guess the layout from the first lines of a file; `columns`: some were named, so lines are not baskets.
+
+    >>> layout_of("196\t242\t3\t881250949\n186\t302\t3\t891717742\n", "text", None, None, False)
+    Layout(separator='\t', names=('1', '2', '3', '4'), baskets=False)
+    >>> layout_of("userId,movieId,rating\n1,2,5.0\n", "csv", None, None, False)
+    Layout(separator=',', names=None, baskets=False)
+    >>> layout_of("milk bread\nbread tea eggs\n", "text", None, None, False)
+    Layout(separator=None, names=None, baskets=True)
+    """
+    lines = [line for line in text.splitlines() if line.strip()][:LINES]
+    if not lines:
+        return Layout(separator, baskets=format == "text")
+    first = {"csv": (",",), "tsv": ("\t",)}.get(format, ())
+    for candidate in (separator,) if separator else dict.fromkeys(first + SEPARATORS):
+        rows = [line.split(candidate) for line in lines]
+        if len(rows[0]) < 2:
+            continue
+        named = any(plain_name(field) in names for field in rows[0] for names in ROLES.values())
+        if format != "text" or columns or header is not None or _are_columns(rows, named):
+            numbers = any(NUMBER.fullmatch(field.strip().strip('"')) for field in rows[0])
+            there = header if header is not None else named or not numbers
+            return Layout(candidate, None if there else numbered(len(rows[0])))
+    if format != "text" or columns or header is not None:
+        return Layout(separator or ("\t" if format == "tsv" else ","))
+    return Layout(separator, baskets=True)
+
+
+def _are_columns(rows: list[list[str]], named: bool) -> bool:
+    """Return True for rows of columns: the same number of fields each, usual names or a number in the third."""
+    if len({len(row) for row in rows}) > 1:
+        return False
+    roles = [role for role in ("user", "item") if any(plain_name(field) in ROLES[role] for field in rows[0])]
+    if named and len(roles) == 2:
+        return True
+    return len(rows[0]) in (3, 4) and all(NUMBER.fullmatch(row[2].strip()) for row in rows)
 
 
 @dataclass(frozen=True)
@@ -89,17 +208,21 @@ class RatingRows:
         return place if self.rows is None else int(self.rows[place])
 
 
-def _read_parts(source: Any, options: RatingsOptions) -> list[RatingRows]:
+def read_parts(source: Any, options: RatingsOptions) -> list[RatingRows]:
     """Read everything, file by file."""
     files = files_of(source)
     if files is None:
         options.without("baskets", "separator", "header", why="for an object in memory")
         parts = [_of_object(source, options)]
+        parts[0].input = {"object": parts[0].name, "rows": len(parts[0].items)}
     else:
         found = find(files)
         if all(file.format in TABLES for file in found):
             options.without("baskets", "separator", "header", why="for Parquet, Arrow and JSON lines files")
         parts = [_of_file(file, options) for file in found]
+        for part, file in zip(parts, found, strict=True):
+            described = {"file": file.name, "format": file.format, "compression": file.compression}
+            part.input = {**described, "bytes": file.bytes}
     if len({(part.users is None, part.ratings is None) for part in parts}) > 1:
         kinds = "; ".join(f"{part.name}: {part.columns}" for part in parts[:3])
         raise InputError(f"the files are not laid out alike ({kinds}); read them one by one")
@@ -107,12 +230,6 @@ def _read_parts(source: Any, options: RatingsOptions) -> list[RatingRows]:
 
 
 def _of_file(file: InputFile, options: RatingsOptions) -> RatingRows:
-    part = _rows_of(file, options)
-    part.input = {"file": file.name, "format": file.format, "compression": file.compression, "bytes": file.bytes}
-    return part
-
-
-def _rows_of(file: InputFile, options: RatingsOptions) -> RatingRows:
     if file.format in TABLES:
         if file.bytes == 0:
             raise FormatError(f"{file.name}: the file is empty; create or download it again")
@@ -141,7 +258,7 @@ def _of_lines(data: bytes, name: str, layout: Layout, options: RatingsOptions) -
         return _of_table(table, name, options)
     user, item, rating = positions(len(layout.names), options.user, options.item, options.rating)
     columns = choose_columns(name, layout.names, user, item, rating)
-    return _taken(table, name, columns, "no header")
+    return _taken(table, name, columns, " (no header)")
 
 
 def _of_baskets(data: bytes, name: str, layout: Layout) -> RatingRows:
@@ -161,8 +278,6 @@ def _of_baskets(data: bytes, name: str, layout: Layout) -> RatingRows:
 
 def _exploded(users: Any | None, lists: Any, name: str, columns: str) -> RatingRows:
     """Return one row per item of the lists."""
-    if isinstance(lists, pa.ChunkedArray):
-        lists = pa.concat_arrays(lists.chunks) if lists.num_chunks else pa.array([], lists.type)
     rows = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False).astype(np.int64)
     items = pc.list_flatten(lists)
     if pa.types.is_string(items.type) or pa.types.is_large_string(items.type):
@@ -175,20 +290,17 @@ def _exploded(users: Any | None, lists: Any, name: str, columns: str) -> RatingR
 
 def _of_table(table: pa.Table, name: str, options: RatingsOptions) -> RatingRows:
     check_once(name, table.column_names)
-    columns = choose_columns(name, table.column_names, options.user, options.item, options.rating)
-    return _taken(table, name, columns, "")
+    return _taken(table, name, choose_columns(name, table.column_names, options.user, options.item, options.rating))
 
 
-def _taken(table: pa.Table, name: str, columns: Columns, remark: str) -> RatingRows:
-    text = f"customer: {columns.user}, item: {columns.item}"
-    text += f", rating: {columns.rating}" if columns.rating else ", no rating"
-    text += f" ({remark})" if remark else ""
+def _taken(table: pa.Table, name: str, columns: Columns, remark: str = "") -> RatingRows:
+    rated = f"rating: {columns.rating}" if columns.rating else "no rating"
+    text = f"customer: {columns.user}, item: {columns.item}, {rated}{remark}"
     users, items = (_plain(table.column(one), name, one) for one in (columns.user, columns.item))
     if is_list(items.type):
         if columns.rating:
-            raise ColumnError(
-                f"{name}: '{columns.item}' has lists of items, which cannot be rated; drop '{columns.rating}'"
-            )
+            trouble = f"'{columns.item}' has lists of items, which cannot be rated"
+            raise ColumnError(f"{name}: {trouble}; drop '{columns.rating}'")
         return _exploded(users, items, name, text)
     ratings = _plain(table.column(columns.rating), name, columns.rating) if columns.rating else None
     return RatingRows(name, users, items, ratings, text)
@@ -207,12 +319,6 @@ def _plain(column: pa.ChunkedArray, name: str, title: str) -> Any:
 
 def _of_object(source: Any, options: RatingsOptions) -> RatingRows:
     """Read a table, rows (customer, item[, rating]), or a mapping from customers to items or to ratings of items."""
-    part = _rows_of_object(source, options)
-    part.input = {"object": part.name, "rows": len(part.items)}
-    return part
-
-
-def _rows_of_object(source: Any, options: RatingsOptions) -> RatingRows:
     name = type(source).__name__
     if isinstance(source, Mapping):
         try:
@@ -296,89 +402,12 @@ def encoded(columns: list[Any]) -> tuple[Any, Any]:
 
     If every text is a whole number in its usual spelling, the ids are integers.
     """
-    kinds = {column.type for column in columns if len(column)}
-    if len(kinds) > 1:
-        columns = [column.cast(pa.string()) for column in columns]
     columns = [column for column in columns if len(column)] or columns[:1]
-    whole = pa.chunked_array(columns).combine_chunks()
-    whole = pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
-    numbered = whole.dictionary_encode()
+    if len({column.type for column in columns}) > 1:
+        columns = [column.cast(pa.string()) for column in columns]
+    numbered = pa.concat_arrays(columns).dictionary_encode()
     ids = numbered.dictionary
-    if pa.types.is_string(ids.type):
-        integers = as_integers(pa.chunked_array([ids]))
-        ids = ids if integers is None else integers.combine_chunks()
-        ids = pa.concat_arrays(ids.chunks) if isinstance(ids, pa.ChunkedArray) else ids
+    integers = as_integers(pa.chunked_array([ids])) if pa.types.is_string(ids.type) else None
+    if integers is not None:
+        ids = pa.concat_arrays(integers.chunks)
     return numbered.indices.to_numpy(zero_copy_only=False).astype(np.int64), ids
-
-
-def read_ratings(
-    source: Any,
-    *,
-    user: str | None = None,
-    item: str | None = None,
-    rating: str | None = None,
-    baskets: bool = False,
-    separator: str | None = None,
-    header: bool | None = None,
-    twice: str = "last",
-    on_error: str = "stop",
-) -> Ratings:
-    """Read purchases or ratings.
-
-    source: files, folders, globs (CSV, TSV, Parquet, JSON lines, Arrow; MovieLens' u.data and ratings.dat; one basket
-        per line); a table of pandas, polars or pyarrow; rows (customer, item[, rating]); a mapping from customers to
-        items, or to mappings from items to ratings.
-    user, item, rating: the columns. By default they are guessed by name (userId, movie_id, stars …). A file without
-        header has the customer first, the item second and the rating third, and its columns are "1", "2", "3" ….
-    baskets: text files have one basket per line; by default this is guessed from the first lines.
-    separator, header: between fields or items; whether the first line names the columns. Both are guessed by default.
-    twice: which rating counts if a customer rated an item more than once: the "last" or the "first" of the input; or
-        "error".
-    on_error: "stop" at a row without customer, item or number, or "skip" it (counted and listed in `.aside`).
-
-    >>> read_ratings({"ann": {"Dune": 5, "Emma": 1}, "bob": {"Dune": 4}})
-    <Ratings: 2 customers, 2 items, 3 pairs>
-    """
-    return numbered_ratings(source, RatingsOptions(user, item, rating, baskets, separator, header, twice, on_error))
-
-
-def numbered_ratings(source: Any, options: RatingsOptions) -> Ratings:
-    """Read everything and number customers and items; of several rows of one customer and item one counts."""
-    twice = options.twice
-    parts = _read_parts(source, options)
-    aside = [entry for part in parts for entry in part.aside]
-    if not any(len(part.items) for part in parts):
-        raise InputError(f"{parts[0].name}: there are no purchases or ratings in it ({parts[0].columns})")
-    items, item_ids = encoded([part.items for part in parts])
-    if parts[0].users is None:
-        begins = np.cumsum([0, *(part.customers for part in parts)])
-        users = np.concatenate([part.rows + begin for part, begin in zip(parts, begins, strict=False)])
-        user_ids = to_arrow(np.arange(begins[-1]))
-    else:
-        users, user_ids = encoded([part.users for part in parts])
-    if parts[0].ratings is None and twice == "first":
-        options.without("twice", why="without ratings")
-    values = None if parts[0].ratings is None else np.concatenate([part.ratings for part in parts])
-    key = users * len(item_ids) + items
-    order = np.argsort(key, kind="stable")
-    ends = np.flatnonzero(np.append(np.diff(key[order]) != 0, True))
-    times = np.diff(ends, prepend=-1)
-    if twice == "error" and len(ends) < len(key):
-        place = int(np.flatnonzero(times > 1)[0])
-        first, second = order[ends[place] - times[place] + 1], order[ends[place] - times[place] + 2]
-        whom, what = user_ids[int(users[first])].as_py(), item_ids[int(items[first])].as_py()
-        raise InputError(
-            f"{_where(parts, int(second))}: the customer {whom!r} has the item {what!r} twice, first in"
-            f" {_where(parts, int(first))}; twice='last' or 'first' chooses one"
-        )
-    chosen = order[ends if twice == "last" else ends - times + 1]
-    return Ratings(
-        users[chosen], items[chosen], None if values is None else values[chosen], times.astype(np.int64), user_ids,
-        item_ids, parts[0].columns, len(key), aside, [part.input for part in parts],
-    )  # fmt: skip
-
-
-def _where(parts: list[RatingRows], place: int) -> str:
-    """Return the file and the row of a purchase."""
-    number, inside = part_at([len(part.items) for part in parts], place)
-    return f"{parts[number].name}: row {parts[number].row(inside)}"

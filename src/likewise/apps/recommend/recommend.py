@@ -2,30 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from likewise.apps.recommend.inverted_lists import SharedCounts
-from likewise.apps.recommend.item_groups import check_groups, gathered
-from likewise.apps.recommend.ratings import OWNER, SIDES, Ratings, View
-from likewise.apps.recommend.reading import RatingsOptions, numbered_ratings
-from likewise.apps.recommend.result import Recommendations, pair_rows
-from likewise.apps.recommend.similarity_join import RECALL, THRESHOLD, JoinSettings, similar_pairs
-from likewise.apps.recommend.votes import COUNT, NEIGHBOURS, Recommender, VoteSettings
+from likewise.apps.recommend.ratings import SIDES, Ratings, View, numbered_ratings
+from likewise.apps.recommend.reading import OWNER, RatingsOptions
+from likewise.apps.recommend.similarity_join import GROUPS_RULE, JoinSettings, gathered, similar_pairs
+from likewise.apps.recommend.votes import Recommender, VoteSettings
 from likewise.base import checks
 from likewise.base.arrays import to_arrow
 from likewise.base.runlog import Progress, RunLog, run_json
-from likewise.errors import ParameterError
+from likewise.base.words import counted
+from likewise.errors import InputError, ParameterError
+from likewise.io.publish import publish
 from likewise.io.read.find import notes_on
+from likewise.jobs.result import Result
 from likewise.jobs.rows import Rows
 
 BLOCK = 1 << 20
 """Pairs among which the most similar is looked for at a time."""
 ONLY = (*SIDES, "recommendations")
+
+
+@dataclass(repr=False, eq=False)
+class Recommendations(Result):
+    """The result of `recommend`: tables `.customers`, `.items`, `.recommendations`, `.stats`, and `.save(dir)`.
+
+    customers, items: pairs of similar customers and of similar items (id_a, id_b, similarity, shared: the number of
+    elements that both sets have). recommendations: user, item, score, because_of. A table left out by `only` is None.
+    groups: with `groups`, the items of groups of two or more: id, cluster, size, keeper; otherwise None.
+    """
+
+    files: ClassVar[dict[str, str]] = {f"{name}.parquet": name for name in (*ONLY, "groups")}
+
+    _pairs: dict[str, Rows]
+    _users: Any
+    recommendations: pa.Table | None
+    groups: pa.Table | None
+    stats: dict[str, Any]
+
+    @cached_property
+    def customers(self) -> Any | None:
+        """The pairs of similar customers."""
+        return self._pairs["customers"].table() if "customers" in self._pairs else None
+
+    @cached_property
+    def items(self) -> Any | None:
+        """The pairs of similar items."""
+        return self._pairs["items"].table() if "items" in self._pairs else None
+
+    def for_user(self, user: Any) -> Any:
+        """Return the recommendations for one customer, the best first."""
+        name = str(user).strip()
+        asked = None if self._users is None else self._users.cast(pa.string())
+        if self.recommendations is None or not pc.any(pc.equal(asked, name)).as_py():
+            raise InputError(f"there are no recommendations for {name!r}; pass users=[{user!r}] to recommend")
+        return self.recommendations.filter(pc.equal(self.recommendations["user"].cast(pa.string()), name))
+
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Write the tables as Parquet and run.json to a folder, all or nothing, and return the folder."""
+        folder = Path(directory)
+        pairs = {f"{side}.parquet": self._pairs[side].write if side in self._pairs else None for side in SIDES}
+        others = {"recommendations.parquet": self.recommendations, "groups.parquet": self.groups}
+        publish(folder, {**pairs, **others}, self.stats)
+        return folder
+
+    def _summary(self) -> str:
+        counts = self.stats["counts"]
+        found = {
+            "similar_customers": ("pair of similar customers", "pairs of similar customers"),
+            "similar_items": ("pair of similar items", "pairs of similar items"),
+            "recommendations": ("recommendation", "recommendations"),
+        }
+        some = ", ".join(counted(counts[name], *nouns) for name, nouns in found.items() if name in counts)
+        return f"{counted(counts['customers'], 'customer')}, {counted(counts['items'], 'item')}; {some}"
 
 
 def recommend(
@@ -34,17 +93,17 @@ def recommend(
     *,
     only: str | None = None,
     by: str = "customers",
-    count: int = COUNT,
-    neighbours: int = NEIGHBOURS,
+    count: int = VoteSettings.count,
+    neighbours: int = VoteSettings.neighbours,
     view: str = "auto",
     like: float | None = None,
     hate: float | None = None,
     union: str = "max",
     groups: float | Mapping[Any, Any] | None = None,
-    threshold: float = THRESHOLD,
+    threshold: float = JoinSettings.threshold,
     k: int | None = None,
     method: str = "auto",
-    recall: float = RECALL,
+    recall: float = JoinSettings.recall,
     seed: int = 1,
     user: str | None = None,
     item: str | None = None,
@@ -100,7 +159,8 @@ def recommend(
     join = JoinSettings(threshold, union, k, method, recall, seed, checks.threads(OWNER, threads), memory, spill)
     votes = VoteSettings(count, by, neighbours, union)
     reading = RatingsOptions(user, item, rating, baskets, separator, header, twice, on_error)
-    groups = check_groups(groups)
+    if groups is not None and not isinstance(groups, Mapping):
+        groups = checks.number(OWNER, "groups", groups, 0, 1, open_left=True, rule=GROUPS_RULE)
     _check_used(only, users, join, votes, groups)
     log = RunLog.of(progress)
     with log.stage("read"):
@@ -119,13 +179,12 @@ def recommend(
     pairs: dict[str, Rows] = {}
     for side, ids in (("customers", ratings.user_ids), ("items", ratings.item_ids)):
         if only in (None, side):
-            found, how = similar_pairs(
-                chosen.sets_of(ratings, side, group if side == "customers" else None), join, log, side
-            )
+            sets = chosen.sets_of(ratings, side, group if side == "customers" else None)
+            found, how = similar_pairs(sets, join, log, side)
             log.counts[f"similar_{side}"] = len(found)
             log.details.setdefault("methods", {})[side] = how
             log.details.setdefault("closest", {})[side] = _closest(found, ids)
-            pairs[side] = pair_rows(found, ids)
+            pairs[side] = _pair_rows(found, ids)
     _sum_up_methods(log)
     recommendations = None
     if asked is not None and users is not None:
@@ -145,7 +204,7 @@ def recommend(
     stats = run_json(OWNER, parameters, [ratings], log)
     listed = None if grouped is None else grouped.table(ratings)
     who = None if asked is None else ratings.user_ids.take(asked)
-    return Recommendations(pairs, recommendations, who, stats, listed)
+    return Recommendations(pairs, who, recommendations, listed, stats)
 
 
 def _check_used(only: str | None, users: Any, join: JoinSettings, votes: VoteSettings, groups: Any) -> None:
@@ -153,7 +212,7 @@ def _check_used(only: str | None, users: Any, join: JoinSettings, votes: VoteSet
     if only == "items" or (only == "recommendations" and votes.by == "items"):
         checks.unused(OWNER, {"groups": (groups is not None, False)}, "where no customers are compared")
     if only == "recommendations":
-        names: Sequence[str] = ("threshold", "k", "method", "recall", "seed", "memory", "spill")
+        names = ("threshold", "k", "method", "recall", "seed", "memory", "spill")
         given = {name: (getattr(join, name), getattr(JoinSettings, name)) for name in names}
         checks.unused(OWNER, given, "with only='recommendations'")
     elif only is not None:
@@ -236,3 +295,14 @@ def _closest(found: SharedCounts, ids: Any) -> dict[str, Any] | None:
         return None
     pair = ids[int(found.left[best])].as_py(), ids[int(found.right[best])].as_py()
     return {"id_a": pair[0], "id_b": pair[1], "similarity": most[0], "shared": most[1]}
+
+
+def _pair_rows(found: SharedCounts, ids: Any) -> Rows:
+    """Return the table of pairs with their ids, made in batches."""
+    columns: dict[str, Callable[[slice], Any]] = {
+        "id_a": lambda part: ids.take(to_arrow(found.left[part].astype(np.int64))),
+        "id_b": lambda part: ids.take(to_arrow(found.right[part].astype(np.int64))),
+        "similarity": lambda part: to_arrow(found.part(part)),
+        "shared": lambda part: to_arrow(found.shared[part].astype(np.int64)),
+    }
+    return Rows(len(found), columns)

@@ -1,18 +1,29 @@
-"""The similar pairs of customers or of items: by counting, by the exact join or by hashing."""
+"""The similar pairs of customers or of items, by counting, by the exact join or by hashing; and groups of items.
+
+Customers who bought different items of the same groups are similar, too (MMDS §3.1.3): two readers of science fiction
+may have few books in common. If books that the same customers read form a group, both have bought within the same
+groups. Groups are found by the similarity of items, or given, such as genres.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from likewise.apps.recommend.inverted_lists import MANY, InvertedLists, PairColumns, SharedCounts
-from likewise.apps.recommend.ratings import OWNER, IntegerSets
+from likewise.apps.clusters import best_of_each, cluster_columns, keepers
+from likewise.apps.recommend.inverted_lists import MANY, InvertedLists, SharedCounts
+from likewise.apps.recommend.ratings import Ratings, View, hashed
+from likewise.apps.recommend.reading import OWNER
 from likewise.base import checks
+from likewise.base.arrays import Ints, Sets, to_arrow
 from likewise.base.memory import Budget
 from likewise.base.runlog import RunLog
+from likewise.errors import InputError, ParameterError
 from likewise.families.minhash import MinHash
 from likewise.families.tuning import Similarities, tune_for
 from likewise.jobs.pairs import PairsRequest, pairs
@@ -39,6 +50,7 @@ DOUBT = {"count": 1, "exact": 2, "lsh": 4}
 """How many times cheaper a method must be: meetings are known, other costs are estimates, and hashing misses pairs."""
 SAMPLE, SLOTS = 1000, 512
 """Sets sampled, and the length of their signatures, to predict the cost of a join."""
+GROUPS_RULE = "the least similarity of the items of a group, in (0, 1], or a mapping from items to groups"
 NEARLY = 1 - 1e-12
 """Lowers a converted threshold by more than its rounding error; the exact threshold is applied afterwards."""
 
@@ -89,11 +101,9 @@ class JoinSettings:
         return min(1.0, self.threshold / (1 - self.threshold) * NEARLY) if self.summed else self.threshold
 
 
-def similar_pairs(
-    sets: IntegerSets, settings: JoinSettings, log: RunLog, side: str
-) -> tuple[SharedCounts, dict[str, Any]]:
+def similar_pairs(sets: Sets, settings: JoinSettings, log: RunLog, side: str) -> tuple[SharedCounts, dict[str, Any]]:
     """Return the similar pairs of one side, customers or items; and the method, why, and what it reported."""
-    lists = InvertedLists(sets)
+    lists = InvertedLists(sets, settings.room, None if settings.spill is None else Path(settings.spill))
     method = {"asked": settings.method, "taken": settings.method, "why": "it was asked for"}
     if settings.method == "auto":
         method = _chosen(sets, lists, settings)
@@ -102,13 +112,13 @@ def similar_pairs(
     return _joined(sets, settings, log, method)
 
 
-def _chosen(sets: IntegerSets, lists: InvertedLists, settings: JoinSettings) -> dict[str, Any]:
+def _chosen(sets: Sets, lists: InvertedLists, settings: JoinSettings) -> dict[str, Any]:
     """Predict the cost of each method from the inverted lists and from a sample of the sets; choose the cheapest."""
     count = lists.meetings * MEETING
     if count <= LITTLE:
         return {"asked": "auto", "taken": "count", "why": f"predicted to take less than {LITTLE:g} s of one core"}
     rows = np.sort(np.random.default_rng(settings.seed).permutation(np.flatnonzero(sets.sizes))[:SAMPLE])
-    sample = sets.hashed().take(rows)
+    sample = hashed(sets).take(rows)
     minhash, n = MinHash(settings.seed), len(lists)
     agreements = agreement_counts(sample, minhash, SLOTS, settings.threads)
     corpus = Similarities.sampled(agreements, len(sample), max(2, n), float(sample.sizes.mean()), settings.jaccard)
@@ -133,23 +143,20 @@ def _counted(
 ) -> SharedCounts:
     """Count what sets share: all pairs, or the k most similar of each; if all pairs are too many, a hundred of each."""
     threshold, summed, threads = settings.threshold, settings.summed, settings.threads
-    spill = None if settings.spill is None else Path(settings.spill)
     k, visits = settings.k, MANY
     if k is None:
         with log.stage(side, len(lists)) as tick:
             most = most_listed(len(lists))
-            found = lists.all_pairs(threshold, summed, threads, tick, most, settings.room, spill)
+            found = lists.all_pairs(threshold, summed, threads, tick, most)
         if found is not None:
             return found
         k, visits = LISTED_EACH, limited_visits(len(lists))
         method["abridged"] = {"more_than": most, "k": k}
-    columns = PairColumns(settings.room, spill)
     with log.stage(side, len(lists)) as tick:
-        for part in lists.best_parts(np.sort(lists.rows), k, threshold, summed, threads, tick, visits):
-            columns.add(*part)
+        found = lists.best(np.sort(lists.rows), k, threshold, summed, threads, tick, visits)
     if lists.cut:
         method["abridged"]["cut"] = lists.cut
-    return SharedCounts(*columns.finish(), lists.all_sizes, summed)
+    return found
 
 
 def most_listed(sets: int) -> int:
@@ -163,11 +170,11 @@ def limited_visits(sets: int) -> int:
 
 
 def _joined(
-    sets: IntegerSets, settings: JoinSettings, log: RunLog, method: dict[str, Any]
+    sets: Sets, settings: JoinSettings, log: RunLog, method: dict[str, Any]
 ) -> tuple[SharedCounts, dict[str, Any]]:
     """Find the pairs with `likewise.pairs`, by the exact join or by hashing."""
     request = PairsRequest(
-        source=sets.hashed(), threshold=settings.jaccard, method=method["taken"], recall=settings.recall,
+        source=hashed(sets), threshold=settings.jaccard, method=method["taken"], recall=settings.recall,
         seed=settings.seed, k=settings.k, threads=settings.threads, memory=settings.memory, spill=settings.spill,
         progress=log.progress,
     )  # fmt: skip
@@ -183,9 +190,89 @@ def _joined(
     jaccard, sizes = table["similarity"].to_numpy(), sets.sizes
     a, b = sizes[left], sizes[right]
     shared = np.rint(jaccard * (a + b) / (1 + jaccard)).astype(np.int64)
-    full = np.flatnonzero(
-        shared
-    )  # `pairs` reports two empty sets as equal; two customers who have nothing are not similar
+    full = shared > 0  # `pairs` reports two empty sets as equal; two customers who have nothing are not similar
     found = SharedCounts(left[full], right[full], shared[full], sizes, settings.summed)
     kept = found.similarity >= settings.threshold
     return replace(found, left=found.left[kept], right=found.right[kept], shared=found.shared[kept]), method
+
+
+@dataclass(frozen=True)
+class ItemGroups:
+    """The group of every item, as the number of the item that stands for it, and the names of groups that are given."""
+
+    of: Ints
+    names: list[str] | None = None
+
+    @classmethod
+    def found(cls, ratings: Ratings, view: View, threshold: float, join: JoinSettings, log: RunLog) -> ItemGroups:
+        """Put similar items in one group: each is itself similar to the one that stands for the group.
+
+        Items are taken in the order of the number of their customers, the first of them in case of a tie; each that
+        is not in a group yet makes one of itself and of the items similar to it that are in none.
+        """
+        if join.summed:
+            rule = f"{GROUPS_RULE}; with union='sum', at most 0.5"
+            checks.number(OWNER, "groups", threshold, 0, 0.5, open_left=True, rule=rule)
+        sets = view.sets_of(ratings, "items")
+        settings = replace(join, threshold=threshold, k=None)
+        pairs, _ = similar_pairs(sets, settings, log, "groups")
+        left, right = (np.ascontiguousarray(side, np.int64) for side in (pairs.left, pairs.right))
+        return cls(keepers(np.argsort(-sets.sizes, kind="stable"), left, right)[0])
+
+    @classmethod
+    def given(cls, ratings: Ratings, groups: Mapping[Any, Any]) -> ItemGroups:
+        """Put items in the groups that a mapping names; an item that is not in it is a group of its own."""
+        items = [str(name) for name in ratings.item_ids.to_pylist()]
+        named = {str(item).strip(): group for item, group in groups.items()}
+        known = [_group(named.get(item)) for item in items]
+        if not any(group is not None for group in known):
+            raise InputError(f"'groups' names none of the {len(items):,} items, such as {', '.join(items[:3])}")
+        first: dict[str, int] = {}
+        of = np.arange(len(items))
+        for number, group in enumerate(known):
+            if group is not None:
+                of[number] = first.setdefault(group, number)
+        return cls(of, [item if group is None else group for item, group in zip(items, known, strict=True)])
+
+    def __len__(self) -> int:
+        return len(np.unique(self.of))
+
+    def table(self, ratings: Ratings) -> Any:
+        """Return the items of groups of two or more: id, cluster, size, keeper.
+
+        The keeper is the item to which the others are similar; of given groups, the one with the most customers.
+        """
+        keeper = self.of
+        if self.names is not None:
+            buyers = np.bincount(ratings.items, minlength=len(self.of))
+            keeper = best_of_each(np.argsort(-buyers, kind="stable"), self.of)
+        rows = np.flatnonzero(np.bincount(self.of, minlength=len(self.of))[self.of] > 1)
+        rows = rows[np.argsort(self.of[rows], kind="stable")]
+        columns = cluster_columns(lambda some: ratings.item_ids.take(to_arrow(some)), rows, self.of, keeper)
+        if self.names is not None:
+            columns["cluster"] = pa.array([self.names[row] for row in rows.tolist()], pa.string())
+        return pa.table(columns)
+
+
+def gathered(ratings: Ratings, view: View, groups: Any, join: JoinSettings, log: RunLog) -> ItemGroups | None:
+    """Return the groups of items that are asked for, and count them."""
+    if groups is None:
+        return None
+    if not isinstance(groups, Mapping):
+        made = ItemGroups.found(ratings, view, groups, join, log)
+    elif not groups:
+        raise ParameterError.of(OWNER, "groups", GROUPS_RULE, groups)
+    else:
+        made = ItemGroups.given(ratings, groups)
+    log.counts["item_groups"] = len(made)
+    log.details["sets"] += f"; customers by {len(made):,} groups of {len(made.of):,} items"
+    return made
+
+
+def _group(group: Any) -> str | None:
+    """Return the name of a group; None and NaN, as tables have them for missing values, are none."""
+    if group is None or group != group:
+        return None
+    if not isinstance(group, str | int | float | np.generic):
+        raise ParameterError.of(OWNER, "groups", "a mapping from each item to the name of one group", group)
+    return str(group)

@@ -11,14 +11,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.apps.recommend.inverted_lists import InvertedLists
-from likewise.apps.recommend.ratings import OWNER, SIDES, Ratings, View
+from likewise.apps.recommend.ratings import SIDES, Ratings, View
+from likewise.apps.recommend.reading import OWNER
 from likewise.apps.recommend.similarity_join import limited_visits
 from likewise.base import checks
 from likewise.base.arrays import Ints, to_arrow
 from likewise.base.parallel import in_order
 from likewise.base.runlog import RunLog, Tick
 from likewise.kernels.sorting import radix_argsort
-from likewise.search.exact.best import BestPartners
+from likewise.search.exact.listing import BestPartners
 
 COUNT, NEIGHBOURS = 10, 50
 """Defaults, chosen by the hit rate of held-out items in benchmarks/recommend.py."""
@@ -89,9 +90,8 @@ class Recommender:
     def _near(self, rows: Ints, tick: Tick) -> _Near:
         """Return the nearest neighbours of these customers or items."""
         visits = limited_visits(len(self._lists))
-        near = self._lists.best(
-            rows, self.settings.neighbours, LEAST, self.settings.union == "sum", self.threads, tick, visits
-        )
+        k, summed = self.settings.neighbours, self.settings.union == "sum"
+        near = self._lists.best(rows, k, LEAST, summed, self.threads, tick, visits)
         starts: Ints = np.searchsorted(near.left, np.arange(len(self._names) + 1))
         return _Near(near.right.astype(np.int64), near.similarity, starts)
 
@@ -167,13 +167,10 @@ class Recommender:
         """Return the table, with ids in place of numbers."""
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         because = self._names.take(to_arrow(reasons))
-        columns = {
-            "user": self.ratings.user_ids.take(to_arrow(users[owner])),
-            "item": self.ratings.item_ids.take(to_arrow(items)),
-            "score": to_arrow(scores),
-            "because_of": pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), because),
-        }
-        return pa.table(columns)
+        names = {"user": self.ratings.user_ids.take(to_arrow(users[owner]))}
+        names["item"] = self.ratings.item_ids.take(to_arrow(items))
+        reasons_of = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), because)
+        return pa.table({**names, "score": to_arrow(scores), "because_of": reasons_of})
 
 
 def _best(owner: Ints, scores: Floats, count: int) -> Ints:

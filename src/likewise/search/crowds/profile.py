@@ -2,14 +2,16 @@
 
 Call a shingle heavy if many documents of its crowd have it. Let A have a heavy shingles, let |A| be its size and
 τ = θ / (1 + θ). J(A, B) ≥ θ says |A ∩ B| ≥ τ(|A| + |B|), and at most min(a, b) ≤ (a + b) / 2 of that is heavy. So the
-two share at least lack(A) + lack(B) shingles that are not heavy, where lack(A) = τ|A| − a/2.
+two share at least lack(A) + lack(B) shingles that are not heavy, where lack(A) = τ|A| − a/2. Pairs that share a light
+shingle, one that is not heavy, are found by an inverted index; none is missed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,11 +19,17 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints, Sets
 from likewise.base.copies import labels
+from likewise.base.parallel import in_order
 from likewise.base.random import mix
 from likewise.families.minhash import seed_sequence
+from likewise.io.disk import write_array
 from likewise.kernels import crowds as kernels
 from likewise.kernels.hashtable import move_numbers
+from likewise.kernels.sorting import sort_words
+from likewise.search.candidates import BINS, Wanted, merged
+from likewise.search.exact.bounds import least_fraction
 from likewise.search.items import Items
+from likewise.search.scored import unpacked
 
 Flags = NDArray[np.bool_]
 
@@ -37,6 +45,11 @@ RARE = 16
 """A heavy shingle of less than one document in 16 is rare: rows that must share one are looked up by it."""
 COUNTER_BITS = 20, 24
 """Binary logarithms of the least and the greatest number of counters."""
+SEED_LIGHT = 0x7E51D0A1
+PARTS = 256
+"""Ranges of keys, each sorted on its own."""
+WORD_BYTES = 24
+"""Memory to sort a word."""
 
 
 @dataclass(frozen=True)
@@ -131,18 +144,9 @@ class CrowdProfile:
         maps = np.zeros((len(self), known.words), np.uint64)
         heavy, dense = np.empty(len(self), np.int64), np.empty(len(self), np.int64)
         for place, sets in self.batches():
-            kernels.draw_heavy(
-                sets.values,
-                sets.offsets,
-                self.crowds[place],
-                known.table,
-                known.numbers,
-                known.bits,
-                known.dense,
-                maps[place],
-                heavy[place],
-                dense[place],
-            )
+            shingles = known.table, known.numbers, known.bits, known.dense
+            drawn = maps[place], heavy[place], dense[place]
+            kernels.draw_heavy(sets.values, sets.offsets, self.crowds[place], *shingles, *drawn)
         return maps, heavy, dense
 
     @property
@@ -207,21 +211,8 @@ class HeavyShingles:
         largest = int(sets.sizes.max(initial=0))
         done = 0
         while done < len(sets):
-            done = kernels.collect_heavy(
-                done,
-                sets.values,
-                sets.offsets,
-                crowds,
-                down,
-                counts,
-                most,
-                self.table,
-                self.numbers,
-                self._used,
-                self._raw,
-                self._owners,
-                self._carriers,
-            )
+            shingles = self.table, self.numbers, self._used, self._raw, self._owners, self._carriers
+            done = kernels.collect_heavy(done, sets.values, sets.offsets, crowds, down, counts, most, *shingles)
             if done < len(sets):
                 self._grow(largest)
 
@@ -269,3 +260,105 @@ def _wide(sets: Sets) -> Sets:
 def _scattered(n: int, seed: int) -> Hashes:
     """Return a pseudo-random number for each of n places."""
     return mix(np.arange(1, n + 1, dtype=np.uint64) + seed_sequence(seed, 1)[0])
+
+
+def light_pairs(
+    profile: CrowdProfile, wanted: Wanted, memory: int, folder: Callable[[], Path]
+) -> Iterator[tuple[Ints, Ints]]:
+    """Yield pairs of members, left < right, sorted, some rows at a time: all that share a light shingle and that the
+    bitmaps allow to be similar.
+
+    J(A, B) ≥ θ requires lack(A) + lack(B) common light shingles, so a member that lacks much need not be entered under
+    all of its own. memory: bytes to use at once; what does not fit is written to folder().
+    """
+    light = profile.sizes - profile.heavy
+    least = np.ceil(profile.least_sum - kernels.SLACK).astype(np.int64)
+    lengths = np.maximum(0, light - np.maximum(1, least) + 1)
+    place = folder() if WORD_BYTES * int(lengths.sum()) > memory else None
+    words = _Words(place, memory)
+    seed, known = seed_sequence(profile.seed ^ SEED_LIGHT, 1)[0], profile.vocabulary
+    for rows, sets in profile.batches():
+        out = np.empty(int(lengths[rows].sum()), np.uint64)
+        members = (sets.values, sets.offsets, profile.crowds[rows])
+        kernels.light_words(*members, known.table, known.numbers, seed, rows.start, lengths[rows], out)
+        words.add(out)
+    words.finish()
+    held: list[Hashes] = []
+    paths: list[Path] = []
+    bins = np.zeros(BINS, np.int64)
+    n = max(1, len(profile))
+    p, q = least_fraction(profile.threshold)
+    nothing = np.zeros(0, np.uint64)
+
+    def pairs_of(part: int) -> Hashes:
+        known = sort_words(words.part(part), 32, 64)
+        facts = profile.sizes, profile.heavy, profile.maps, wanted.low, wanted.high, p, q
+        count = kernels.run_pairs(known, *facts, False, nothing)
+        out = np.empty(count, np.uint64)
+        kernels.run_pairs(known, *facts, True, out)
+        out.sort()
+        return out[: kernels.distinct_words(out)]
+
+    for number, run in enumerate(in_order(pairs_of, range(PARTS), profile.threads if place is None else 1)):
+        if place is None:
+            held.append(run)
+            continue
+        bins += np.bincount(((run >> np.uint64(32)) * np.uint64(BINS) // np.uint64(n)).astype(np.int64), minlength=BINS)
+        paths.append(place / f"pairs-{number:04d}")
+        with open(paths[-1], "wb") as file:
+            write_array(file, run)
+    words.forget()
+    if place is None:
+        together = np.sort(np.concatenate([nothing, *held]))
+        yield unpacked(together[: kernels.distinct_words(together)])
+    else:
+        yield from merged(paths, bins, n, [], 0, memory).portions()
+
+
+class _Words:
+    """Words by range of keys: in memory, or in a folder with a file for each range; some are held to write more."""
+
+    def __init__(self, folder: Path | None, memory: int) -> None:
+        self._memory, self._size = memory, 0
+        self._held: list[tuple[Hashes, Ints]] = []
+        self._paths = [folder / f"words-{number:04d}" for number in range(PARTS)] if folder else []
+        if folder:
+            folder.mkdir(parents=True, exist_ok=True)
+            self.forget()
+
+    def add(self, words: Hashes) -> None:
+        """Hold words, or write what is held."""
+        self._held.append(_split(words))
+        self._size += 8 * len(words)
+        if self._size > self._memory // 4:
+            self.finish()
+
+    def finish(self) -> None:
+        """Write what is held, if there are files."""
+        for number, path in enumerate(self._paths):
+            with open(path, "ab") as out:
+                for words, cuts in self._held:
+                    write_array(out, words[cuts[number] : cuts[number + 1]])
+        if self._paths:
+            self._held, self._size = [], 0
+
+    def part(self, number: int) -> Hashes:
+        """Return the words of a range."""
+        if self._paths:
+            return np.fromfile(self._paths[number], np.uint64)
+        return np.concatenate([np.zeros(0, np.uint64), *(w[c[number] : c[number + 1]] for w, c in self._held)])
+
+    def forget(self) -> None:
+        """Free the memory, or remove the files."""
+        self._held = []
+        for path in self._paths:
+            path.unlink(missing_ok=True)
+
+
+def _split(words: Hashes) -> tuple[Hashes, Ints]:
+    """Sort words by the range of their keys; return them and where each range begins."""
+    shift = np.uint64(64 - (PARTS - 1).bit_length())
+    digits = (words >> shift).astype(np.uint8)
+    order = np.argsort(digits, kind="stable")
+    cuts = np.concatenate([[0], np.cumsum(np.bincount(digits, minlength=PARTS))]).astype(np.int64)
+    return words[order], cuts

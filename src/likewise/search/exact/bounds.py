@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from math import sqrt
+from math import comb, sqrt
 
 from likewise.base import checks
 from likewise.errors import ParameterError
 from likewise.kernels import overlap
+from likewise.kernels import prefix_join as probing
 
+FILTERS = {"length": probing.LENGTH, "prefix": probing.PREFIX, "position": probing.POSITION, "suffix": probing.SUFFIX}
 MEASURES = {
     "jaccard": overlap.JACCARD,
     "dice": overlap.DICE,
@@ -24,6 +27,10 @@ MEASURES = {
     "overlap": overlap.OVERLAP,
     "containment": overlap.CONTAINMENT,
 }
+COMPARED = "exact.compared"
+MOST_STEPS = 10_000_000
+"""The most steps of a count of sets, one for every symbol of the universe and every two places of the prefixes: ten
+seconds or so."""
 LARGEST = 1 << 29
 """The largest size of a set: no product of a size and a numerator overflows 64 bits."""
 
@@ -122,17 +129,13 @@ class Bounds:
             least += 1
         return least
 
-    def _check(self, length: int) -> None:
-        """Raise unless a string may have this length; the empty one has no partners but empty ones."""
-        checks.whole("Bounds", "length", length, 1, LARGEST)
-
     def shortest(self, length: int) -> int:
         """Return the length of the shortest partner of a string (MMDS §3.9.3).
 
         >>> Bounds("jaccard", 0.9).shortest(10)
         9
         """
-        self._check(length)
+        checks.whole("Bounds", "length", length, 1, LARGEST)
         return next(other for other in range(1, length + 1) if self.least(length, other) <= other)
 
     def longest(self, length: int, limit: int = LARGEST) -> int:
@@ -141,7 +144,7 @@ class Bounds:
         >>> Bounds("jaccard", 0.9).longest(9), Bounds("jaccard", 0.9).longest(8)
         (10, 8)
         """
-        self._check(length)
+        checks.whole("Bounds", "length", length, 1, LARGEST)
         low, high = length, checks.whole("Bounds.longest", "limit", limit)
         while low < high:
             middle = (low + high + 1) // 2
@@ -153,7 +156,7 @@ class Bounds:
 
         For Jaccard similarity J it is ⌊(1 − J)·length⌋ + 1.
         """
-        self._check(length)
+        checks.whole("Bounds", "length", length, 1, LARGEST)
         shortest = self.shortest(length) if self.symmetric else length
         return length - self.least(length, shortest) + 1
 
@@ -166,7 +169,7 @@ class Bounds:
         >>> Bounds("jaccard", 0.9).positions(10, 1), Bounds("jaccard", 0.9).positions(10, 2)
         (2, 1)
         """
-        self._check(length)
+        checks.whole("Bounds", "length", length, 1, LARGEST)
         checks.whole("Bounds", "i", i, 1, length)
         low, high = 0, LARGEST
         while low < high:
@@ -188,3 +191,63 @@ class Bounds:
                 for q in range(longest - j + 1):
                     if self.least(length, j + q) <= min(length - i, q) + 1:
                         yield i, j, q
+
+
+def compared(
+    a: int, b: int, universe: int, threshold: float, index: str = "position", measure: str = "jaccard"
+) -> float:
+    """Return the probability that two random sets, of a and b elements of a universe, are compared.
+
+    The set of a elements is the probe, and the other is in the index: "length", "prefix", "position" or "suffix" (MMDS
+    §3.9.3 to §3.9.6), each with the filters before it. All sets of these sizes are equally likely. The symbols have
+    one order, whichever. The pairs of sets that are not compared are counted exactly, by the number of elements that
+    either set has among the first symbols of the universe.
+
+    >>> round(compared(9, 9, 100, 0.9), 4), round(compared(10, 10, 100, 0.9), 4)
+    (0.0496, 0.1073)
+    """
+    bounds = Bounds(measure, threshold, COMPARED)
+    checks.choice(COMPARED, "index", index, FILTERS)
+    universe = checks.whole(COMPARED, "universe", universe)
+    a, b = checks.whole(COMPARED, "a", a, 1, universe), checks.whole(COMPARED, "b", b, 1, universe)
+    if not bounds.symmetric:
+        raise ParameterError.of(COMPARED, "measure", "jaccard, dice, cosine or overlap", measure)
+    if not bounds.shortest(a) <= b <= bounds.longest(a):
+        return 0.0
+    if index == "length":
+        return 1.0
+    p, q = bounds.prefix(a), bounds.prefix(b)
+    if universe * p * q > MOST_STEPS:
+        rule = f"at most {MOST_STEPS // (p * q):,} for prefixes of {p} and {q} symbols"
+        raise ParameterError.of(COMPARED, "universe", rule, universe)
+    missed = _apart(a, b, universe, p, q, _meets(bounds, a, b, index))
+    return float(1 - Fraction(missed, comb(universe, a) * comb(universe, b)))
+
+
+def _meets(bounds: Bounds, a: int, b: int, index: str) -> Callable[[int, int], bool]:
+    """Return whether the probe looks at the entry of its i-th symbol as the j-th of the other."""
+    if index == "prefix":
+        return lambda i, j: True
+    last = [0, *(bounds.positions(a, i) for i in range(1, bounds.prefix(a) + 1))]
+    if index == "position":
+        return lambda i, j: j <= last[i]
+    return lambda i, j: j <= last[i] and bounds.least(a, b) <= min(a - i, b - j) + 1
+
+
+def _apart(a: int, b: int, universe: int, p: int, q: int, meets: Callable[[int, int], bool]) -> int:
+    """Count the pairs of sets of which no shared symbol is at places (i, j) of the prefixes p and q where they meet.
+
+    ways[i][j] is the number of ways to choose from the last symbols of the universe what completes both sets, once i
+    and j symbols are chosen; beyond a prefix any choice will do.
+    """
+    ways = [[int((i, j) == (a, b)) for j in range(q + 1)] for i in range(p + 1)]
+    for rest in range(1, universe + 1):
+        free_a, free_b = [comb(rest, a - i) for i in range(p + 1)], [comb(rest, b - j) for j in range(q + 1)]
+        for i in range(p + 1):
+            for j in range(q + 1):
+                if i == p or j == q:
+                    ways[i][j] = free_a[i] * free_b[j]
+                else:
+                    both = 0 if meets(i + 1, j + 1) else ways[i + 1][j + 1]
+                    ways[i][j] += ways[i + 1][j] + ways[i][j + 1] + both
+    return ways[0][0]

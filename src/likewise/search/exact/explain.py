@@ -12,8 +12,8 @@ from likewise.base import checks
 from likewise.base.copies import Groups
 from likewise.base.memory import memory_limit
 from likewise.errors import ParameterError
-from likewise.search.exact.bounds import Bounds
-from likewise.search.exact.join import FILTERS, Join
+from likewise.search.exact.bounds import FILTERS, Bounds
+from likewise.search.exact.join import Join
 from likewise.search.exact.pairs import as_sets, survey_of
 from likewise.search.exact.prefixes import JoinSide
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from likewise.kernels.hashtable import move_numbers, table_bits
 from likewise.search.exact.bounds import Bounds
 from likewise.search.exact.join import NO_FLOORS
 from likewise.search.exact.pairs import as_sets
-from likewise.search.exact.prefixes import Lengths, survey, written
+from likewise.search.exact.prefixes import Lengths, PrefixStrings, survey, written
 from likewise.search.scored import ScoredPairs, Scores, best_first, concatenated, no_pairs
 
 OWNER = "exact.Index"
@@ -149,12 +150,10 @@ class ExactIndex:
         text = written(more, np.arange(len(more)), prefix, self._counts, 0)
         self._make_room(int(indexed.sum()))
         if not ask:
-            for i in range(len(more)):
-                growing.enter(
-                    text.symbols, text.positions, text.offsets[i], text.offsets[i + 1], first + i, *self._lists
-                )
+            for i, ends in enumerate(pairwise(text.offsets)):
+                growing.enter(text.symbols, text.positions, *ends, first + i, *self._lists)
             return no_pairs()
-        return self._consulted(more, self._maps[first:], text.symbols, text.positions, text.offsets, first, indexed)
+        return self._consulted(more, self._maps[first:], text, first, indexed)
 
     def _ask(self, queries: Sets, k: int | None) -> ScoredPairs:
         lengths = self._lengths(queries)
@@ -164,10 +163,8 @@ class ExactIndex:
             stop = min(start + CHUNK, len(queries))
             text = written(queries, np.arange(start, stop), lengths.probe[start:stop], self._counts, 0)
             part = Sets(queries.values, queries.offsets[start : stop + 1])
-            found = self._consulted(
-                part, maps[start:stop], text.symbols, text.positions, text.offsets, -1, text.offsets, k
-            )
-            return found[0] + start, found[1], found[2]
+            left, right, similarity = self._consulted(part, maps[start:stop], text, -1, text.offsets, k)
+            return left + start, right, similarity
 
         parts = list(in_order(work, range(0, len(queries), CHUNK), self.threads))
         empty = np.flatnonzero(queries.sizes == 0)
@@ -177,15 +174,7 @@ class ExactIndex:
         return concatenated([*parts, more])
 
     def _consulted(
-        self,
-        queries: Sets,
-        maps: Hashes,
-        symbols: Hashes,
-        positions: NDArray[np.int32],
-        offsets: Ints,
-        add_from: int,
-        added: Ints,
-        k: int | None = None,
+        self, queries: Sets, maps: Hashes, text: PrefixStrings, add_from: int, added: Ints, k: int | None = None
     ) -> ScoredPairs:
         """Look up candidates and verify them, and keep the k best of each query, by default all.
 
@@ -194,46 +183,18 @@ class ExactIndex:
         seen = np.zeros(len(self), np.int32)
         room = ROOM + len(self)
         left, right = np.empty(room, np.int32), np.empty(room, np.int32)
-        sizes, rows = self._sets.sizes, np.arange(max(len(self), len(queries)))
+        rows = np.arange(max(len(self), len(queries)))
+        sides = queries.values, queries.offsets, rows, self._sets.values, self._sets.offsets, rows
+        asked = text.symbols, text.positions, text.offsets, queries.sizes, maps, add_from, added
+        known = self._sets.sizes, self._maps
         parts, x = [], 0
         while x < len(queries):
             facts = np.zeros(3, np.int64)
-            x = growing.consult(
-                x,
-                symbols,
-                positions,
-                offsets,
-                queries.sizes,
-                maps,
-                add_from,
-                added,
-                sizes,
-                self._maps,
-                *self._lists,
-                *self.bounds.code,
-                seen,
-                left,
-                right,
-                facts,
-            )
+            x = growing.consult(x, *asked, *known, *self._lists, *self.bounds.code, seen, left, right, facts)
             a, b = left[: facts[0]].astype(np.int64), right[: facts[0]].astype(np.int64)
             scores = np.empty(len(a))
-            overlap.verify_overlap(
-                a,
-                b,
-                queries.values,
-                queries.offsets,
-                rows,
-                self._sets.values,
-                self._sets.offsets,
-                rows,
-                *self.bounds.code,
-                NO_FLOORS,
-                NO_FLOORS,
-                0,
-                NO_ROWS,
-                scores,
-            )
+            rules = (*self.bounds.code, NO_FLOORS, NO_FLOORS, 0, NO_ROWS)
+            overlap.verify_overlap(a, b, *sides, *rules, scores)
             found = scores >= 0
             some = a[found], b[found], scores[found]
             parts.append(some if k is None else best_first(*some, k))

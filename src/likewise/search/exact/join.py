@@ -19,11 +19,10 @@ from likewise.base.arrays import Ints
 from likewise.base.parallel import in_order
 from likewise.kernels import overlap
 from likewise.kernels import prefix_join as probing
-from likewise.search.exact.bounds import Bounds
+from likewise.search.exact.bounds import FILTERS, Bounds
 from likewise.search.exact.prefixes import JoinSide, Lengths, Numbers, Postings, PrefixStrings, SymbolCounts, blocks
 from likewise.search.scored import ScoredPairs, Scores
 
-FILTERS = {"length": probing.LENGTH, "prefix": probing.PREFIX, "position": probing.POSITION, "suffix": probing.SUFFIX}
 CHUNK = 1 << 12
 """The most probes that a thread handles in one call; they are fewer where each has many partners."""
 STRETCH = 1 << 16
@@ -37,6 +36,8 @@ SYMBOL_BYTES = 40
 NO_FLOORS: Scores = np.zeros(0)
 """Stands for the floors of a join that yields all pairs."""
 T = TypeVar("T")
+Block = tuple[int, int, Ints]
+"""Sets to index together, from start to stop, and the probes to compare them with."""
 
 
 @dataclass
@@ -51,6 +52,12 @@ class Facts:
     position: int = 0
     bitmap: int = 0
     probes: int = 0
+
+    def add(self, entries: int, position: int, bitmap: int) -> None:
+        """Count what more probes have visited and let through."""
+        self.entries += entries
+        self.position += position
+        self.bitmap += bitmap
 
 
 @dataclass(frozen=True)
@@ -69,8 +76,8 @@ class Pass:
     itself: Ints
     swapped: bool = False
 
-    def blocks(self, memory: int) -> Iterator[tuple[int, int, Ints]]:
-        """Yield the sets to index together, from start to stop, and the probes to compare them with."""
+    def blocks(self, memory: int) -> Iterator[Block]:
+        """Yield the blocks of an index that fits in memory."""
         busy = np.flatnonzero(self.high > self.low)
         if not len(busy):
             return
@@ -151,22 +158,8 @@ class Join:
     def _compare(self, task: Pass, left: Ints, right: Ints, most: Numbers) -> tuple[Pass, ScoredPairs]:
         """Verify these pairs, and keep those that reach the threshold; most: what they share at most, if known."""
         scores = np.empty(len(left))
-        probes, indexed = task.probes, task.indexed
-        overlap.verify_overlap(
-            left,
-            right,
-            probes.sets.values,
-            probes.sets.offsets,
-            probes.rows,
-            indexed.sets.values,
-            indexed.sets.offsets,
-            indexed.rows,
-            *self.bounds.code,
-            *self._floors(task),
-            self.best,
-            most,
-            scores,
-        )
+        sides, rules = (*task.probes.arrays, *task.indexed.arrays), (*self.bounds.code, *self._floors(task))
+        overlap.verify_overlap(left, right, *sides, *rules, self.best, most, scores)
         found = scores >= 0
         if self.most is not None:
             with self._lock:
@@ -193,34 +186,27 @@ class Join:
         progress = _Progress(self.tick, len(a) + (0 if b is None else len(b)), work)
         for task in tasks:
             self._count_lengths(task)
-            for start, stop, busy in task.blocks(self.memory):
-                yield from self._block(task, start, stop, busy, use, progress)
+            for block in task.blocks(self.memory):
+                yield from self._block(task, block, use, progress)
         progress.finish()
 
     def _block(
-        self,
-        task: Pass,
-        start: int,
-        stop: int,
-        busy: Ints,
-        use: Callable[[Pass, Ints, Ints, Numbers], T],
-        progress: _Progress,
+        self, task: Pass, block: Block, use: Callable[[Pass, Ints, Ints, Numbers], T], progress: _Progress
     ) -> Iterator[T]:
-        same = (
-            task.probes is task.indexed and self.bounds.symmetric
-        )  # then the prefix of a probe contains the indexed one
+        start, stop, busy = block
         units = [busy[i : i + self.stretch] for i in range(0, len(busy), self.stretch)]
         skipped = max(0, min(len(units), self.skip - self.position))
         self.position += skipped
         progress.done(sum(int(task.probe_prefix[unit].sum()) for unit in units[:skipped]))
         if skipped == len(units):
             return
+        same = task.probes is task.indexed and self.bounds.symmetric  # then prefixes of probes contain the indexed ones
         prefix = task.probe_prefix if same else task.lengths.index
         written = task.indexed.all_strings(start, stop, prefix, self.counts, self.threads)
         low, high = np.maximum(task.low, start) - start, np.minimum(task.high, stop) - start
-        kinds, places = np.unique(task.indexed.sizes[start:stop], return_inverse=True)
-        class_starts = np.searchsorted(places, np.arange(len(kinds) + 1))
-        classes = places.astype(np.int32)
+        kinds, of_kind = np.unique(task.indexed.sizes[start:stop], return_inverse=True)
+        class_starts = np.searchsorted(of_kind, np.arange(len(kinds) + 1))
+        classes = of_kind.astype(np.int32)
         lists = Postings(written, task.lengths.index[start:stop], classes, kinds)
         maps = task.indexed.maps[start:stop]
         itself = task.itself - start
@@ -239,8 +225,8 @@ class Join:
             first, last = chunk
             if not hasattr(local, "seen"):
                 local.seen = np.zeros(stop - start, np.int8)
-                room = ROOM + stop - start  # the candidates of one more probe must fit
-                local.left, local.right, local.most = (np.empty(room, np.int32) for _ in range(3))
+                most = ROOM + stop - start  # the candidates of one more probe must fit
+                local.left, local.right, local.most = (np.empty(most, np.int32) for _ in range(3))
             text = strings_of(first, last)
             numbers = lists.look_up(text.symbols)
             part = slice(first, last)
@@ -251,42 +237,16 @@ class Join:
             x = 0
             while x < last - first and facts.bitmap < PORTION and not self.overflow:
                 tally = np.zeros(4, np.int64)
+                room = (local.seen, local.left, local.right)
                 if auto:
-                    x = probing.probe(
-                        x,
-                        numbers,
-                        *here,
-                        *there,
-                        class_starts,
-                        *self.bounds.code,
-                        self.times,
-                        task.probes.maps[part],
-                        maps,
-                        probe_floors[part],
-                        floors,
-                        local.seen,
-                        local.left,
-                        local.right,
-                        local.most,
-                        tally,
-                    )
+                    limits = (self.times, task.probes.maps[part], maps, probe_floors[part], floors)
+                    rules = (class_starts, *self.bounds.code, *limits)
+                    x = probing.probe(x, numbers, *here, *there, *rules, *room, local.most, tally)
                 else:
-                    x = probing.meet(
-                        FILTERS[self.index],
-                        x,
-                        numbers,
-                        *here,
-                        *there,
-                        *self.bounds.code,
-                        local.seen,
-                        local.left,
-                        local.right,
-                        tally,
-                    )
-                count = int(tally[0])
-                facts.bitmap += int(tally[3])
-                facts.entries += int(tally[1])
-                facts.position += int(tally[2])
+                    code = self.bounds.code
+                    x = probing.meet(FILTERS[self.index], x, numbers, *here, *there, *code, *room, tally)
+                count, entries, position, bitmap = tally.tolist()
+                facts.add(entries, position, bitmap)
                 if count:
                     left, right = (side[:count].astype(np.int64) for side in (local.left, local.right))
                     out.append(use(task, left + first, right + start, local.most[: count if auto else 0]))
@@ -301,9 +261,7 @@ class Join:
             while chunks.left:
                 for out, facts, done in in_order(partial(work, chunks=chunks), chunks, self.threads):
                     chunks.saw(facts)
-                    self.facts.entries += facts.entries
-                    self.facts.position += facts.position
-                    self.facts.bitmap += facts.bitmap
+                    self.facts.add(facts.entries, facts.position, facts.bitmap)
                     yield from out
                     progress.done(done)
             self.position += 1

@@ -1,4 +1,4 @@
-"""All similar pairs, sorted: in memory as long as they fit, and otherwise in files.
+"""All similar pairs, sorted, or the k best of every set: in memory as long as they fit, and otherwise in files.
 
 Pairs arrive in any order. What does not fit in memory is written in sorted runs. In the end, the pairs of a range of
 rows are taken from all runs, sorted, and appended to the final columns, range after range.
@@ -10,7 +10,6 @@ import mmap
 import os
 import shutil
 import weakref
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from likewise.base.arrays import Hashes, Ints, to_arrow
 from likewise.base.copies import Groups
 from likewise.errors import OutputError
 from likewise.io.disk import disk_errors, write_array
+from likewise.kernels.best import offer
 from likewise.search.expand import row_pairs
 from likewise.search.scored import (
     ScoredPairs,
@@ -44,30 +44,16 @@ LEAST_HELD = 1 << 16
 """As many pairs are held in memory however little there is: 4 MiB of them."""
 MARK = 1 << 10
 """One pair in 1,024 of a run stays in memory, to find the pairs of a range of rows with one look at the file."""
+ENTRY_BYTES = 16
+"""Bytes of a partner among the k best: its number and its similarity."""
 BLOCK = 1 << 20
 """Pairs looked at a time for those below a similarity; all pairs may be more than fit in memory."""
 COLUMNS = ("id_a", "id_b", "similarity")
 
 
-class PairList(ABC):
-    """Pairs of rows and their similarities, sorted."""
-
-    @abstractmethod
-    def __len__(self) -> int:
-        """Return the number of pairs."""
-
-    @abstractmethod
-    def part(self, part: slice) -> ScoredPairs:
-        """Return some of the pairs; the slice has a start and a stop."""
-
-    @abstractmethod
-    def table(self) -> Any:
-        """Return the pairs as an Arrow table (id_a, id_b, similarity)."""
-
-
 @dataclass(frozen=True)
-class HeldPairs(PairList):
-    """Pairs in memory."""
+class HeldPairs:
+    """Pairs of rows and their similarities, sorted, in memory."""
 
     left: Ints
     right: Ints
@@ -86,8 +72,8 @@ class HeldPairs(PairList):
         return pa.table({name: to_arrow(column) for name, column in columns})
 
 
-class StoredPairs(PairList):
-    """Pairs in three files, one a column, which may be unlinked while they are open; a table of them is mapped."""
+class StoredPairs:
+    """Sorted pairs in three files, one a column, which may be unlinked while open; a table of them is mapped."""
 
     def __init__(self, paths: list[Path], length: int) -> None:
         self._columns = [os.open(path, os.O_RDONLY) for path in paths]
@@ -112,6 +98,9 @@ class StoredPairs(PairList):
             content = pa.py_buffer(mmap.mmap(column, 0, access=mmap.ACCESS_READ))
             columns[name] = pa.Array.from_buffers(kind, self._length, [None, content])
         return pa.table(columns)
+
+
+PairList = HeldPairs | StoredPairs
 
 
 class Listing:
@@ -226,6 +215,35 @@ class Listing:
                 f" for them ({free / 1e9:.1f} GB are free); raise the threshold, list only the most similar of each"
                 " with k, or name another disk with --spill"
             )
+
+
+class BestPartners:
+    """The k best partners of each of `rows` sets; ties go to the lower number.
+
+    Heaps that take more than `room` bytes are in a file in a folder, if one is given.
+    """
+
+    def __init__(self, rows: int, k: int, room: int = 0, folder: Callable[[], Path] | None = None) -> None:
+        self._counts = np.zeros(rows, np.int64)
+        self.floors: Scores = np.zeros(rows)
+        self._best: Scores
+        self._partners: Ints
+        if folder is None or ENTRY_BYTES * rows * k <= room:
+            self._best, self._partners = np.empty((rows, k)), np.empty((rows, k), np.int64)
+        else:
+            place = folder()
+            self._best = np.asarray(np.memmap(place / "best", np.float64, "w+", shape=(rows, k)))
+            self._partners = np.asarray(np.memmap(place / "partners", np.int64, "w+", shape=(rows, k)))
+
+    def offer(self, rows: Ints, partners: Ints, scores: Scores) -> None:
+        """Keep those of these pairs that are among the k best of their row so far."""
+        offer(rows, partners, scores, self._best, self._partners, self._counts, self.floors)
+
+    def pairs(self) -> ScoredPairs:
+        """Return the pairs that are kept, by row, in no particular order within a row."""
+        rows = np.repeat(np.arange(len(self._counts)), self._counts)
+        filled = np.arange(self._best.shape[1]) < self._counts[:, None]
+        return rows, self._partners[filled], self._best[filled]
 
 
 def _read(path: Path, kind: Any, start: int, stop: int) -> Any:

@@ -19,10 +19,9 @@ from likewise.base.copies import Groups
 from likewise.base.memory import memory_limit
 from likewise.errors import InputError, ParameterError
 from likewise.io.workspace import Workspace
-from likewise.search.exact.best import BestPartners
-from likewise.search.exact.bounds import LARGEST, Bounds
-from likewise.search.exact.join import FILTERS, Facts, Join
-from likewise.search.exact.listing import HeldPairs, Listing, PairList
+from likewise.search.exact.bounds import FILTERS, LARGEST, Bounds
+from likewise.search.exact.join import Facts, Join
+from likewise.search.exact.listing import BestPartners, HeldPairs, Listing, PairList
 from likewise.search.exact.prefixes import JoinSide, Survey, survey
 from likewise.search.expand import nearest_rows
 from likewise.search.scored import ScoredPairs, concatenated

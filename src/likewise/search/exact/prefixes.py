@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, Sets
 from likewise.base.parallel import in_order
+from likewise.errors import InputError, ParameterError
 from likewise.kernels import overlap
 from likewise.kernels import prefix_join as probing
 from likewise.kernels import strings as writing
 from likewise.kernels.hashtable import table_bits
 from likewise.search.exact.bounds import Bounds
 
+STRINGS = "exact.strings"
 SURVEYED = 1 << 14
 """Sets that a thread surveys in one call."""
 WRITTEN = 1 << 12
@@ -28,10 +33,51 @@ Numbers = NDArray[np.int32]
 SymbolCounts = NDArray[np.uint16]
 
 
+def strings(sets: Iterable[Iterable[Any]], order: Iterable[Any] | None = None) -> list[str] | list[list[Any]]:
+    """Write each set as its elements in a fixed order, as the exact join does.
+
+    order: all symbols, in their order. Without it the order is that of the join: the rarest symbol of the collection
+    first, which makes prefixes selective (MMDS §3.9.4); symbols of equal frequency by their first occurrence.
+    Returns texts if `order` is one, or if all symbols are single characters; otherwise lists.
+
+    >>> strings([{"d", "a", "b"}], order="abcdefghijklmnopqrstuvwxyz")
+    ['abd']
+    >>> strings([["milk", "tea"], ["rum", "milk"], ["milk"]])
+    [['tea', 'milk'], ['rum', 'milk'], ['milk']]
+    """
+    rows = []
+    for number, one in enumerate(checks.listed(STRINGS, "sets", sets, "a list of sets")):
+        try:
+            rows.append(list(dict.fromkeys(one)))
+        except TypeError as error:
+            raise InputError(f"{STRINGS}: set {number} is not a set of symbols: {error}") from error
+        if any(symbol != symbol for symbol in rows[-1]):
+            raise InputError(f"{STRINGS}: set {number} contains NaN, which is not equal to itself")
+    if order is None:
+        counts = Counter(symbol for row in rows for symbol in row)
+        listed = sorted(counts, key=lambda symbol: counts[symbol])
+    else:
+        listed = checks.listed(STRINGS, "order", list(order) if isinstance(order, str) else order, "a list of symbols")
+    try:
+        place = {symbol: number for number, symbol in enumerate(listed)}
+    except TypeError as error:
+        raise ParameterError.of(STRINGS, "order", "a list of symbols", order) from error
+    if len(place) < len(listed):
+        twice = next(symbol for number, symbol in enumerate(listed) if place[symbol] != number)
+        raise ParameterError.of(STRINGS, "order", "distinct symbols", f"{twice!r} twice")
+    for number, row in enumerate(rows):
+        unknown = [symbol for symbol in row if symbol not in place]
+        if unknown:
+            raise InputError(f"{STRINGS}: set {number} has the symbol {unknown[0]!r}, which is not in 'order'")
+        row.sort(key=place.__getitem__)
+    if isinstance(order, str) or (listed and all(isinstance(one, str) and len(one) == 1 for one in listed)):
+        return ["".join(row) for row in rows]
+    return rows
+
+
 @dataclass(frozen=True)
 class Survey:
-    """The result of one pass over the sets of some collections: how frequent each symbol is, and a bitmap and a
-    fingerprint of each set."""
+    """The symbols of some collections, counted, and a bitmap and a fingerprint of each of their sets."""
 
     counts: SymbolCounts
     maps: list[Hashes]
@@ -109,11 +155,9 @@ def joined_strings(parts: list[PrefixStrings]) -> PrefixStrings:
         return parts[0]
     bases = np.cumsum([0, *(len(part.symbols) for part in parts)])
     offsets = [part.offsets[1:] + base for part, base in zip(parts, bases, strict=False)]
-    return PrefixStrings(
-        np.concatenate([np.zeros(0, np.uint64), *(part.symbols for part in parts)]),
-        np.concatenate([np.zeros(0, np.int32), *(part.positions for part in parts)]),
-        np.concatenate([np.zeros(1, np.int64), *offsets]),
-    )
+    symbols = np.concatenate([np.zeros(0, np.uint64), *(part.symbols for part in parts)])
+    positions = np.concatenate([np.zeros(0, np.int32), *(part.positions for part in parts)])
+    return PrefixStrings(symbols, positions, np.concatenate([np.zeros(1, np.int64), *offsets]))
 
 
 def written(sets: Sets, rows: Ints, prefix: Ints, counts: SymbolCounts, least: int) -> PrefixStrings:
@@ -121,9 +165,8 @@ def written(sets: Sets, rows: Ints, prefix: Ints, counts: SymbolCounts, least: i
     room = int(prefix.sum())
     symbols, positions = np.empty(room, np.uint64), np.empty(room, np.int32)
     offsets = np.empty(len(rows) + 1, np.int64)
-    count = writing.strings(
-        sets.values, sets.offsets, rows, prefix, counts, np.uint64(least), symbols, positions, offsets
-    )
+    out = symbols, positions, offsets
+    count = writing.strings(sets.values, sets.offsets, rows, prefix, counts, np.uint64(least), *out)
     return PrefixStrings(symbols[:count], positions[:count], offsets)
 
 
@@ -144,6 +187,11 @@ class JoinSide:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The elements of all sets of the collection, where each begins, and the rows: as kernels take them."""
+        return self.sets.values, self.sets.offsets, self.rows
 
     def strings(self, start: int, stop: int, prefix: Ints, counts: SymbolCounts) -> PrefixStrings:
         """Write the prefixes of the sets from `start` to `stop`; prefix: the length of each."""
@@ -197,24 +245,14 @@ class Postings:
         self._table = np.zeros(room, np.uint64)
         self._numbers = np.full(room, -1, np.int32)
         self.numbered: Numbers = np.empty(len(strings.symbols), np.int32)
-        count = probing.number_symbols(
-            strings.symbols, strings.positions, strings.offsets, 0, prefix, self._table, self._numbers, self.numbered
-        )
+        text, table = (strings.symbols, strings.positions, strings.offsets), (self._table, self._numbers)
+        count = probing.number_symbols(*text, 0, prefix, *table, self.numbered)
         self.starts = np.zeros(count + 1, np.int64)
         probing.count_lists(self.numbered, self.starts)
         entries = int(self.starts.sum())
         self.sets, self.rests, self.classes = (np.empty(entries, np.int32) for _ in range(3))
-        probing.fill_lists(
-            self.numbered,
-            strings.positions,
-            strings.offsets,
-            classes,
-            class_sizes,
-            self.starts,
-            self.sets,
-            self.rests,
-            self.classes,
-        )
+        lists = self.starts, self.sets, self.rests, self.classes
+        probing.fill_lists(self.numbered, strings.positions, strings.offsets, classes, class_sizes, *lists)
 
     @property
     def filled(self) -> NDArray[np.bool_]:

@@ -1,24 +1,25 @@
-"""`articles`: pages clustered by the article they carry."""
+"""Pages that carry the same article, whatever surrounds it (MMDS §3.2.4 and §3.8.6): pages → pairs → clusters."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from likewise.apps.articles.result import Articles
-from likewise.base import checks
+from likewise.apps.clusters import cluster_columns
 from likewise.base.arrays import Texts, to_arrow
-from likewise.base.memory import Budget
 from likewise.base.runlog import Progress, RunLog, run_json
+from likewise.base.words import counted
 from likewise.errors import ParameterError
 from likewise.io.read import ReadOptions, open_source
 from likewise.io.workspace import Workspace
+from likewise.jobs.result import Result
 from likewise.jobs.rows import pair_table
-from likewise.jobs.settings import Settings
+from likewise.jobs.settings import Resources, Settings
 from likewise.search.cluster import Keep, Removal, removals
 from likewise.search.expand import listed_pairs
 from likewise.search.items import TextItems
@@ -34,6 +35,28 @@ THRESHOLD = 0.3
 KEEP = "longest"
 TITLE_BYTES = 400
 """Bytes of a page's first line that are kept as its title: longer lines are not titles."""
+
+
+@dataclass(repr=False, eq=False)
+class Articles(Result):
+    """The result of `articles`: tables `.articles` and `.pairs`, `.stats`, and `.save(dir)`.
+
+    articles: one row per page. id; cluster, the id of its keeper; size, the number of pages in the cluster; keeper, the
+    page that represents this one and is itself similar to it; similarity to the keeper; title; language. The
+    pages of a cluster are adjacent, and clusters are ordered by their first row in the input.
+    pairs: id_a, id_b, similarity of every two pages at or above the threshold.
+    """
+
+    files: ClassVar[dict[str, str]] = {"articles.parquet": "articles", "pairs.parquet": "pairs"}
+
+    articles: pa.Table
+    pairs: pa.Table
+    stats: dict[str, Any]
+
+    def _summary(self) -> str:
+        counts = self.stats["counts"]
+        pages, articles = counted(len(self.articles), "page"), counted(counts["articles"], "article")
+        return f"{pages} with {articles}, {counts['clusters']:,} of them on several pages"
 
 
 def articles(
@@ -81,38 +104,24 @@ def articles(
     if isinstance(parse_shingler(shingle, owner=OWNER), Tokens | Urls):
         raise ParameterError.of(OWNER, "shingle", "stopwords:LANGUAGE, words:K or chars:K", str(shingle))
     chosen = Settings(
-        OWNER,
-        shingle, threshold, recall, seed, ignore_common=ignore_common, certify=certify, method=method
-    )  # fmt: skip
-    count = checks.threads(OWNER, threads)
-    budget = Budget.of(OWNER, memory)
-    if html is not None:
-        checks.flag(OWNER, "html", html)
-    checks.choice(OWNER, "on_error", on_error, ("stop", "skip"))
-    checks.choice(OWNER, "encoding_errors", encoding_errors, ("strict", "replace"))
-    checks.whole(OWNER, "batch_rows", batch_rows)
-    reading: dict[str, Any] = {"text": text, "id": id, "score": policy.column, "on_error": on_error, "lines": lines}
-    reading |= {
-        "html": html,
-        "plain": plain,
-        "hidden": hidden,
-        "encoding_errors": encoding_errors,
-        "batch_rows": batch_rows,
-        "batch_bytes": budget.batch,
-        "row_bytes": budget.row,
-        "owner": OWNER,
-    }
-    options = ReadOptions(**reading)
+        OWNER, shingle, threshold, recall, seed, ignore_common=ignore_common, certify=certify, method=method
+    )
+    resources = Resources.of(OWNER, threads, memory, spill)
+    budget = resources.budget
+    reading: dict[str, Any] = {"on_error": on_error, "encoding_errors": encoding_errors}
+    reading |= {"lines": lines, "plain": plain, "hidden": hidden}
+    sizes: dict[str, Any] = {"batch_rows": batch_rows, "batch_bytes": budget.batch, "row_bytes": budget.row}
+    options = ReadOptions(text, id, policy.column, html=html, owner=OWNER, **reading, **sizes)
     log = RunLog.of(progress)
     source = open_source(pages, options)
-    space = Workspace.temporary(Path(spill) if spill is not None else None)
+    space = Workspace.temporary(resources.spill)
     try:
-        here = collect(source, options, chosen.shingle, log, count, space, budget.texts)
+        here = collect(source, options, chosen.shingle, log, resources.threads, space, budget.texts)
         items = here.items
         assert isinstance(items, TextItems)
         lengths = items.lengths if policy.rule in ("longest", "shortest") else np.zeros(len(items), np.int64)
         ranks = policy.ranks(lengths, here.scores)
-        matches = chosen.search(count, budget).find(items, log, space, None, ranks)
+        matches = chosen.search(resources.threads, budget).find(items, log, space, None, ranks)
         log.counts["different"] = count_different(matches)
         with log.stage("cluster"):
             removal = removals(matches.groups, matches.left, matches.right, matches.similarity, ranks, matches.copies)
@@ -121,16 +130,14 @@ def articles(
             pairs = _pair_table(here, matches, empty, log)
             are_pages = np.ones(here.rows, bool) if html else source.pages(here.rows)
             titles = _titles(items.texts, are_pages)
-            table = _article_table(here, matches, removal, empty, titles, log)
+            table = _article_table(here, removal, empty, titles, log)
     finally:
         space.finish()
-    more = {"on_error": on_error, "encoding_errors": encoding_errors, "lines": lines, "plain": plain, "hidden": hidden}
-    more |= {"threads": count, "memory": budget.total}
     if html is None and (are_pages.all() or not are_pages.any()):
         html = bool(are_pages.any())
-    parameters = {**chosen.to_dict(here.shingler), "keep": str(policy), "text": text, "id": id, "html": html}
-    stats = run_json(OWNER, {**parameters, **more}, [here], log)
-    return Articles(table, pairs, stats)
+    parameters = {**chosen.to_dict(here.shingler), "keep": str(policy), "text": text, "id": id, "html": html, **reading}
+    parameters |= {"threads": resources.threads, "memory": budget.total}
+    return Articles(table, pairs, run_json(OWNER, parameters, [here], log))
 
 
 def _empty(matches: VerifiedPairs) -> Any:
@@ -152,9 +159,7 @@ def _pair_table(here: Collection, matches: VerifiedPairs, empty: Any, log: RunLo
     return pair_table(here.name(left), here.name(right), similarity)
 
 
-def _article_table(
-    here: Collection, matches: VerifiedPairs, removal: Removal, empty: Any, titles: Any, log: RunLog
-) -> Any:
+def _article_table(here: Collection, removal: Removal, empty: Any, titles: Any, log: RunLog) -> Any:
     """Return one row per page, the pages of a cluster adjacent; a cluster is named after its keeper."""
     rows = np.arange(here.rows)
     keepers, similarity = rows.copy(), np.ones(here.rows)
@@ -167,17 +172,9 @@ def _article_table(
     log.counts |= {"articles": int((sizes > 0).sum()), "clusters": int((sizes > 1).sum())}
     log.counts |= {"clustered": int(sizes[sizes > 1].sum()), "empty": int(empty.sum())}
     log.details["largest_cluster"] = int(sizes.max(initial=0))
-    return pa.table(
-        {
-            "id": here.name(order),
-            "cluster": here.name(keepers[order]),
-            "size": to_arrow(sizes[keepers[order]].astype(np.int64)),
-            "keeper": here.name(keepers[order]),
-            "similarity": to_arrow(similarity[order]),
-            "title": titles.take(to_arrow(order)),
-            "language": _languages(here).take(to_arrow(order)),
-        }
-    )
+    columns = cluster_columns(here.name, order, keepers, keepers)
+    about = {"title": titles.take(to_arrow(order)), "language": _languages(here).take(to_arrow(order))}
+    return pa.table({**columns, "similarity": to_arrow(similarity[order]), **about})
 
 
 def _languages(here: Collection) -> Any:
