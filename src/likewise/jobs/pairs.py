@@ -18,8 +18,8 @@ from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.io.read import Files, ReadOptions
 from likewise.io.workspace import Workspace
 from likewise.jobs.engines import cluster_engine
+from likewise.jobs.explain.traces import SetTrace, VectorTrace
 from likewise.jobs.inputs import opened, reading, reading_given
-from likewise.jobs.pair_traces import SetTrace, VectorTrace
 from likewise.jobs.result import Pairs
 from likewise.jobs.rows import Rows, estimate_table, pair_table
 from likewise.jobs.settings import HASHING, Resources, Settings

@@ -18,7 +18,7 @@ from likewise.base.runlog import Progress
 from likewise.errors import LikewiseError
 from likewise.io.ids import matching
 from likewise.io.read import Files, ReadOptions, Source, open_source
-from likewise.jobs.cached_documents import CachedDocuments
+from likewise.jobs.explain.traces import CachedDocuments
 from likewise.jobs.finished_run import FinishedRun, numbers
 from likewise.jobs.run_inputs import InputsGone, all_texts, input_files, reading_of_run, unchanged
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from likewise.base.runlog import Progress
 from likewise.base.words import counted
 from likewise.families.banding import Banding
-from likewise.jobs.cached_documents import CachedDocuments
+from likewise.jobs.explain.traces import CachedDocuments
 from likewise.jobs.finished_run import FinishedRun, arrow_ids, numbers
 from likewise.report.common import (
     LEAST_CLUSTERS,

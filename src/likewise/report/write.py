@@ -16,7 +16,7 @@ from likewise.base.runlog import Progress
 from likewise.errors import OutputError, ParameterError
 from likewise.io.disk import atomic
 from likewise.io.publish import REPORT
-from likewise.jobs.cached_documents import CachedDocuments
+from likewise.jobs.explain.traces import CachedDocuments
 from likewise.jobs.finished_run import FinishedRun
 
 COUNTED_BY = ("dedup", "rethreshold", "articles")

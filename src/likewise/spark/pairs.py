@@ -10,10 +10,10 @@ import numpy as np
 
 from likewise.base import checks
 from likewise.base.runlog import run_json
+from likewise.jobs.explain.run import RunItems
 from likewise.jobs.finished_run import FinishedRun
 from likewise.jobs.result import Pairs
 from likewise.jobs.rows import estimate_table, pair_table
-from likewise.jobs.run_items import RunItems
 from likewise.search.vectors.spaces import SPACES
 from likewise.spark.in_place import check_unchanged
 from likewise.spark.listing import listed, named

@@ -7,7 +7,6 @@ search        a batch of suspects against a block of sources → passages and si
 passages      `passages`: many suspects, many sources
 result        its tables
 explain       `explain`: two documents
-side_by_side  two documents drawn side by side
 """
 
 from __future__ import annotations

@@ -18,6 +18,8 @@ COLOURS = ("#0b6e4f", "#b0413e", "#3b6ea8", "#a0763a", "#6b4c9a", "#4a4e54")
 GREY = "#9a9da1"
 LINE = "#e6e6e6"
 DASHES = (0, (4, 3))
+POINTS = 801
+"""Points per curve: about one per pixel of a figure."""
 SMALL = (240, 120)
 """Width and height of a curve in a notebook, in pixels."""
 
@@ -41,6 +43,14 @@ def plain_axes(axes: Any) -> None:
 def legend_beside(axes: Any) -> None:
     """Put the legend to the right of the axes."""
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, labelspacing=1.0)
+
+
+def finish_curves(axes: Any, label: str) -> None:
+    """Label the y axis of curves from 0 to 1, and put the legend beside them."""
+    axes.set_ylim(-0.015, 1.015)
+    axes.set_ylabel(label)
+    plain_axes(axes)
+    legend_beside(axes)
 
 
 def save_figure(figure: Any, path: str | Path) -> None:
