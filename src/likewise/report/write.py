@@ -117,4 +117,5 @@ def _html(run: FinishedRun, by: str | None, progress: Progress | None, held: Cac
 def _load_pictures() -> None:
     """Import what draws; where that fails, it fails again where it is used, and is told there."""
     with suppress(Exception):
+        import_module("matplotlib.figure")
         import_module("likewise.report.pictures")

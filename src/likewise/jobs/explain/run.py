@@ -21,9 +21,8 @@ from likewise.io.read import Files, Source, open_source
 from likewise.io.workspace import Workspace
 from likewise.jobs.explain.reasons import SetReason, VectorReason
 from likewise.jobs.explain.traces import NOTHING, ExplainedPairs, ItemReader, SetTrace, VectorTrace, outcome
-from likewise.jobs.finished_run import FinishedRun, StoredTable
+from likewise.jobs.finished_run import FinishedRun, StoredTable, all_texts, input_files, reading_of_run, unchanged
 from likewise.jobs.rethreshold import options_of_run, unchanged_source
-from likewise.jobs.run_inputs import all_texts, input_files, reading_of_run, unchanged
 from likewise.jobs.state import State
 from likewise.search.load import collect, joined
 from likewise.search.matches import Sides
