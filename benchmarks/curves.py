@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from likewise import MinHash
-from likewise.families.plotting import plot_many
+from likewise.families.algebra import plot_many
 
 FAMILIES = {
     "all of 4, any of 4": MinHash().all_of(4).any_of(4),

@@ -21,7 +21,7 @@ import likewise
 from likewise import exact, measures, theory
 from likewise.apps.mirrors import contraction
 from likewise.errors import LikewiseError
-from likewise.families import sketches
+from likewise.families import signatures
 from likewise.measures import batch
 from likewise.theory import universal
 
@@ -133,10 +133,13 @@ def families():
         "WeightedMinHash.estimate": (likewise.WeightedMinHash.estimate, {"a": weighted[0], "b": weighted[0]}),
         "MinHash.from_permutations": (minhash.from_permutations, {"permutations": ["ab"], "universe": "ab"}),
         "MinHash.from_functions": (minhash.from_functions, {"functions": [lambda x: 1], "rows": 2}),
-        "merge": (lambda a, b: sketches.merge(a, b), {"a": parts, "b": parts}),
-        "bbit": (sketches.bbit, {"signatures": signature, "b": 2}),
-        "estimate_bbit": (sketches.estimate_bbit, {"a": sketches.bbit(signature, 2), "b": sketches.bbit(signature, 2)}),
-        "standard_error": (sketches.standard_error, {"similarity": 0.5, "n": 10, "b": 2}),
+        "merge": (lambda a, b: signatures.merge(a, b), {"a": parts, "b": parts}),
+        "bbit": (signatures.bbit, {"signatures": signature, "b": 2}),
+        "estimate_bbit": (
+            signatures.estimate_bbit,
+            {"a": signatures.bbit(signature, 2), "b": signatures.bbit(signature, 2)},
+        ),
+        "standard_error": (signatures.standard_error, {"similarity": 0.5, "n": 10, "b": 2}),
         "Banding": (likewise.Banding, {"b": 2, "r": 3}),
         "Banding.probability": (likewise.Banding(2, 3).probability, {"s": 0.5}),
         "Banding.false_negative_area": (likewise.Banding(2, 3).false_negative_area, {"threshold": 0.5}),

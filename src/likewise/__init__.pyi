@@ -22,18 +22,15 @@ from .errors import (
     ParameterError,
     TextError,
 )
-from .families.banding import Banding
-from .families.candidates import candidates
+from .families.banding import Banding, candidates
 from .families.fields import SameField
 from .families.grids import GridTriples
 from .families.minhash import MinHash
-from .families.signatures import Signatures
-from .families.simhash import SimHash
-from .families.sketches import BitSignatures
+from .families.signatures import BitSignatures, Signatures
 from .families.stripes import Stripes
 from .families.tuning import Similarities, tune
 from .families.vectors import BitSampling, CauchyLines, Hyperplanes, RandomLines, SignSketch, UnaryCode
-from .families.weighted import WeightedMinHash
+from .families.weighted import SimHash, WeightedMinHash
 from .index import Index
 from .jobs.nearest import nearest
 from .jobs.plan import Forecast, plan

@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise import MinHash, ParameterError
-from likewise.families import plotting
-from likewise.families.algebra import Composed, Family
+from likewise.families.algebra import Composed, Family, plot_many
 from likewise.families.functions import Sensitivity
-from likewise.families.plotting import plot_many
 from likewise.families.vectors import Hyperplanes, RandomLines
+from likewise.view import charts
 
 STEPS = st.lists(st.tuples(st.sampled_from(["all", "any"]), st.integers(1, 5)), max_size=4)
 ODDS = np.linspace(-30, 30, 2001)
@@ -163,7 +162,7 @@ def test_plots(tmp_path):
     assert (tmp_path / "curve.png").read_bytes()[:4] == b"\x89PNG"
     [axes] = figure.axes
     lines = {len(line.get_xdata()): line for line in axes.lines}
-    curve = lines[plotting.POINTS]
+    curve = lines[charts.POINTS]
     assert (curve.get_ydata() == family.curve(np.asarray(curve.get_xdata()))).all()
     points = [(line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines if len(line.get_xdata()) == 1]
     assert points == [(family.fixed_point(),) * 2, (family.steepest().p, family.curve(family.steepest().p))]

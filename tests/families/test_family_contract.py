@@ -19,7 +19,6 @@ from likewise.families.algebra import Family
 from likewise.families.fields import SameField
 from likewise.families.grids import GridTriples
 from likewise.families.minhash import MinHash
-from likewise.families.simhash import SimHash
 from likewise.families.stripes import Stripes
 from likewise.families.vectors import (
     BitSampling,
@@ -29,7 +28,7 @@ from likewise.families.vectors import (
     SignSketch,
     UnaryCode,
 )
-from likewise.families.weighted import WeightedMinHash
+from likewise.families.weighted import SimHash, WeightedMinHash
 
 SIGMAS = 4.4
 TENTHS = [i / 10 for i in range(11)]

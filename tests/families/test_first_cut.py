@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from likewise import IncompatibleError, InputError, MinHash, ParameterError, Sets
-from likewise.families import first_cut
+from likewise.families import minhash
 
 SIGMAS = 4.4
 
@@ -32,7 +32,7 @@ def test_against_all_pairs(least, monkeypatch):
     table = np.random.default_rng(1).integers(0, 9, (40, 15))
     table[7] = table[3]
     assert listed(MinHash.pair_estimates(table, least)) == naive(table.tolist(), least)
-    monkeypatch.setattr(first_cut, "WAITING", 5)
+    monkeypatch.setattr(minhash, "WAITING", 5)
     assert listed(MinHash.pair_estimates(table, least)) == naive(table.tolist(), least)
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from likewise import GridTriples, InputError, MinHash, ParameterError, Sets
 from likewise.families.algebra import Family
+from likewise.families.functions import probed
 from likewise.families.near import Near
-from likewise.families.probing import probed
 from likewise.families.vectors import BitSampling, CauchyLines, Hyperplanes, RandomLines, SignSketch, UnaryCode
 
 SIGMAS = 4.4

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from likewise import BitSignatures, MinHash, Signatures, WeightedMinHash
 from likewise.errors import FormatError, IncompatibleError, MissingInput, OutputError, ParameterError
-from likewise.families.signatures import Maker
-from likewise.families.sketches import estimate_bbit
+from likewise.families.signatures import Maker, estimate_bbit
 
 SETS = [["a", "b"], ["b", "c"], []]
 DATA = Path(__file__).parents[1] / "data"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise.errors import InputError, ParameterError
-from likewise.families.simhash import SimHash, words
+from likewise.families.weighted import SimHash, words
 from likewise.measures import angle
 
 SIGMAS = 4.4

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from likewise.base.arrays import Sets
 from likewise.errors import IncompatibleError, ParameterError
 from likewise.families.minhash import METHODS, MinHash
-from likewise.families.sketches import bbit, estimate_bbit, merge, standard_error
+from likewise.families.signatures import bbit, estimate_bbit, merge, standard_error
 
 SIGMAS = 4.4
 every_method = pytest.mark.parametrize("method", METHODS)

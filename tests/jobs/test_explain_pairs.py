@@ -15,7 +15,7 @@ import pytest
 import likewise
 from likewise import MinHash, Sets, Words, measures
 from likewise.errors import IncompatibleError, InputError
-from likewise.jobs.explain_run import explain_run
+from likewise.jobs.explain.run import explain_run
 
 SIGMAS = 5
 """Standard errors that an estimate may be off: with probability below 1e-6 it is more."""

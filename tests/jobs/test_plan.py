@@ -22,7 +22,7 @@ from likewise.families.minhash import MinHash
 from likewise.families.tuning import Similarities
 from likewise.io.read import ReadOptions, open_source
 from likewise.jobs.plan import Forecast, InputSample, Machine, cluster, forecast, machine, model, plan
-from likewise.jobs.plan.model import _Model
+from likewise.jobs.plan.model import Model
 from likewise.search.local import Search
 from made_inputs import documents, make
 
@@ -160,8 +160,8 @@ def test_the_arithmetic_of_a_forecast(small_sample: InputSample) -> None:
         shingle=5e-9, tune=0.2,
     )  # fmt: skip
     slow = replace(MADE_UP, identical=1e-3, cluster=2e-3, table=3e-3, probe=0.0, meet=0.0, index=0.0, start=7.0)
-    found = _Model(sample, slow, search, trial).forecast()
-    n, text = 40_000, sample.text_bytes  # as many documents as the machine was measured on: nothing grows
+    found = Model(sample, slow, search, trial).forecast()
+    n, text = 40_000, sample.seen.text  # as many documents as the machine was measured on: nothing grows
     assert (found.documents, found.different, found.removed) == (n, n // 2, 3 * n // 4)
     seconds = found.seconds
     assert seconds["start"] == 7.0
@@ -208,7 +208,7 @@ def test_little_memory_means_work_files(small_sample: InputSample) -> None:
     sample = larger(small_sample, 1000)
     roomy = forecast(sample, MADE_UP, Search(0.8, 0.99, MinHash(), budget=Budget(1 << 36)))
     tight = forecast(sample, MADE_UP, Search(0.8, 0.99, MinHash(), budget=Budget(1 << 28)))
-    assert tight.spill > sample.text_bytes * sample.packing.share
+    assert tight.spill > sample.seen.text * sample.packing.share
     assert roomy.spill == 0
     assert tight.disk > roomy.disk
     assert tight.memory < roomy.memory

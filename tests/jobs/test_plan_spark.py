@@ -12,8 +12,7 @@ import pytest
 from likewise.errors import ParameterError
 from likewise.families.banding import Banding
 from likewise.jobs.plan import Machine, machine, model, of_input, plan, spark_cluster
-from likewise.jobs.plan.fleet import KernelSpeed
-from likewise.jobs.plan.shuffles import START, STEP, SparkLoad
+from likewise.jobs.plan.fleet import START, STEP, KernelSpeed, SparkLoad
 from made_inputs import documents
 
 NAMES = [field.name for field in fields(Machine) if field.type == "float"]

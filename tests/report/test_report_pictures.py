@@ -13,7 +13,8 @@ from made_runs import documents, texts
 import likewise
 from likewise.families.banding import Banding
 from likewise.report import pictures
-from likewise.report.terms import Explained
+from likewise.report.page import Explained
+from likewise.view.charts import page_picture
 
 SCORES = {"edges": [0, 100, 200, 300], "candidates": [3, 1, 2], "matches": [0, 1, 2]}
 CERTIFICATE = {"recall": 0.99, "low": 0.95, "high": 1.0}
@@ -49,14 +50,15 @@ def test_every_size_of_small_clusters_has_a_bar():
 def test_legends_stand_above_the_plot(monkeypatch, name):
     boxes = []
 
-    class Looked(pictures.Chart):
-        def __exit__(self, *error):
-            self._figure.canvas.draw()
-            axes = self._figure.axes[0]
-            boxes.append((axes.get_legend().get_window_extent(), axes.get_window_extent(), self._figure.bbox))
-            super().__exit__(*error)
+    def looked(name, alt, draw, *rest, **options):
+        def drawn(axes):
+            draw(axes)
+            axes.figure.canvas.draw()
+            boxes.append((axes.get_legend().get_window_extent(), axes.get_window_extent(), axes.figure.bbox))
 
-    monkeypatch.setattr(pictures, "Chart", Looked)
+        return page_picture(name, alt, drawn, *rest, **options)
+
+    monkeypatch.setattr(pictures, "page_picture", looked)
     rows = [{"score_from": i, "score_to": i + 1, "fraction": i / 5, "low": 0, "high": 1} for i in range(5)]
     draw = {
         "similarities": lambda: pictures.similarity_histogram(np.array([0.0, 0.5, 1.0]), np.array([1, 2]), 0.123),

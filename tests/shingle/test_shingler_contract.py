@@ -15,8 +15,7 @@ import likewise
 import oracles
 from likewise.base.arrays import Texts
 from likewise.shingle import SHINGLERS
-from likewise.shingle.base import FORMS
-from likewise.shingle.shinglers import WHITESPACE
+from likewise.shingle.shinglers import FORMS, WHITESPACE
 from likewise.shingle.unicode import unicode_tables
 
 KINDS = unicode_tables()[0]

@@ -8,7 +8,7 @@ from spark_corpora import documents, table
 
 import likewise
 from likewise.errors import InputError
-from likewise.jobs.explain_run import explain_run
+from likewise.jobs.explain.run import explain_run
 
 SETTINGS = {"method": "lsh", "threshold": 0.6, "shingle": "words:2"}
 

@@ -12,6 +12,19 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def size(amount: float) -> str:
+    """Write a number of bytes for people.
+
+    >>> size(503_316_480), size(12), size(5e13)
+    ('503 MB', '12 bytes', '50.0 TB')
+    """
+    units = ["bytes", "kB", "MB", "GB", "TB", "PB"]
+    while amount >= 1000 and len(units) > 1:
+        amount /= 1000
+        units.pop(0)
+    return f"{amount:,.0f} {units[0]}" if amount >= 100 or units[0] == "bytes" else f"{amount:.1f} {units[0]}"
+
+
 UNSEEN = dict.fromkeys((*range(32), *range(127, 160)), "\N{REPLACEMENT CHARACTER}") | {9: " ", 10: "\n"}
 """Control characters could change the state of a terminal. Each is replaced by one character, which keeps offsets."""
 UNSAFE = UNSEEN | dict.fromkeys(

@@ -62,7 +62,7 @@ def explain(a: str, b: str, c: str | None, as_json: bool, page: Path | None, wid
     if as_json:
         unused("explain", {"width": (width, None)}, "with --json")
     if c is not None:
-        from likewise.jobs.explain_run import explain_run
+        from likewise.jobs.explain.run import explain_run
 
         source = click.get_current_context().get_parameter_source
         given = {name: (value, None) for name, value in options.items() if source(name) is ParameterSource.COMMANDLINE}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,15 +13,13 @@ from likewise.cli import show
 from likewise.errors import ParameterError
 
 if TYPE_CHECKING:
-    from likewise.jobs.plan import Cluster, Forecast, SparkForecast
+    from likewise.jobs.plan import Forecast
 
 ONLY_INPUT = (
     "text", "id", "method", "threads", "seed", "sketch", "ignore_common", "certify", "on_error", "encoding_errors",
     "lines", "html", "plain", "hidden", "memory", "spill",
 )  # fmt: skip
 ONLY_CLUSTER = ("documents", "mean_bytes", "machines", "cores_per_machine", "memory_per_machine")
-OF_SPARK = ("machines", "cores_per_machine")
-"""What a forecast of INPUT takes too, if it is for Spark."""
 
 
 @click.command(
@@ -61,24 +60,14 @@ def plan(context: click.Context, /, inputs: tuple[str, ...], as_json: bool, **op
     shared.take_sets(context, options)
     show.announce_compilation()
     _announce_measuring(options)
-    if inputs and on_spark:
-        own = context.get_parameter_source("cores_per_machine") != click.core.ParameterSource.COMMANDLINE
-        _of_spark(inputs, as_json, {**options, **({"cores_per_machine": None} if own else {})})
+    found = (_for_input if inputs else _for_cluster)(context, inputs, options, on_spark)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2))
         return
-    if inputs:
-        _run(inputs, as_json, {name: value for name, value in options.items() if name not in ONLY_CLUSTER})
-        return
-    for name in ("documents", "mean_bytes", "machines"):
-        if options[name] is None:
-            raise ParameterError(f"plan for a cluster also needs --{name.replace('_', '-')}")
-    for name in ONLY_INPUT:
-        if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
-            raise ParameterError(f"--{name.replace('_', '-')} needs an INPUT, and --documents plans without one")
-    wanted = {name: value for name, value in options.items() if name not in ONLY_INPUT}
-    if on_spark:
-        _spark_cluster(as_json, wanted)
+    if inputs and not on_spark:
+        _tell_run(found)
     else:
-        _cluster(as_json, wanted)
+        _tell_cluster(found, on_spark)
 
 
 def _announce_measuring(options: dict[str, Any]) -> None:
@@ -92,111 +81,88 @@ def _announce_measuring(options: dict[str, Any]) -> None:
         click.echo("measuring this machine (once, about three seconds) …", err=True)
 
 
-def _run(inputs: tuple[str, ...], as_json: bool, options: dict[str, Any]) -> None:
-    import likewise
-    from likewise.io.read import Files
-
-    found = likewise.plan(Files(list(inputs)), **options)
-    if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2))
-        return
-    about = "" if found.exact else "about "
-    rows = [
-        ("documents", f"{about}{found.documents:,}, {_size(found.text_bytes)} of text"),
-        ("shingles", f"{found.shingles:,.0f} per document"),
-        ("method", found.method if found.banding is None else f"{found.method}, {found.banding}"),
-        ("copies", show.count(found.documents - found.different, "document")),
-        ("removed", show.count(found.removed, "document")),
-        ("candidate pairs", f"{found.candidates:,}"),
-        ("memory", f"{_size(found.memory)}, of {_size(found.budget)} allowed"),
-        ("spilled to disk", _size(found.spill)),
-        ("disk", f"{_size(found.disk)}, of which the result {_size(found.answer)}"),
-    ]
-    _print(rows, found.seconds)
-    show.say(f"method: {found.method}, {found.why}")
-    for note in found.notes:
-        show.say(f"note: {note}")
-    click.echo(_closing(found))
-
-
-def _closing(found: Forecast) -> str:
-    return (
-        f"about {_time(found.total)} with {show.count(found.threads, 'thread')}, "
-        f"{_size(found.memory)} of memory, {_size(found.disk)} of disk"
-    )
-
-
-def _of_spark(inputs: tuple[str, ...], as_json: bool, options: dict[str, Any]) -> None:
+def _for_input(context: click.Context, inputs: tuple[str, ...], options: dict[str, Any], on_spark: bool) -> Any:
+    """Return the forecast of a run over an input, here or on Spark."""
     import likewise
     from likewise.base import checks
     from likewise.io.read import Files
     from likewise.jobs.plan import Machine, of_input
 
-    found = likewise.plan(
-        Files(list(inputs)), **{name: value for name, value in options.items() if name not in ONLY_CLUSTER}
-    )
+    settings = {name: value for name, value in options.items() if name not in ONLY_CLUSTER}
+    found = likewise.plan(Files(list(inputs)), **settings)
+    if not on_spark:
+        return found
     machine = Machine.measured(checks.threads("plan", options["threads"]))
-    machines = 1 if options["machines"] is None else options["machines"]
-    _tell_spark(of_input(found, options["shingle"], machine, machines, options["cores_per_machine"]), as_json)
+    given = context.get_parameter_source("cores_per_machine") == click.core.ParameterSource.COMMANDLINE
+    cores, machines = options["cores_per_machine"] if given else None, options["machines"]
+    return of_input(found, options["shingle"], machine, 1 if machines is None else machines, cores)
 
 
-def _spark_cluster(as_json: bool, options: dict[str, Any]) -> None:
-    from likewise.jobs.plan import spark_cluster
-
-    _tell_spark(spark_cluster(**_on_this_machine(options)), as_json)
-
-
-def _on_this_machine(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options with the speed of this machine, measured again if that is asked for."""
+def _for_cluster(context: click.Context, inputs: tuple[str, ...], options: dict[str, Any], on_spark: bool) -> Any:
+    """Return the forecast for so many documents on so many machines, with Spark or without."""
     from likewise.base import checks
-    from likewise.jobs.plan import Machine
+    from likewise.jobs.plan import Machine, cluster, spark_cluster
 
+    for name in ("documents", "mean_bytes", "machines"):
+        if options[name] is None:
+            raise ParameterError(f"plan for a cluster also needs --{name.replace('_', '-')}")
+    for name in ONLY_INPUT:
+        if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
+            raise ParameterError(f"--{name.replace('_', '-')} needs an INPUT, and --documents plans without one")
     machine = Machine.measured(checks.threads("plan", None), again=options.pop("calibrate"))
-    return {**options, "machine": machine}
+    settings = {name: value for name, value in options.items() if name not in ONLY_INPUT}
+    return (spark_cluster if on_spark else cluster)(**settings, machine=machine)
 
 
-def _tell_spark(found: SparkForecast, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2))
-        return
+def _tell_run(found: Forecast) -> None:
+    about, memory, disk = "" if found.exact else "about ", show.size(found.memory), show.size(found.disk)
     rows = [
-        ("documents", f"{found.documents:,}, {_size(found.text_bytes)} of text"),
+        ("documents", f"{about}{found.documents:,}, {show.size(found.text_bytes)} of text"),
         ("shingles", f"{found.shingles:,.0f} per document"),
-        ("banding", f"{found.banding} ({found.banding.slots} slots)"),
+        ("method", found.method if found.banding is None else f"{found.method}, {found.banding}"),
+        ("copies", show.count(found.documents - found.different, "document")),
+        ("removed", show.count(found.removed, "document")),
         ("candidate pairs", f"{found.candidates:,}"),
-        *((f"shuffle: {name}", _size(step.shuffle_bytes)) for name, step in found.steps.items() if step.shuffle_bytes),
-        ("time of all cores", _time(found.core_seconds)),
-        ("memory per machine", f"{_size(found.memory)}, beside Java's"),
-    ]
-    _print(rows, {name: step.seconds for name, step in found.steps.items()})
-    for note in found.notes:
-        click.echo(f"assumed: {note}")
-    cores = f"{show.count(found.machines, 'machine')} of {show.count(found.cores, 'core')}"
-    click.echo(f"about {_time(found.total)} on {cores}, {_size(found.shuffle_bytes)} shuffled")
-
-
-def _cluster(as_json: bool, options: dict[str, Any]) -> None:
-    from likewise.jobs.plan import cluster
-
-    found: Cluster = cluster(**_on_this_machine(options))
-    if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2))
-        return
-    rows = [
-        ("documents", f"{found.documents:,} of {_size(found.mean_bytes)}: {_size(found.text_bytes)} of text"),
-        ("shingles", f"{found.shingles:,.0f} per document"),
-        ("banding", f"{found.banding} ({found.banding.slots} slots)"),
-        ("signatures", f"{_size(found.signature_bytes)}; band keys {_size(found.key_bytes)}"),
-        ("candidate pairs", f"{found.candidates:,}, of which similar {found.pairs:,}"),
-        *((f"shuffle: {kind}", _size(amount)) for kind, amount in found.shuffle.items()),
-        ("disk per machine", _size(found.disk)),
-        ("memory per machine", _size(found.memory)),
+        ("memory", f"{memory}, of {show.size(found.budget)} allowed"),
+        ("spilled to disk", show.size(found.spill)),
+        ("disk", f"{disk}, of which the result {show.size(found.answer)}"),
     ]
     _print(rows, found.seconds)
+    show.say(f"method: {found.method}, {found.why}")
+    for note in found.notes:
+        show.say(f"note: {note}")
+    threads = show.count(found.threads, "thread")
+    click.echo(f"about {_time(found.total)} with {threads}, {memory} of memory, {disk} of disk")
+
+
+def _tell_cluster(found: Any, on_spark: bool) -> None:
+    """Print the forecast for a cluster, with Spark or without."""
+    shingles = ("shingles", f"{found.shingles:,.0f} per document")
+    banding = ("banding", f"{found.banding} ({found.banding.slots} slots)")
+    text, memory = show.size(found.text_bytes), show.size(found.memory)
+    if on_spark:
+        shuffled = {name: step.shuffle_bytes for name, step in found.steps.items() if step.shuffle_bytes}
+        seconds = {name: step.seconds for name, step in found.steps.items()}
+        rows = [("documents", f"{found.documents:,}, {text} of text"), shingles, banding]
+        rows.append(("candidate pairs", f"{found.candidates:,}"))
+        last = [("time of all cores", _time(found.core_seconds)), ("memory per machine", f"{memory}, beside Java's")]
+    else:
+        shuffled, seconds = found.shuffle, found.seconds
+        signatures, keys = show.size(found.signature_bytes), show.size(found.key_bytes)
+        rows = [
+            ("documents", f"{found.documents:,} of {show.size(found.mean_bytes)}: {text} of text"),
+            shingles,
+            banding,
+        ]
+        rows.append(("signatures", f"{signatures}; band keys {keys}"))
+        rows.append(("candidate pairs", f"{found.candidates:,}, of which similar {found.pairs:,}"))
+        last = [("disk per machine", show.size(found.disk)), ("memory per machine", memory)]
+    _print([*rows, *((f"shuffle: {kind}", show.size(amount)) for kind, amount in shuffled.items()), *last], seconds)
     for note in found.notes:
         click.echo(f"assumed: {note}")
     cores = f"{show.count(found.machines, 'machine')} of {show.count(found.cores, 'core')}"
-    click.echo(f"about {_time(found.total)} on {cores}, {_size(found.shuffle_bytes)} through the network")
+    sent = f"{show.size(found.shuffle_bytes)} {'shuffled' if on_spark else 'through the network'}"
+    click.echo(f"about {_time(found.total)} on {cores}, {sent}")
 
 
 def _print(rows: list[tuple[str, str]], seconds: Any) -> None:
@@ -204,28 +170,14 @@ def _print(rows: list[tuple[str, str]], seconds: Any) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    stages = [(stage, _time(time)) for stage, time in seconds.items()]
+    stages = [(stage, _time(spent)) for stage, spent in seconds.items()]
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for _ in range(3):
         table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
-    empty = ("", "")
-    for place in range(max(len(rows), len(stages))):
-        table.add_row(
-            *(rows[place] if place < len(rows) else empty), *(stages[place] if place < len(stages) else empty)
-        )
+    for left, right in zip_longest(rows, stages, fillvalue=("", "")):
+        table.add_row(*left, *right)
     Console(highlight=False, width=120).print(table)
-
-
-def _size(amount: float) -> str:
-    """Write a number of bytes for people.
-
-    >>> _size(5e13), _size(1_234_000), _size(0)
-    ('50.0 TB', '1.2 MB', '0 bytes')
-    """
-    if amount < 1e12:
-        return show.size(amount)
-    return f"{amount / 1e12:,.1f} TB" if amount < 1e15 else f"{amount / 1e15:,.1f} PB"
 
 
 def _time(seconds: float) -> str:

@@ -11,14 +11,16 @@ from typing import Any
 
 import click
 
-from likewise.base import words
 from likewise.base.clock import waiting
+from likewise.base.words import counted
+from likewise.base.words import size as size
 from likewise.cli import CLOSE
 from likewise.cli.compiling import COMPILATION
 from likewise.cli.escape import escaped
 from likewise.cli.progress import Bars, Events, ProgressLines
 from likewise.cli.quiet import quiet as quiet
 
+count = counted
 FEW_PAIRS = 100
 """With fewer true pairs in the sample of the certificate, the recall is also estimated from the pairs found."""
 UNITS = {"angle": "°", "l2": "", "l1": "", "hamming": " bits"}
@@ -110,29 +112,6 @@ def announce_compilation() -> None:
         compile_beside("pairs.scan_band", "clusters", "tuning", "bands")
     elif command in COMPILED_BESIDE:
         compile_beside("strings.strings", "clusters", "tuning", "join")
-
-
-def size(amount: float) -> str:
-    """Write a number of bytes for people.
-
-    >>> size(503_316_480)
-    '503 MB'
-    """
-    units = ["bytes", "kB", "MB", "GB"]
-    while amount >= 1000 and len(units) > 1:
-        amount /= 1000
-        units.pop(0)
-    unit = units[0]
-    return f"{amount:,.0f} {unit}" if amount >= 100 or unit == "bytes" else f"{amount:.1f} {unit}"
-
-
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """Write a number and its noun.
-
-    >>> count(1, "pair"), count(2000, "pair")
-    ('1 pair', '2,000 pairs')
-    """
-    return words.counted(number, noun, plural)
 
 
 def estimates(stats: dict[str, Any]) -> Iterator[str]:

@@ -22,11 +22,12 @@ from typing import Any
 import numpy as np
 
 from likewise.base import checks
-from likewise.base.figure import small_curve
+from likewise.errors import ParameterError
 from likewise.families.curves import Construction, Floats
 from likewise.families.functions import Cascade, HashFunctions
 from likewise.families.near import NearIndex
 from likewise.families.running import MOST_PAIRS, CollidingPairs, FamilyIndex, candidates
+from likewise.view.charts import COLOURS, DASHES, GREY, POINTS, finish_curves, new_figure, save_figure, small_curve
 
 
 class Composable(Cascade):
@@ -62,8 +63,6 @@ class Composable(Cascade):
 
         Returns the Matplotlib figure. Needs `pip install 'likewise[plot]'`.
         """
-        from likewise.families.plotting import plot_many
-
         return plot_many([self], path, distances)
 
     def _repr_html_(self) -> str:
@@ -133,3 +132,69 @@ class Composed(Composable):
 
     def __repr__(self) -> str:
         return repr(self.family) + "".join(f".{kind}_of({k})" for kind, k in self.path)
+
+
+def plot_many(
+    families: Sequence[Composable],
+    path: str | Path | None = None,
+    distances: Sequence[float] | Floats | None = None,
+    labels: Sequence[str] | None = None,
+) -> Any:
+    """Plot the curves of several families and return the Matplotlib figure; save it if a path is given.
+
+    Without `distances`, the x axis is the collision probability p of one function: a ring marks the fixed point, where
+    a curve crosses the diagonal, and a dot its steepest point. With `distances`, the x axis is distance, and all
+    families must use the same unit. The suffix of the path determines the format: .png, .svg, .pdf.
+    """
+    if not families:
+        raise ParameterError.of("plot_many", "families", "one or more families", families)
+    if labels is not None and len(labels) != len(families):
+        raise ParameterError.of("plot_many", "labels", f"one for each of {len(families)} families", labels)
+    figure, axes = new_figure()
+    names = labels or [_label(family) for family in families]
+    if distances is None:
+        _over_probability(axes, families, names)
+    else:
+        _over_distance(axes, families, names, np.asarray(distances, np.float64))
+    finish_curves(axes, "probability of a collision")
+    if path is not None:
+        save_figure(figure, path)
+    return figure
+
+
+def _over_probability(axes: Any, families: Sequence[Composable], names: Sequence[str]) -> None:
+    p = np.linspace(0, 1, POINTS)
+    axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=DASHES, label="p, one function")
+    for place, (family, name) in enumerate(zip(families, names, strict=True)):
+        colour = COLOURS[place % len(COLOURS)]
+        fixed, steepest = family.fixed_point(), family.steepest()
+        notes = [name, f"● steepest at {steepest.p:.3g}: slope {steepest.slope:.3g}"]
+        if fixed is not None:
+            notes.insert(1, f"○ fixed point {fixed:.3g}")
+            axes.plot([fixed], [fixed], "o", color="white", markeredgecolor=colour, markeredgewidth=1.8, zorder=4)
+        axes.plot(p, family.curve(p), color=colour, linewidth=2.2, label="\n".join(notes))
+        axes.plot([steepest.p], [family.curve(steepest.p)], "o", color=colour, zorder=4)
+    axes.set_xlim(-0.01, 1.01)
+    axes.set_aspect("equal")
+    axes.set_anchor("W")
+    axes.set_xlabel("probability p that one function agrees")
+
+
+def _over_distance(axes: Any, families: Sequence[Composable], names: Sequence[str], distances: Floats) -> None:
+    if distances.ndim != 1 or len(distances) < 2:
+        raise ParameterError.of("plot", "distances", "two or more distances", distances.tolist())
+    units = {family.base.unit for family in families}
+    if len(units) > 1:
+        raise ParameterError.of("plot_many", "families", "for one distance", ", ".join(sorted(units)))
+    ordered = np.sort(distances)
+    if len(ordered) < POINTS // 4:
+        ordered = np.interp(np.linspace(0, len(ordered) - 1, POINTS), np.arange(len(ordered)), ordered)
+    for place, (family, name) in enumerate(zip(families, names, strict=True)):
+        axes.plot(ordered, family.probability(ordered), color=COLOURS[place % len(COLOURS)], linewidth=2.2, label=name)
+    axes.set_xlabel(f"distance ({units.pop()})")
+
+
+def _label(family: Composable) -> str:
+    """Return the name of a family on one line and its steps on the next."""
+    steps = ", ".join(f"{kind} of {k:,}" for kind, k in family.steps)
+    return f"{family.base}\n{steps}" if steps else str(family.base)

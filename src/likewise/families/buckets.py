@@ -6,7 +6,7 @@ in which case a pair becomes a candidate that should not be one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Sets
 from likewise.base.random import mix
-from likewise.errors import ParameterError
+from likewise.errors import InputError, ParameterError
 from likewise.families.functions import HashFunctions
 
 Ints = NDArray[np.int64]
@@ -136,6 +136,30 @@ def ranges(low: Ints, high: Ints) -> tuple[Ints, Ints]:
     sizes = high - low
     owner = np.repeat(np.arange(len(sizes)), sizes)
     return np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes - low, sizes), owner
+
+
+def equal_pairs(values: NDArray[Any], most: int, told: Callable[[int, int], str], absent: Any = None) -> Ints:
+    """Return the pairs of items with equal values as left · n + right, in no order; `absent`, the largest, has none.
+
+    More than `most` are an error, noticed before they are written out: `told` says it, given their number and that of
+    the most items with one value.
+    """
+    n, order = len(values), np.argsort(values)
+    ordered = values[order]
+    if absent is not None:
+        order = order[: np.searchsorted(ordered, absent)]
+        ordered = ordered[: len(order)]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(order)])
+    sizes = np.diff(np.append(starts, len(order)))
+    total = int((sizes * (sizes - 1) // 2).sum())
+    if total > most:
+        raise InputError(told(total, int(sizes.max())))
+    after = np.repeat(starts + sizes, sizes) - np.arange(len(order)) - 1  # members of the same run that follow
+    left = np.repeat(np.arange(len(order)), after)
+    right = left + 1 + np.arange(total) - np.repeat(np.cumsum(after) - after, after)
+    a, b = order[left], order[right]
+    codes: Ints = np.minimum(a, b) * n + np.maximum(a, b)
+    return codes
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:

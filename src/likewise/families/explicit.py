@@ -209,10 +209,7 @@ def row_types(a: Iterable[Row], b: Iterable[Row], universe: Iterable[Row]) -> Ro
 
 
 def agreement(
-    a: Iterable[Row],
-    b: Iterable[Row],
-    universe: Iterable[Row],
-    orders: Iterable[Sequence[Row]] | None = None,
+    a: Iterable[Row], b: Iterable[Row], universe: Iterable[Row], orders: Iterable[Sequence[Row]] | None = None
 ) -> Fraction:
     """Return the exact fraction of orders of the universe in which two sets have the same first row.
 

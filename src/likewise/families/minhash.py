@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,21 +14,56 @@ from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, Sets, check_sets
 from likewise.base.random import mix
 from likewise.errors import IncompatibleError, ParameterError
-from likewise.families import sketches
+from likewise.families import signatures as made
 from likewise.families.algebra import Family
+from likewise.families.buckets import equal_pairs
 from likewise.families.explicit import ByFunctions, ByPermutations, ExplicitMinHash
-from likewise.families.first_cut import MOST_ENTRIES, PairEstimates, pair_estimates
-from likewise.families.signatures import Maker, Signatures, agreement_of, maker_of, slots_of
-from likewise.families.sketches import BitSignatures
+from likewise.families.signatures import (
+    BitSignatures,
+    Maker,
+    Signatures,
+    agreement_of,
+    check_finished,
+    maker_of,
+    slots_of,
+)
 
 METHODS = ("fast", "classic")
 MASK = (1 << 64) - 1
 STEP = 0x9E3779B97F4A7C15
+MOST_ENTRIES = 100_000_000
+"""More entries of one function than this are an error by default: they take 1.6 GB."""
+WAITING = 1 << 22
+"""Entries collected before they are counted, 32 MB."""
 
 
 def seed_sequence(seed: int, n: int) -> Hashes:
     """Return n 64-bit seeds: the SplitMix64 stream that starts at `seed`, the same under every version of NumPy."""
     return mix(np.arange(1, n + 1, dtype=np.uint64) * np.uint64(STEP) + np.uint64(seed & MASK))
+
+
+@dataclass(frozen=True, eq=False)
+class PairEstimates:
+    """The pairs that agree somewhere, left < right, sorted; `agree`: in how many of the functions."""
+
+    left: Ints
+    right: Ints
+    agree: Ints
+    functions: int
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    @property
+    def similarity(self) -> NDArray[np.float64]:
+        """The estimated similarities, Y/M."""
+        return self.agree / self.functions
+
+    @property
+    def error(self) -> NDArray[np.float64]:
+        """The standard errors of the estimates, √(s·(1 − s)/M)."""
+        s = self.similarity
+        return np.sqrt(s * (1 - s) / self.functions)
 
 
 @dataclass(frozen=True)
@@ -92,7 +128,7 @@ class MinHash(Family):
         if self.method == "classic":
             return self.signatures(sets, n)
         n, sets = checks.functions("MinHash.parts", n), _as_sets(sets)
-        return Signatures(sketches.fast_parts(sets.values, sets.offsets, self.seeds(n), n), self.maker(n, "parts"))
+        return Signatures(made.fast_parts(sets.values, sets.offsets, self.seeds(n), n), self.maker(n, "parts"))
 
     def merge(self, *parts: NDArray[Any]) -> NDArray[Any]:
         """Return what `parts` would return for the unions, row by row, of the sets that were sketched."""
@@ -102,7 +138,7 @@ class MinHash(Family):
                 "signatures of the fast method cannot be merged once they are finished: "
                 "merge what MinHash.parts returns, or use method='classic'"
             )
-        return sketches.merge(*parts)
+        return made.merge(*parts)
 
     def finish(self, parts: NDArray[Any]) -> NDArray[np.uint32]:
         """Return the signatures that merged parts represent."""
@@ -137,8 +173,8 @@ class MinHash(Family):
         return MinHash((self.seed + checks.whole("MinHash.skip", "k", k, 0) * STEP) & MASK, self.method)
 
     def bbit(self, sets: Sets | Sequence[Iterable[Any]], n: int, b: int) -> BitSignatures:
-        """Return b-bit signatures, which keep only b bits per slot; see `likewise.families.sketches`."""
-        return sketches.bbit(self.signatures(sets, n), b)
+        """Return b-bit signatures, which keep only b bits per slot; see `likewise.families.signatures`."""
+        return made.bbit(self.signatures(sets, n), b)
 
     def collision(self, d: Any) -> Any:
         """Return 1 − d: two sets at Jaccard distance d agree in a slot with that probability."""
@@ -174,7 +210,8 @@ class MinHash(Family):
         """Return all pairs of a table of signatures that agree somewhere, with the fraction of slots, Y/M, that agree.
 
         This is the first-cut scheme, without bands: the pairs of equal values of each slot are listed, merged and
-        counted. least: the least fraction. More than `most` pairs in one slot are an error.
+        counted. least: the least fraction. Banding replaced it, since a frequent value makes a long run, with a number
+        of pairs quadratic in its length: more than `most` pairs in one slot are an error.
 
         >>> minhash = MinHash.from_permutations(["beadc", "abcde", "decba"], universe="abcde")
         >>> found = MinHash.pair_estimates(minhash.signatures(["ad", "c", "bde", "acd"]))
@@ -183,7 +220,25 @@ class MinHash(Family):
         >>> found.similarity.round(3).tolist()
         [0.333, 1.0, 0.333]
         """
-        return pair_estimates(signatures, least, most)
+        owner = "MinHash.pair_estimates"
+        table = slots_of(owner, "signatures", signatures)
+        if table.ndim != 2 or not table.shape[1]:
+            rule = "a table with one row per item and a column per function"
+            raise ParameterError.of(owner, "signatures", rule, table)
+        check_finished(owner, signatures)
+        checks.number(owner, "least", least, 0, 1)
+        most = checks.whole(owner, "most", most)
+        n, functions = table.shape
+        codes, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        waiting: list[Ints] = []
+        for number, column in enumerate(table.T):
+            waiting.append(equal_pairs(column, most, partial(_too_many, number, most)))
+            if sum(map(len, waiting)) >= WAITING:
+                codes, counts, waiting = *_counted(codes, counts, waiting), []
+        codes, counts = _counted(codes, counts, waiting)
+        kept = counts >= least * functions - 1e-9
+        left, right = np.divmod(codes[kept], max(1, n))
+        return PairEstimates(left, right, counts[kept], functions)
 
     @staticmethod
     def from_permutations(permutations: Iterable[Sequence[Any]], universe: Iterable[Any]) -> ByPermutations:
@@ -205,3 +260,20 @@ def _as_sets(items: Any) -> Sets:
         return Sets.from_lists(items)
     check_sets("MinHash", "sets", items)
     return items
+
+
+def _too_many(number: int, most: int, total: int, largest: int) -> str:
+    return (
+        f"function {number} has {total:,} pairs of equal values, more than {most:,}: {largest:,} items share one; "
+        "remove identical items first, use bands of several functions (`tune`, `pairs`), or raise `most`"
+    )
+
+
+def _counted(codes: Ints, counts: Ints, more: list[Ints]) -> tuple[Ints, Ints]:
+    """Merge further entries, each of which counts once, into those counted so far."""
+    added = np.concatenate([np.zeros(0, np.int64), *more])
+    every, weights = np.concatenate([codes, added]), np.concatenate([counts, np.ones_like(added)])
+    order = np.argsort(every, kind="stable")
+    every, weights = every[order], weights[order]
+    begins = np.flatnonzero(np.diff(every, prepend=-1))
+    return every[begins], np.add.reduceat(weights, begins) if len(begins) else weights

@@ -45,8 +45,7 @@ from likewise.families.buckets import (
     sort_tables,
 )
 from likewise.families.curves import Floats, transformed
-from likewise.families.functions import HashFunctions
-from likewise.families.probing import most_probes, probed
+from likewise.families.functions import HashFunctions, most_probes, probed
 
 Limit = int | None | Literal["2L"]
 BLOCK = 1 << 22

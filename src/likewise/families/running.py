@@ -25,6 +25,7 @@ from likewise.families.buckets import (
     batch_of_one,
     check_components,
     components_of,
+    equal_pairs,
     keyed,
     looked_up,
     ranges,
@@ -213,24 +214,11 @@ def _agree(
 
 def _bucket_pairs(keys: Keys, most: int) -> Codes:
     """Return the pairs of items with the same key, sorted."""
-    n = len(keys)
-    order = np.argsort(keys)
-    ordered = keys[order]
-    order = order[: np.searchsorted(ordered, ABSENT)]
-    ordered = ordered[: len(order)]
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(order)])
-    sizes = np.diff(np.append(starts, len(order)))
-    total = int((sizes * (sizes - 1) // 2).sum())
-    if total > most:
-        crowd = f"{int(sizes.max()):,} items share a bucket, and"
-        raise InputError(f"{crowd} {total:,} pairs collide, more than {most:,}; {ADVICE}")
-    after = np.repeat(starts + sizes, sizes) - np.arange(len(order)) - 1  # members of the same bucket that follow
-    left = np.repeat(np.arange(len(order)), after)
-    right = left + 1 + np.arange(total) - np.repeat(np.cumsum(after) - after, after)
-    a, b = order[left], order[right]
-    codes: Codes = np.minimum(a, b) * n + np.maximum(a, b)
-    codes.sort()
-    return codes
+
+    def told(total: int, largest: int) -> str:
+        return f"{largest:,} items share a bucket, and {total:,} pairs collide, more than {most:,}; {ADVICE}"
+
+    return np.sort(equal_pairs(keys, most, told, ABSENT))
 
 
 class FamilyIndex:

@@ -13,9 +13,18 @@ from likewise.base import checks
 from likewise.base.random import cauchy, gaussian, signs, uniform
 from likewise.errors import InputError, ParameterError
 from likewise.families.algebra import Family
-from likewise.families.given_directions import GivenDirections, angle_from_sketches
-from likewise.families.probing import Moves
-from likewise.families.projections import Floats, Ints, as_vectors, lr_distances, pair_by_pair, panels, tiles
+from likewise.families.functions import Moves
+from likewise.families.projections import (
+    Floats,
+    GivenDirections,
+    Ints,
+    angle_from_sketches,
+    as_vectors,
+    lr_distances,
+    pair_by_pair,
+    panels,
+    tiles,
+)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from likewise.base import checks
 from likewise.base.runlog import Progress, RunLog, run_json
-from likewise.jobs.pair_traces import VectorTrace
+from likewise.jobs.explain.traces import VectorTrace
 from likewise.jobs.result import Nearest
 from likewise.jobs.settings import Resources
 from likewise.jobs.vectors import VectorSettings, aim_of, distance_table, read_vectors

@@ -16,8 +16,8 @@ from likewise.base.runlog import RunLog, run_json
 from likewise.errors import InputError, ParameterError
 from likewise.io.read import Files
 from likewise.io.workspace import Workspace
+from likewise.jobs.explain.traces import SetTrace, VectorTrace
 from likewise.jobs.inputs import SearchRequest, opened, reading_given
-from likewise.jobs.pair_traces import SetTrace, VectorTrace
 from likewise.jobs.result import Pairs
 from likewise.jobs.rows import Rows, estimate_table, pair_table
 from likewise.jobs.settings import HASHING

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.base.figure import COLOURS, DASHES, GREY, legend_beside, new_figure, plain_axes, save_figure
 from likewise.base.words import counted
 from likewise.families.banding import Banding
+from likewise.view.charts import COLOURS, DASHES, GREY, legend_beside, new_figure, plain_axes, save_figure
 
 BINS = 50
 """Bars of a histogram."""

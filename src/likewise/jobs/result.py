@@ -24,7 +24,7 @@ from likewise.io.workspace import Workspace
 from likewise.io.write import ROWS, check_target, write_table
 from likewise.io.write import spreadsheet as for_spreadsheets
 from likewise.jobs.against import Against
-from likewise.jobs.pair_traces import ExplainedPairs, ExplainedRemovals
+from likewise.jobs.explain.traces import ExplainedPairs, ExplainedRemovals
 from likewise.jobs.plots import PlottedPairs
 from likewise.jobs.rows import Rows, Tables
 from likewise.jobs.state import FOLDER, State, save_state, update_state

@@ -8,14 +8,13 @@ lists of tokens.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise import measures
 from likewise.errors import InputError, ParameterError, shown
-from likewise.measures.bags import CountedBags, Overlap, bags_of, counted_overlap, items_of
 
 __all__ = [
     "angle",
@@ -37,6 +36,19 @@ UNEQUAL = "fcOmM"
 """The kinds of arrays that may hold a value that is not equal to itself: floats, complex, objects, times."""
 BLOCK = 1 << 18
 """Numbers of a table processed at a time: 2 MB in double precision."""
+
+
+class Overlap(NamedTuple):
+    """The number of elements that each pair of sets shares, and the sizes of both."""
+
+    shared: Ints
+    a: Ints
+    b: Ints
+
+    @property
+    def union(self) -> Ints:
+        """The number of elements in either set."""
+        return self.a + self.b - self.shared
 
 
 def jaccard(a: Any, b: Any) -> Floats:
@@ -111,11 +123,8 @@ def bag_jaccard(a: Any, b: Any, union: Literal["sum", "max"] = "sum") -> Floats:
     from likewise.base import checks
 
     checks.choice("bag_jaccard", "union", union, ("sum", "max"))
-    first, second = bags_of("a", a), bags_of("b", b)
-    if isinstance(first, CountedBags) or isinstance(second, CountedBags):
-        pairs = counted_overlap(first, second)
-    else:
-        pairs = _overlap("bag_jaccard", first, second, bag=True)
+    (first, counted), (second, also) = _bags_of("a", a), _bags_of("b", b)
+    pairs = _counted_overlap(first, second) if counted or also else _overlap("bag_jaccard", first, second, bag=True)
     whole = pairs.a + pairs.b if union == "sum" else pairs.union
     return _ratio(pairs.shared, whole, 0.5 if union == "sum" else 1.0)
 
@@ -195,7 +204,7 @@ def edit(x: Any, y: Any, mutations: bool = False, transpositions: bool = False, 
     from likewise.base import checks
 
     workers = checks.threads("edit", threads)
-    first, second = (items_of("edit", name, texts, "a list of strings") for name, texts in (("x", x), ("y", y)))
+    first, second = (_items_of("edit", name, texts, "a list of strings") for name, texts in (("x", x), ("y", y)))
     pairs = list(_partners("edit", first, second))
     for row, pair in enumerate(pairs):
         if not all(isinstance(text, str) for text in pair):
@@ -344,7 +353,7 @@ def _strings(x: Any) -> list[str] | None:
         return None
     if isinstance(x, str | bytes | Mapping) or not isinstance(x, Iterable):
         return None
-    items = items_of("hamming", "x", x)
+    items = _items_of("hamming", "x", x)
     wrong = next((row for row, item in enumerate(items) if not isinstance(item, str)), None)
     if wrong is None and (items or getattr(x, "ndim", 1) == 1):
         return items
@@ -358,7 +367,7 @@ def _string_distances(x: list[str], y: Any) -> Ints:
     from rapidfuzz import distance, process
 
     rule = "a list of strings, or a string"
-    others = [y] * len(x) if isinstance(y, str) else items_of("hamming", "y", y, rule)
+    others = [y] * len(x) if isinstance(y, str) else _items_of("hamming", "y", y, rule)
     for row, (a, b) in enumerate(_partners("hamming", x, others)):
         if not isinstance(b, str):
             raise InputError(f"hamming: row {row} of y is {shown(b)}, not a string")
@@ -385,3 +394,49 @@ def _partners(owner: str, a: list[Any], b: list[Any]) -> Iterator[tuple[Any, Any
     if len(a) != len(b):
         raise ParameterError(f"{owner}: {len(a)} items cannot be paired with {len(b)}; give equally many")
     return zip(a, b, strict=True)
+
+
+def _bags_of(name: str, bags: Any) -> tuple[Any, bool]:
+    """Return bags in a form that `_ragged` understands, and whether some are mappings from element to count."""
+    if hasattr(bags, "offsets") and hasattr(bags, "sizes"):
+        return bags, False
+    items = _items_of("bag_jaccard", name, bags)
+    if any(issubclass(kind, Mapping) for kind in set(map(type, items))):
+        return items, True
+    return [list(bag) if isinstance(bag, str) else bag for bag in items], False
+
+
+def _mappings(name: str, bags: Any) -> list[Mapping[Any, int]]:
+    """Return every bag as a mapping from element to count, checked."""
+    if hasattr(bags, "offsets"):
+        raise ParameterError("bag_jaccard: Sets cannot be compared with mappings; give both in the same form")
+    return [measures.counted_bag(f"{name}[{row}]", bag) for row, bag in enumerate(bags)]
+
+
+def _counted_overlap(first: Any, second: Any) -> Overlap:
+    """Add up the smaller count of each element that two bags share, and the counts of both."""
+    a, b = _mappings("a", first), _mappings("b", second)
+    if len(a) != len(b):
+        raise ParameterError(f"bag_jaccard: {len(a)} items cannot be paired with {len(b)}; give equally many")
+    names: dict[Any, int] = {}
+    rows, numbers, counts = [], [], []
+    for side in (a, b):
+        rows.append(np.repeat(np.arange(len(side)), [len(bag) for bag in side]))
+        numbers.append(np.array([names.setdefault(name, len(names)) for bag in side for name in bag], np.int64))
+        counts.append(np.array([count for bag in side for count in bag.values()], np.int64))
+    totals = [np.bincount(row, count, len(a)).astype(np.int64) for row, count in zip(rows, counts, strict=True)]
+    keys = [row * max(1, len(names)) + number for row, number in zip(rows, numbers, strict=True)]
+    _, here, there = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
+    least = np.minimum(counts[0][here], counts[1][there])
+    return Overlap(np.bincount(rows[0][here], least, len(a)).astype(np.int64), *totals)
+
+
+def _items_of(owner: str, name: str, items: Any, rule: str = "a list with one item per pair") -> list[Any]:
+    """Return a column as a list, from Arrow, NumPy, pandas, or any iterable."""
+    for method in ("to_pylist", "tolist"):
+        if hasattr(items, method):
+            items = getattr(items, method)()
+            break
+    if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
+        raise ParameterError.of(owner, name, rule, items)
+    return list(items)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from likewise.base.words import counted
+from likewise.base.words import counted, size
 from likewise.jobs.finished_run import FinishedRun
 from likewise.report.page import Alarm, Bar, PageTable, Picture, ReportPage, Section, Tile
 from likewise.report.samples import ClusterSizes, SampledPairs
-from likewise.report.words import duration, large, share, short, size
+from likewise.report.words import duration, large, share, short
 
 MOST_ROWS = 30
 """Rows of a table in the page."""

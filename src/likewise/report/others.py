@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from likewise.base.words import counted
+from likewise.base.words import counted, size
 from likewise.jobs.finished_run import FinishedRun, StoredTable
 from likewise.report.common import LEAST_PAIRS, MOST_ROWS, cost, histogram, made, size_histogram
-from likewise.report.comparison import ComparedTexts, within
+from likewise.report.documents import ComparedTexts, within
 from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, ReportPage, Section, Side, Tile
 from likewise.report.samples import sampled_clusters, sampled_pairs
-from likewise.report.words import line, share, short, size
+from likewise.report.words import line, share, short
 
 TEXT_BYTES = 2_600_000
 LONGEST_TEXT = 4_000

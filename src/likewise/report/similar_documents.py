@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from likewise.base.runlog import Progress
-from likewise.base.words import counted
+from likewise.base.words import counted, size
 from likewise.families.banding import Banding
-from likewise.jobs.cached_documents import CachedDocuments
+from likewise.jobs.explain.traces import CachedDocuments
 from likewise.jobs.finished_run import FinishedRun, arrow_ids, numbers
 from likewise.report.common import (
     LEAST_CLUSTERS,
@@ -25,18 +25,10 @@ from likewise.report.common import (
     made,
     size_histogram,
 )
-from likewise.report.comparison import ComparedTexts, ShownTexts, within
-from likewise.report.documents import Tally, by_folder, read_texts
+from likewise.report.documents import ComparedTexts, ShownTexts, Tally, by_folder, read_texts, within
 from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, Picture, ReportPage, Section, Side, Tile
-from likewise.report.samples import (
-    ClusterSizes,
-    Ints,
-    SampledCluster,
-    SampledPairs,
-    sampled_clusters,
-    sampled_pairs,
-)
-from likewise.report.words import EMPTY, is_blank, line, share, short, size
+from likewise.report.samples import ClusterSizes, Ints, SampledCluster, SampledPairs, sampled_clusters, sampled_pairs
+from likewise.report.words import EMPTY, is_blank, line, share, short
 
 TEXT_BYTES = 2_600_000
 """Bytes of texts in the page, all together: with everything else it stays below 5 MB."""

@@ -78,19 +78,6 @@ def signed(number: float, digits: int = 1) -> str:
     return told if float(f"{number:.{digits}f}") else told[1:]
 
 
-def size(amount: float) -> str:
-    """Return a number of bytes.
-
-    >>> size(503_316_480), size(12)
-    ('503 MB', '12 bytes')
-    """
-    units = ["bytes", "kB", "MB", "GB", "TB"]
-    while amount >= 1000 and len(units) > 1:
-        amount /= 1000
-        units.pop(0)
-    return f"{amount:,.0f} {units[0]}" if amount >= 100 or units[0] == "bytes" else f"{amount:.1f} {units[0]}"
-
-
 def duration(seconds: float) -> str:
     """Return a time.
 

@@ -16,7 +16,7 @@ from likewise.base.runlog import Progress
 from likewise.errors import OutputError, ParameterError
 from likewise.io.disk import atomic
 from likewise.io.publish import REPORT
-from likewise.jobs.cached_documents import CachedDocuments
+from likewise.jobs.explain.traces import CachedDocuments
 from likewise.jobs.finished_run import FinishedRun
 
 COUNTED_BY = ("dedup", "rethreshold", "articles")
@@ -117,4 +117,5 @@ def _html(run: FinishedRun, by: str | None, progress: Progress | None, held: Cac
 def _load_pictures() -> None:
     """Import what draws; where that fails, it fails again where it is used, and is told there."""
     with suppress(Exception):
+        import_module("matplotlib.figure")
         import_module("likewise.report.pictures")

@@ -17,7 +17,7 @@ from likewise.base.random import mix
 from likewise.base.runlog import Tick
 from likewise.base.stats import beta_cdf
 from likewise.families.banding import Banding
-from likewise.families.sketches import standard_error
+from likewise.families.signatures import standard_error
 from likewise.search.band_keys import HeldKeys, Keys, Matrix
 from likewise.search.scored import ScoredPairs, Scores
 

@@ -19,7 +19,7 @@ from likewise.base.arrays import Hashes, Ints, TextChunk
 from likewise.base.tokens import hash_column
 from likewise.errors import InputError, MissingInput, ParameterError
 from likewise.kernels.hashtable import fill_table, slot_of
-from likewise.shingle.base import Form, Shingler, check_text
+from likewise.shingle.shinglers import Form, Shingler, check_text
 from likewise.shingle.unicode import MARK, distinct_words, fold, folding_tables, split_words, unicode_tables
 
 if TYPE_CHECKING:
@@ -91,20 +91,11 @@ class StopWords(Shingler):
         several = languages.split("+") if isinstance(languages, str) else languages
         if not all(isinstance(language, str) for language in several):
             raise ParameterError.of("StopWords", "languages", known, languages)
-        given: dict[str, Any] = {
-            "k": k,
-            "casefold": casefold,
-            "normalize": normalize,
-            "bits": bits,
-            "bag": bag,
-            "letters": letters,
-            "rule": rule,
-        }
-        given["languages"] = tuple(dict.fromkeys(map(language_code, several)))
-        given["words"] = tuple(dict.fromkeys(own))
-        for field, value in given.items():
+        given: dict[str, Any] = {"k": k, "casefold": casefold, "normalize": normalize, "bits": bits, "bag": bag}
+        codes = tuple(dict.fromkeys(map(language_code, several)))
+        given |= {"letters": letters, "rule": rule, "languages": codes, "words": tuple(dict.fromkeys(own))}
+        for field, value in {**given, "_verdicts": {}}.items():
             object.__setattr__(self, field, value)
-        object.__setattr__(self, "_verdicts", {})
         self.__post_init__()
 
     def __post_init__(self) -> None:
@@ -175,7 +166,7 @@ class StopWords(Shingler):
 
     def _bare(self, text: str) -> list[str]:
         """Return the words without folding."""
-        return list(split_words(unicodedata.normalize(self.normalize, text) if self.normalize else text))
+        return list(split_words(self.normal(text)))
 
     def _short(self, word: str) -> bool:
         kinds, _, _ = unicode_tables()

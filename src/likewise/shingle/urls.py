@@ -14,7 +14,7 @@ from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts, concatenate
 from likewise.base.tokens import hash_column
 from likewise.errors import ParameterError
-from likewise.shingle.base import Form, Shingler, check_bits, check_text
+from likewise.shingle.shinglers import Form, Shingler, check_bits, check_text
 
 STOP = ("htm", "html", "txt", "main", "index", "home", "bin", "cgi")
 """Frequent components that say nothing about a page (Bharat and Broder, 1999)."""

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from likewise.base.runlog import run_json
+from likewise.jobs.explain.run import RunItems
 from likewise.jobs.finished_run import FinishedRun
 from likewise.jobs.pairs import PairsRequest
 from likewise.jobs.result import Pairs
 from likewise.jobs.rows import estimate_table, pair_table
-from likewise.jobs.run_items import RunItems
 from likewise.search.plan import find
 from likewise.spark.executor import GatheredExecutor
 from likewise.spark.in_place import check_unchanged

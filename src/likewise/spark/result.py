@@ -15,11 +15,10 @@ from likewise.errors import IncompatibleError, OutputError
 from likewise.io.publish import MANIFEST
 from likewise.io.read import Aside
 from likewise.io.write import write_json
-from likewise.jobs.explain_run import explain_run
+from likewise.jobs.explain.reasons import SetReason, VectorReason
+from likewise.jobs.explain.run import explain_run
 from likewise.jobs.result import Dedup, Result
-from likewise.jobs.set_reason import SetReason
 from likewise.jobs.state import FOLDER
-from likewise.jobs.vector_reason import VectorReason
 from likewise.spark.output import write_frame
 from likewise.spark.store import WORK, HadoopFolder
 

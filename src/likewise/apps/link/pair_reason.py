@@ -19,9 +19,8 @@ from likewise.apps.link.rules import KnownPairs, MatchRules
 from likewise.apps.link.scoring import ModelScorer, ScoredRecords
 from likewise.apps.link.window import Window
 from likewise.base.arrays import Ints
-from likewise.base.webpage import page, paragraph, table
 from likewise.errors import InputError, shown
-from likewise.jobs.set_reason import write_page
+from likewise.view.webpage import page, paragraph, table, write_page
 
 MOST_WAYS = 3
 """Pairs of identical fields that are named as the way to a candidate, at most."""

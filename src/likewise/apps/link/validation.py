@@ -19,9 +19,9 @@ from likewise.apps.link.differences import differences, numbers_in
 from likewise.apps.link.points import listed
 from likewise.apps.link.window import check_window, random_pairs
 from likewise.base import checks
-from likewise.base.figure import new_figure, plain_axes, save_figure
 from likewise.base.stats import student_quantile
 from likewise.errors import InputError, ParameterError
+from likewise.view.charts import new_figure, plain_axes, save_figure
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,7 +4,6 @@ index         what counts as a passage; sources → words and a sorted index of 
 search        a batch of suspects against a block of sources → passages
 passages      `passages`: many suspects, many sources; its tables
 explain       `explain`: two documents
-side_by_side  two documents drawn side by side
 """
 
 from __future__ import annotations

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import html
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from likewise.apps.passages.index import GAP, LENGTH, PassageSettings, SuspectShingles, make_block, make_source_batch
 from likewise.apps.passages.search import PlacedWords, SuspectBatch, place_words, word_passages
-from likewise.apps.passages.side_by_side import Span, as_text, draw
 from likewise.base import checks
 from likewise.base.arrays import TextChunk
-from likewise.base.webpage import page, paragraph, section, side_by_side
-from likewise.base.words import shortened
+from likewise.base.words import UNSEEN, shortened
 from likewise.errors import ParameterError
 from likewise.families.minhash import MinHash
 from likewise.families.tuning import tune
-from likewise.jobs.set_reason import SetReason, SetScheme, explain_texts, write_page
+from likewise.jobs.explain.reasons import Reason, SetReason, SetScheme, explain_sets
 from likewise.shingle import Shingler
 from likewise.shingle.unicode import fold
+from likewise.view.webpage import Span, paragraph, section, side_by_side
 
 OWNER = "explain"
+COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red")
+Marks = list[tuple[int, int, tuple[Span, ...]]]
+"""The passages of one document: start, end and the spans of changed words, in characters."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Passage:
 
 
 @dataclass(frozen=True, repr=False)
-class Explanation:
+class Explanation(Reason):
     """Two documents and what they share. Print it with rich, or `print(explanation.plain())`.
 
     containment is the fraction of `a` contained in `b`, containment_of_b the fraction of `b` contained in `a`. As in
@@ -71,8 +73,7 @@ class Explanation:
             f"Jaccard similarity {self.jaccard:.3f}"
         )
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.summary()}>"
+    __str__ = Reason.__repr__
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the documents side by side, as plain text."""
@@ -80,17 +81,26 @@ class Explanation:
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         """Draw the documents side by side: passages in colour, or in numbered brackets where there are no colours."""
+        from rich.table import Table
         from rich.text import Text
 
         yield Text(self.summary())
         here = [(one.a_start, one.a_end, one.a_changed) for one in self.passages]
         there = [(one.b_start, one.b_end, one.b_changed) for one in self.passages]
         coloured = console.color_system is not None and not console.no_color
-        yield draw(self.names, (self.a, self.b), (here, there), coloured)
+        table = Table(expand=True)
+        for name in self.names:
+            table.add_column(Text(name.translate(UNSEEN)), ratio=1, overflow="fold")
+        table.add_row(_marked(self.a, here, coloured), _marked(self.b, there, coloured))
+        yield table
 
     def plain(self, width: int = 100) -> str:
         """Return the documents side by side as plain text, the passages in numbered brackets."""
-        return as_text(self, width)
+        from rich.console import Console
+
+        out = io.StringIO()
+        Console(file=out, width=width, color_system=None, legacy_windows=False).print(self)
+        return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the full documents, for JSON."""
@@ -103,18 +113,21 @@ class Explanation:
         reason = {} if self.reason is None else {"similarity": self.reason.to_dict()}
         return {"a": self.names[0], "b": self.names[1], **measured, "passages": passages, **reason}
 
-    def to_html(self, path: str | Path | None = None) -> str:
-        """Return the explanation as a page of HTML, and write it to a file if a path is given."""
+    def facts(self) -> list[tuple[str, str]]:
+        """Return how similar the documents are under every measure, and how probably they would be found."""
+        return [] if self.reason is None else self.reason.facts()
+
+    def parts(self) -> list[str]:
+        """Return the parts of a page beside the documents: the summary, the facts, and the shingles."""
+        return [paragraph(self.summary()), *([] if self.reason is None else self.reason.parts()[1:])]
+
+    def _names(self, most: int = 60) -> tuple[str, str]:
+        return shortened(self.names[0], most), shortened(self.names[1], most)
+
+    def _side_by_side(self) -> str:
         spans = [(one.a_start, one.a_end) for one in self.passages], [(one.b_start, one.b_end) for one in self.passages]
-        parts = [] if self.reason is None else self.reason.parts()
         both = side_by_side(self.names, (self.a, self.b), spans, "same")
-        drawn = section("The documents, and the passages that they share", both)
-        whole = page(
-            " and ".join(shortened(name, 60) for name in self.names), paragraph(self.summary()), drawn, *parts[1:]
-        )
-        if path is not None:
-            write_page(path, whole)
-        return whole
+        return section("The documents, and the passages that they share", both)
 
 
 def explain(
@@ -155,15 +168,16 @@ def explain(
     found = found[np.lexsort((found[:, 4], found[:, 2]))]
     zero = np.zeros(1, np.int64)
     measured = SuspectShingles.of(here, zero, settings).measure(block, zero, zero)[0].tolist()
+    sets = settings.shingler.sets([a, b])
     if not any(measured):  # a document without shingles is contained in every other, as in likewise.measures
-        filled = settings.shingler.sets([a, b]).sizes > 0
+        filled = sets.sizes > 0
         measured = [float(not filled[0]), float(not filled[1]), float(not filled.any())]
     documents = place_words(here, 0), place_words(there, 0)
     words = _words(documents[0]), _words(documents[1])
     shared = [_passage(documents, words, settings, *row) for row in found[:, 2:].tolist()]
     banding = tune(threshold, recall)
     scheme = SetScheme(threshold=threshold, minhash=MinHash(seed), banding=banding, slots=banding.slots)
-    reason = explain_texts(names, (a, b), settings.shingler, scheme, settings.shingler.sets([a, b]))
+    reason = explain_sets(names, sets, scheme, settings.shingler, None, texts=(a, b))
     return Explanation(a, b, shared, measured[0], measured[1], measured[2], names, reason)
 
 
@@ -218,3 +232,25 @@ def _go_on(a: list[str], b: list[str], i: int, j: int, end: int, other_end: int,
 
 def _words(document: PlacedWords) -> list[str]:
     return [fold(document.text[start:end]) for start, end in zip(document.starts, document.ends, strict=True)]
+
+
+def _marked(text: str, passages: Marks, coloured: bool) -> Any:
+    """Colour the passages of one document and underline changed words, or put numbered brackets around passages."""
+    from rich.text import Text
+
+    text = text.translate(UNSEEN)
+    if coloured:
+        whole = Text(text)
+        for number, (start, end, changed) in enumerate(passages):
+            colour = COLOURS[number % len(COLOURS)]
+            whole.stylize(f"bold {colour}", start, end)
+            for low, high in changed:
+                whole.stylize("not bold dim underline", low, high)
+        return whole
+    marks = [(start, 1, -end, number, f"[{number}: ") for number, (start, end, _) in enumerate(passages, 1)]
+    marks += [(end, 0, -start, -number, f" :{number}]") for number, (start, end, _) in enumerate(passages, 1)]
+    parts, last = [], 0
+    for place, *_, mark in sorted(marks):
+        parts += [text[last:place], mark]
+        last = place
+    return Text("".join([*parts, text[last:]]))

@@ -12,12 +12,11 @@ from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.io.read import Source, open_source
 from likewise.io.read.glimpse import SIZE
 from likewise.jobs.inputs import reading
-from likewise.jobs.plan.fleet import Cluster, cluster
+from likewise.jobs.plan.fleet import cluster, of_input, spark_cluster
 from likewise.jobs.plan.machine import Machine
 from likewise.jobs.plan.model import forecast
-from likewise.jobs.plan.result import Forecast
+from likewise.jobs.plan.result import Cluster, Forecast, SparkForecast
 from likewise.jobs.plan.sample import InputSample
-from likewise.jobs.plan.shuffles import SparkForecast, of_input, spark_cluster
 from likewise.jobs.settings import Resources, Settings
 from likewise.search.local import Search
 from likewise.shingle import Shingler

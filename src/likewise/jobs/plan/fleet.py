@@ -1,14 +1,20 @@
-"""The same work on a cluster, without any input: the arithmetic for n documents, at the speed of this machine.
+"""The same work on a cluster: the arithmetic for n documents at the speed of this machine, without any input.
 
-Documents are read, shingled and sketched where they are stored. What is sent over the network is, for every band and
-document, a key of 4 bytes and the number of the document in 8; then the candidate pairs, two numbers each, once for
-every band in which they share a bucket; then, once for every pair, the two texts to be compared.
+`cluster` supposes the best way there is. Documents are read, shingled and sketched where they are stored. What is sent
+over the network is, for every band and document, a key of 4 bytes and the number of the document in 8; then the
+candidate pairs, two numbers each, once for every band in which they share a bucket; then, once for every pair, the two
+texts to be compared.
+
+`spark_cluster`, and for an input `of_input`, take the steps of likewise on Spark: the seconds of each, and the bytes
+that Spark will report as shuffled. What a step sends follows from its design: so many bytes for each document, each
+band or each candidate. Spark compresses that with LZ4; the bytes below are those after it, as one run of 200,000
+planted documents had them. The times that Spark itself takes are rough: PASS is from a run of a million documents, the
+others are estimates that no benchmark has fitted. The kernels inside a step run at the speed of this machine.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,108 +23,63 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from likewise.base import checks
-from likewise.base.arrays import TextChunk, Texts
+from likewise.base.arrays import Texts
 from likewise.base.memory import parse_size
 from likewise.errors import ParameterError
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
 from likewise.families.tuning import DEFAULT_MAX_SLOTS, HASH, Similarities, tune_for
 from likewise.jobs.plan.machine import Machine, made_up, seconds
+from likewise.jobs.plan.result import Cluster, Forecast, SparkForecast, SparkStep
 from likewise.search.band_keys import HeldKeys
+from likewise.search.candidates import most_candidates
 from likewise.search.items import TextItems
 from likewise.search.sketch import SketchPlan
 from likewise.shingle import Shingler, parse_shingler
 
 KEY = 12
 """Bytes sent for a band of a document: its key and its number."""
-
 PAIR = 16
 """Bytes sent for a candidate: two numbers of documents."""
-
 EFFICIENCY = 0.5
 """Share of the speed of its machines that a cluster delivers: stragglers, serialisation, scheduling. An assumption."""
-
 NETWORK = 1.25e9
 """Bytes per second between one machine and the others: 10 Gbit/s."""
-
 DUPLICATES = 0.1
 """The share of documents that are assumed to have a near-duplicate; there are as many similar pairs."""
-
 TASK = 512e6
 """Bytes of memory of one task: part of a band to be sorted, or texts to be compared."""
-
 SORTING = 1.5
 """How much more sorting costs than measured, on parts of some millions of documents that leave the caches."""
-
 SHORT = Banding(2, 2)
 """A signature so short that sketching with it measures the work on the text only."""
-
 BYTES_A_WORD = 6
 MEASURED = 4 << 20
 LONGEST = 1 << 20
 
+# What Spark sends, in bytes after compression.
+SPARK_DIGEST = 20  # the digest and the row of a document: 24 before compression, of which only the row has zeros
+SPARK_BUCKET = 6  # the key and the size of a bucket: 16 before compression, but most sizes are 1
+SPARK_ENTRY = 9.4  # the key, the band and the row of a document in one band: 16 before compression
+SPARK_PAIR = 9  # two rows of a candidate pair: 16 before compression
+SPARK_TEXT = 0.55  # a byte of text
+# What Spark takes, in seconds of a core unless stated otherwise.
+START = 12.0  # seconds to start Spark and its Python processes, and to load the kernels
+STEP = 1.5  # seconds to plan the queries of a step and to start its tasks, whatever they do
+PASS = 9e-9  # for each byte of text that passes from a Parquet file through Java to Python
+SCAN = 3e-9  # for each byte of text that Java reads from Parquet to pick out a few rows, those of the sample
+COPY = 25e-9  # for each byte of text that Java reads from Parquet and writes to Parquet
+ROW = 2e-6  # for each row that passes through Java as a row
+SENT = 12e-9  # for each byte shuffled, to write and to read it
+TASK_MEMORY = 1e9
+"""Bytes of memory for each core of an executor, beside the memory of Java: see docs/spark.md."""
 
-@dataclass(frozen=True, repr=False)
-class Cluster:
-    """The forecast for a cluster of machines. Sizes are in bytes, of all machines together unless stated otherwise.
-
-    shuffle: what is sent between machines, by kind. seconds: by stage. disk, memory: of one machine.
-    """
-
-    documents: int
-    mean_bytes: float
-    machines: int
-    cores: int
-    shingles: float
-    banding: Banding
-    text_bytes: int
-    signature_bytes: int
-    key_bytes: int
-    candidates: int
-    pairs: int
-    shuffle: Mapping[str, int]
-    seconds: Mapping[str, float]
-    disk: int
-    memory: int
-    notes: tuple[str, ...] = ()
-
-    @property
-    def total(self) -> float:
-        """The seconds of the whole work."""
-        return sum(self.seconds.values())
-
-    @property
-    def shuffle_bytes(self) -> int:
-        """Everything that is sent between machines."""
-        return sum(self.shuffle.values())
-
-    def __repr__(self) -> str:
-        return (
-            f"<Cluster: {self.documents:,} documents on {self.machines:,} machines of {self.cores} cores,"
-            f" {self.total:,.0f} s, {self.shuffle_bytes / 1e9:,.0f} GB through the network>"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, for JSON."""
-        return {
-            "documents": self.documents,
-            "mean_bytes": self.mean_bytes,
-            "machines": self.machines,
-            "cores_per_machine": self.cores,
-            "shingles_per_document": round(self.shingles, 1),
-            "banding": {"bands": self.banding.b, "rows": self.banding.r, "slots": self.banding.slots},
-            "text_bytes": self.text_bytes,
-            "signature_bytes": self.signature_bytes,
-            "key_bytes": self.key_bytes,
-            "candidates": self.candidates,
-            "pairs": self.pairs,
-            "shuffle_bytes": {**self.shuffle, "total": self.shuffle_bytes},
-            "seconds": {stage: round(time, 1) for stage, time in self.seconds.items()},
-            "total_seconds": round(self.total, 1),
-            "disk_bytes_per_machine": self.disk,
-            "memory_bytes_per_machine": self.memory,
-            "notes": list(self.notes),
-        }
+ASSUMPTIONS = (
+    f"cores as fast as those of this machine, at {EFFICIENCY:.0%} efficiency (an assumption, not measured)",
+    f"a network of {NETWORK * 8 / 1e9:g} Gbit/s per machine",
+    f"one document in {1 / DUPLICATES:g} has a near-duplicate; unrelated ones are as similar as in prose",
+)
+"""What is assumed about a cluster and not measured."""
 
 
 def cluster(
@@ -146,26 +107,75 @@ def cluster(
     >>> work.text_bytes, work.key_bytes, work.shuffle["keys"]
     (50000000000000, 800000000000, 2400000000000)
     """
-    asked = FleetQuestion.of(
+    fleet = Fleet.of(
         documents, mean_bytes, machines, cores_per_machine, memory_per_machine, threshold, recall, shingle, bands, rows
     )
-    n, corpus = asked.documents, asked.corpus()
-    if asked.banding is not None:
-        choice = [asked.banding]
-    else:
-        choice = tune_for(asked.threshold, asked.recall, corpus, max_slots).considered
+    choice = [fleet.banding] if fleet.banding else []
+    choice = choice or tune_for(fleet.threshold, fleet.recall, fleet.corpus, max_slots).considered
     here = machine or Machine.measured(checks.threads("plan", None))
-    speed = KernelSpeed.measured(asked.shingler, asked.mean_bytes)
-    work = [
-        _Work(n, asked.mean_bytes, asked.machines, asked.cores, asked.threshold, corpus, banding, here, speed)
-        for banding in choice
-    ]
-    return min((one.cluster(asked.memory) for one in work), key=lambda one: one.total)
+    speed = KernelSpeed.measured(fleet.shingler, fleet.mean_bytes)
+    return min((fleet.forecast(banding, here, speed) for banding in choice), key=lambda forecast: forecast.total)
+
+
+def spark_cluster(
+    documents: float,
+    mean_bytes: float,
+    machines: float,
+    *,
+    cores_per_machine: int = 16,
+    memory_per_machine: str | int | None = None,
+    threshold: float = 0.8,
+    recall: float = 0.99,
+    shingle: str | Shingler = "words:5",
+    bands: int | None = None,
+    rows: int | None = None,
+    max_slots: int = DEFAULT_MAX_SLOTS,
+    machine: Machine | None = None,
+) -> SparkForecast:
+    """Predict what `dedup` of so many documents takes on a Spark cluster whose cores are as fast as this machine's.
+
+    What is assumed of the documents is what `cluster` assumes. Bands and rows are those that the run would choose.
+
+    >>> work = spark_cluster(1e9, 3000, 100, bands=20, rows=5)
+    >>> work.steps["copies"].shuffle_bytes, work.steps["candidates"].shuffle_bytes
+    (20000000000, 188000000000)
+    """
+    fleet = Fleet.of(
+        documents, mean_bytes, machines, cores_per_machine, memory_per_machine, threshold, recall, shingle, bands, rows
+    )
+    n, most = fleet.documents, float(most_candidates(fleet.documents))
+    corpus = replace(fleet.corpus, most=most)
+    banding = fleet.banding or tune_for(fleet.threshold, fleet.recall, corpus, max_slots).banding
+    candidates, meetings = fleet.expected(banding, most)
+    load = SparkLoad(n, n, n * fleet.mean_bytes, corpus.mean_size, banding, candidates, meetings, 1 - DUPLICATES)
+    here = machine or Machine.measured(checks.threads("plan", None))
+    speed = KernelSpeed.measured(fleet.shingler, fleet.mean_bytes)
+    work = load.forecast(here, speed, fleet.machines, fleet.cores, EFFICIENCY, NETWORK)
+    return replace(work, notes=fleet.notes(work.memory))
+
+
+def of_input(
+    found: Forecast, shingle: str | Shingler, here: Machine, machines: float = 1, cores_per_machine: int | None = None
+) -> SparkForecast:
+    """Turn the forecast for this machine, by a sample of the input, into one for Spark; `found` must be for "lsh"."""
+    if found.banding is None:
+        raise ParameterError(
+            "plan for Spark is for the method lsh; of this input a run would compare all documents on the driver: "
+            "leave out engine='spark', or give method='lsh'"
+        )
+    count = _whole("machines", machines)
+    cores = _whole("cores_per_machine", here.cores if cores_per_machine is None else cores_per_machine)
+    n, text = found.documents, found.text_bytes
+    meetings, kept = found.candidates * (1 + found.banding.b / 2), 1 - found.removed / max(1, n)
+    load = SparkLoad(n, found.different, text, found.shingles, found.banding, found.candidates, meetings, kept)
+    speed = KernelSpeed.measured(parse_shingler(shingle, owner="plan"), max(1.0, text / max(1, n)))
+    work = load.forecast(here, speed, count, cores, EFFICIENCY if count > 1 else 1.0, NETWORK)
+    return replace(work, notes=(*found.notes, *(ASSUMPTIONS[:2] if count > 1 else ())))
 
 
 @dataclass(frozen=True)
-class FleetQuestion:
-    """What is asked about documents on machines, checked. `memory` is that of a machine, if it is given."""
+class Fleet:
+    """Documents and machines, as they are asked about. `memory` is that of a machine, if it is given."""
 
     documents: int
     mean_bytes: float
@@ -176,6 +186,8 @@ class FleetQuestion:
     recall: float
     shingler: Shingler
     banding: Banding | None
+    corpus: Similarities
+    """How similar such documents are."""
 
     @classmethod
     def of(
@@ -183,146 +195,156 @@ class FleetQuestion:
         documents: float,
         mean_bytes: float,
         machines: float,
-        cores_per_machine: int,
-        memory_per_machine: str | int | None,
+        cores: int,
+        memory: str | int | None,
         threshold: float,
         recall: float,
         shingle: str | Shingler,
         bands: int | None,
         rows: int | None,
-    ) -> FleetQuestion:
+    ) -> Fleet:
         """Check the parameters of `plan`."""
-        n, count = whole("documents", documents), whole("machines", machines)
-        cores = whole("cores_per_machine", cores_per_machine)
+        n, count, cores = (
+            _whole("documents", documents),
+            _whole("machines", machines),
+            _whole("cores_per_machine", cores),
+        )
         mean = checks.number("plan", "mean_bytes", mean_bytes, 0, open_left=True, rule="a positive number")
         if (bands is None) != (rows is None):
             raise ParameterError("The 'bands' and 'rows' parameters of plan go together: give both or neither.")
         threshold, recall = checks.threshold("plan", threshold), checks.recall("plan", recall)
-        given = None if memory_per_machine is None else parse_size("plan", "memory_per_machine", memory_per_machine)
+        given = None if memory is None else parse_size("plan", "memory_per_machine", memory)
         banding = Banding(bands, rows) if bands is not None and rows is not None else None
         shingler = parse_shingler(shingle, owner="plan")
-        return cls(n, mean, count, cores, given, threshold, recall, shingler, banding)
+        unit = BYTES_A_WORD if shingler.name in ("words", "stopwords") else 1
+        corpus = replace(Similarities.typical(n), mean_size=max(1.0, mean / unit - shingler.k + 1))
+        return cls(n, mean, count, cores, given, threshold, recall, shingler, banding, corpus)
 
-    @property
-    def size(self) -> float:
-        """Shingles of a document."""
-        unit = BYTES_A_WORD if self.shingler.name in ("words", "stopwords") else 1
-        return max(1.0, self.mean_bytes / unit - self.shingler.k + 1)
+    def expected(self, banding: Banding, most: float = math.inf) -> tuple[float, float]:
+        """Return the expected number of candidates, and how often two documents share a bucket, in every band counted.
 
-    def corpus(self) -> Similarities:
-        """Return how similar such documents are."""
-        return replace(Similarities.typical(self.documents), mean_size=self.size)
+        Of those that are not similar, `most` at most; similar ones are taken to be half way to equal.
+        """
+        similar, corpus, below = DUPLICATES * self.documents, self.corpus, self.corpus.values < self.threshold
+        useless = float(corpus.pairs[below] @ (banding.b * corpus.values[below] ** banding.r))
+        meetings = min(useless, most) + similar * banding.b * ((self.threshold + 1) / 2) ** banding.r
+        return min(corpus.candidates(banding, self.threshold), most) + similar, meetings
 
-
-@dataclass(frozen=True)
-class _Work:
-    """A number of documents on a number of machines, with a banding."""
-
-    documents: int
-    mean_bytes: float
-    machines: int
-    cores: int
-    threshold: float
-    corpus: Similarities
-    banding: Banding
-    machine: Machine
-    speed: KernelSpeed
-
-    @property
-    def text(self) -> float:
-        return self.documents * self.mean_bytes
-
-    @property
-    def pairs(self) -> float:
-        """Similar pairs."""
-        return DUPLICATES * self.documents
-
-    @property
-    def candidates(self) -> float:
-        return self.corpus.candidates(self.banding, self.threshold) + self.pairs
-
-    @property
-    def meetings(self) -> float:
-        """How often two documents share a bucket, counted in every band; similar ones are half way to equal."""
-        below = self.corpus.values < self.threshold
-        b, r = self.banding.b, self.banding.r
-        useless = float(self.corpus.pairs[below] @ (b * self.corpus.values[below] ** r))
-        return useless + self.pairs * b * ((self.threshold + 1) / 2) ** r
-
-    @property
-    def shuffle(self) -> dict[str, int]:
-        """The bytes that are sent between machines."""
-        return {
-            "keys": KEY * self.banding.b * self.documents,
-            "pairs": round(PAIR * self.meetings),
-            "texts": round(2 * self.candidates * self.mean_bytes),
+    def forecast(self, banding: Banding, here: Machine, speed: KernelSpeed) -> Cluster:
+        """Predict what the work needs with a banding."""
+        n, text, bands, slots = self.documents, self.documents * self.mean_bytes, banding.b, banding.slots
+        candidates, meetings = self.expected(banding)
+        shuffle = {
+            "keys": KEY * bands * n,
+            "pairs": round(PAIR * meetings),
+            "texts": round(2 * candidates * self.mean_bytes),
         }
-
-    def seconds(self) -> dict[str, float]:
-        """Predict the time of every stage."""
-        n, here, speed = self.documents, self.machine, self.speed
+        travelling = sum(shuffle.values()) / self.machines
+        work = {
+            "read": text * speed.read,
+            "sketch": text * speed.sketch + n * HASH * 1e-9 * slots * (1 + math.log(slots)),
+            "candidates": n * bands * here.sort * SORTING + meetings * here.candidate,
+            "verify": candidates * (2 * self.mean_bytes * speed.shingle + self.corpus.mean_size * here.match),
+            "shuffle": 0.0,
+            "cluster": (n * here.cluster + DUPLICATES * n * here.candidate) * SORTING,
+            "write": (1 - DUPLICATES) * text * speed.write,
+        }
         workers = self.machines * self.cores * EFFICIENCY
-        travelling = sum(self.shuffle.values()) / self.machines
-        slots = self.banding.slots
-        sketching = self.text * speed.sketch + n * HASH * 1e-9 * slots * (1 + math.log(slots))
-        verifying = self.candidates * (2 * self.mean_bytes * speed.shingle + self.corpus.mean_size * here.match)
-        kept = (1 - DUPLICATES) * self.text
-        return {
-            "read": self.text * speed.read / workers,
-            "sketch": sketching / workers,
-            "candidates": (n * self.banding.b * here.sort * SORTING + self.meetings * here.candidate) / workers,
-            "verify": verifying / workers,
-            "shuffle": max(travelling / NETWORK, 2 * travelling / here.write_speed),
-            "cluster": (n * here.cluster + self.pairs * here.candidate) * SORTING / workers,
-            "write": kept * speed.write / workers,
-        }
-
-    def cluster(self, given: int | None) -> Cluster:
-        """Put the forecast together; `given` is the memory of a machine."""
-        travelling = sum(self.shuffle.values())
-        memory = self.cores * (self.machine.base + TASK)
+        times = {stage: spent / workers for stage, spent in work.items()}
+        times["shuffle"] = max(travelling / NETWORK, 2 * travelling / here.write_speed)
+        memory = self.cores * (here.base + TASK)
         return Cluster(
-            documents=self.documents,
+            documents=n,
             mean_bytes=float(self.mean_bytes),
             machines=self.machines,
             cores=self.cores,
             shingles=self.corpus.mean_size,
-            banding=self.banding,
-            text_bytes=round(self.text),
-            signature_bytes=4 * self.banding.slots * self.documents,
-            key_bytes=4 * self.banding.b * self.documents,
-            candidates=round(self.candidates),
-            pairs=round(self.pairs),
-            shuffle=self.shuffle,
-            seconds=self.seconds(),
-            disk=round((self.text * (2 - DUPLICATES) + 2 * travelling) / self.machines),
+            banding=banding,
+            text_bytes=round(text),
+            signature_bytes=4 * slots * n,
+            key_bytes=4 * bands * n,
+            candidates=round(candidates),
+            pairs=round(DUPLICATES * n),
+            shuffle=shuffle,
+            seconds=times,
+            disk=round(text * (2 - DUPLICATES) / self.machines + 2 * travelling),
             memory=round(memory),
-            notes=_notes(memory, given),
+            notes=self.notes(memory),
         )
 
-
-def whole(name: str, value: object) -> int:
-    """Return a positive whole number; 1e10 is one."""
-    good = isinstance(value, int | float) and not isinstance(value, bool)
-    if not good or not 1 <= float(value) < 1e18 or float(value) != int(float(value)):  # type: ignore[arg-type]
-        raise ParameterError.of("plan", name, "a positive whole number", value)
-    return int(value)  # type: ignore[call-overload, no-any-return]
+    def notes(self, memory: float) -> tuple[str, ...]:
+        """Say what is assumed, and whether a machine has less memory than this."""
+        told = f"the memory of a machine is less than {memory / 1e9:.1f} GB: run fewer tasks at a time"
+        return (*ASSUMPTIONS, *([told] if self.memory is not None and self.memory < memory else []))
 
 
-def assumptions() -> tuple[str, ...]:
-    """Return what is assumed about a cluster and not measured."""
-    return (
-        f"cores as fast as those of this machine, at {EFFICIENCY:.0%} efficiency (an assumption, not measured)",
-        f"a network of {NETWORK * 8 / 1e9:g} Gbit/s per machine",
-        f"one document in {1 / DUPLICATES:g} has a near-duplicate; unrelated ones are as similar as in prose",
-    )
+@dataclass(frozen=True)
+class SparkLoad:
+    """What a run on Spark has to do. meetings: how often two documents share a bucket, counted in every band."""
 
+    documents: int
+    different: int
+    text_bytes: float
+    shingles: float
+    banding: Banding
+    candidates: float
+    meetings: float
+    kept: float
 
-def _notes(memory: float, given: int | None) -> tuple[str, ...]:
-    notes = list(assumptions())
-    if given is not None and given < memory:
-        notes.append(f"the memory of a machine is less than {memory / 1e9:.1f} GB: run fewer tasks at a time")
-    return tuple(notes)
+    @property
+    def involved(self) -> float:
+        """The documents that have a candidate, if candidates are spread evenly."""
+        return self.different * -math.expm1(-2 * self.candidates / max(1, self.different))
+
+    def shuffled(self) -> dict[str, int]:
+        """Return the bytes that each step shuffles."""
+        mean = self.text_bytes / max(1, self.documents)
+        sent = {
+            "copies": SPARK_DIGEST * self.documents,
+            "groups": SPARK_DIGEST * self.different,
+            "buckets": SPARK_BUCKET * self.different,
+            "candidates": SPARK_ENTRY * self.different * self.banding.b,
+            "verify": SPARK_TEXT * mean * self.involved + SPARK_PAIR * self.candidates,
+        }
+        return {step: round(amount) for step, amount in sent.items()}
+
+    def work(self, here: Machine, speed: KernelSpeed) -> dict[str, float]:
+        """Return the seconds of one core that each step takes."""
+        n, different, text, slots = self.documents, self.different, self.text_bytes, self.banding.slots
+        sorting = different * self.banding.b * here.sort
+        sketching = text * different / max(1, n) * speed.sketch + different * HASH * 1e-9 * slots * (
+            1 + math.log(slots)
+        )
+        shingling = self.involved * text / max(1, n) * speed.shingle
+        steps = {
+            "read": text * PASS + n * ROW,
+            "copies": n * ROW,
+            "sketch": text * (PASS + 2 * SCAN) + sketching,
+            "groups": different * here.sort,
+            "buckets": sorting,
+            "candidates": 2 * sorting + self.meetings * here.candidate,
+            "verify": text * PASS + shingling + self.candidates * self.shingles * here.match,
+            "write": self.kept * text * COPY + 2 * n * ROW,
+        }
+        sent = self.shuffled()
+        return {step: spent + SENT * sent.get(step, 0) for step, spent in steps.items()}
+
+    def forecast(
+        self, here: Machine, speed: KernelSpeed, machines: int, cores: int, efficiency: float, network: float
+    ) -> SparkForecast:
+        """Put the forecast together."""
+        work, sent = self.work(here, speed), self.shuffled()
+        workers = machines * cores * efficiency
+        steps = {"start": SparkStep(START)}
+        for step, spent in work.items():
+            amount = sent.get(step, 0)
+            travel = amount / machines / network if machines > 1 else 0.0
+            steps[step] = SparkStep(STEP + spent / workers + travel, amount)
+        text, candidates, memory = round(self.text_bytes), round(self.candidates), round(cores * TASK_MEMORY)
+        return SparkForecast(
+            self.documents, self.different, text, self.shingles, self.banding, candidates, machines, cores, steps,
+            sum(work.values()), memory,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -340,11 +362,10 @@ class KernelSpeed:
         words = max(1, round(min(mean_bytes, LONGEST) / 7))
         count = max(4, min(20_000, MEASURED // (7 * words)))
         chunk = made_up(count, words)
-        items = TextItems(Texts([chunk]), shingler)
-        rows = np.arange(count)
-        keys = HeldKeys(np.empty((count, SHORT.b), np.uint32))
-        size = len(chunk.data)
-        table = pa.table({"text": _strings(chunk)})
+        items, rows, size = TextItems(Texts([chunk]), shingler), np.arange(count), len(chunk.data)
+        plan = SketchPlan(MinHash(), SHORT, HeldKeys(np.empty((count, SHORT.b), np.uint32)))
+        buffers = [None, pa.py_buffer(chunk.offsets), pa.py_buffer(chunk.data)]
+        table = pa.table({"text": pa.Array.from_buffers(pa.large_string(), count, buffers)})
         out: list[Any] = []
 
         def write() -> None:
@@ -352,15 +373,18 @@ class KernelSpeed:
             pq.write_table(table, sink, compression="zstd")
             out[:] = [sink.getvalue()]
 
-        writing = seconds(write, 1)
+        writing = seconds(write, 1) / size
         return cls(
             read=seconds(lambda: pq.read_table(pa.BufferReader(out[0]), use_threads=False), 1) / size,
-            sketch=seconds(lambda: items.keys(rows, SketchPlan(MinHash(), SHORT, keys)), 1) / size,
+            sketch=seconds(lambda: items.keys(rows, plan), 1) / size,
             shingle=seconds(lambda: items.sets(rows, 1), 1) / size,
-            write=writing / size,
+            write=writing,
         )
 
 
-def _strings(chunk: TextChunk) -> pa.Array:
-    buffers = [None, pa.py_buffer(chunk.offsets), pa.py_buffer(chunk.data)]
-    return pa.Array.from_buffers(pa.large_string(), len(chunk), buffers)
+def _whole(name: str, value: object) -> int:
+    """Return a positive whole number; 1e10 is one."""
+    good = isinstance(value, int | float) and not isinstance(value, bool)
+    if not good or not 1 <= float(value) < 1e18 or float(value) != int(float(value)):  # type: ignore[arg-type]
+        raise ParameterError.of("plan", name, "a positive whole number", value)
+    return int(value)  # type: ignore[call-overload, no-any-return]

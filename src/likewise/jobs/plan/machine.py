@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -129,10 +128,6 @@ class Machine:
         """Return whether this machine has been measured with this many threads."""
         return _cached(threads) is not None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, for JSON."""
-        return asdict(self)
-
 
 def cpu_name() -> str:
     """Return the model of the processor, if the system says."""
@@ -169,8 +164,7 @@ def _cached(threads: int) -> Machine | None:
     if place is None:
         return None
     try:
-        content = json.loads(place.read_bytes())
-        machine = Machine(**content)
+        machine = Machine(**json.loads(place.read_bytes()))
     except (OSError, ValueError, TypeError):
         return None
     numbers = [getattr(machine, field.name) for field in fields(Machine) if field.name != "name"]
@@ -185,7 +179,7 @@ def _remember(machine: Machine) -> None:
         return
     with suppress(OSError):
         part = place.with_name(f".{place.name}.{os.getpid()}")
-        part.write_text(json.dumps(machine.to_dict(), indent=2))
+        part.write_text(json.dumps(asdict(machine), indent=2))
         os.replace(part, place)
 
 
@@ -331,7 +325,8 @@ def _of_documents(chunk: TextChunk) -> dict[str, float]:
 
 def _of_bytes(chunk: TextChunk, threads: int) -> dict[str, float]:
     """Measure what each byte of text costs, and how much faster several threads are."""
-    parts = [_slice(chunk, start, start + LONG // 10) for start in range(0, LONG, LONG // 10)]
+    size = LONG // 10
+    parts = [TextChunk(chunk.data, chunk.offsets[start : start + size + 1]) for start in range(0, LONG, size)]
     items = TextItems(Texts(parts), Words(5))
     rows, minhash = np.arange(LONG), MinHash()
     room = HeldKeys(np.empty((LONG, BANDING.b), np.uint32))
@@ -359,14 +354,10 @@ def _of_bytes(chunk: TextChunk, threads: int) -> dict[str, float]:
     }
 
 
-def _slice(chunk: TextChunk, start: int, stop: int) -> TextChunk:
-    return TextChunk(chunk.data, chunk.offsets[start : stop + 1])
-
-
 def _of_pairs(chunk: TextChunk) -> dict[str, float]:
     """Measure what a candidate pair costs: to meet it, and to verify it."""
     items = TextItems(Texts([chunk]), Words(5))
-    sets: Sets = items.sets(np.arange(LONG), 1)
+    sets = items.sets(np.arange(LONG), 1)
     heads = np.arange(0, LONG // GROUP * GROUP, GROUP)
     first, second = np.triu_indices(GROUP, 1)
     left, right = (heads[:, None] + first).ravel(), (heads[:, None] + second).ravel()

@@ -47,11 +47,11 @@ SIZES = 0.5  # bytes of the size of a cluster there
 
 def forecast(sample: InputSample, machine: Machine, search: Search) -> Forecast:
     """Predict what `dedup` of the sampled input needs on this machine, with the threads and memory of the search."""
-    return _Model(sample, machine, search, sample.trial(search)).forecast()
+    return Model(sample, machine, search, sample.trial(search)).forecast()
 
 
 @dataclass(frozen=True)
-class _Cost:
+class StageCost:
     """Seconds of one core: work that threads share, work of one thread, and work that is done beside that.
 
     `wait` is the least time it takes, because of the disk.
@@ -62,11 +62,11 @@ class _Cost:
     beside: float = 0.0
     wait: float = 0.0
 
-    def __add__(self, other: _Cost) -> _Cost:
-        return _Cost(*(getattr(self, name) + getattr(other, name) for name in ("shared", "alone", "beside", "wait")))
+    def __add__(self, other: StageCost) -> StageCost:
+        return StageCost(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
-    def __mul__(self, times: float) -> _Cost:
-        return _Cost(*(getattr(self, name) * times for name in ("shared", "alone", "beside", "wait")))
+    def __mul__(self, times: float) -> StageCost:
+        return StageCost(*(amount * times for amount in vars(self).values()))
 
     def seconds(self, machine: Machine) -> float:
         """Return the time it takes."""
@@ -77,183 +77,95 @@ class _Cost:
         return self.shared * min(machine.threads, machine.cores) / machine.parallel + self.alone + self.beside
 
 
-@dataclass(frozen=True)
-class _Model:
-    sample: InputSample
-    machine: Machine
-    search: Search
-    trial: Trial
+class Model:
+    """What a run will be like: how much of everything it has, and from that what its stages cost."""
 
-    @property
-    def documents(self) -> int:
-        return self.sample.documents
+    def __init__(self, sample: InputSample, machine: Machine, search: Search, trial: Trial) -> None:
+        self.sample, self.machine, self.search, self.trial = sample, machine, search, trial
+        budget, seen = search.budget, sample.seen
+        self.documents, self.text = sample.documents, float(seen.text)
+        self.mean = self.text / max(1, self.documents)
+        self.different, self.kept = self.documents * trial.different, self.documents * trial.kept
+        self.exact = trial.method == "exact"
+        # Documents that are compared as crowds: those in buckets that give too many pairs, or all in an exact search
+        # that finds more pairs than can be listed.
+        self.crowd = self.different * trial.crowds.share
+        most = float(most_candidates(round(self.different)))  # buckets that give more are compared in a different way
+        every = self.different * (self.different - 1) / 2
+        self.candidates = trial.pairs if self.exact else min(trial.candidates, most, every)
+        # Pairs listed in the answer: copies count too, until they are too many.
+        listed = trial.pairs + self.crowd * trial.crowds.pairs + 1.5 * (self.documents - self.different)
+        self.pairs = min(listed, most_listed(self.documents))
+        # Different documents whose sets are compared: those in a candidate pair, or all in an exact join.
+        self.verified = self.different * (1.0 if self.exact else trial.involved)
+        self.certified = 0 if search.method == "exact" else sample.certified(search)
+        self.exact_seconds = 0.0 if trial.choice is None else trial.choice.exact_seconds  # as the run predicts them
+        # The symbols of all prefixes that an exact join indexes: those of a set at the threshold, and one more.
+        self.prefixes = self.different * ((1 - search.threshold) * sample.mean_set + 2)
+        self.spilled = seen.stored > 0 and self.text > budget.texts
+        # Bytes of text on disk, with what is known of each document.
+        self.packed = self.text * sample.packing.share + READ_STEP * self.documents if self.spilled else 0.0
+        self.bands = 0 if self.exact else trial.banding.b
+        self.keys = 4.0 * self.different * self.bands
+        self.stored_keys = self.keys > budget.keys
+        self.set_bytes = self.verified * sample.mean_set * 8
+        # The room of a set, as a run judges it by the length of the text. If the sets to be compared seem more than
+        # memory may hold, it works in blocks; an exact join then makes them twice.
+        self.room = self.mean * BYTES_A_BYTE[sample.shingler.name] + 64
+        self.in_blocks = self.verified * self.room > budget.sets
+        self.streamed = self.different * self.room > 2 * budget.sets
+        self.unpacked = self._unpacking()
+        # Sketching or joining may take so long that its result is committed.
+        longest = self.making() + self.joining() if self.exact else self.sketching()
+        self.commits = self.stored_keys or longest.seconds(machine) > PATIENCE
 
-    @property
-    def text(self) -> float:
-        return float(self.sample.text_bytes)
-
-    @property
-    def different(self) -> float:
-        return self.documents * self.trial.different
-
-    @property
-    def kept(self) -> float:
-        return self.documents * self.trial.kept
-
-    @property
-    def exact(self) -> bool:
-        return self.trial.method == "exact"
-
-    @property
-    def bands(self) -> int:
-        return 0 if self.exact else self.trial.banding.b
-
-    @property
-    def most_candidates(self) -> float:
-        """Buckets that give more pairs than this are compared in a different way."""
-        return float(most_candidates(round(self.different)))
-
-    @property
-    def candidates(self) -> float:
-        if self.exact:  # bitmaps leave little but the similar pairs
-            return self.trial.pairs
-        return min(self.trial.candidates, self.most_candidates, self.different * (self.different - 1) / 2)
-
-    @property
-    def pairs(self) -> float:
-        """Pairs listed in the answer: copies count too, until they are too many."""
-        copies = self.documents - self.different
-        most = most_listed(self.documents)
-        return min(self.trial.pairs + self.crowd * self.trial.crowds.pairs + 1.5 * copies, most)
-
-    @property
-    def verified(self) -> float:
-        """Different documents whose sets are compared: those in a candidate pair, or all in an exact join."""
-        return self.different * (1.0 if self.exact else self.trial.involved)
-
-    @property
-    def spilled(self) -> bool:
-        return self.sample.seen.stored > 0 and self.text > self.search.budget.texts
-
-    @property
-    def packed(self) -> float:
-        """Bytes of text on disk, with what is known of each document."""
-        return self.text * self.sample.packing.share + READ_STEP * self.documents if self.spilled else 0.0
-
-    @property
-    def keys(self) -> float:
-        return 4.0 * self.different * self.bands
-
-    @property
-    def stored_keys(self) -> bool:
-        return self.keys > self.search.budget.keys
-
-    @property
-    def set_bytes(self) -> float:
-        return self.verified * self.sample.mean_set * 8
-
-    @property
-    def in_blocks(self) -> bool:
-        """True if the sets to be compared seem more than memory may hold; a run judges by the length of the text."""
-        each = self.text / max(1, self.documents) * BYTES_A_BYTE[self.sample.shingler.name] + 64
-        return self.verified * each > self.search.budget.sets
-
-    @property
-    def unpacked(self) -> _Cost:
-        """The work to read once through text that is on disk, or still in the system's cache."""
+    def _unpacking(self) -> StageCost:
+        """Predict the work to read once through text that is on disk, or still in the system's cache."""
         if not self.spilled:
-            return _Cost()
+            return StageCost()
         cached = self.packed < free_memory() - self.search.budget.total
         disk = 0.0 if cached else self.packed / self.machine.read_speed
-        return _Cost(shared=self.text * self.sample.packing.unpack, wait=disk)
+        return StageCost(shared=self.text * self.sample.packing.unpack, wait=disk)
 
-    @property
-    def certified(self) -> int:
-        return 0 if self.search.method == "exact" else self.sample.certified(self.search)
-
-    @property
-    def commits(self) -> bool:
-        """True if sketching or joining takes so long that its result is committed."""
-        if self.exact:
-            cost = self.making() + self.joining()
-            return cost.seconds(self.machine) > PATIENCE
-        return self.stored_keys or self.sketching().seconds(self.machine) > PATIENCE
-
-    @property
-    def streamed(self) -> bool:
-        """True if an exact join cannot hold all sets at once, and makes them twice."""
-        each = self.text / max(1, self.documents) * BYTES_A_BYTE[self.sample.shingler.name] + 64
-        return self.different * each > 2 * self.search.budget.sets
-
-    @property
-    def exact_seconds(self) -> float:
-        """Seconds of one core for an exact join, as the run itself predicts them."""
-        return 0.0 if self.trial.choice is None else self.trial.choice.exact_seconds
-
-    @property
-    def prefixes(self) -> float:
-        """The symbols of all prefixes that an exact join indexes: those of a set at the threshold, and one more."""
-        return self.different * ((1 - self.search.threshold) * self.sample.mean_set + 2)
-
-    def costs(self) -> dict[str, _Cost]:
+    def costs(self) -> dict[str, StageCost]:
         """Predict the work of every stage of the run."""
-        machine, seen, trial, n = self.machine, self.sample.seen, self.trial, self.documents
+        machine, trial, n = self.machine, self.trial, self.documents
         growth = 1 + GROWTH * max(0.0, math.log10(max(1, n) / DOCUMENTS))
-        mean = self.text / max(1, n)
         steps = self.keys + STEP * n if self.commits else 0.0
-        naming = machine.unique if seen.named else 0.0
+        naming = machine.unique if self.sample.seen.named else 0.0
+        pairing = self.different * (self.bands + 1) * machine.sort * growth + self.candidates * machine.candidate
+        if self.exact:
+            search = {"sets": self.making(), "join": self.joining()}
+        else:
+            found = StageCost(shared=pairing)
+            search = {"sketch": self.sketching(), "candidates": found, "verify": self.verifying()}
         costs = {
-            "start": _Cost(alone=machine.start),
+            "start": StageCost(alone=machine.start),
             "read": self.reading(),
-            "identical": self.unpacked * (trial.different < 1) + _Cost(alone=n * machine.identical * growth),
-            "tune": self.tuning(mean),
-            **(self.by_join() if self.exact else self.by_lsh(mean, growth)),
-            "cluster": _Cost(alone=n * machine.cluster * growth),
-            "tables": _Cost(alone=n * machine.table * growth),
+            "identical": self.unpacked * (trial.different < 1) + StageCost(alone=n * machine.identical * growth),
+            "tune": self.tuning(),
+            **search,
+            **({"crowds": self.crowding()} if self.crowd else {}),
+            "cluster": StageCost(alone=n * machine.cluster * growth),
+            "tables": StageCost(alone=n * machine.table * growth),
             "write": self.writing(),
-            "rest": _Cost(
+            "rest": StageCost(
                 alone=n * (machine.group + naming) * growth + steps * machine.check, wait=steps / machine.write_speed
             ),
         }
         if self.search.ignore_common is not None:
-            costs["common"] = self.unpacked + _Cost(shared=self.different * mean * trial.shingle)
+            costs["common"] = self.unpacked + StageCost(shared=self.different * self.mean * trial.shingle)
         return costs
 
-    def by_lsh(self, mean: float, growth: float) -> dict[str, _Cost]:
-        """Predict the stages of locality-sensitive hashing."""
-        machine = self.machine
-        pairing = self.different * (self.bands + 1) * machine.sort * growth + self.candidates * machine.candidate
-        return {
-            "sketch": self.sketching(),
-            "candidates": _Cost(shared=pairing),
-            "verify": self.verifying(mean),
-            **self.crowding(mean),
-        }
-
-    def by_join(self) -> dict[str, _Cost]:
-        """Predict the stages of an exact join."""
-        mean = self.text / max(1, self.documents)
-        return {"sets": self.making(), "join": self.joining(), **self.crowding(mean)}
-
-    @property
-    def crowd(self) -> float:
-        """Documents that are compared as crowds: those in buckets that give too many pairs, or all in an exact search
-        that finds more pairs than can be listed."""
-        return self.different * self.trial.crowds.share
-
-    def crowding(self, mean: float) -> dict[str, _Cost]:
+    def crowding(self) -> StageCost:
         """Predict the work to compare crowds; if their sets do not fit in memory, they are made five times over."""
-        documents = self.crowd
-        if not documents:
-            return {}
-        each = mean * BYTES_A_BYTE[self.sample.shingler.name] + 64
-        making = documents * mean * self.trial.shingle
-        growth = max(1.0, documents / self.trial.crowds.members) ** CROWD_GROWS
-        work = max(0.0, documents * self.trial.crowds.seconds * growth - making)
-        times = 1 if documents * each <= self.search.budget.sets else 5
-        return {"crowds": self.unpacked * times + _Cost(shared=times * making, alone=work)}
+        making = self.crowd * self.mean * self.trial.shingle
+        growth = max(1.0, self.crowd / self.trial.crowds.members) ** CROWD_GROWS
+        work = max(0.0, self.crowd * self.trial.crowds.seconds * growth - making)
+        times = 1 if self.crowd * self.room <= self.search.budget.sets else 5
+        return self.unpacked * times + StageCost(shared=times * making, alone=work)
 
-    def reading(self) -> _Cost:
+    def reading(self) -> StageCost:
         """Predict the work to read: one thread hands it out, and may keep the others waiting."""
         seen, machine = self.sample.seen, self.machine
         work = self.text * seen.read + self.documents * machine.sample
@@ -261,56 +173,56 @@ class _Model:
         if self.spilled:
             work += self.text * self.sample.packing.pack + self.packed * machine.check
             disk += self.packed / machine.write_speed
-        return _Cost(shared=work, wait=max(disk, self.text * seen.drawn))
+        return StageCost(shared=work, wait=max(disk, self.text * seen.drawn))
 
-    def tuning(self, mean: float) -> _Cost:
+    def tuning(self) -> StageCost:
         """Predict the work to look at samples: one to choose the method and the banding, one for the certificate."""
         if self.search.method == "exact":
-            return _Cost()
+            return StageCost()
         index = 0.0 if self.exact else self.certified * self.sample.mean_set * self.machine.index
-        work = self.trial.tune + self.certified * mean * self.trial.shingle
-        return self.unpacked + _Cost(shared=work, alone=index)
+        work = self.trial.tune + self.certified * self.mean * self.trial.shingle
+        return self.unpacked + StageCost(shared=work, alone=index)
 
-    def making(self) -> _Cost:
+    def making(self) -> StageCost:
         """Predict the work to make the sets for an exact join: twice if they do not fit in memory."""
-        once = self.unpacked + _Cost(shared=self.trial.different * self.text * self.trial.shingle)
-        return once * (2 if self.streamed else 1) + _Cost(shared=COUNTING * self.exact_seconds)
+        once = self.unpacked + StageCost(shared=self.trial.different * self.text * self.trial.shingle)
+        return once * (2 if self.streamed else 1) + StageCost(shared=COUNTING * self.exact_seconds)
 
-    def joining(self) -> _Cost:
+    def joining(self) -> StageCost:
         """Predict the work of the exact join, and of comparing the pairs that its filters leave."""
         if self.crowd:
-            return _Cost()
+            return StageCost()
         comparing = self.candidates * self.sample.mean_set * self.machine.match
-        return _Cost(shared=(1 - COUNTING) * self.exact_seconds + comparing)
+        return StageCost(shared=(1 - COUNTING) * self.exact_seconds + comparing)
 
-    def sketching(self) -> _Cost:
+    def sketching(self) -> StageCost:
         """Predict the work to sketch, and to compare every document with the certificate's sample."""
         work = self.text * self.trial.sketch
         if self.certified:
             work += self.documents * self.sample.mean_set * (self.machine.probe + MET * self.machine.meet)
         disk = self.keys / self.machine.write_speed if self.stored_keys else 0.0
-        return self.unpacked + _Cost(shared=self.trial.different * work, wait=disk)
+        return self.unpacked + StageCost(shared=self.trial.different * work, wait=disk)
 
-    def verifying(self, mean: float) -> _Cost:
+    def verifying(self) -> StageCost:
         """Predict the work to make sets of the documents in pairs, and to compare them."""
         similar = min(1.0, self.trial.pairs / max(1.0, self.trial.candidates))
         shingles = self.candidates * self.sample.mean_set
         comparing = shingles * (similar * self.machine.match + (1 - similar) * self.machine.miss)
         disk = self.set_bytes / self.machine.write_speed if self.in_blocks else 0.0
-        cost = _Cost(shared=self.verified * mean * self.trial.shingle + comparing, wait=disk)
+        cost = StageCost(shared=self.verified * self.mean * self.trial.shingle + comparing, wait=disk)
         return self.unpacked * (self.verified > 0) + cost
 
-    def writing(self) -> _Cost:
+    def writing(self) -> StageCost:
         """Predict the work to write the kept documents, and the tables."""
         seen = self.sample.seen
         rows = (2 * self.documents - self.kept + self.pairs) * self.machine.row
         disk = self.answer() / self.machine.write_speed
         once, again = self.kept * seen.rewrite, self.kept * seen.reread
         if seen.files > 1:
-            return _Cost(shared=once + again, alone=rows, wait=disk)
+            return StageCost(shared=once + again, alone=rows, wait=disk)
         if seen.ahead and self.machine.cores > 1:
-            return _Cost(alone=max(once, again) + rows, beside=min(once, again), wait=disk)
-        return _Cost(alone=once + again + rows, wait=disk)
+            return StageCost(alone=max(once, again) + rows, beside=min(once, again), wait=disk)
+        return StageCost(alone=once + again + rows, wait=disk)
 
     def memory(self) -> float:
         """Predict the peak of memory: while text is read, or while pairs are sorted, joined or verified."""
@@ -343,13 +255,6 @@ class _Model:
         state = self.keys + 9.0 * n + 24.0 * self.kept + 16.0 * self.different + 16.0 * self.pairs
         return self.kept * self.sample.seen.kept + tables + state
 
-    def spill(self) -> tuple[float, float]:
-        """Predict what is on disk for lack of memory, while pairs are verified and while the result is written."""
-        lasting = self.packed + (self.keys if self.stored_keys else 0.0)
-        runs = 8 * self.candidates * MEETINGS if self.stored_keys else 0.0
-        blocks = self.streamed if self.exact else self.in_blocks
-        return lasting + runs + (self.set_bytes if blocks else 0.0), lasting
-
     def notes(self) -> tuple[str, ...]:
         """Say what the user should know."""
         seen = self.sample.seen
@@ -369,9 +274,11 @@ class _Model:
 
     def forecast(self) -> Forecast:
         """Put the forecast together."""
-        verifying, writing = self.spill()
-        answer = self.answer()
-        costs = self.costs()
+        answer, costs = self.answer(), self.costs()
+        # On disk for lack of memory: to the end of the run, and beside that while pairs are verified.
+        lasting = self.packed + (self.keys if self.stored_keys else 0.0)
+        runs = 8 * self.candidates * MEETINGS if self.stored_keys else 0.0
+        spill = lasting + runs + (self.set_bytes if (self.streamed if self.exact else self.in_blocks) else 0.0)
         steps = STEP * self.documents + (0.0 if self.stored_keys else self.keys) if self.commits else 0.0
         return Forecast(
             method=self.trial.method,
@@ -388,9 +295,9 @@ class _Model:
             seconds={stage: cost.seconds(self.machine) for stage, cost in costs.items()},
             cpu_seconds=sum(cost.cpu(self.machine) for cost in costs.values()),
             memory=round(self.memory()),
-            spill=round(verifying),
+            spill=round(spill),
             answer=round(answer),
-            disk=round(steps + max(verifying, writing + answer)),
+            disk=round(steps + max(spill, lasting + answer)),
             threads=self.search.threads,
             budget=self.search.budget.total,
             notes=self.notes(),

@@ -1,4 +1,4 @@
-"""The result of `plan`: a forecast."""
+"""The results of `plan`: forecasts for this machine, for a cluster, and for a cluster with Spark."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from likewise.base.webpage import paragraph, table
 from likewise.base.words import counted
 from likewise.families.banding import Banding
+from likewise.view.webpage import paragraph, table
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,26 +65,121 @@ class Forecast:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, for JSON."""
-        banding = self.banding
-        return {
-            "method": {"taken": self.method, "why": self.why},
-            "documents": self.documents,
-            "documents_exact": self.exact,
-            "text_bytes": self.text_bytes,
-            "shingles_per_document": round(self.shingles, 1),
-            "banding": {"bands": banding.b, "rows": banding.r, "slots": banding.slots} if banding else None,
-            "different": self.different,
-            "removed": self.removed,
-            "candidates": self.candidates,
-            "pairs": self.pairs,
-            "seconds": {stage: round(seconds, 4) for stage, seconds in self.seconds.items()},
-            "total_seconds": round(self.total, 4),
-            "cpu_seconds": round(self.cpu_seconds, 4),
-            "memory_bytes": self.memory,
-            "spill_bytes": self.spill,
-            "answer_bytes": self.answer,
-            "disk_bytes": self.disk,
-            "threads": self.threads,
-            "memory_budget_bytes": self.budget,
-            "notes": list(self.notes),
-        }
+        names = {"exact": "documents_exact", "budget": "memory_budget_bytes"}
+        names |= {name: f"{name}_bytes" for name in ("memory", "spill", "answer", "disk")}
+        plain = _plain(self, names, 4)
+        return {"method": {"taken": plain.pop("method"), "why": plain.pop("why")}, **plain}
+
+
+@dataclass(frozen=True, repr=False)
+class Cluster:
+    """The forecast for a cluster of machines. Sizes are in bytes, of all machines together unless stated otherwise.
+
+    shuffle: what is sent between machines, by kind. seconds: by stage. disk, memory: of one machine.
+    """
+
+    documents: int
+    mean_bytes: float
+    machines: int
+    cores: int
+    shingles: float
+    banding: Banding
+    text_bytes: int
+    signature_bytes: int
+    key_bytes: int
+    candidates: int
+    pairs: int
+    shuffle: Mapping[str, int]
+    seconds: Mapping[str, float]
+    disk: int
+    memory: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> float:
+        """The seconds of the whole work."""
+        return sum(self.seconds.values())
+
+    @property
+    def shuffle_bytes(self) -> int:
+        """Everything that is sent between machines."""
+        return sum(self.shuffle.values())
+
+    def __repr__(self) -> str:
+        return (
+            f"<Cluster: {self.documents:,} documents on {self.machines:,} machines of {self.cores} cores,"
+            f" {self.total:,.0f} s, {self.shuffle_bytes / 1e9:,.0f} GB through the network>"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, for JSON."""
+        names = {"cores": "cores_per_machine", "shuffle": "shuffle_bytes"}
+        names |= {name: f"{name}_bytes_per_machine" for name in ("disk", "memory")}
+        return {**_plain(self, names, 1), "shuffle_bytes": {**self.shuffle, "total": self.shuffle_bytes}}
+
+
+@dataclass(frozen=True)
+class SparkStep:
+    """What one step of a run takes: seconds, and the bytes that are shuffled, compressed."""
+
+    seconds: float
+    shuffle_bytes: int = 0
+
+
+@dataclass(frozen=True, repr=False)
+class SparkForecast:
+    """The forecast of `dedup` on Spark, by the steps of run.json, with `start` for all that comes before them.
+
+    core_seconds: the time of all cores together, without waiting. memory: of one machine, beside Java's.
+    """
+
+    documents: int
+    different: int
+    text_bytes: int
+    shingles: float
+    banding: Banding
+    candidates: int
+    machines: int
+    cores: int
+    steps: Mapping[str, SparkStep]
+    core_seconds: float
+    memory: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> float:
+        """The seconds of the whole run."""
+        return sum(step.seconds for step in self.steps.values())
+
+    @property
+    def shuffle_bytes(self) -> int:
+        """Everything that is shuffled."""
+        return sum(step.shuffle_bytes for step in self.steps.values())
+
+    def __repr__(self) -> str:
+        return (
+            f"<SparkForecast: {self.documents:,} documents on {self.machines:,} machines of {self.cores} cores,"
+            f" {self.total:,.0f} s, {self.shuffle_bytes / 1e9:,.1f} GB shuffled>"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, for JSON."""
+        plain = _plain(self, {"cores": "cores_per_machine", "memory": "memory_bytes_per_machine"}, 1)
+        steps = {name: {**vars(step), "seconds": round(step.seconds, 2)} for name, step in self.steps.items()}
+        return {"engine": "spark", **plain, "steps": steps, "shuffle_bytes": self.shuffle_bytes}
+
+
+def _plain(forecast: Forecast | Cluster | SparkForecast, names: dict[str, str], digits: int) -> dict[str, Any]:
+    """Return the fields of a forecast and its total for JSON, some under longer names, seconds with so many digits."""
+    plain: dict[str, Any] = {}
+    for name, value in vars(forecast).items():
+        if isinstance(value, Banding):
+            value = {"bands": value.b, "rows": value.r, "slots": value.slots}
+        elif name == "seconds":
+            value = {stage: round(seconds, digits) for stage, seconds in value.items()}
+        elif name.endswith("_seconds"):
+            value = round(value, digits)
+        elif name == "shingles":
+            name, value = "shingles_per_document", round(value, 1)
+        plain[names.get(name, name)] = list(value) if name == "notes" else value
+    return {**plain, "total_seconds": round(forecast.total, digits)}

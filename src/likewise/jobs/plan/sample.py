@@ -24,13 +24,14 @@ from likewise.families.tuning import Similarities, fits
 from likewise.io.read import Source
 from likewise.io.read.glimpse import SIZE, Glimpse, glimpse
 from likewise.io.spill import CODEC
-from likewise.jobs.plan.crowds import CrowdTrial
+from likewise.kernels.graph import keepers
 from likewise.kernels.sketch import agreements
 from likewise.search.band_keys import HeldKeys
-from likewise.search.candidates import candidates, most_candidates
+from likewise.search.candidates import Wanted, candidates, most_candidates
 from likewise.search.cluster import components
+from likewise.search.crowds.gather import Gathering
 from likewise.search.expand import most_listed
-from likewise.search.items import TextItems
+from likewise.search.items import Items, TextItems
 from likewise.search.local import Search
 from likewise.search.matches import first_of_each
 from likewise.search.prepare import (
@@ -45,6 +46,7 @@ from likewise.search.prepare import (
     unreachable,
 )
 from likewise.search.recall.sample import sample_size
+from likewise.search.scored import ScoredPairs, no_pairs
 from likewise.search.sketch import SketchPlan, agreement_counts
 from likewise.search.verify import compare
 from likewise.shingle import Shingler, parse_shingler
@@ -58,6 +60,9 @@ MOST_PAIRS = 300_000
 SHINGLED = 2 << 20
 """Bytes of text that are shingled to measure how long it takes: some tens of milliseconds."""
 
+FEW = 8
+"""Documents of a first crowd, whose time does not count: kernels are loaded."""
+
 _loaded: set[tuple[str, str]] = set()
 """What was timed in this process, and for which shingler: its kernels are loaded."""
 
@@ -69,6 +74,37 @@ class Packing:
     share: float
     pack: float
     unpack: float
+
+
+@dataclass(frozen=True)
+class CrowdTrial:
+    """What crowds will cost: those of the sample are compared as a run compares its own, and the seconds are taken.
+
+    share: of the different documents, those in crowds; members: their number in the sample. For each of these:
+    seconds of one core, pairs listed, and the share that is kept.
+    """
+
+    share: float = 0.0
+    members: int = 0
+    seconds: float = 0.0
+    pairs: float = 0.0
+    kept: float = 1.0
+
+    @classmethod
+    def of(cls, items: Items, rows: Ints, crowds: list[Ints], known: ScoredPairs, search: Search) -> CrowdTrial:
+        """Compare the crowds of a sample: numbers in `rows`, as are those of the known pairs."""
+        if not crowds:
+            return cls()
+        ranks, wanted, seed = np.arange(len(rows)), Wanted(0, len(rows)), search.minhash.seed
+        whole = Gathering(items, rows, crowds, ranks, wanted, search.threshold, seed, threads=1)
+        replace(whole, crowds=[crowds[0][:FEW]]).pairs(no_pairs())
+        begun = process_time()
+        (left, right, _), _, _ = whole.pairs(known)
+        seconds = process_time() - begun
+        members = np.sort(np.concatenate(crowds))
+        kept = keepers(np.arange(len(rows)), left, right) < 0
+        n = len(members)
+        return cls(n / len(rows), n, seconds / n, (len(left) - len(known[0])) / n, float(kept[members].mean()))
 
 
 @dataclass(frozen=True)
@@ -120,11 +156,6 @@ class InputSample:
     def documents(self) -> int:
         """The documents of the whole input."""
         return self.seen.documents
-
-    @property
-    def text_bytes(self) -> int:
-        """The bytes of text of the whole input."""
-        return self.seen.text
 
     @property
     def shingler(self) -> Shingler:
@@ -217,10 +248,7 @@ class InputSample:
         )
 
     def _timed(self, what: str, work: Callable[[], Done]) -> tuple[Done, float]:
-        """Return what some work returns, and its CPU seconds.
-
-        It is done twice the first time in a process, so that no kernel is compiled or loaded while it is timed.
-        """
+        """Return what some work returns, and its CPU seconds; it is done before, so that kernels are loaded."""
         if (what, self.shingler.name) not in _loaded:
             work()
             _loaded.add((what, self.shingler.name))

@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.base.webpage import page, paragraph, section, side_by_side, table
 from likewise.base.words import visible
+from likewise.view.webpage import page, paragraph, section, side_by_side, table
 
 WILD = st.text(st.characters(codec=None, exclude_categories=()), max_size=40) | st.sampled_from(
     ["<script>", "</pre>", "</style>", "&amp;", '"><img src=x>', "\ud800", "\x00", "\u202e"]

@@ -1,8 +1,8 @@
-"""What remains of a run to explain its pairs: where its items are, and which of them have which id."""
+"""What remains of a run to explain its pairs and to report on it: where its items are, and which have which id."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -10,15 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from likewise.base.arrays import Hashes, Ints, Sets, Texts
+from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts
 from likewise.base.words import shortened
 from likewise.errors import IncompatibleError, InputError, shown
+from likewise.io.ids import matching
 from likewise.io.read import Source
 from likewise.jobs.against import Against
-from likewise.jobs.cached_documents import CachedDocuments
-from likewise.jobs.set_reason import SetReason, SetScheme, explain_sets, explain_texts
+from likewise.jobs.explain.reasons import SetReason, SetScheme, VectorReason, explain_sets, explain_vectors
 from likewise.jobs.state import State
-from likewise.jobs.vector_reason import VectorReason, explain_vectors
 from likewise.search.cluster import Removal
 from likewise.search.common_shingles import value_table
 from likewise.search.items import SetItems, TextItems
@@ -67,34 +66,52 @@ class ItemReader:
         held = collection.items.all if isinstance(collection.items, SetItems) else None
         return cls(collection.rows, collection.ids, collection.source, held)
 
-    def row(self, value: Any) -> int:
-        """Return the row with this id."""
-        return row_of(self.ids, self.rows, value)
-
-    def texts(self, rows: list[int], sample: int = 0) -> tuple[dict[int, str], list[str]]:
+    def texts(self, rows: set[int], sample: int = 0) -> tuple[dict[int, str], list[str]]:
         """Return the documents in these rows, and the first few of the collection."""
         assert self.source is not None
         known = self.source.state()
-        try:
-            return self._texts(self.source, set(rows), sample)
-        finally:
-            self.source.restore(known)  # what was set aside in the run, not in this reading
-
-    def _texts(self, source: Source, rows: set[int], sample: int) -> tuple[dict[int, str], list[str]]:
-        found: dict[int, str] = {}
+        documents: dict[int, str] = {}
         first: list[str] = []
         start = 0
-        for batch in source.batches():
-            column, stop = batch.column("text"), start + batch.num_rows
-            if len(first) < sample:
-                first += column.slice(0, sample - len(first)).to_pylist()
-            found |= {row: str(column[row - start].as_py()) for row in rows if start <= row < stop}
-            start = stop
-            if len(found) == len(rows) and len(first) >= min(sample, self.rows):
-                break
-        if len(found) < len(rows):
+        try:
+            for batch in self.source.batches():
+                column, stop = batch.column("text"), start + batch.num_rows
+                if len(first) < sample:
+                    first += column.slice(0, sample - len(first)).to_pylist()
+                documents |= {row: str(column[row - start].as_py()) for row in rows if start <= row < stop}
+                start = stop
+                if len(documents) == len(rows) and len(first) >= min(sample, self.rows):
+                    break
+        finally:
+            self.source.restore(known)  # what was set aside in the run, not in this reading
+        if len(documents) < len(rows):
             raise InputError("the input has changed since the run: it has fewer rows; run it again")
-        return found, first
+        return documents, first
+
+
+@dataclass(frozen=True)
+class CachedDocuments:
+    """The documents of a run that has just ended, still in memory, and their source: a report need not read them."""
+
+    collection: Collection
+    source: Source
+    _texts: Texts
+
+    @classmethod
+    def of(cls, collection: Collection) -> CachedDocuments | None:
+        """Return the documents of a collection; None if they are not in memory, or not text from files."""
+        items, source = collection.items, collection.source
+        if source is None or not source.files or not isinstance(items, TextItems):
+            return None
+        held = all(isinstance(chunk, TextChunk) for chunk in items.texts.chunks)
+        return cls(collection, source, items.texts) if held else None
+
+    def texts(self, wanted: set[str]) -> Iterator[tuple[str, str]]:
+        """Yield the ids and the texts of the documents with these ids."""
+        ids, rows = self.collection.ids, self.collection.rows
+        numbered = ((int(id), id) for id in wanted if id.isdecimal() and int(id) < rows)
+        for row, id in numbered if ids is None else matching(ids, wanted):
+            yield id, self._texts[row]
 
 
 @dataclass(frozen=True)
@@ -113,7 +130,8 @@ class SetTrace:
 
     def rows(self, id_a: Any, id_b: Any) -> tuple[int, int]:
         """Return the rows of two items, each in its own collection."""
-        return self.parts[0].row(id_a), self.parts[-1].row(id_b)
+        here, there = self.parts[0], self.parts[-1]
+        return row_of(here.ids, here.rows, id_a), row_of(there.ids, there.rows, id_b)
 
     def explain(self, ids: tuple[Any, Any], stats: dict[str, Any], found: bool | None, **known: Any) -> SetReason:
         """Compare two items by the scheme of the run."""
@@ -122,22 +140,19 @@ class SetTrace:
         if here.sets is not None and there.sets is not None:
             both = [here.sets[rows[0]], there.sets[rows[1]]]
             sets = Sets(np.concatenate(both).astype(np.uint64), np.cumsum([0, *map(len, both)]).astype(np.int64))
-            return explain_sets(ids, sets, scheme, found=found, **known)
+            return explain_sets(ids, sets, scheme, None, None, found=found, **known)
         if self.shingler is None:
             raise IncompatibleError(NO_TRACE)
-        mine, first = here.texts([rows[0], *(rows[1:] if here is there else [])], SAMPLE)
-        other = mine if here is there else there.texts([rows[1]])[0]
-        texts = mine[rows[0]], other[rows[1]]
-        return self.compare(ids, texts, first, scheme, found, **known)
+        mine, first = here.texts({*rows} if here is there else {rows[0]}, SAMPLE)
+        other = mine if here is there else there.texts({rows[1]})[0]
+        return self.compare(ids, (mine[rows[0]], other[rows[1]]), first, scheme, found=found, **known)
 
     def compare(
-        self, ids: tuple[Any, Any], texts: tuple[str, str], first: list[str], scheme: SetScheme, found: bool | None,
-        **known: Any,
-    ) -> SetReason:  # fmt: skip
+        self, ids: tuple[Any, Any], texts: tuple[str, str], first: list[str], scheme: SetScheme, **known: Any
+    ) -> SetReason:
         """Compare two documents; `first`: the first of the collection, which show how rare a shingle is."""
-        assert self.shingler is not None
         sets, sample = self._sets(list(texts)), self._sets(first)
-        return explain_texts(ids, texts, self.shingler, scheme, sets, sample, found=found, **known)
+        return explain_sets(ids, sets, scheme, self.shingler, sample, texts=texts, **known)
 
     def _sets(self, texts: list[str]) -> Sets:
         assert self.shingler is not None
@@ -267,10 +282,10 @@ class ExplainedRemovals:
         notes = tuple(self._outcome(value, row) for value, row in ((id_a, a), (id_b, b)))
         if against is None:
             return trace.explain((id_a, id_b), self.stats, found, notes=notes)
-        texts, first = trace.parts[0].texts([row - self._offset for row in (a, b) if row >= self._offset], SAMPLE)
+        texts, first = trace.parts[0].texts({row - self._offset for row in (a, b) if row >= self._offset}, SAMPLE)
         both = [texts[row - self._offset] if row >= self._offset else against.document(row) for row in (a, b)]
         scheme = SetScheme.of_run(self.stats)
-        return trace.compare((id_a, id_b), (both[0], both[1]), first, scheme, found, notes=notes)
+        return trace.compare((id_a, id_b), (both[0], both[1]), first, scheme, found=found, notes=notes)
 
     @property
     def held(self) -> CachedDocuments | None:
@@ -285,10 +300,13 @@ class ExplainedRemovals:
         return self._about.common if isinstance(self._about, State) else None
 
     def _outcome(self, value: Any, row: int) -> str:
-        """Say what became of a document."""
-        removal = self._removal
-        place = np.flatnonzero(removal.rows == row)
-        if not len(place):
-            return f"{shortened(value, 40)} is kept"
-        keeper = self._name(removal.keepers[place[:1]])[0].as_py()
-        return f"{shortened(value, 40)} is removed; {shortened(keeper, 40)} is kept in its place"
+        place = np.flatnonzero(self._removal.rows == row)
+        keeper = self._name(self._removal.keepers[place[:1]])[0].as_py() if len(place) else None
+        return outcome(value, keeper)
+
+
+def outcome(name: Any, keeper: Any | None) -> str:
+    """Say what became of a document: the one that is kept in its place, if it is removed."""
+    if keeper is None:
+        return f"{shortened(name, 40)} is kept"
+    return f"{shortened(name, 40)} is removed; {shortened(keeper, 40)} is kept in its place"

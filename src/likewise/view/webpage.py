@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
+from pathlib import Path
 
 from likewise.base.words import visible
+from likewise.io.disk import atomic
 
 Span = tuple[int, int]
 NUMBER = re.compile(r"[+−-]?[\d,.]+ ?%?")
@@ -42,6 +44,12 @@ def page(title: object, *parts: str) -> str:
     body = "\n".join([f"<h1>{text(title)}</h1>", *parts])
     top = f'<!doctype html>\n<html lang="en">\n<head>{head}<style>{STYLE}</style></head>\n'
     return f"{top}<body>\n{body}\n</body>\n</html>\n"
+
+
+def write_page(path: str | Path, whole: str) -> None:
+    """Write a page; the file appears under its name only when it is complete."""
+    with atomic(Path(path)) as out:
+        out.write(whole.encode())
 
 
 def text(value: object) -> str:

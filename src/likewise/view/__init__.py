@@ -1,0 +1,1 @@
+"""What people look at: pages of HTML, and charts."""
