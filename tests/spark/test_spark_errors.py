@@ -10,6 +10,8 @@ from spark_corpora import documents, table
 
 import likewise
 from likewise.errors import ColumnError, InputError, LikewiseError, ParameterError, TextError
+from likewise.jobs.dedup import DedupRequest
+from likewise.jobs.pairs import PairsRequest
 from likewise.spark.run import _folder
 from likewise.spark.session import spark_errors
 
@@ -33,13 +35,11 @@ def test_a_master_goes_with_spark():
         likewise.dedup(["a", "b"], master="local[2]")
 
 
-@pytest.mark.parametrize(
-    ("owner", "given", "name"), [("dedup", {"out": None}, "out"), ("pairs", {"spill": None}, "spill")]
-)
-def test_a_cluster_needs_a_folder(owner, given, name):
-    session = SimpleNamespace(sparkContext=SimpleNamespace(master="spark://host:7077"))
+@pytest.mark.parametrize(("request_of", "name"), [(DedupRequest, "out"), (PairsRequest, "spill")])
+def test_a_cluster_needs_a_folder(request_of, name):
+    session, owner = SimpleNamespace(sparkContext=SimpleNamespace(master="spark://host:7077")), request_of.owner
     with pytest.raises(ParameterError, match=f"{owner} on a cluster needs '{name}', a folder that all its machines"):
-        _folder(owner, session, given, Path())
+        _folder(owner, session, request_of(source=["a"]), Path())
 
 
 def test_a_column_that_is_missing(spark):
