@@ -14,6 +14,8 @@ executors  The steps without a shuffle, read, sketch and write, on a standalone 
 growth     Seconds for several sizes, and the exponent between them.
 skew       Identical documents and documents of one template: the longest task of each stage beside the median. Stages
            of short tasks do not count, and are named if they are uneven.
+ways       The same corpus with candidates and pairs on the driver, as small ones are searched, and with all of them on
+           the cluster, as large ones are: in turns, three times each.
 
 Each run is a process of its own, and its time is that of the whole command; a small run of both engines goes before.
 Shuffled bytes are those that Spark reports, compressed. Needs `pip install 'likewise[spark]'` and Java 17.
@@ -29,7 +31,7 @@ import platform
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -107,9 +109,9 @@ def run(command: list[str], out: Path, most: float | None = None) -> tuple[Cost,
         os.environ.update(before)
 
 
-def likewise(corpus: Path, out: Path, *more: str) -> dict[str, Any]:
+def likewise(corpus: Path, out: Path, *more: str, program: Sequence[str] = LIKEWISE) -> dict[str, Any]:
     """Run `likewise dedup`; return the cost, and of a run on Spark what each step did."""
-    cost, log = run([*LIKEWISE, str(corpus), "--id", "id", "--method", "lsh", *more, "--out", str(out / "run")], out)
+    cost, log = run([*program, str(corpus), "--id", "id", "--method", "lsh", *more, "--out", str(out / "run")], out)
     facts = {key: round(value, 1) for key, value in asdict(cost).items()}
     found = json.loads((out / "run" / "run.json").read_text())
     facts["stages"] = {name: round(seconds, 2) for name, seconds in found["seconds"].items()}
@@ -273,8 +275,23 @@ def skew(asked: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
+def ways(asked: argparse.Namespace) -> dict[str, Any]:
+    """Compare both ways of the Spark engine."""
+    corpus, _ = planted(asked.documents)
+    turns: dict[str, list[float]] = {"driver": [], "cluster": []}
+    for _ in range(3):
+        for name, least in (("driver", 1 << 60), ("cluster", 0)):
+            patch = f"from likewise.spark import corpus; corpus.LARGE = {least}; from likewise.cli import main; main()"
+            program = [sys.executable, "-c", patch, "dedup"]
+            cost = likewise(corpus, OUT / f"way-{name}", *on_spark(asked.master), program=program)
+            turns[name].append(cost["seconds"])
+    ratios = sorted(cluster / driver for driver, cluster in zip(turns["driver"], turns["cluster"], strict=True))
+    console.print(f"{asked.documents:,} documents: {turns}; the cluster takes {ratios[1]:.1f} times as long")
+    return {"documents": asked.documents, "seconds": turns, "ratio": round(ratios[1], 2)}
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
-    "price": price, "executors": executors, "growth": growth, "skew": skew,
+    "price": price, "executors": executors, "growth": growth, "skew": skew, "ways": ways,
 }  # fmt: skip
 
 
