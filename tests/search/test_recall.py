@@ -72,7 +72,7 @@ def test_all_documents_sampled_give_the_true_recall(shingle: str, sketch: str) -
     assert every.stats["certificate"] is None
 
 
-def collection(seed: int, n: int) -> tuple[list[list[int]], set[tuple[int, int]]]:
+def collection(seed: int, n: int) -> tuple[Sets, set[tuple[int, int]]]:
     """Sets in clusters of 1 to 6, copies among them, and all pairs with a similarity of 0.8 or more."""
     rng = random.Random(seed)
     lists: list[list[int]] = []
@@ -91,16 +91,15 @@ def collection(seed: int, n: int) -> tuple[list[list[int]], set[tuple[int, int]]
         for (i, a), (j, b) in combinations(enumerate(map(set, members)), 2):
             if len(a & b) / len(a | b) >= 0.8:
                 true.add((first + i, first + j))
-    return lists, true
+    return Sets.from_lists(lists), true
 
 
-Collection = tuple[list[list[int]], set[tuple[int, int]]]
-
-
-def run(given: Collection, seed: int, bands: int, rows: int, certify: int) -> tuple[float, dict[str, Any]]:
-    lists, true = given
+def run(
+    given: tuple[Sets, set[tuple[int, int]]], seed: int, bands: int, rows: int, certify: int
+) -> tuple[float, dict[str, Any]]:
+    sets, true = given
     options: dict[str, Any] = {"bands": bands, "rows": rows, "seed": seed, "certify": certify}
-    table = likewise.pairs(Sets.from_lists(lists), threshold=0.8, threads=1, **options)
+    table = likewise.pairs(sets, threshold=0.8, threads=1, **options)
     found = {(row["id_a"], row["id_b"]) for row in table}
     assert found <= true
     return len(found) / len(true), table.stats["certificate"]
@@ -110,7 +109,8 @@ def test_the_interval_covers_the_true_recall() -> None:
     """In 200 runs at the least 186 times, 93 %. The three bandings have recalls of about .99, .94 and .6."""
     covered = dict.fromkeys([(5, 2), (3, 3), (2, 6)], 0)
     for seed in range(200):
-        given = collection(seed, 400)
+        if seed % 5 == 0:  # hash functions and samples differ in every run, collections in every fifth
+            given = collection(seed, 400)
         for bands, rows in covered:
             recall, certificate = run(given, seed, bands, rows, 80)
             covered[bands, rows] += certificate["low"] - 1e-12 <= recall <= certificate["high"] + 1e-12

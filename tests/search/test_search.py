@@ -25,6 +25,7 @@ from likewise.families.banding import Banding
 from likewise.families.minhash import METHODS, MinHash
 from likewise.io.workspace import Workspace
 from likewise.search import candidates as pairing
+from likewise.search.crowds import profile
 from likewise.search.expand import listed_pairs
 from likewise.search.items import SetItems, TextItems
 from likewise.search.local import Search
@@ -307,6 +308,7 @@ def test_memory_does_not_change_what_crowds_are(tmp_path, quick_disk, monkeypatc
     """P5: with few pairs allowed, most items share a heavy bucket; light and heavy ones are told apart the same way."""
     monkeypatch.setattr(pairing, "PAIRS_AT_LEAST", 100)
     monkeypatch.setattr(pairing, "PAIRS_AN_ITEM", 0)
+    monkeypatch.setattr(profile, "PARTS", 8)  # files that light shingles are sorted in
     items = TextItems(Texts.of(collection(3, 80)), Words(2))
     log = RunLog()
     expected = lean(UNLIMITED).find(items, log, sides=sides)

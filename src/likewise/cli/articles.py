@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,17 +71,12 @@ def articles(pages: tuple[str, ...], out: Path, as_json: bool, **options: Any) -
     """
     from likewise.apps.articles import Articles
     from likewise.apps.articles import articles as find_articles
-    from likewise.io.publish import check_output
     from likewise.io.read import Files
 
     given = Files(pages)
     found = shared.files(given, plain=options["plain"], hidden=options["hidden"])
-    check_output(out, "articles", Articles.files, found)
     shared.check_report("articles", out, given, options)
-    show.announce_compilation()
-    with show.progress(as_json) as observer:
-        result = find_articles(given, progress=observer, **options)
-        result.save(out)
+    result = show.saved("articles", Articles, out, found, as_json, partial(find_articles, given, **options))
     show.report(result.stats, as_json, (*_summary(result.stats), *largest(result.articles)), out)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +53,7 @@ DIR will contain:
 @shared.column("--y", "y", "Column with the vertical position.")
 @shared.column("--angle", "angle", "Column with the direction, from the x axis towards the y axis.")
 @shared.choice(
-    "--angles",
-    ["auto", "degrees", "radians"],
-    "auto",
-    "Unit of the directions; auto: degrees if one is beyond 2π.",
+    "--angles", ["auto", "degrees", "radians"], "auto", "Unit of the directions; auto: degrees if one is beyond 2π."
 )
 @click.option("--flip", is_flag=True, help="Angles turn the other way: counter-clockwise while y points down.")
 @shared.number("--dpi", 500, "Pixels per inch.")
@@ -90,16 +88,12 @@ def fingerprints(
     shifted and rotated.
     """
     from likewise.apps.fingerprints import Fingerprints
-    from likewise.apps.fingerprints import fingerprints as run
-    from likewise.io.publish import check_output
+    from likewise.apps.fingerprints import fingerprints as find_matches
     from likewise.io.read import Files
 
     given = [Files(some) for some in (inputs, others) if some]
-    check_output(out, "fingerprints", Fingerprints.files, shared.files(*given))
-    show.announce_compilation()
-    with show.progress(as_json) as observer:
-        result = run(*given, only=list(only) or None, progress=observer, **options)
-        result.save(out)
+    run = partial(find_matches, *given, only=list(only) or None, **options)
+    result = show.saved("fingerprints", Fingerprints, out, shared.files(*given), as_json, run)
     lines = (*_summary(result.stats), *_best(result.matches, result.stats, bool(only or others)))
     show.report(result.stats, as_json, lines, out)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,22 +87,17 @@ def mirrors(
     """
     from likewise.apps.mirrors import Mirrors
     from likewise.apps.mirrors import mirrors as find_mirrors
-    from likewise.io.publish import check_output
     from likewise.io.read import Files
 
     given = Files(urls)
     more: dict[str, Any] = {name: Files(paths) for name, paths in (("links", links), ("pages", pages)) if paths}
-    known = Files(suspects) if suspects else None
-    check_output(out, "mirrors", Mirrors.files, shared.files(given, *more.values()))
     if options["position"] == "none":
         options["position"] = None
     words = options.pop("stop")
     if words is not None:
         options["stop"] = [word.strip() for word in words.split(",") if word.strip()]
-    show.announce_compilation()
-    with show.progress(as_json) as observer:
-        result = find_mirrors(given, **more, suspects=known, progress=observer, **options)
-        result.save(out)
+    run = partial(find_mirrors, given, **more, suspects=Files(suspects) if suspects else None, **options)
+    result = show.saved("mirrors", Mirrors, out, shared.files(given, *more.values()), as_json, run)
     lines = (*summary(result.stats, options["least"]), *largest(result.mirrors))
     show.report(result.stats, as_json, lines, out)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,16 +74,11 @@ def passages(suspects: tuple[str, ...], sources: tuple[str, ...], out: Path, as_
     """
     from likewise.apps.passages import Passages
     from likewise.apps.passages import passages as find_passages
-    from likewise.io.publish import check_output
     from likewise.io.read import Files
 
     given, theirs = Files(suspects), Files(sources)
     found = shared.files(given, theirs, plain=options["plain"], hidden=options["hidden"])
-    check_output(out, "passages", Passages.files, found)
-    show.announce_compilation()
-    with show.progress(as_json) as observer:
-        result = find_passages(given, theirs, progress=observer, **options)
-        result.save(out)
+    result = show.saved("passages", Passages, out, found, as_json, partial(find_passages, given, theirs, **options))
     show.report(result.stats, as_json, _summary(result.stats), out)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,7 @@ DIR will contain:
     help="Recommend to this customer. Repeatable.  [default: everyone]",
 )
 @click.option(
-    "--only",
-    type=click.Choice(["customers", "items", "recommendations"]),
-    help="Make only one of the three tables.",
+    "--only", type=click.Choice(["customers", "items", "recommendations"]), help="Make only one of the three tables."
 )
 @shared.choice(
     "--by",
@@ -98,10 +97,7 @@ DIR will contain:
     "--header/--no-header", default=None, help="Whether the first line names the columns.  [default: guessed]"
 )
 @shared.choice(
-    "--twice",
-    ["last", "first", "error"],
-    "last",
-    "Which rating counts if a customer rated an item more than once.",
+    "--twice", ["last", "first", "error"], "last", "Which rating counts if a customer rated an item more than once."
 )
 @shared.on_error
 @shared.threads
@@ -116,17 +112,13 @@ def recommend(inputs: tuple[str, ...], out: Path, users: tuple[str, ...], as_jso
     MovieLens' u.data and ratings.dat; or text files with one basket per line. Compressed or not, folders, globs.
     """
     from likewise.apps.recommend import Recommendations
-    from likewise.apps.recommend import recommend as run
-    from likewise.io.publish import check_output
+    from likewise.apps.recommend import recommend as find_recommendations
     from likewise.io.read import Files
 
     given = Files(inputs)
-    check_output(out, "recommend", Recommendations.files, shared.files(given))
     options["separator"] = shared.unescaped(options["separator"])
-    show.announce_compilation()
-    with show.progress(as_json) as observer:
-        result = run(given, list(users) or None, progress=observer, **options)
-        result.save(out)
+    run = partial(find_recommendations, given, list(users) or None, **options)
+    result = show.saved("recommend", Recommendations, out, shared.files(given), as_json, run)
     nothing = set(map(str, result.stats["details"].get("liked_nothing", ())))
     asked = (_recommended(result.for_user(user), user, options["by"], user.strip() in nothing) for user in users)
     show.report(result.stats, as_json, itertools.chain(_summary(result.stats), *asked), out)

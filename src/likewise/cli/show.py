@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -257,6 +258,18 @@ def outcome(stats: dict[str, Any]) -> str:
         f"{counts['near']:,} near); {count(counts['clusters'], 'cluster')}, "
         f"the largest of {stats['details']['largest_cluster']:,}"
     )
+
+
+def saved(command: str, kind: Any, out: Path, inputs: Iterable[Path], as_json: bool, run: Callable[..., Any]) -> Any:
+    """Run an application and save its result, of the class `kind`, to a folder that is checked before; return it."""
+    from likewise.io.publish import check_output
+
+    check_output(out, command, kind.files, inputs)
+    announce_compilation()
+    with progress(as_json) as observer:
+        result = run(progress=observer)
+        result.save(out)
+    return result
 
 
 def report(stats: dict[str, Any], as_json: bool, lines: Iterable[str], where: object, held: Any = None) -> None:

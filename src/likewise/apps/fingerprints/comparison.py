@@ -8,8 +8,9 @@ functions at random, here every triple that occurs counts; a sort brings equal o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.base.memory import UNLIMITED
 from likewise.base.parallel import in_order
+from likewise.base.runlog import Tick
 from likewise.families.grids import GridTriples
 from likewise.kernels.minutiae import propose, slot, verify
 
@@ -86,27 +88,22 @@ class FingerprintSettings:
         checks.unused(OWNER, {name: (getattr(self, name), getattr(FingerprintSettings, name)) for name in names}, why)
 
 
-@dataclass(frozen=True, eq=False)
-class Frames:
-    """Every minutia with its position relative to the middle of its print, and the squares of its neighbours.
+class Frames(NamedTuple):
+    """The squares of the neighbours of every minutia, in its own frame.
 
-    `poses` is x, y, direction. `squares[f, k]` is the square of neighbour k of minutia f, −1 if there is none.
-    `maybe[f, k, :counts[f, k]]` includes the squares beyond near edges.
+    `squares[f, k]` is the square of neighbour k of minutia f, −1 if there is none. `maybe[f, k, :counts[f, k]]`
+    includes the squares beyond near edges.
     """
 
-    poses: Floats
     squares: NDArray[np.int32]
     maybe: NDArray[np.int32]
     counts: NDArray[np.int8]
 
 
-def frames(prints: Prints, centres: Floats) -> Frames:
-    """Return the frames of all minutiae; `centres` are the middles of the prints."""
-    assert prints.angle is not None
-    middle = np.repeat(centres, prints.sizes, axis=0)
-    poses = np.column_stack([prints.x - middle[:, 0], prints.y - middle[:, 1], prints.angle])
+def frames(poses: Floats, offsets: Ints) -> Frames:
+    """Return the frames of all minutiae, given by position and direction; `offsets` says where each print begins."""
     seen = np.full((len(poses), NEIGHBOURS, 3), np.nan)
-    for begin, end in zip(prints.offsets[:-1], prints.offsets[1:], strict=True):
+    for begin, end in pairwise(offsets):
         if end - begin > 1:
             some = _neighbours(poses[begin:end])
             seen[begin:end, : some.shape[1]] = some
@@ -116,7 +113,7 @@ def frames(prints: Prints, centres: Floats) -> Frames:
         part = slice(start, start + MINUTIAE_AT_ONCE)
         squares[part] = _squares(seen[part], 0, 0, 0)
         maybe[part], counts[part] = _maybe(seen[part])
-    return Frames(poses, squares, maybe, counts)
+    return Frames(squares, maybe, counts)
 
 
 def _maybe(seen: Floats) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -209,12 +206,6 @@ class ComparedPrints:
         """Return some of the pairs."""
         return ComparedPrints(*(values[rows] for values in vars(self).values()))
 
-    @staticmethod
-    def joined(parts: list[ComparedPrints]) -> ComparedPrints:
-        """Return all pairs of some parts."""
-        columns = zip(*(vars(part).values() for part in parts), strict=True)
-        return ComparedPrints(*map(np.concatenate, columns))
-
 
 class Comparison:
     """All prints, and an index of those from `begin` to `end`, in which queries are looked up."""
@@ -224,34 +215,36 @@ class Comparison:
     ) -> None:
         self.prints, self.settings = prints, settings
         self._most = max(LEAST_VOTES, min(MOST_VOTES, room // VOTE_BYTES))
-        self.begin, self.end = begin, end
-        self.sizes = prints.sizes
+        self.begin, self.sizes = begin, prints.sizes
         self.centres = np.array([_middle(prints, i) for i in range(len(prints))]).reshape(-1, 2)
         self._owner = np.repeat(np.arange(len(prints)), self.sizes)
         around = [hull(self._points(i)) for i in range(len(prints))]
         self._corners = np.concatenate([np.zeros((0, 2)), *around])
         self._corner_offsets = np.concatenate([[0], np.cumsum([len(one) for one in around])]).astype(np.int64)
+        middle = np.repeat(self.centres, self.sizes, axis=0)
+        angle = np.zeros(len(prints.x)) if prints.angle is None else prints.angle
+        self._poses = np.column_stack([prints.x - middle[:, 0], prints.y - middle[:, 1], angle])
         if settings.aligned:
-            middle = np.repeat(self.centres, self.sizes, axis=0)
-            angle = np.zeros(len(prints.x)) if prints.angle is None else prints.angle
-            self._poses = np.column_stack([prints.x - middle[:, 0], prints.y - middle[:, 1], angle])
-            self.grid = Grid.over(prints, settings.side, settings.border)
-            self.squares = self.grid.squares(prints)
-            density = min(1.0, max(1e-9, self.grid.density(self.squares)))
-            self.base = GridTriples(len(self.grid), density, settings.seed)
-            self.family = self.base.any_of(settings.functions).all_of(settings.groups)
-            self._values = self.base.hashes(self.squares, self.family.functions)
-            self._lookup = self.family.index(self.squares.take(np.arange(begin, end)))
+            grid = Grid.over(prints, settings.side, settings.border)
+            self.squares = grid.squares(prints)
+            density = min(1.0, max(1e-9, grid.density(self.squares)))
+            base = GridTriples(len(grid), density, settings.seed)
+            family = base.any_of(settings.functions).all_of(settings.groups)
+            self._values = base.hashes(self.squares, family.functions)
+            self._lookup = family.index(self.squares.take(np.arange(begin, end)))
         else:
-            self._frames = frames(prints, self.centres)
-            self._poses = self._frames.poses
+            self._frames = frames(self._poses, prints.offsets)
             self._index = TripleIndex.of(self._frames.squares, int(prints.offsets[begin]), int(prints.offsets[end]))
 
-    def compare(self, queries: Ints, later: bool, threads: int) -> Iterator[tuple[int, ComparedPrints]]:
-        """Yield the number of queries done and the pairs compared; `later`: only with prints of higher numbers."""
+    def compare(self, queries: Ints, later: bool, threads: int, tick: Tick) -> ComparedPrints:
+        """Return the pairs compared; `later`: only with prints of higher numbers."""
         size = GRID_BATCH if self.settings.aligned else BATCH
         tasks = [queries[start : start + size] for start in range(0, len(queries), size)]
-        return in_order(lambda some: (len(some), self._some(some, later)), tasks, threads)
+        parts = [self._some(queries[:0], later)]
+        for some, part in zip(tasks, in_order(lambda some: self._some(some, later), tasks, threads), strict=True):
+            parts.append(part)
+            tick(len(some))
+        return ComparedPrints(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
 
     def _some(self, queries: Ints, later: bool) -> ComparedPrints:
         left, right, triples, tries = (self._by_grid if self.settings.aligned else self._by_triples)(queries, later)

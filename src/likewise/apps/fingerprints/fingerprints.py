@@ -15,7 +15,7 @@ from likewise.apps.fingerprints.prints import ANGLE, DPI, OWNER, Floats, Prints,
 from likewise.apps.fingerprints.rates import Threshold, choose, match_rates
 from likewise.base import checks
 from likewise.base.arrays import Ints, strings, to_arrow
-from likewise.base.runlog import Progress, RunLog, Tick, run_json
+from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.base.words import counted
 from likewise.errors import InputError, ParameterError
 from likewise.io.read.find import notes_on
@@ -139,11 +139,12 @@ def fingerprints(
         room = resources.budget.pairs // (count + 1)
         comparison = Comparison(every.and_(mirrors[1]), begin, len(every), settings, room)
     with log.stage("compare", len(queries)) as tick:
-        found = _all(comparison, queries, later, count, tick)
+        found = comparison.compare(queries, later, count, tick)
     if only is not None and other is None:  # pairs whose prints were both looked up count once
         found = found.take(~(np.isin(found.right, queries) & (found.right < found.left)))
     with log.stage("mirror", len(mirrors[0])) as tick:
-        chance = _all(comparison, np.arange(len(every), len(every) + len(mirrors[0])), False, count, tick)
+        images = np.arange(len(every), len(every) + len(mirrors[0]))
+        chance = comparison.compare(images, False, count, tick)
         chance = chance.take(mirrors[0][chance.left - len(every)] != chance.right)
     with log.stage("tables"):
         pairs = _pairs(len(queries), len(every) - begin, other is None, only is not None)
@@ -211,15 +212,6 @@ def _mirrored(every: Prints, database: int, settings: FingerprintSettings) -> tu
     chosen = np.unique(np.linspace(0, len(every) - 1, count).round().astype(np.int64))
     middle = float(every.x.min() + every.x.max()) / 2 if settings.aligned and len(every.x) else 0.0
     return chosen, every.take(chosen).mirrored(middle)
-
-
-def _all(comparison: Comparison, queries: Ints, later: bool, threads: int, tick: Tick) -> ComparedPrints:
-    empty = np.zeros(0, np.int64)
-    parts = [ComparedPrints(empty, empty, empty, empty, empty, empty, np.zeros(0), np.zeros((0, 2)))]
-    for done, part in comparison.compare(queries, later, threads):
-        parts.append(part)
-        tick(done)
-    return ComparedPrints.joined(parts)
 
 
 def _pairs(queries: int, database: int, within: bool, some: bool) -> int:

@@ -62,17 +62,12 @@ class Contraction:
 
 @dataclass(frozen=True)
 class FoldingRules:
-    """When two pages are equal by their outlinks.
+    """When two pages are equal by their outlinks; `contract` says what each rule means."""
 
-    similar: least Jaccard similarity of their sets of outlinks. least: least number of outlinks of each page. template:
-    links on more than this fraction of a host's pages (of 20 or more) are ignored. common: the largest number of pages
-    compared per rare outlink that they share.
-    """
-
-    similar: float = SIMILAR
-    least: int = LEAST
-    template: float = TEMPLATE
-    common: int = COMMON
+    similar: float
+    least: int
+    template: float
+    common: int
 
 
 def contract(
@@ -114,12 +109,10 @@ def contract(
     )
     if host is None:
         checks.unused(OWNER, {"template": (template, TEMPLATE)}, "without 'host'")
-    if same is not None:
-        same = _whole_numbers("same", same, "a list of whole numbers, one per node")
-    if host is not None:
-        host = _hosts(host)
+    same = None if same is None else _whole_numbers("same", same, "one per node")
+    host = None if host is None else _hosts(host)
     work = _build(_node_numbers("source", source), _node_numbers("target", target), nodes, host, same, rules)
-    given = _groups_of(work, same)
+    given = None if same is None else _groups_of(work, same)
     if given:
         tick(work.fold(given, "given", len(work.graph.label), unite=True))
     changed: Numbers = np.flatnonzero(work.graph.size > 0).astype(np.int32)
@@ -178,8 +171,7 @@ class GraphState:
             mask[classes] = 0
             self.filled = kernels.refill(self.graph, self.rules.least, mask, self.table)
         left, right = np.empty(len(classes), np.int32), np.empty(len(classes), np.int32)
-        arguments = (self.graph, self.arena, classes, self.rules.least, self.table, left, right)
-        count, added = kernels.find_equal(*arguments)
+        count, added = kernels.find_equal(self.graph, self.arena, classes, self.rules.least, self.table, left, right)
         self.filled += added
         return _stars(left[:count], right[:count])
 
@@ -198,10 +190,8 @@ class GraphState:
     def _similar_pairs(self, classes: Numbers) -> Numbers:
         n = len(self.graph.label)
         if self.index is None:
-            room = max(16, 2 * len(classes))
-            empty = np.full(n, -1, np.int32)
-            lists = [np.empty(room, np.int32) for _ in range(2)]
-            self.index = kernels.PrefixLists(empty, lists[0], lists[1], np.zeros(n, np.int64))
+            following, owner = (np.empty(max(16, 2 * len(classes)), np.int32) for _ in range(2))
+            self.index = kernels.PrefixLists(np.full(n, -1, np.int32), following, owner, np.zeros(n, np.int64))
         parts, begin, room = [], 0, ROOM
         while begin < len(classes):
             left, right = np.empty(room, np.int32), np.empty(room, np.int32)
@@ -250,33 +240,27 @@ def _stars(keeper: Numbers, gone: Numbers) -> tuple[Ints, Numbers] | None:
     if not len(gone):
         return None
     order = np.argsort(keeper, kind="stable")
-    keeper, gone = keeper[order], gone[order]
-    new = np.concatenate([[True], keeper[1:] != keeper[:-1]])
-    firsts = np.flatnonzero(new)
-    members = np.insert(gone, firsts, keeper[firsts])
+    different, firsts = np.unique(keeper[order], return_index=True)
+    members = np.insert(gone[order], firsts, different)
     return np.append(firsts + np.arange(len(firsts)), len(members)), members
 
 
-def _groups_of(work: GraphState, same: Any) -> tuple[Ints, Numbers] | None:
+def _groups_of(work: GraphState, same: NDArray[Any]) -> tuple[Ints, Numbers] | None:
     """Return the groups of nodes that are folded at the start."""
-    if same is None:
-        return None
-    numbers = np.asarray(same)[work.known]
+    numbers = same[work.known]
     nodes = np.flatnonzero(numbers >= 0)
     nodes = nodes[np.argsort(numbers[nodes], kind="stable")]
-    numbers = numbers[nodes]
-    new = np.concatenate([[True], numbers[1:] != numbers[:-1]]) if len(numbers) else np.zeros(0, bool)
-    firsts = np.append(np.flatnonzero(new), len(nodes))
-    sizes = np.diff(firsts)
-    keep = np.repeat(sizes > 1, sizes)
+    sizes = np.unique(numbers[nodes], return_counts=True)[1]
     several = sizes[sizes > 1]
     if not len(several):
         return None
-    return np.concatenate([[0], np.cumsum(several)]).astype(np.int64), nodes[keep].astype(np.int32)
+    offsets = np.concatenate([[0], np.cumsum(several)]).astype(np.int64)
+    return offsets, nodes[np.repeat(sizes > 1, sizes)].astype(np.int32)
 
 
-def _whole_numbers(name: str, given: Any, rule: str) -> NDArray[Any]:
+def _whole_numbers(name: str, given: Any, each: str) -> NDArray[Any]:
     """Return a list of integers as an array; fractions are an error, not cut off."""
+    rule = f"a list of whole numbers, {each}"
     try:
         array = np.asarray(given)
     except ValueError as error:
@@ -289,7 +273,7 @@ def _whole_numbers(name: str, given: Any, rule: str) -> NDArray[Any]:
 
 
 def _node_numbers(name: str, given: Any) -> Numbers:
-    array = _whole_numbers(name, given, "a list of whole numbers, one per link")
+    array = _whole_numbers(name, given, "one per link")
     for end in (array.min(initial=0), array.max(initial=0)):
         if not 0 <= int(end) < MOST:
             raise ParameterError.of(OWNER, name, f"node numbers from 0 to {MOST - 1:,}", int(end))
@@ -297,7 +281,7 @@ def _node_numbers(name: str, given: Any) -> Numbers:
 
 
 def _hosts(given: Any) -> Ints:
-    array = _whole_numbers("host", given, "a list of whole numbers, one per node")
+    array = _whole_numbers("host", given, "one per node")
     if array.min(initial=0) < 0:
         raise ParameterError.of(OWNER, "host", "numbers of 0 or more", int(array.min()))
     if int(array.max(initial=0)) > 4 * len(array):  # the numbers are places in an array
@@ -334,7 +318,7 @@ def _build(
     start, sources = _turned(out_start, targets[:links])
     template_links = 0
     if host is not None and links:
-        hosts = np.asarray(host, np.int64)[known]
+        hosts = host[known]
         pages = np.bincount(hosts[np.diff(out_start) > 0], minlength=int(hosts.max(initial=0)) + 1)
         limit = np.where(pages >= TEMPLATE_PAGES, rules.template * pages, np.inf)
         last = np.full(len(pages), -1, np.int64)

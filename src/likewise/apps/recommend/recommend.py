@@ -164,7 +164,9 @@ def recommend(
     _check_used(only, users, join, votes, groups)
     log = RunLog.of(progress)
     with log.stage("read"):
-        ratings = _ratings(source, reading)
+        if isinstance(source, Ratings):
+            reading.without(*asdict(reading), why="for Ratings, which are read already")
+        ratings = source if isinstance(source, Ratings) else numbered_ratings(source, reading)
         log.notes += notes_on(source)
     chosen = View.of(ratings, view, like, hate)
     asked = None if only in SIDES else _asked(ratings, users)
@@ -218,13 +220,6 @@ def _check_used(only: str | None, users: Any, join: JoinSettings, votes: VoteSet
     elif only is not None:
         given = {name: (getattr(votes, name), getattr(VoteSettings, name)) for name in ("by", "count", "neighbours")}
         checks.unused(OWNER, {"users": (users is not None, False), **given}, f"with only='{only}'")
-
-
-def _ratings(source: Any, reading: RatingsOptions) -> Ratings:
-    if not isinstance(source, Ratings):
-        return numbered_ratings(source, reading)
-    reading.without(*asdict(reading), why="for Ratings, which are read already")
-    return source
 
 
 def _asked(ratings: Ratings, users: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -49,8 +49,7 @@ class VoteSettings:
         checks.choice(OWNER, "by", self.by, SIDES)
 
 
-@dataclass(frozen=True)
-class _Near:
+class _Near(NamedTuple):
     """The nearest neighbours of customers or items, and where those of each begin."""
 
     rows: Ints

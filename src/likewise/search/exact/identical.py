@@ -82,7 +82,9 @@ def identical(
     if isinstance(items, Sets) or _is_lists(items):
         if chosen is not None:
             raise ParameterError("The 'positions' parameter of identical has no effect for sets. Leave it out.")
-        return _identical_sets(items)
+        sets = items if isinstance(items, Sets) else Sets.from_lists(items)
+        check_sets(OWNER, "items", sets)
+        return Identical(Groups.by_digest(set_digests(sets)).of, len(sets))
     if isinstance(items, str | Mapping) or not isinstance(items, Iterable | pa.Array | pa.ChunkedArray):
         raise ParameterError.of(OWNER, "items", "a list of strings or of sets", items)
     try:
@@ -122,12 +124,6 @@ def _is_lists(items: Any) -> bool:
         return bool(pa.types.is_list(items.type) or pa.types.is_large_list(items.type))
     first = next(iter(items), "") if isinstance(items, list | tuple) else ""
     return isinstance(first, list | tuple | set | frozenset)
-
-
-def _identical_sets(items: Any) -> Identical:
-    sets = items if isinstance(items, Sets) else Sets.from_lists(items)
-    check_sets(OWNER, "items", sets)
-    return Identical(Groups.by_digest(set_digests(sets)).of, len(sets))
 
 
 def _drawn(texts: Texts, count: int, seed: int) -> tuple[int, ...]:

@@ -25,16 +25,7 @@ from likewise.errors import OutputError
 from likewise.io.disk import disk_errors, write_array
 from likewise.kernels.best import offer
 from likewise.search.expand import row_pairs
-from likewise.search.scored import (
-    ScoredPairs,
-    Scores,
-    best_first,
-    concatenated,
-    no_pairs,
-    packed,
-    pair_order,
-    unpacked,
-)
+from likewise.search.scored import ScoredPairs, Scores, best_first, concatenated, no_pairs, packed, pair_order, unpacked
 
 PAIR_BYTES = 64
 """Bytes that a pair takes in memory while it is sorted."""

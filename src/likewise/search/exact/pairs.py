@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -159,8 +158,7 @@ def join_sets(
     tick(sum(len(group.of) for group in groups) - sum(map(len, sides)))
     join = Join(task.bounds, known.counts, task.index, task.threads, task.memory // SHARES, tick=tick)
     more = _with_copies(here, there, groups, task)
-    listed = partial(_best if task.k is not None else _all, task=task, space=space)
-    found = listed(join, sides, groups, more)
+    found = (_all if task.k is None else _best)(join, sides, groups, more, task, space)
     counts = _counts(there, task.bounds, task.index, join.facts, groups, len(found))
     return JoinedPairs(found, counts, sum(map(len, groups)))
 

@@ -1,9 +1,9 @@
 """The certificate of a run: its recall, measured on a sample of documents whose true neighbours are known.
 
 Recall is Σ found / Σ true over the sampled documents; a pair counts from the end that was drawn. Copies do not count:
-they are always found. Pairs of one document
-are often found or missed together, so the interval uses the variance between documents (Korn and Graubard's form of
-the Clopper–Pearson interval) and counts no document as more than one observation.
+they are always found. Pairs of one document are often found or missed together, so the interval uses the variance
+between documents (Korn and Graubard's form of the Clopper–Pearson interval) and counts no document as more than one
+observation.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.base.arrays import Hashes, Ints
+from likewise.base.arrays import Ints
 from likewise.base.stats import binomial_interval
 from likewise.base.words import counted
 from likewise.families.banding import Banding
 from likewise.kernels.graph import keepers
 from likewise.search.matches import Sides, Sketched, first_of_each
 from likewise.search.scored import ScoredPairs, Scores, packed, unpacked
+
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def certified(
     ranks: Ints,
     sides: Sides | None,
     items: int,
-    kept: NDArray[np.bool_] | None = None,
+    kept: Flags | None = None,
 ) -> Certificate:
     """Compare the true neighbours of the sample with the pairs found.
 
@@ -74,26 +76,21 @@ def certified(
         counts &= (one != two) if sides.across else ~(one & two)  # two documents that are known are not compared
     sample, other = unpacked(np.unique(packed(drawn.sample[counts], there[counts])))
     own = groups.of[drawn.rows[sample]]
-    known = pairs_known(found[0], found[1], own, other, len(groups))
+    listed, asked = packed(found[0], found[1]), packed(np.minimum(own, other), np.maximum(own, other))
+    nearest = np.minimum(np.searchsorted(listed, asked), len(listed) - 1)
+    known = listed[nearest] == asked if len(listed) else np.zeros(len(asked), bool)
     if len(crowd_of):
         if kept is None:
             kept = keepers(np.argsort(ranks, kind="stable"), found[0], found[1]) < 0
-        known |= _accounted(kept, own, other, crowd_of)
+        known |= (crowd_of[own] >= 0) & (crowd_of[own] == crowd_of[other]) & ~(kept[own] & kept[other])
     sizes = groups.sizes
     if sides and not sides.across:  # the sample was shown new documents only
         sizes = np.bincount(groups.of[sides.split :], minlength=len(groups))
-    true, hit = neighbour_counts(drawn.rows, groups.of, sizes, sample, other, known, with_copies=False)
+    true, hit = np.zeros(len(drawn.rows), np.int64), np.zeros(len(drawn.rows), np.int64)
+    np.add.at(true, sample, sizes[other])
+    np.add.at(hit, sample[known], sizes[other[known]])
     start = sides.split if sides and not sides.across else 0
     return estimate(true, hit, items - start)
-
-
-def _accounted(kept: NDArray[np.bool_], own: Ints, other: Ints, crowd_of: Ints) -> NDArray[np.bool_]:
-    """Return which pairs lie in a crowd whose pairs are not all listed and are not both kept."""
-    if not len(crowd_of):
-        return np.zeros(len(own), bool)
-    same: NDArray[np.bool_] = (crowd_of[own] >= 0) & (crowd_of[own] == crowd_of[other])
-    accounted: NDArray[np.bool_] = same & ~(kept[own] & kept[other])
-    return accounted
 
 
 def expected_recall(banding: Banding, similarity: Scores) -> float | None:
@@ -128,29 +125,3 @@ def estimate(true: Ints, found: Ints, items: int) -> Certificate:
     size = max(1.0, size / (1 - documents / items))
     low, high = binomial_interval(recall * size, size)
     return Certificate(recall, low, high, documents, pairs, hits)
-
-
-def neighbour_counts(
-    drawn: Ints, of: Ints, sizes: Ints, sample: Ints, other: Ints, found: NDArray[np.bool_], with_copies: bool
-) -> tuple[Ints, Ints]:
-    """Return the number of true and of found neighbours of each sampled document.
-
-    drawn: the row of each sampled document. of: the group of each row; sizes: the documents of each group. sample,
-    other, found: the neighbouring groups of each sampled document, other than its own, and whether the run found that
-    pair. Copies of a document are always found; with_copies: they count as neighbours.
-    """
-    own = sizes[of[drawn]] - 1 if with_copies else np.zeros(len(drawn), np.int64)
-    true, hit = own.copy(), own.copy()
-    np.add.at(true, sample, sizes[other])
-    np.add.at(hit, sample[found], sizes[other[found]])
-    return true, hit
-
-
-def pairs_known(left: Ints, right: Ints, a: Ints, b: Ints, n: int) -> NDArray[np.bool_]:
-    """Return which of the pairs (a, b) are among the sorted pairs (left, right)."""
-    known: Hashes = left.astype(np.uint64) * np.uint64(n) + right.astype(np.uint64)
-    low, high = np.minimum(a, b).astype(np.uint64), np.maximum(a, b).astype(np.uint64)
-    asked = low * np.uint64(n) + high
-    place = np.searchsorted(known, asked)
-    place[place == len(known)] = 0
-    return known[place] == asked if len(known) else np.zeros(len(asked), bool)

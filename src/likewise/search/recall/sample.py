@@ -35,17 +35,9 @@ ROOM = 1 << 16
 BATCH = 20_000
 """Sets that a thread shows to the sample in one call."""
 
-NO_SAMPLE = SampleIndex(
-    np.zeros(1, np.uint64),
-    np.uint64(63),
-    np.zeros(1, np.uint64),
-    np.zeros(2, np.int64),
-    np.zeros(0, np.int32),
-    np.zeros(0, np.int32),
-    np.zeros(0, np.uint64),
-    np.zeros(1, np.int64),
-    1.0,
-)
+_NO_BITS, _NO_ROWS = np.zeros(1, np.uint64), np.zeros(0, np.int32)
+_NO_VALUES = np.zeros(0, np.uint64), np.zeros(1, np.int64)
+NO_SAMPLE = SampleIndex(_NO_BITS, np.uint64(63), _NO_BITS, np.zeros(2, np.int64), _NO_ROWS, _NO_ROWS, *_NO_VALUES, 1.0)
 NO_HITS = Hits(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.float64))
 
 
