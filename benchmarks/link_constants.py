@@ -1,7 +1,7 @@
 """Constants of `likewise link` that were chosen by looking at data: what would the other collections have chosen?
 
     python benchmarks/link_constants.py --data FOLDER
-    python benchmarks/link_constants.py --data FOLDER --sets "abt-buy;names" --constants "emphasis.*"
+    python benchmarks/link_constants.py --data FOLDER --sets "abt-buy;names" --constants "mutual_best.*"
 
 Every constant takes each of a few values while all others stay as they are. For each collection that is left out, the
 value with the best mean over the other collections is chosen (of equally good ones, the one in use), and the F1 that
@@ -58,58 +58,51 @@ console = Console(highlight=False, width=170)
 
 @dataclass(frozen=True)
 class Constant:
-    """A constant, where it is (and under the same name elsewhere), the values tried, and the collections it acts on."""
+    """A constant, where it is, the values tried, and the collections it acts on."""
 
     name: str
     values: tuple[Any, ...]
     sets: str
     depth: str = "scores"
     measure: str = "f1"
-    also: tuple[str, ...] = ()
 
     @property
-    def places(self) -> list[tuple[Any, str]]:
-        """The modules and the name under which they have it."""
-        return [_place(path) for path in (self.name, *self.also)]
+    def place(self) -> tuple[Any, str]:
+        """The module that has it, and its name there."""
+        module, name = self.name.split(".")
+        return importlib.import_module(ROOM + module), name
 
     @property
     def used(self) -> Any:
         """The value in use."""
-        module, name = self.places[0]
-        return getattr(module, name)
-
-
-def _place(path: str) -> tuple[Any, str]:
-    module, name = path.split(".")
-    return importlib.import_module(ROOM + module), name
+        return getattr(*self.place)
 
 
 CONSTANTS = [
-    Constant("emphasis.WEIGHTS", ((), (5.0, 10.0, 20.0), (10.0, 20.0, 40.0), (20.0, 40.0, 80.0), (20.0,)), TWO),
-    Constant("emphasis.SURE", (0.0, 0.5, 1.0, 2.0, 3.0), TWO, also=("choosing.SURE",)),
-    Constant("several_texts.CORROBORATED", (0.2, 0.5, 0.8, 1.2, 2.0), TWO),
-    Constant("text_likeness.CONTAINED", (0.0, 0.1, 0.25, 0.5), TWO),
-    Constant("text_likeness.NUMBERS", (0.0, 0.15, 0.3, 0.5), TWO),
+    Constant("mutual_best.WEIGHTS", ((), (5.0, 10.0, 20.0), (10.0, 20.0, 40.0), (20.0, 40.0, 80.0), (20.0,)), TWO),
+    Constant("mutual_best.SURE", (0.0, 0.5, 1.0, 2.0, 3.0), TWO),
+    Constant("mutual_best.CONTAINED", (0.0, 0.1, 0.25, 0.5), TWO),
+    Constant("mutual_best.NUMBERS", (0.0, 0.15, 0.3, 0.5), TWO),
     Constant("decision.CLOSE", (1.0, 1.5, 2.0, 3.0, 4.0), TWO, "decision"),
     Constant("decision.MOSTLY", (0.0, 0.3, 0.5, 0.7, 1.01), TWO, "decision"),
     Constant("decision.TIED", (0.01, 0.05, 0.1, 0.3), TWO, "decision"),
     Constant("decision.RIVALS", (0.02, 0.05, 0.1, 0.2, 0.4), TWO, "decision"),
     Constant("decision.AMBIGUOUS", (0.0, 0.05, 0.1, 0.2, 1.0), TWO, "decision", "stated"),
-    Constant("report.MOST_MISSING", (0.0, 0.05, 0.1, 0.2, 1.0), TWO, "decision", "stated"),
-    Constant("report.ERROR", (0.005, 0.01, 0.02, 0.03, 0.05), TWO, "decision", "interval"),
-    Constant("anchored.USUAL", (0.0, 0.25, 0.5, 0.75, 1.0), ONE),
-    Constant("anchored.LEARNT", (100, 200, 400, 800, 1600), ONE),
-    Constant("anchored.TRUSTED", (5.0, 10.0, 20.0, 40.0), ONE),
-    Constant("anchored.TEXT_WORDS", (4, 8, 16, 10**9), ONE),
-    Constant("anchored.LEAST_RELATED", (0.0, 0.02, 0.05, 0.2, 10.0), ONE),
+    Constant("records.MOST_MISSING", (0.0, 0.05, 0.1, 0.2, 1.0), TWO, "decision", "stated"),
+    Constant("mutual_best.ERROR", (0.005, 0.01, 0.02, 0.03, 0.05), TWO, "decision", "interval"),
+    Constant("chance_model.USUAL", (0.0, 0.25, 0.5, 0.75, 1.0), ONE),
+    Constant("chance_model.LEARNT", (100, 200, 400, 800, 1600), ONE),
+    Constant("chance_model.TRUSTED", (5.0, 10.0, 20.0, 40.0), ONE),
+    Constant("chance_model.TEXT_WORDS", (4, 8, 16, 10**9), ONE),
+    Constant("chance_model.LEAST_RELATED", (0.0, 0.02, 0.05, 0.2, 10.0), ONE),
     Constant("columns.STRONG", (0.15, 0.2, 0.25, 0.3, 0.4), TWO, "records"),
     Constant("columns.STRONG_IF_FEW", (0.4, 0.6, 0.8), TWO, "records"),
     Constant("columns.WHOLE", (1.1, 1.2, 1.5), TWO, "records"),
     Constant("training.PULL", (1.0, 3.0, 10.0, 30.0), FEW, "decision", "labels"),
-    Constant("questions.EVERY", (2, 5, 10, 30), FEW, "decision", "labels"),
-    Constant("match_curve.CURIOSITY", (0.0, 0.005, 0.02, 0.1), FEW, "decision", "labels"),
+    Constant("training.EVERY", (2, 5, 10, 30), FEW, "decision", "labels"),
+    Constant("labels.CURIOSITY", (0.0, 0.005, 0.02, 0.1), FEW, "decision", "labels"),
     Constant(
-        "questions.FIRST",
+        "training.FIRST",
         ((0.9, 1.1), (0.2, 0.6, 0.9, 1.1, 1.5, 3.0), (0.5, 0.8, 1.0, 1.2, 1.5, 2.0), (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)),
         FEW, "decision", "labels",
     ),
@@ -124,10 +117,9 @@ class Kept:
         self.held: dict[str, Any] = {}
         self.depth = "records"
         whole, scoring = importlib.import_module(ROOM + "link"), importlib.import_module(ROOM + "scoring")
-        choosing = importlib.import_module(ROOM + "scorer_choice")
         for module, name in ((whole, "records_of"), (whole, "block"), (scoring, "neighbours")):
             setattr(module, name, self._once(name, getattr(module, name)))
-        choosing.ScorerChoice.first = self._first(choosing.ScorerChoice.first)
+        whole.scored_candidates = self._scored(whole.scored_candidates)  # type: ignore[attr-defined]
 
     def _once(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def called(*given: Any, **more: Any) -> Any:
@@ -139,31 +131,28 @@ class Kept:
 
         return called
 
-    def _first(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def first(choice: Any, left: Any, right: Any, log: Any, labelled: bool) -> Any:
-            key = f"scores, {labelled}"
-            if self.depth != "decision" or key not in self.held:
-                scored = function(choice, left, right, log, labelled)
+    def _scored(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def scored(task: Any, left: Any, right: Any, log: Any) -> Any:
+            if self.depth != "decision" or "scores" not in self.held:
+                found = function(task, left, right, log)
                 if self.depth == "decision":
-                    self.held[key] = scored, choice.scorer, choice.alike, choice.usual, log.method
-                return scored
-            scored, choice.scorer, choice.alike, choice.usual, log.method = self.held[key]
-            return scored
+                    self.held["scores"] = found, log.method
+                return found
+            found, log.method = self.held["scores"]
+            return found
 
-        return first
+        return scored
 
 
 @contextmanager
 def changed(constant: Constant, value: Any) -> Iterator[None]:
     """The constant with another value."""
-    before = [(module, name, getattr(module, name)) for module, name in constant.places]
-    for module, name, _ in before:
-        setattr(module, name, value)
+    (module, name), before = constant.place, constant.used
+    setattr(module, name, value)
     try:
         yield
     finally:
-        for module, name, old in before:
-            setattr(module, name, old)
+        setattr(module, name, before)
 
 
 def tables_of(collection: Collection, depth: str) -> list[pa.Table]:

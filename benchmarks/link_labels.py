@@ -10,7 +10,7 @@ included, as that is what a user gets; "unasked" leaves them out, of the matches
 that the run estimates from the labels, with its interval; it does not count matches that were no candidates or that
 have a better rival, and is too high where there are many.
 
-Constants of the method (match_curve.py, training.py) were chosen by looking at these collections.
+Constants of the method (labels.py, training.py) were chosen by looking at these collections.
 """
 
 from __future__ import annotations

@@ -278,7 +278,7 @@ def link() -> None:
     link({name: [*column, *column] for name, column in few.items()})
     texts = [" ".join(WORDS[(7 * i + j * j) % len(WORDS)] for j in range(12)) for i in range(300)]
     link({"name": [text[:12] for text in texts], "text": texts})
-    block(records_of(few, None, None, None).fields, 0, most=0)
+    block(records_of(few).fields, 0, most=0)
 
 
 def fingerprints() -> None:

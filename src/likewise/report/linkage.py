@@ -279,12 +279,6 @@ class _Records:
             self._keep(side, table, ids)
 
     def _keep(self, side: int, table: pa.Table, ids: set[str]) -> None:
-        views = {
-            pa.string_view(): pa.large_string(),
-            pa.binary_view(): pa.large_binary(),
-        }  # Arrow takes no rows of them
-        kinds = [field.with_type(views.get(field.type, field.type)) for field in table.schema]
-        table = table.cast(pa.schema(kinds))
         if self._id is None or self._id not in table.column_names:
             rows = [int(id) for id in ids if id.isdecimal() and int(id) < table.num_rows]
             for row, record in zip(rows, table.take(pa.array(rows, pa.int64())).to_pylist(), strict=True):

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from likewise.apps.link import agreement
-from likewise.apps.link.agreement import ALL_TEXT, EQUAL, LEVELS, STEPS, FieldComparer
+from likewise.apps.link import comparison
+from likewise.apps.link.comparison import ALL_TEXT, EQUAL, LEVELS, STEPS, FieldComparer
 from likewise.apps.link.fields import make_field
 from likewise.apps.link.terms import all_codes, joined, of_records, weighted
 
@@ -103,7 +103,7 @@ def test_threads_do_not_change_the_answer(monkeypatch):
     rows = [(f"name{i}", f"{i} some street {i % 7}", f"{i % 5}") for i in range(60)]
     fields = [field([row[p] for row in rows], kind, f"f{p}") for p, kind in enumerate(["name", "address", "text"])]
     left, right = np.triu_indices(60, 1)
-    monkeypatch.setattr(agreement, "BATCH", 100)
+    monkeypatch.setattr(comparison, "BATCH", 100)
     one, two = (FieldComparer(fields, None, threads).compare(left, right)[0] for threads in (1, 2))
     for x, y in zip(one, two, strict=True):
         assert np.array_equal(x.similarity, y.similarity, equal_nan=True)

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.apps.link.fields import fold, make_field
-from likewise.apps.link.mojibake import repaired
-from likewise.apps.link.similarity import similarity_of
+from likewise.apps.link.comparison import similarity_of
+from likewise.apps.link.fields import fold, make_field, repaired
 from likewise.apps.link.terms import hashed
 
 ALPHABETS = {

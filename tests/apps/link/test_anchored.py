@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from likewise import link
-from likewise.apps.link.agreement import EQUAL, LEVELS, FieldComparer
-from likewise.apps.link.anchored import RANDOM, by_chance, mostly_short, random_pairs, shares_of
+from likewise.apps.link.chance_model import RANDOM, by_chance, mostly_short, random_pairs, shares_of
+from likewise.apps.link.comparison import EQUAL, LEVELS, FieldComparer
 from likewise.apps.link.fields import make_field
-from likewise.apps.link.model import MatchModel
-from likewise.apps.link.plausibility import doubts, open_triads
+from likewise.apps.link.model import MatchModel, doubts, open_triads
 
 SYLLABLES = [
     "ber",
@@ -79,7 +78,7 @@ def test_persons_with_name_parts_and_split_dates_are_found() -> None:
 
 def test_large_tables_in_which_values_in_the_wrong_field_are_searched_for_less(monkeypatch) -> None:
     table, truth = persons(1800, 150, 3)
-    monkeypatch.setattr("likewise.apps.link.agreement.MANY", 1000)
+    monkeypatch.setattr("likewise.apps.link.comparison.MANY", 1000)
     assert link(table, truth=truth, threads=1).stats["details"]["truth"]["f1"] >= 0.93
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from likewise.apps.link.blocking_recall import chapman, estimated_blocking_recall
+from likewise.apps.link.blocking import chapman, estimated_blocking_recall
 from likewise.apps.link.fields import make_field
 
 

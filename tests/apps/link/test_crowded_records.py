@@ -6,9 +6,8 @@ import pytest
 from made_people import two_tables
 
 from likewise.apps.link import link
-from likewise.apps.link.entities import LARGE, cluster
+from likewise.apps.link.entities import LARGE, _largest_listed, cluster
 from likewise.apps.link.equal_keys import LIMIT, Blocks
-from likewise.apps.link.matched_pairs import _largest_listed
 
 
 def table(rows):
@@ -54,8 +53,8 @@ def test_copies_in_two_tables(people, one_to_one):
 def test_memory_and_threads_do_not_change_the_answer(people, monkeypatch):
     a, b, _ = people
     monkeypatch.setattr("likewise.apps.link.blocking.LEAST_ROOM", 1 << 12)
-    monkeypatch.setattr("likewise.apps.link.similarity.VALUES_AT_ONCE", 50)
-    monkeypatch.setattr("likewise.apps.link.similarity.TERM_BYTES", 1 << 30)
+    monkeypatch.setattr("likewise.apps.link.comparison.VALUES_AT_ONCE", 50)
+    monkeypatch.setattr("likewise.apps.link.comparison.TERM_BYTES", 1 << 30)
     little = link(table(a), table(b), memory="64MiB", threads=1)
     monkeypatch.undo()
     much = link(table(a), table(b), threads=2)
@@ -102,8 +101,8 @@ def test_clusters_are_listed_up_to_a_number_of_pairs():
 
 def test_a_large_cluster_is_listed_with_its_first_record(people, monkeypatch):
     a, _, _ = people
-    monkeypatch.setattr("likewise.apps.link.matched_pairs.MOST_LISTED", 20)
-    monkeypatch.setattr("likewise.apps.link.matched_pairs.LISTED_PER_RECORD", 0)
+    monkeypatch.setattr("likewise.apps.link.entities.MOST_LISTED", 20)
+    monkeypatch.setattr("likewise.apps.link.entities.LISTED_PER_RECORD", 0)
     found = link(table([*a, *[a[3]] * 9]))
     members = [row["id"] for row in found.clusters.to_pylist() if row["cluster"] == 3]
     assert len(members) == 10

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.apps.link.dates import date_digits, day_number
-from likewise.apps.link.fields import spelled
+from likewise.apps.link.fields import date_digits, day_number, spelled
 from likewise.apps.link.points import field_points
 
 
@@ -36,7 +35,4 @@ def test_other_texts_are_no_days(text):
 def test_the_time_of_day_is_a_fraction():
     assert day_number("2024-03-01T12:00:00") == datetime.date(2024, 3, 1).toordinal() + 0.5
     assert date_digits("1999-03-01 10:30") == date_digits("1999-03-01t10:30") == "19990301"
-    assert spelled(pa.array(["1999-03-01t10:30", "in march 1999"]), "date").to_pylist() == [
-        "19990301",
-        "inmarch1999",
-    ]
+    assert spelled(pa.array(["1999-03-01t10:30", "in march 1999"]), "date").to_pylist() == ["19990301", "inmarch1999"]

@@ -7,15 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.apps.link.decision import (
-    STEP,
-    assign,
-    best_cut,
-    decide_pairs,
-    second_best,
-    split,
-    with_lead,
-)
+from likewise.apps.link.decision import STEP, assign, best_cut, decide_pairs, second_best, split, with_lead
 
 
 def best_total(gains):

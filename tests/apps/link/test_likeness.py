@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from likewise import link
-from likewise.apps.link.decision import decide_alike
+from likewise.apps.link.decision import decide_pairs
 from likewise.apps.link.fields import make_field
+from likewise.apps.link.mutual_best import conflicting_numbers
 from likewise.apps.link.terms import hashed, weighted
-from likewise.apps.link.text_likeness import conflicting_numbers
 from likewise.kernels import linking as kernels
 
 TOWNS = [
@@ -92,6 +92,6 @@ def test_where_both_tables_have_duplicates_equally_good_partners_are_all_taken()
         pairs += [(copies * entity, 60 + (copies * entity + 2) % 60, 2.0 + entity / 50)]
     left, right = (np.array([pair[side] for pair in pairs]) for side in (0, 1))
     scores = np.array([pair[2] for pair in pairs])
-    decision = decide_alike(left, right, scores, 120)
+    decision = decide_pairs(left, right, scores, np.ones(len(scores), bool), 120, alike=True)
     assert decision.rule.startswith("both tables have duplicates")
     assert decision.chosen.tolist() == np.flatnonzero(scores > 5).tolist()

@@ -13,7 +13,7 @@ import pytest
 import forks
 import likewise
 import runs
-from likewise.apps.link import kept_steps
+from likewise.apps.link import checkpoints
 from likewise.errors import IncompatibleError, ParameterError
 from likewise.io.workspace import STEPS, WORK, Draft
 
@@ -26,7 +26,7 @@ class Interrupted(Exception):
 
 @pytest.fixture(autouse=True)
 def every_step_is_kept(monkeypatch):
-    monkeypatch.setattr(kept_steps, "PATIENCE", -1.0)
+    monkeypatch.setattr(checkpoints, "PATIENCE", -1.0)
     monkeypatch.setattr("likewise.apps.link.result.installed", lambda extra: False)
 
 
@@ -211,7 +211,7 @@ def test_tables_in_memory_are_saved_and_nothing_is_kept(one, tmp_path):
 
 
 def test_quick_steps_are_not_kept(one, tmp_path, monkeypatch):
-    monkeypatch.setattr(kept_steps, "PATIENCE", 1000.0)
+    monkeypatch.setattr(checkpoints, "PATIENCE", 1000.0)
     interrupted("decide", one[0], out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -241,7 +241,7 @@ def test_fresh_needs_a_folder(one):
 KILLED = """
 import os, signal, sys
 import likewise
-from likewise.apps.link import kept_steps
+from likewise.apps.link import checkpoints
 
 
 def observe(name, done, total):
@@ -249,7 +249,7 @@ def observe(name, done, total):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-kept_steps.PATIENCE = -1.0
+checkpoints.PATIENCE = -1.0
 likewise.link(sys.argv[1], out=sys.argv[2], progress=observe)
 """
 

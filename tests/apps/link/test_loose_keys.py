@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from likewise.apps.link.equal_keys import RARER, loose_blocks, meant, without_a_part
 from likewise.apps.link.fields import make_field
-from likewise.apps.link.loose_keys import RARER, loose_blocks, meant, without_a_part
 from likewise.kernels.letters import SPELT
 
 

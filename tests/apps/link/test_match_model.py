@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise.apps.link import model as match_model
-from likewise.apps.link.agreement import EQUAL, LEVELS, FieldAgreement
+from likewise.apps.link.comparison import EQUAL, LEVELS, FieldAgreement
 from likewise.apps.link.model import chance, counted, learn, nearest_first, rising, train, weights_of
 
 

@@ -5,12 +5,12 @@ import pyarrow as pa
 import pytest
 
 from likewise.apps.link.blocking import block
-from likewise.apps.link.coincidence import evidence, expected
+from likewise.apps.link.comparison import evidence, expected
 from likewise.apps.link.decision import split
 from likewise.apps.link.fields import make_field
 from likewise.apps.link.mutual_best import ChancePartners, MutualBest, expected_matches
 from likewise.apps.link.records import records_of
-from likewise.apps.link.scoring import POINTS, ModelScorer
+from likewise.apps.link.scoring import POINTS, ModelScorer, ScoringTask
 from likewise.base.runlog import RunLog
 
 DIMENSIONS = 8
@@ -127,10 +127,10 @@ def test_a_title_that_a_description_drowns_is_emphasised():
     b = {"title": [" ".join([*one[:3], *words(1)]) for one in titles]}
     for table in (a, b):
         table["description"] = [" ".join(words(25)) for _ in titles]
-    records = records_of(a, b, None, None, 1, None, {})
+    records = records_of(a, b)
     candidates, rows = block(records.fields, records.border)
     left, right = candidates.left, candidates.right
-    scorer = ModelScorer(records, rows)
+    scorer = ModelScorer(ScoringTask(records, rows))
     found = scorer.first(left, right, RunLog.of(None))
     assert scorer.emphasis.name == "title"
     assert found.matches.matches == pytest.approx(500, abs=3 * np.sqrt(500 * 0.05))

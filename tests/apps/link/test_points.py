@@ -11,16 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.apps.link.points import (
-    KINDS,
-    field_points,
-    kinds_of,
-    pair_points,
-    penalised,
-    score,
-    score_pairs,
-    total,
-)
+from likewise.apps.link.points import KINDS, field_points, kinds_of, pair_points, penalised, score, score_pairs, total
 from likewise.apps.link.synonyms import Synonyms
 from likewise.errors import ColumnError, ParameterError
 

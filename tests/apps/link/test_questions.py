@@ -6,8 +6,7 @@ import pytest
 from made_people import one_table, two_tables
 
 from likewise.apps.link import link
-from likewise.apps.link.match_curve import MatchCurve
-from likewise.apps.link.questions import LabelFile
+from likewise.apps.link.labels import LabelFile, MatchCurve
 from likewise.errors import InputError, OutputError, ParameterError
 
 

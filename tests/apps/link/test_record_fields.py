@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise.apps.link import fields
-from likewise.apps.link.fields import KINDS, as_numbers, fold, guess, make_field, rarity, spelled, wanted
+from likewise.apps.link.fields import KINDS, as_numbers, fold, guess, make_field, rarity, spelled
+from likewise.apps.link.records import read_table
+from likewise.apps.link.request import field_kinds
 from likewise.errors import ParameterError
 
 
@@ -104,12 +106,12 @@ def test_long_texts_are_compared_by_terms():
 
 
 def test_wanted_fields():
-    assert wanted({"a": "name", "b": None}) == {"a": "name", "b": None}
-    assert wanted(["x:phone", "y"]) == {"x": "phone", "y": None}
-    assert wanted(None) is None
+    assert field_kinds({"a": "name", "b": None}) == {"a": "name", "b": None}
+    assert field_kinds(["x:phone", "y"]) == {"x": "phone", "y": None}
+    assert field_kinds(None) is None
     for wrong in ("name", [1], [], ["name:colour"], {"name": "colour"}):
         with pytest.raises(ParameterError, match="'fields' parameter of link"):
-            wanted(wrong)
+            field_kinds(wrong)
     with pytest.raises(ParameterError, match=KINDS[0]):
         field(["a"], "colour")
 
@@ -120,3 +122,12 @@ def test_values_of_the_kernel_are_written_as_all_others_are(values):
     assert fold(texts).to_pylist() == fields._folded(texts).to_pylist()
     once = fold(texts)
     assert spelled(once, "text").to_pylist() == fields._only_words(once).to_pylist()
+
+
+def test_views_are_read_as_plain_texts_and_bytes():
+    """Arrow takes no rows of views, and what is read here is also explained, asked about and shown on a page."""
+    names = [f"name {i}" for i in range(6)]
+    columns = {"name": pa.array(names, pa.string_view()), "raw": pa.array([b"x"] * 6, pa.binary_view())}
+    table, _, _ = read_table(pa.table(columns), "a")
+    assert table.schema.types == [pa.large_string(), pa.large_binary()]
+    assert table.take([5])["name"].to_pylist() == names[5:]

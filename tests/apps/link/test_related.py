@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 from likewise import link
-from likewise.apps.link.agreement import EQUAL, LEVELS, FieldAgreement
-from likewise.apps.link.model import MatchModel, chance
-from likewise.apps.link.plausibility import NOTHING, doubts
+from likewise.apps.link.comparison import EQUAL, LEVELS, FieldAgreement
+from likewise.apps.link.model import NOTHING, MatchModel, chance, doubts
 from likewise.apps.link.scoring import POINTS
 
 WORDS = [

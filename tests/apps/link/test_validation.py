@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.apps.link.differences import differences
 from likewise.apps.link.validation import Validation, true_fraction, validate
+from likewise.apps.link.window import differences
 from likewise.errors import InputError, OutputError, ParameterError
 
 TRUE, LONGEST = 10.0, 90.0

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from likewise.apps.link.edits import letters_of
+from likewise.apps.link.comparison import similarity_of
 from likewise.apps.link.fields import make_field
-from likewise.apps.link.points import field_points
-from likewise.apps.link.similarity import similarity_of
+from likewise.apps.link.points import field_points, letters_of
 from likewise.kernels import letters
 
 TEXTS = st.text("abcdé中", max_size=12) | st.text("ab", min_size=60, max_size=70)

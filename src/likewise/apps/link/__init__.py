@@ -7,9 +7,9 @@ from a field that was not compared (MMDS §3.8.1–3.8.3).
 
 from __future__ import annotations
 
+from likewise.apps.link.labels import Question
 from likewise.apps.link.link import link
 from likewise.apps.link.pair_reason import PairReason
-from likewise.apps.link.questions import Question
 from likewise.apps.link.result import Links
 from likewise.apps.link.synonyms import Synonyms
 from likewise.apps.link.validation import Validation, validate

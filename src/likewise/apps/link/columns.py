@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +18,6 @@ import pyarrow.compute as pc
 
 from likewise.apps.link.fields import YEARS, Field, as_strings, make_field
 from likewise.apps.link.terms import hashed
-from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints
 from likewise.errors import ColumnError, ParameterError
 
@@ -45,7 +43,6 @@ WHOLE = 1.2
 MOST = 0.9
 """Part of the values of a column that are years, months or days if it is one of years, months or days."""
 
-RULE = "a mapping of columns of a to columns of b, such as {'cast': 'actors'}; several are joined by +, None is none"
 Words = tuple[Hashes, Ints]
 """The different words of a column, sorted, and how often each occurs."""
 
@@ -73,20 +70,6 @@ class ComparedColumns:
         """Return the values in one of the tables; several columns are joined."""
         names = self.b if second else self.a
         return table.column(names[0]) if len(names) == 1 else joined_columns([table.column(name) for name in names])
-
-
-def check_columns(given: Any, b: Any) -> dict[str, str | None]:
-    """Return the columns of b by column of a, None for a column without counterpart; raise if there is no table b."""
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping) or not given:
-        raise ParameterError.of("link", "columns", RULE, given)
-    if b is None:
-        checks.unused("link", {"columns": (given, None)}, "for one table")
-    for name, other in given.items():
-        if not isinstance(name, str) or not name or not (other is None or (isinstance(other, str) and other)):
-            raise ParameterError.of("link", "columns", RULE, given)
-    return dict(given)
 
 
 def parts_of(given: str, there: Sequence[str]) -> tuple[str, ...]:
@@ -172,11 +155,6 @@ def shared_words(one: Words, other: Words) -> float:
     _, places, others = np.intersect1d(one[0], other[0], assume_unique=True, return_indices=True)
     both = float(np.minimum(one[1][places], other[1][others]).sum())
     return both / max(1.0, float(np.sqrt(float(one[1].sum()) * float(other[1].sum()))))
-
-
-def _together(some: Sequence[Words]) -> Words:
-    words, places = np.unique(np.concatenate([one[0] for one in some]), return_inverse=True)
-    return words, np.bincount(places, np.concatenate([one[1] for one in some]), len(words)).astype(np.int64)
 
 
 def given_columns(

@@ -1,4 +1,7 @@
-"""The decision which pairs of two tables are matches: one-to-one assignment, and a threshold (MMDS §3.8.3)."""
+"""The decision which pairs are matches: one-to-one assignment and a threshold between two tables, clusters within one.
+
+MMDS §3.8.3.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.apps.link.blocking import RecordPairs
+from likewise.apps.link.entities import CLIP, cluster
 from likewise.apps.link.fields import Floats
-from likewise.apps.link.model import chance, rising
+from likewise.apps.link.model import chance, rising, shift_to
+from likewise.apps.link.records import RecordTable
+from likewise.apps.link.scoring import ScoredRecords, Scorer
 from likewise.base.arrays import Ints
 from likewise.kernels.assignment import auction
 
@@ -26,9 +33,6 @@ TURNS = 300
 
 STABLE = 1e-5
 """The estimation ends when no probability changes by this much."""
-
-HALVINGS = 40
-"""Steps of the search for the log-odds with which a given fraction of the records have a match."""
 
 CLOSE = 2.0
 """A match is close if it leads by at most this much (natural logarithm): odds of seven to one. As many matches are
@@ -49,7 +53,7 @@ RIVALS = 0.1
 """A table has duplicates if more than this fraction of the matched records have two equally good partners in it."""
 
 _EVERY = "every pair above the threshold"
-_BOTH = f"both tables have duplicates: {_EVERY}"
+_BOTH = "both tables have duplicates"
 _DUPLICATES = "the {} table has duplicates: one partner for each of its records"
 
 
@@ -147,7 +151,7 @@ def split(
         false = np.bincount(two, matches, size) + np.bincount(none, 1 - matches, size) + 0.5 / size
         ratio = rising(np.log(true / true.sum() * false.sum() / false), both + 1e-9)
         if known:
-            after = chance(ratio[one] + _prior(ratio[one], share))
+            after = chance(ratio[one] + shift_to(ratio[one], share * len(one)))
         else:
             share = _share(one, np.cumsum(false) / false.sum(), float(matches.mean()))
             after = chance(ratio[one] + np.log(share / (1 - share)))
@@ -159,15 +163,6 @@ def split(
             share, known = float(np.clip(most, 1 / (2 * len(first)), 1)), True
             matches = np.where(first > np.quantile(first, 1 - share), 0.99, 0.01)
     return matches, share
-
-
-def _prior(ratio: Floats, share: float) -> float:
-    """Return the log-odds to add so that this fraction of the records have a match."""
-    low, high = -50.0 - float(ratio.max()), 50.0 - float(ratio.min())
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if float(chance(ratio + middle).mean()) > share else (middle, high)
-    return (low + high) / 2
 
 
 def _share(places: Ints, below: Floats, mean: float) -> float:
@@ -236,44 +231,6 @@ def _one_each(left: Ints, right: Ints, scores: Floats, records: int, sides: tupl
     return _Ranked(chosen, with_lead(scores[chosen], second), second, third)
 
 
-def decide_alike(
-    left: Ints,
-    right: Ints,
-    scores: Floats,
-    records: int,
-    threshold: float | None = None,
-    one_to_one: bool = False,
-    expected: float | None = None,
-) -> Decision:
-    """Return the matches between two tables whose scores are a likeness, of which no value means even odds.
-
-    As `decide_pairs`, but if both tables have duplicates, a record has all partners that are as good as its best. No F1
-    is expected: a likeness does not say how probable a match is.
-    """
-    if not len(left):
-        return Decision(np.zeros(0, np.int64), threshold or 0.0, None, "no candidates")
-    ranked = _one_to_one(left, right, scores, records)
-    clean, rule = (True, True), "one to one"
-    if not one_to_one:
-        best = scores[ranked.chosen]
-        clean = clean_sides(left, right, scores, ranked.chosen, best >= np.quantile(best, HIGH), records)
-    if clean in ((True, False), (False, True)):
-        rule = _DUPLICATES.format("first" if clean[1] else "second")
-        ranked = _one_each(left, right, scores, records, (clean[1], clean[0]))
-    chosen = ranked.chosen
-    if threshold is None:
-        probable = ranked.matches(expected if clean == (True, True) else None)
-        chosen = chosen[ranked.first >= best_cut(probable, ranked.first)[0]]
-        threshold = float(scores[chosen].min()) if len(chosen) else 0.0
-    chosen = chosen[scores[chosen] >= threshold]
-    if clean == (False, False):
-        rule = "both tables have duplicates: all partners as good as the best"
-        best = np.full(records, np.inf)
-        best[left[chosen]] = best[right[chosen]] = scores[chosen]
-        chosen = np.flatnonzero(scores >= np.maximum(np.minimum(best[left], best[right]) - TIED, threshold))
-    return Decision(chosen, threshold, None, rule, (clean[1], clean[0]))
-
-
 def decide_pairs(
     left: Ints,
     right: Ints,
@@ -284,20 +241,23 @@ def decide_pairs(
     one_to_one: bool | None = None,
     lowest: float = -np.inf,
     expected: float | None = None,
+    alike: bool = False,
 ) -> Decision:
     """Return the matches between two tables.
 
     One to one, unless `one_to_one` is False or the scores show that a table has duplicates, whose records may then
     share a partner. Without a threshold, pairs are accepted by their score and their lead over rivals so that the
     expected F1 is maximal, but none below `lowest`; the threshold is then the lowest score accepted. `expected` is the
-    number of records of the smaller table that have a match, if it was estimated.
+    number of records of the smaller table that have a match, if it was estimated; without it, no F1 is stated. If both
+    tables have duplicates, all pairs above the threshold are matches or, where scores are a likeness (`alike`), of
+    which none means even odds, all partners that are as good as the best.
     """
     places = np.flatnonzero(usable)
     if not len(places):
         return Decision(places, threshold or 0.0, None, "no pair has enough evidence")
     a, b, value = left[places], right[places], scores[places]
+    cut = 0.0 if threshold is None else threshold
     if one_to_one is False:
-        cut = 0.0 if threshold is None else threshold
         return Decision(places[value >= cut], cut, None, _EVERY)
     ranked = _one_to_one(a, b, value, records)
     rule, clean = "one to one", (True, True)
@@ -305,28 +265,47 @@ def decide_pairs(
         best = value[ranked.chosen]
         high = HIGH if expected is None else float(np.clip(1 - expected / len(best), HIGH, 1))
         clean = clean_sides(a, b, value, ranked.chosen, best >= np.quantile(best, high), records)
-    if clean == (False, False):
-        cut = 0.0 if threshold is None else threshold
-        return Decision(places[value >= cut], cut, None, _BOTH)
-    if clean != (True, True):
-        rule = _DUPLICATES.format("first" if clean[1] else "second")
-        ranked = _one_each(a, b, value, records, (clean[1], clean[0]))
     single = clean[1], clean[0]
+    if not any(clean) and not alike:
+        return Decision(places[value >= cut], cut, None, f"{_BOTH}: {_EVERY}")
+    if any(clean) and not all(clean):
+        rule = _DUPLICATES.format("first" if single[0] else "second")
+        ranked = _one_each(a, b, value, records, single)
+    taken, f1 = ranked.chosen[value[ranked.chosen] >= cut], None
+    if threshold is None:
+        taken, f1 = _best(ranked, a, b, value, records, single, lowest, expected)
+        cut = float(value[taken].min()) if len(taken) else 0.0
+    if not any(clean):
+        rule = f"{_BOTH}: all partners as good as the best"
+        best = np.full(records, np.inf)
+        best[a[taken]] = best[b[taken]] = value[taken]
+        taken = np.flatnonzero(value >= np.maximum(np.minimum(best[a], best[b]) - TIED, cut))
+    return Decision(places[taken], cut, f1, rule, single)
+
+
+def _best(
+    ranked: _Ranked,
+    left: Ints,
+    right: Ints,
+    scores: Floats,
+    records: int,
+    single: tuple[bool, bool],
+    lowest: float,
+    expected: float | None,
+) -> tuple[Ints, float | None]:
+    """Return the pairs in first place with which the expected F1 is maximal, and that F1 if it is no guess."""
     chosen = ranked.chosen
-    if threshold is not None:
-        return Decision(places[chosen[value[chosen] >= threshold]], threshold, None, rule, single)
-    probable = ranked.matches(expected if clean == (True, True) else None)
-    missed = 0.0
-    if expected is not None:
-        rivals, _ = second_best(a, b, value, chosen, records, single)
-        missed = float(probable[value[chosen] - rivals <= CLOSE].sum())
+    probable = ranked.matches(expected if all(single) else None)
+    if expected is None:
+        cut, f1 = best_cut(probable, ranked.first)
+        return chosen[(ranked.first >= cut) & (scores[chosen] >= lowest)], None
+    rivals, _ = second_best(left, right, scores, chosen, records, single)
+    missed = float(probable[scores[chosen] - rivals <= CLOSE].sum())
     cut, f1 = best_cut(probable, ranked.first, missed)
-    if expected is not None and expected >= MOSTLY * len(chosen):
+    if expected >= MOSTLY * len(chosen):
         lowest *= 2
-    taken = chosen[(ranked.first >= cut) & (value[chosen] >= lowest)]
-    known = expected is not None and missed <= AMBIGUOUS * float(probable.sum())
-    least = float(value[taken].min()) if len(taken) else 0.0
-    return Decision(places[taken], least, f1 if known else None, rule, single)
+    taken = chosen[(ranked.first >= cut) & (scores[chosen] >= lowest)]
+    return taken, f1 if missed <= AMBIGUOUS * float(probable.sum()) else None
 
 
 def ranked_pairs(
@@ -344,3 +323,68 @@ def ranked_pairs(
         places, ranked = places[best.chosen], best.first
     order = np.argsort(-ranked, kind="stable")
     return places[order], ranked[order]
+
+
+@dataclass(frozen=True)
+class KnownPairs:
+    """The candidates whose answer is known from labels: their places among the candidates, and the answers."""
+
+    places: Ints
+    match: NDArray[np.bool_]
+
+    @property
+    def both(self) -> bool:
+        """Whether there are matches and other pairs."""
+        return bool(self.match.any()) and not bool(self.match.all())
+
+
+NOTHING_KNOWN = KnownPairs(np.zeros(0, np.int64), np.zeros(0, bool))
+
+
+@dataclass(frozen=True)
+class MatchRules:
+    """How the candidates of one run are decided; `one_to_one` as given by the user."""
+
+    records: RecordTable
+    candidates: RecordPairs
+    scorer: Scorer
+    one_to_one: bool | None
+
+    def decide(
+        self, scored: ScoredRecords, threshold: float | None, known: KnownPairs = NOTHING_KNOWN
+    ) -> tuple[Decision, Ints | None]:
+        """Return the matches and, for one table, the cluster of each record. Labels count more than scores."""
+        left, right, n = self.candidates.left, self.candidates.right, self.records.count
+        cut = self.scorer.usual if threshold is None else threshold
+        if not self.records.border:
+            assert cut is not None
+            return self._clusters(scored, cut, known)
+        expected = None if scored.matches is None else scored.matches.matches
+        lowest, alike = self.scorer.lowest, self.scorer.alike
+        decision = decide_pairs(
+            left, right, scored.value, scored.usable, n, cut, self.one_to_one, lowest, expected, alike
+        )
+        return self.corrected(decision, known), None
+
+    def corrected(self, found: Decision, known: KnownPairs) -> Decision:
+        """Return the decision with labelled matches, and without pairs that labels exclude or that rival a match."""
+        if not len(known.places):
+            return found
+        yes, no = known.places[known.match], known.places[~known.match]
+        kept = np.setdiff1d(found.chosen, no)
+        for side, single in zip((self.candidates.left, self.candidates.right), found.single, strict=True):
+            if single:
+                kept = kept[~np.isin(side[kept], side[yes]) | np.isin(kept, yes)]
+        return Decision(np.union1d(kept, yes), found.threshold, found.expected_f1, found.rule, found.single)
+
+    def _clusters(self, scored: ScoredRecords, cut: float, known: KnownPairs) -> tuple[Decision, Ints]:
+        left, right = self.candidates.left, self.candidates.right
+        value = np.where(scored.usable, scored.value, np.minimum(scored.value, cut - 1))
+        value[known.places] = np.where(known.match, cut + CLIP, cut - CLIP)
+
+        def compared(one: Ints, other: Ints) -> Floats:
+            return self.scorer.others(one, other, scored).value
+
+        groups = cluster(self.records.count, left, right, value, cut, compared)
+        chosen = np.flatnonzero(groups[left] == groups[right])
+        return Decision(chosen, cut, None, "clusters by average linkage"), groups

@@ -1,22 +1,24 @@
-"""Fields: the kind of their values, guessed from the data, and one spelling for equal values (MMDS §3.8.1)."""
+"""Fields: the kind of their values, guessed from the data, and one spelling for equal values (MMDS §3.8.1).
+
+Dates are written year first or year last, with or without separators. Text in UTF-8 that was decoded as Latin-1 or
+Windows-1252 (mojibake) consists of few different letters, so that any two values seem alike; it is decoded again.
+"""
 
 from __future__ import annotations
 
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from likewise.apps.link.dates import date_digits
-from likewise.apps.link.mojibake import repaired
 from likewise.apps.link.terms import HashedTerms, hashed
-from likewise.base import checks
 from likewise.base.arrays import Ints, TextChunk
 from likewise.errors import ParameterError
 from likewise.kernels import record_words
@@ -273,32 +275,6 @@ def as_strings(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return pa.chunked_array([pa.array([None if v is None else str(v) for v in column.to_pylist()], pa.string())])
 
 
-def wanted(fields: Mapping[str, str | None] | Sequence[str] | None) -> dict[str, str | None] | None:
-    """Return the fields to compare and their kinds (None: to be guessed), given as a mapping or as NAME or NAME:KIND.
-
-    >>> wanted(["name:name", "phone"])
-    {'name': 'name', 'phone': None}
-    """
-    if fields is None:
-        return None
-    if isinstance(fields, Mapping):
-        found: dict[str, str | None] = dict(fields)
-    else:
-        rule = "a list of names, or a mapping of names to kinds"
-        fields = checks.listed("link", "fields", fields, rule)
-        if not all(isinstance(field, str) for field in fields):
-            raise ParameterError.of("link", "fields", rule, fields)
-        found = {}
-        for field in fields:
-            name, colon, kind = field.rpartition(":")
-            found[name if colon else field] = kind if colon else None
-    if not found:
-        raise ParameterError.of("link", "fields", "one or more fields", fields)
-    for given in found.values():
-        check_kind(given)
-    return found
-
-
 def check_kind(kind: str | None) -> None:
     """Raise if there is no such kind of field; None is a kind to be guessed."""
     if kind is not None and kind not in KINDS:
@@ -325,3 +301,76 @@ def as_numbers(field: Field) -> Floats:
     if len(numbers) and numbers.min() > 0 and numbers.max() > SPREAD * np.median(numbers):
         numbers = np.log(numbers)
     return numbers
+
+
+DATE = re.compile(r"(\d{4})\D?(\d{1,2})\D?(\d{1,2})(?:[Tt ].*)?|(\d{1,2})\D(\d{1,2})\D(\d{4})")
+SHORTEST = len("20240517")
+SEPARATED = re.compile(r"\d+\D\d+\D\d+")
+
+
+def date_digits(text: str) -> str | None:
+    """Return a date as eight digits, year first, or None for any other text; with the year last, the day comes first.
+
+    >>> date_digits("1999-3-1"), date_digits("3.1.1999"), date_digits("19990301"), date_digits("March 1999")
+    ('19990301', '19990103', '19990301', None)
+    """
+    found = DATE.fullmatch(text)
+    if found is None:
+        return None
+    year, month, day = found.group(1, 2, 3) if found[1] else found.group(6, 5, 4)
+    return f"{year}{int(month):02}{int(day):02}"
+
+
+def day_number(value: object) -> float | None:
+    """Return a date, or a text that is a date, as a number of days, with the time of day as a fraction; or None.
+
+    >>> day_number("2024-03-01") - day_number("28.2.2024"), day_number("1234.112"), day_number("2024")
+    (2.0, None, None)
+    """
+    if isinstance(value, datetime):
+        return value.toordinal() + (value.hour * 3600 + value.minute * 60 + value.second) / 86400
+    if isinstance(value, date):
+        return float(value.toordinal())
+    if not isinstance(value, str) or len(value.strip()) < SHORTEST:
+        return None
+    text = value.strip()
+    try:
+        return day_number(datetime.fromisoformat(text))
+    except ValueError:
+        pass
+    digits = date_digits(text) if SEPARATED.fullmatch(text) else None
+    try:
+        return None if digits is None else day_number(datetime.strptime(digits, "%Y%m%d"))
+    except ValueError:
+        return None
+
+
+SPECIAL = {bytes([byte]).decode("cp1252"): byte for byte in range(0x80, 0xA0) if byte not in b"\x81\x8d\x8f\x90\x9d"}
+"""What Windows-1252 has where Latin-1 has control characters, by letter."""
+
+AFTER = "\x80-\xbf" + "".join(map(re.escape, SPECIAL))
+"""The second to last bytes of a sequence of UTF-8, as they look."""
+
+SEQUENCE = re.compile(f"[\xc2-\xdf][{AFTER}]|[\xe0-\xef][{AFTER}]{{2}}|[\xf0-\xf4][{AFTER}]{{3}}")
+"""A letter of UTF-8 of two, three or four bytes, as it looks."""
+
+FEWEST = 2
+"""Sequences that a text needs: one may be by chance, such as a capital with an accent before a quotation mark."""
+
+
+def repaired(text: str) -> str:
+    """Return the text with mojibake decoded as UTF-8; other text as it is.
+
+    >>> repaired("Ð´Ð°"), repaired("Ã©tÃ©"), repaired("CAFÉ”"), repaired("été")
+    ('да', 'été', 'CAFÉ”', 'été')
+    """
+    found = sum(1 for _ in SEQUENCE.finditer(text))
+    return SEQUENCE.sub(_decoded, text) if found >= FEWEST else text
+
+
+def _decoded(match: re.Match[str]) -> str:
+    found = bytes(SPECIAL.get(letter, ord(letter)) for letter in match[0] if letter in SPECIAL or ord(letter) < 256)
+    try:
+        return found.decode()
+    except UnicodeDecodeError:
+        return match[0]

@@ -1,39 +1,43 @@
-"""`link`: from tables to matches. Read, block, compare, learn, decide (MMDS §3.8.1–3.8.3)."""
+"""`link`: from tables to matches. Read, block, compare, score, decide, and write tables (MMDS §3.8.1–3.8.3)."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from likewise.apps.link.blocking import block, completeness
-from likewise.apps.link.blocking_recall import estimated_blocking_recall
-from likewise.apps.link.columns import check_columns
-from likewise.apps.link.fields import wanted
-from likewise.apps.link.further_copies import FurtherCopies
-from likewise.apps.link.kept_steps import keeping
-from likewise.apps.link.labels import labelled_pairs, quality
-from likewise.apps.link.matched_pairs import chosen_pairs, pairs_within
+import numpy as np
+
+from likewise.apps.link import synonyms
+from likewise.apps.link.blocking import RecordPairs, block, completeness, estimated_blocking_recall
+from likewise.apps.link.checkpoints import LinkCheckpoints, checkpoints
+from likewise.apps.link.decision import NOTHING_KNOWN, Decision, KnownPairs, MatchRules
+from likewise.apps.link.entities import FurtherCopies, chosen_pairs, pairs_within
+from likewise.apps.link.fields import Floats
+from likewise.apps.link.labels import Ask, LabelFile, LabelledPairs, labelled_pairs, merged, quality
 from likewise.apps.link.pair_reason import LinkageTrace
-from likewise.apps.link.parameters import check_asking, check_fields, check_parameters, named
-from likewise.apps.link.questions import Ask, Asker, LabelFile, merged
-from likewise.apps.link.records import records_of
-from likewise.apps.link.report import count, count_scores, describe_labels, describe_validation, detail
+from likewise.apps.link.points import check_weights
+from likewise.apps.link.records import RecordTable, records_of
+from likewise.apps.link.request import LinkRequest, column_pairs, field_kinds, window_ends
 from likewise.apps.link.result import (
     Links,
     clusters_table,
+    count_scores,
     matches_table,
     near_threshold,
     validated,
+    weights_table,
 )
-from likewise.apps.link.rules import NOTHING_KNOWN, MatchRules
-from likewise.apps.link.scorer_choice import ScorerChoice
-from likewise.apps.link.synonyms import Synonyms, chosen_synonyms
-from likewise.apps.link.training import Lesson, Teacher
+from likewise.apps.link.scoring import ScoredRecords, ScoringTask, scored_candidates
+from likewise.apps.link.synonyms import Nicknames, Synonyms, chosen_synonyms
+from likewise.apps.link.terms import WeightedTerms
+from likewise.apps.link.training import Asker, Lesson, Teacher
 from likewise.apps.link.validation import BINS, Validation
-from likewise.apps.link.weights import weights_table
-from likewise.apps.link.window import Window, check_windows, labelled_within, within
+from likewise.apps.link.window import Window, labelled_within, within
 from likewise.base import checks
+from likewise.base.arrays import Ints
 from likewise.base.extras import installed
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import InputError, ParameterError
@@ -107,119 +111,263 @@ def link(
     >>> sorted(zip(found.matches["id_a"].to_pylist(), found.matches["id_b"].to_pylist()))
     [(0, 1), (1, 0)]
     """
-    check_parameters(b, id, threshold, one_to_one, validate, true, weights, training)
-    questions = check_asking(ask, label, questions, weights)
-    asked, spans, mapped = wanted(fields), check_windows(window, b), check_columns(columns, b)
-    resources, seed = Resources.of("link", threads, memory), checks.seed("link", seed)
-    threads = resources.threads
+    request = LinkRequest(
+        a=a,
+        b=b,
+        id=id,
+        fields=field_kinds(fields),
+        columns=column_pairs(columns),
+        weights=weights,
+        threshold=threshold,
+        one_to_one=one_to_one,
+        window=window_ends(window),
+        validate=validate,
+        true=true,
+        truth=truth,
+        training=training,
+        ask=ask,
+        label=label,
+        questions=questions,
+        nicknames=nicknames,
+        resources=Resources.of("link", threads, memory),
+        seed=checks.seed("link", seed),
+        out=None if out is None else checks.path("link", "out", out),
+        fresh=fresh,
+    )
     log = RunLog.of(progress)
-    if out is None:
-        checks.unused("link", {"fresh": (fresh, False)}, "without 'out'")
-    folder = None if out is None else Links.checked_folder(out, a, b, truth, training, label, nicknames)
-    depends = {
-        "id": id, "fields": asked, "columns": mapped or None, "weights": None if weights is None else "given",
-        "window": {name: list(ends) for name, ends in spans.items()} or None, "validate": validate,
-        "nicknames": named(nicknames), "seed": seed,
-    }  # fmt: skip
+    with checkpoints(request, log) as kept:
+        tables = _read(request, log)
+        candidates, terms = _block(request, tables, kept, log)
+        rules, scored = _score(request, tables, candidates, terms, kept, log)
+        known, lesson = _label(request, tables, rules, scored, log)
+        final = scored if lesson is None else lesson.scored
+        validation = _validate(request, tables, candidates, final, log)
+        decision, groups = _decide(request, rules, final, known, lesson, validation, log)
+        linked = _result(request, tables, rules, final, known, validation, decision, groups, log)
+        if request.out is not None:
+            linked.write(request.out, kept.space)
+    return linked
 
-    with keeping(folder, [a, b, nicknames], depends, log, fresh) as kept:
-        with log.stage("read"):
-            words = chosen_synonyms("link", nicknames)
-            records = records_of(a, b, id, asked, threads, validate, spans, mapped, weights is not None)
-            windows = [Window.of(records, column, bounds) for column, bounds in spans.items()]
-            log.notes += notes_on(a, b)
-            weights = check_fields(records, words, weights)
-            correct = None if truth is None else labelled_pairs(truth, records, "truth")
-            labels = None if training is None else labelled_pairs(training, records, "training")
-            if labels is not None and not len(labels.pairs):
-                raise ParameterError.of("link", "training", "one or more pairs of different records", training)
-            file = None if label is None else LabelFile(label)
-            if file is not None:
-                labels = merged(file.pairs(records), labels, records.count)
 
-        parameters = {
-            **depends, "weights": weights, "threshold": None if threshold is None else float(threshold),
-            "one_to_one": one_to_one, "true": None if true is None else float(true),
-            "truth": named(truth), "training": named(training), "label": named(label),
-            "questions": None if ask is None else questions,
-            "threads": threads, "memory": resources.budget.total,
-        }  # fmt: skip
+@dataclass(frozen=True)
+class _Tables:
+    """What was read: all `records`, and those that are `compared`, without further copies; their windows and labels.
 
-        further = FurtherCopies.of(records, [one.codes for one in windows])
-        whole, records = records, further.without(records)
-        near = [one.among(further.kept, records.border) for one in windows]
-        labels = None if labels is None else labelled_within(further.mapped(labels), near)
-        with log.stage("block", 2 * records.count) as tick:
-            candidates, rows = kept.blocked(
-                lambda: block(records.fields, records.border, seed, threads, budget=resources.budget, tick=tick)
-            )
-            candidates = within(candidates, near)
-            if labels is not None:
-                candidates = candidates.with_pairs(labels.pairs, records.count)
-        left, right = candidates.left, candidates.right
-        log.notes += [*records.notes, *(note for one in windows for note in one.note()), *candidates.notes]
+    weights: of fields, if they were given. truth: of all records. file: to which answers are added.
+    """
 
-        choice = ScorerChoice(records, rows, weights, one_to_one, words, resources, seed, kept.compared)
-        scored = choice.first(left, right, log, labels is not None or ask is not None)
-        rules = MatchRules(records, candidates, choice.scorer, choice.alike, choice.usual, one_to_one)
-        lesson: Lesson | None = None
-        known = NOTHING_KNOWN
-        if labels is not None or ask is not None:
-            with log.stage("label"):
-                teacher = Teacher(rules, scored, None if threshold is None else threshold / scored.unit, one_to_one)
-                known = NOTHING_KNOWN if labels is None else teacher.places(labels)
-                given = len(known.places)
-                if ask is not None:
-                    asker = Asker(teacher, whole, further, seed)
-                    known = asker.answered((left, right), known, ask, questions, file)
-                lesson = teacher.taught(known)
-                scored = lesson.scored
-                describe_labels(log, teacher, lesson, known, len(known.places) - given, ask is not None)
-        pairs = (further.kept[left], further.kept[right], scored.value * scored.unit)
+    records: RecordTable
+    copies: FurtherCopies
+    compared: RecordTable
+    windows: list[Window]
+    near: list[Window]
+    synonyms: Nicknames
+    weights: dict[str, float] | None
+    truth: LabelledPairs | None
+    labels: LabelledPairs | None
+    file: LabelFile | None
 
-        validation = None
-        if validate is not None:
-            with log.stage("validate"):
-                validation = validated(whole, pairs, validate, BINS, seed, windows)
-                threshold = threshold if true is None else _where_true(validation, true, validate)
+    def pairs(self, candidates: RecordPairs, scored: ScoredRecords) -> tuple[Ints, Ints, Floats]:
+        """Return the candidates as pairs of all records, with their scores in points."""
+        kept = self.copies.kept
+        return kept[candidates.left], kept[candidates.right], scored.value * scored.unit
 
-        with log.stage("decide"):
-            if lesson is not None and true is None:
-                decision, groups = lesson.decision, lesson.groups
-            else:
-                decision, groups = rules.decide(scored, None if threshold is None else threshold / scored.unit, known)
-            compact = groups
-            if groups is None:
-                matched = chosen_pairs(candidates, scored, decision.chosen)
-            else:
-                matched = pairs_within(candidates, scored, choice.scorer, groups)
-                groups = further.clusters(groups)
-            matched = further.matches(matched, *decision.single)
 
-        with log.stage("tables"):
-            matches = matches_table(whole, matched, scored.unit)
-            clusters = None if groups is None else clusters_table(whole, groups)
-        count(log, whole, candidates, matched, groups)
-        detail(log, whole, candidates, scored, decision)
-        count_scores(log, pairs[2], matched.scores * scored.unit)
-        captured = estimated_blocking_recall(whole.fields, matched.pairs, seed)
-        if captured is not None:
-            log.details["completeness"] = captured
-        if len(further.rest):
-            log.details["abridged"] = {"groups": further.groups, "items": len(further.rest)}
-        if correct is not None:
-            part = completeness(candidates, further.mapped(correct).matches, records.count)
-            log.details["truth"] = quality(matched.pairs, correct, whole.count, part)
-        if validate is not None and validation is not None:
-            describe_validation(log, validate, validation, installed("plot"))
-        stats = run_json("link", parameters, [whole], log)
-        examples = near_threshold(*pairs[:2], scored, decision)
-        weighed = weights_table(scored, decision.chosen, seed)
-        trace = LinkageTrace.of(whole, further, rules, scored, decision, compact, matched.pairs, known, windows)
-        found = Links(matches, clusters, validation, stats, whole, pairs, examples, windows, weighed, trace)
-        if folder is not None:
-            found.write(folder, kept.space)
-    return found
+def _read(request: LinkRequest, log: RunLog) -> _Tables:
+    """Read the tables, and the labels of their records."""
+    with log.stage("read"):
+        words = chosen_synonyms("link", request.nicknames)
+        records = records_of(
+            request.a,
+            request.b,
+            id=request.id,
+            fields=request.fields,
+            threads=request.resources.threads,
+            validate=request.validate,
+            apart=request.window,
+            columns=request.columns,
+            all_fields=request.weights is not None,
+        )
+        windows = [Window.of(records, column, bounds) for column, bounds in request.window.items()]
+        log.notes += notes_on(request.a, request.b)
+        if words is not None and not any(one.kind in synonyms.KINDS for one in records.fields):
+            why = f"without a field of kind {', '.join(synonyms.KINDS)}"
+            checks.unused("link", {"nicknames": (words, None)}, why)
+        weights = None
+        if request.weights is not None:
+            weights = check_weights("link", request.weights, [one.name for one in records.fields])
+        truth = None if request.truth is None else labelled_pairs(request.truth, records, "truth")
+        labels = None if request.training is None else labelled_pairs(request.training, records, "training")
+        if labels is not None and not len(labels.pairs):
+            raise ParameterError.of("link", "training", "one or more pairs of different records", request.training)
+        file = None if request.label is None else LabelFile(request.label)
+        if file is not None:
+            labels = merged(file.pairs(records), labels, records.count)
+    copies = FurtherCopies.of(records, [one.codes for one in windows])
+    compared = copies.without(records)
+    near = [one.among(copies.kept, compared.border) for one in windows]
+    labels = None if labels is None else labelled_within(copies.mapped(labels), near)
+    log.notes += [*records.notes, *(note for one in windows for note in one.note())]
+    log.counts |= records.counts
+    log.details |= records.details
+    if len(copies.rest):
+        log.details["abridged"] = {"groups": copies.groups, "items": len(copies.rest)}
+    return _Tables(records, copies, compared, windows, near, words, weights, truth, labels, file)
+
+
+def _block(
+    request: LinkRequest, tables: _Tables, kept: LinkCheckpoints, log: RunLog
+) -> tuple[RecordPairs, WeightedTerms | None]:
+    """Return the candidates, labelled pairs among them, and the terms of records if the tables are small enough."""
+    compared, resources = tables.compared, request.resources
+    with log.stage("block", 2 * compared.count) as tick:
+        find = partial(block, compared.fields, compared.border, request.seed, resources.threads)
+        candidates, terms = kept.blocked(partial(find, budget=resources.budget, tick=tick))
+        candidates = within(candidates, tables.near)
+        if tables.labels is not None:
+            candidates = candidates.with_pairs(tables.labels.pairs, compared.count)
+    log.notes += candidates.notes
+    log.counts["candidates"] = len(candidates)
+    log.details["candidates_by"] = candidates.ways
+    return candidates, terms
+
+
+def _score(
+    request: LinkRequest,
+    tables: _Tables,
+    candidates: RecordPairs,
+    terms: WeightedTerms | None,
+    kept: LinkCheckpoints,
+    log: RunLog,
+) -> tuple[MatchRules, ScoredRecords]:
+    """Compare the candidates field by field, and score them: in points, by a model that is learned, or by likeness."""
+    resources = request.resources
+    task = ScoringTask(
+        tables.compared,
+        terms,
+        tables.weights,
+        request.one_to_one,
+        tables.synonyms,
+        resources.threads,
+        resources.budget,
+        request.seed,
+        kept.compared,
+    )
+    scorer, scored = scored_candidates(task, candidates.left, candidates.right, log)
+    return MatchRules(tables.compared, candidates, scorer, request.one_to_one), scored
+
+
+def _label(
+    request: LinkRequest, tables: _Tables, rules: MatchRules, scored: ScoredRecords, log: RunLog
+) -> tuple[KnownPairs, Lesson | None]:
+    """Learn from the labels, those given and those asked for; return them, and the lesson if there is one."""
+    if tables.labels is None and request.ask is None:
+        return NOTHING_KNOWN, None
+    with log.stage("label"):
+        threshold = None if request.threshold is None else request.threshold / scored.unit
+        teacher = Teacher(rules, scored, threshold, request.one_to_one)
+        known = NOTHING_KNOWN if tables.labels is None else teacher.places(tables.labels)
+        given = len(known.places)
+        if request.ask is not None:
+            asker = Asker(teacher, tables.records, tables.copies, request.seed)
+            known = asker.answered(known, request.ask, request.most_questions, tables.file)
+        lesson = teacher.taught(known)
+        teacher.describe(log, lesson, known, None if request.ask is None else len(known.places) - given)
+    return known, lesson
+
+
+def _validate(
+    request: LinkRequest, tables: _Tables, candidates: RecordPairs, scored: ScoredRecords, log: RunLog
+) -> Validation | None:
+    """Estimate the fraction of true matches by score from a column that was not compared, if one is named."""
+    if request.validate is None:
+        return None
+    with log.stage("validate"):
+        pairs = tables.pairs(candidates, scored)
+        validation = validated(tables.records, pairs, request.validate, BINS, request.seed, tables.windows)
+    log.details["validation"] = {
+        "column": request.validate,
+        "mean_of_true_matches": validation.true,
+        "mean_of_random_pairs": validation.random,
+        "confidence": validation.confidence,
+    }
+    if not installed("plot"):
+        log.notes.append("validation.png is left out: plots need Matplotlib (pip install 'likewise[plot]')")
+    return validation
+
+
+def _decide(
+    request: LinkRequest,
+    rules: MatchRules,
+    scored: ScoredRecords,
+    known: KnownPairs,
+    lesson: Lesson | None,
+    validation: Validation | None,
+    log: RunLog,
+) -> tuple[Decision, Ints | None]:
+    """Return which candidates match and, for one table, the cluster of each record that was compared."""
+    with log.stage("decide"):
+        if lesson is not None and request.true is None:
+            decision, groups = lesson.decision, lesson.groups
+        else:
+            threshold = request.threshold
+            if validation is not None and request.true is not None:
+                threshold = _where_true(validation, request.true, str(request.validate))
+            decision, groups = rules.decide(scored, None if threshold is None else threshold / scored.unit, known)
+    scored.describe(log)
+    log.details |= {"rule": decision.rule, "threshold": round(float(decision.threshold * scored.unit), 4)}
+    if decision.expected_f1 is not None and scored.matches is not None and rules.records.is_complete:
+        log.details["expected_f1"] = round(decision.expected_f1, 4)
+        log.details["expected_f1_range"] = scored.matches.f1_range(decision.expected_f1)
+    return decision, groups
+
+
+def _result(
+    request: LinkRequest,
+    tables: _Tables,
+    rules: MatchRules,
+    scored: ScoredRecords,
+    known: KnownPairs,
+    validation: Validation | None,
+    decision: Decision,
+    groups: Ints | None,
+    log: RunLog,
+) -> Links:
+    """Return the tables of matches and clusters of all records, and what is known about them."""
+    records, copies, candidates = tables.records, tables.copies, rules.candidates
+    with log.stage("tables"):
+        if groups is None:
+            matched = chosen_pairs(candidates, scored, decision.chosen)
+        else:
+            matched = pairs_within(candidates, scored, rules.scorer, groups)
+        matched = copies.matches(matched, *decision.single)
+        matches = matches_table(records, matched, scored.unit)
+        labels = None if groups is None else copies.clusters(groups)
+        clusters = None if labels is None else clusters_table(records, labels)
+    log.counts["matches"] = len(matched.pairs)
+    if labels is not None:
+        sizes = np.bincount(labels)
+        log.counts |= {"clusters": int((sizes > 1).sum()), "clustered": int(sizes[sizes > 1].sum())}
+    pairs = tables.pairs(candidates, scored)
+    count_scores(log, pairs[2], matched.scores * scored.unit)
+    captured = estimated_blocking_recall(records.fields, matched.pairs, request.seed)
+    if captured is not None:
+        log.details["completeness"] = captured
+    if tables.truth is not None:
+        part = completeness(candidates, copies.mapped(tables.truth).matches, rules.records.count)
+        log.details["truth"] = quality(matched.pairs, tables.truth, records.count, part)
+    return Links(
+        matches,
+        clusters,
+        validation,
+        run_json("link", request.parameters(tables.weights), [records], log),
+        records,
+        pairs,
+        near_threshold(*pairs[:2], scored, decision),
+        tables.windows,
+        weights_table(scored, decision.chosen, request.seed),
+        LinkageTrace(records, copies, rules, scored.slim, decision, groups, matched.pairs, known, tables.windows),
+    )
 
 
 def _where_true(validation: Validation, true: float, column: str) -> float:

@@ -2,7 +2,8 @@
 
 The weight of a level is the logarithm of its frequency among matches divided by its frequency among other pairs
 (Fellegi and Sunter 1969). Which pairs match is not known, so matches and weights are estimated in turn (expectation
-maximisation), starting from pairs of mutual nearest neighbours. Weights do not decrease as similarity increases.
+maximisation), starting from pairs of mutual nearest neighbours. Weights do not decrease as similarity increases. A
+model may have learned something else than which pairs match: `doubts` says by which signs.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.link.agreement import ALL_TEXT, EQUAL, LEVELS, STEPS, FieldAgreement
+from likewise.apps.link.comparison import ALL_TEXT, EQUAL, LEVELS, STEPS, FieldAgreement
 from likewise.apps.link.fields import Floats
 from likewise.base.arrays import Ints
 from likewise.kernels import linking as kernels
@@ -41,6 +42,9 @@ FREQUENCY = 0.5
 
 ODD = 0.05
 """Part of the labels that are taken to be beyond explanation, such as matches of records that are damaged."""
+
+HALVINGS = 40
+"""Steps of the search for the log-odds with which there are so many matches."""
 
 LOWEST_ABSENT = -1.0
 """The least weight of a value that is missing on one side and not found elsewhere: absence is weak evidence."""
@@ -139,6 +143,15 @@ def chance(scores: Floats) -> Floats:
     """Return the probabilities of log-odds."""
     found: Floats = 1 / (1 + np.exp(-np.clip(scores, -50, 50)))
     return found
+
+
+def shift_to(scores: Floats, matches: float) -> float:
+    """Return what to add to log-odds so that their probabilities add up to a number of matches."""
+    low, high = -50.0 - float(scores.max()), 50.0 - float(scores.min())
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if float(chance(scores + middle).sum()) > matches else (middle, high)
+    return (low + high) / 2
 
 
 def nearest_first(compared: list[FieldAgreement], left: Ints, right: Ints, records: int) -> Floats:
@@ -261,3 +274,77 @@ def weights_of(model: MatchModel, compared: list[FieldAgreement]) -> dict[str, t
         logs = model.weights[one.name][: STEPS + 1] * share * 10 / np.log(10)
         found[one.name] = (round(float(logs[0]), 1), round(float(logs[-1 if one.name != ALL_TEXT else -2]), 1))
     return found
+
+
+OPEN = 5.0
+"""Open triads per accepted pair from which on a model is not believed: identity is transitive. Where linkage works they
+are about 1 or fewer, where it fails 15 and more."""
+
+PATHS = 20_000
+"""Triads that are looked at."""
+
+WRONG = -0.25
+"""Identical values of a field are evidence against a match from this weight on (natural logarithm), about a point, and
+different values are evidence of one from its opposite."""
+
+NOTHING = 0.25
+"""Identical values of a field say nothing up to this weight."""
+
+
+def misleading(model: MatchModel) -> list[str]:
+    """Return the fields whose identical values would be evidence against a match."""
+    return [name for name, logs in model.weights.items() if name != ALL_TEXT and logs[EQUAL] < WRONG]
+
+
+def doubts(model: MatchModel, scores: Floats, left: Ints, right: Ints, records: int, seed: int = 1) -> str | None:
+    """Return why the model cannot be believed, or None.
+
+    left, right, scores: the pairs and their log-odds.
+    """
+    wrong = misleading(model)
+    if wrong:
+        return f"identical values of {', '.join(wrong)} would be evidence against a match"
+    odd = [name for name, logs in model.weights.items() if name != ALL_TEXT and logs[0] > -WRONG]
+    if odd:
+        return f"different values of {', '.join(odd)} would be evidence of a match"
+    idle = [name for name, logs in model.weights.items() if name != ALL_TEXT and logs[EQUAL] < NOTHING]
+    if 2 * len(idle) > len(model.weights):
+        return f"identical values of {', '.join(idle)} would be no evidence of a match"
+    triads = open_triads(left, right, scores > 0, records, seed)
+    return f"there are {triads:.0f} open triads (a is b, b is c, a is not c) for each match" if triads > OPEN else None
+
+
+def open_triads(left: Ints, right: Ints, accepted: np.ndarray, records: int, seed: int = 1) -> float:
+    """Return the number of paths of two accepted pairs whose ends were compared and rejected, per accepted pair.
+
+    Pairs are sorted.
+
+    >>> left, right = np.array([0, 0, 1]), np.array([1, 2, 2])
+    >>> open_triads(left, right, np.array([True, False, True]), 3), open_triads(left, right, np.ones(3, bool), 3)
+    (0.5, 0.0)
+    """
+    a, b = left[accepted], right[accepted]
+    if not len(a):
+        return 0.0
+    ends, others = np.concatenate([a, b]), np.concatenate([b, a])
+    others = others[np.argsort(ends, kind="stable")]
+    degree = np.bincount(ends, minlength=records)
+    starts = np.cumsum(degree) - degree
+    paths = degree * (degree - 1) // 2
+    whole = int(paths.sum())
+    if not whole:
+        return 0.0
+    dice = np.random.default_rng(seed)
+    picked = np.arange(whole) if whole <= PATHS else dice.integers(0, whole, PATHS)
+    middle = np.searchsorted(np.cumsum(paths), picked, side="right")
+    rank = picked - (np.cumsum(paths) - paths)[middle]
+    # the rank-th pair (x, y), x < y, of the neighbours of the middle
+    y = np.floor((1 + np.sqrt(1 + 8 * rank)) / 2).astype(np.int64)
+    y -= y * (y - 1) // 2 > rank
+    x = rank - y * (y - 1) // 2
+    one, two = others[starts[middle] + x], others[starts[middle] + y]
+    asked = np.minimum(one, two) * records + np.maximum(one, two)
+    keys = left * records + right
+    places = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+    rejected = (keys[places] == asked) & ~accepted[places]
+    return float(rejected.mean()) * whole / len(a)

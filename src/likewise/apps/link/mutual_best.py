@@ -14,14 +14,19 @@ from the number of partners that are not mutual among them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.link.fields import Floats
-from likewise.apps.link.model import rising
+from likewise.apps.link.blocking import block
+from likewise.apps.link.comparison import ALL_TEXT, PLACES
+from likewise.apps.link.fields import Field, Floats
+from likewise.apps.link.model import rising, shift_to
+from likewise.apps.link.records import RecordTable
+from likewise.apps.link.terms import WeightedTerms, all_codes, joined, of_records, weighted
 from likewise.base.arrays import Ints
 from likewise.kernels import linking
 
@@ -45,6 +50,12 @@ TURNS, STABLE = 50, 1e-4
 
 TYPICAL = np.array([0.17, 0.24, 0.35, 0.45, 0.54, 0.62, 0.70, 0.77, 0.84, 0.94])
 """Rates of partners that are not mutual, strongest first, where a table is too small to count them."""
+
+ERROR = 0.02
+"""Standard deviation of the stated F1 from the true one beside chance, over the collections of benchmarks/link.py."""
+
+WIDTH = 1.645
+"""Standard deviations to either side of the F1: nine of ten are within."""
 
 Flags = NDArray[np.bool_]
 
@@ -152,6 +163,12 @@ class ExpectedMatches:
             np.sqrt(self.apart * (1 - rate) / rate**2 + (self.apart / rate**2) ** 2 * share / max(1, self.count))
         )
 
+    def f1_range(self, expected: float) -> list[float]:
+        """Return the lowest and the highest F1 in nine of ten cases, given the expected one."""
+        part = self.deviation / max(1.0, self.matches)
+        reach = WIDTH * float(np.hypot(part / 2, ERROR))
+        return [round(max(0.0, expected - reach), 4), round(min(1.0, expected + reach), 4)]
+
     def error(self, moved: int) -> float:
         """Return the standard deviation by chance of a difference between two such estimates of the same tables.
 
@@ -190,3 +207,166 @@ def expected_matches(mutual: Sequence[bool] | Flags, rates: Floats, others: int,
         if moved < STABLE:
             break
     return ExpectedMatches(found, int(apart[-1]), float(missed.mean()), count)
+
+
+SAMPLE = 4_000
+"""Records of each table whose neighbours are searched, among themselves: enough for rates that err by a percent."""
+
+
+def neighbours(records: RecordTable, seed: int, threads: int) -> ChancePartners:
+    """Return pairs of neighbours inside each table, found as candidates are."""
+    lefts, rights = [], []
+    for start, stop in ((0, records.border), (records.border, records.count)):
+        rows = _some(start, stop, seed)
+        inside = []
+        for one in records.fields:
+            codes = one.codes[rows]
+            counts = np.bincount(codes[codes >= 0], minlength=len(one.texts)).astype(np.int64)
+            inside.append(replace(one, codes=codes, counts=counts))
+        pairs, _ = block(inside, 0, seed, threads)
+        lefts.append(rows[pairs.left])
+        rights.append(rows[pairs.right])
+    return ChancePartners(np.concatenate(lefts), np.concatenate(rights), records.border, records.count, seed)
+
+
+def _some(start: int, stop: int, seed: int) -> Ints:
+    if stop - start <= SAMPLE:
+        return np.arange(start, stop)
+    return np.sort(np.random.default_rng(seed).choice(stop - start, SAMPLE, replace=False)) + start
+
+
+CONTAINED = 0.25
+"""Weight of the part of the record of the smaller table that the other contains, beside the cosine: names get longer by
+additions that the other table does not have."""
+
+NUMBERS = 0.3
+"""Deducted if each value has a number that the other lacks: seasons, editions and models differ in little else."""
+
+DIGITS = re.compile(r"\d+")
+
+
+def likeness(records: RecordTable, fields: list[Field], rows: WeightedTerms, left: Ints, right: Ints) -> Floats:
+    """Return how alike the texts of pairs are, at most 1: the terms of `fields`, which are `rows`.
+
+    The cosine counts, the part of the record of the smaller table that the other contains, and, of a single field,
+    numbers that each value has and the other lacks.
+    """
+    found = shared_terms(records, rows, left, right)
+    return found - number_conflicts(fields[0], left, right) if len(fields) == 1 else found
+
+
+def shared_terms(records: RecordTable, rows: WeightedTerms, left: Ints, right: Ints) -> Floats:
+    """Return the cosine of the terms of pairs, and the part of the record of the smaller table that the other has."""
+    asked, other = (left, right) if first_smaller(records) else (right, left)
+    whole, part = linking.shared_parts(rows.offsets, rows.terms, rows.weights, asked, other)
+    found: Floats = (np.minimum(whole, 1.0) + CONTAINED * np.minimum(part, 1.0)) / (1 + CONTAINED)
+    return found
+
+
+def number_conflicts(field: Field, left: Ints, right: Ints) -> Floats:
+    """Return what is deducted from the likeness of pairs for numbers that each value has and the other lacks."""
+    found: Floats = conflicting_numbers(field, left, right).astype(np.float64) * (NUMBERS / (1 + CONTAINED))
+    return found
+
+
+def first_smaller(records: RecordTable) -> bool:
+    """Return whether the first table is not the larger one."""
+    return records.border <= records.count - records.border
+
+
+def conflicting_numbers(field: Field, left: Ints, right: Ints) -> NDArray[np.bool_]:
+    """Return for which pairs of records each value has a number that the other lacks."""
+    sets: dict[frozenset[str], int] = {frozenset(): 0}
+    numbers = np.zeros(len(field.texts) + 1, np.int64)
+    place = 0
+    for batch in field.batches():
+        for value in batch:
+            numbers[place] = sets.setdefault(frozenset(DIGITS.findall(value)), len(sets))
+            place += 1
+    every = list(sets)
+    pairs = numbers[field.codes[left]] * len(every) + numbers[field.codes[right]]
+    kinds, places = np.unique(pairs, return_inverse=True)
+    sides = ((every[pair // len(every)], every[pair % len(every)]) for pair in kinds.tolist())
+    return np.array([bool(x - y) and bool(y - x) for x, y in sides], bool)[places]
+
+
+WEIGHTS = (10.0, 20.0, 40.0)
+"""Log-odds of identical texts over texts that share nothing, from a few levels of a model to more than all of them."""
+
+SURE = 1.0
+"""A text is emphasised if the matches gained are more than this many standard deviations of chance."""
+
+FEW_CHANGED = 10
+"""Best partners taken to change, at least: a gain of a few is no proof, if nothing else changes."""
+
+
+@dataclass(frozen=True)
+class Emphasis:
+    """A text that says more than the model makes of it: its likeness is added to the scores, less a constant.
+
+    The model has one weight for each level of similarity, learned from all fields together, and a long noisy text may
+    drown what a title says. Which text to emphasise (a field, or all text), and how much, is decided without labels: a
+    change is taken if it finds more matches, by the best partners, than the partners that change would by chance.
+    """
+
+    name: str
+    fields: list[Field]
+    rows: WeightedTerms
+    weight: float
+    less: float = 0.0
+
+    def scores(self, records: RecordTable, left: Ints, right: Ints) -> Floats:
+        """Return what is added to the log-odds of pairs."""
+        return self.weight * likeness(records, self.fields, self.rows, left, right) - self.less
+
+
+@dataclass(frozen=True)
+class Partners:
+    """The usable candidates and the pairs inside tables from which the number of matches is estimated."""
+
+    records: RecordTable
+    left: Ints
+    right: Ints
+    inside: ChancePartners
+
+    def matches(self, scores: Floats, inside: Floats) -> tuple[ExpectedMatches, Ints]:
+        """Return the number of matches expected, and for each record 1 if its best partner is mutual, 0 if not."""
+        records = self.records
+        side, other = (self.left, self.right) if first_smaller(records) else (self.right, self.left)
+        found = MutualBest.of(side, other, scores, records.count)
+        flags = np.full(records.count, -1)
+        flags[side[found.pairs]] = found.mutual
+        others = int(np.count_nonzero(np.bincount(other, minlength=records.count)))
+        return expected_matches(found.mutual, self.inside.rates(inside), others, self.inside.count), flags
+
+
+def emphasised(partners: Partners, scores: Floats, inside: Floats) -> tuple[Emphasis | None, ExpectedMatches]:
+    """Return the text to emphasise, None if none helps, and the matches that can be expected then."""
+    records, left, right = partners.records, partners.left, partners.right
+    before, flags = partners.matches(scores, inside)
+    chosen, best = None, before
+    for name, fields in _texts(records):
+        rows = weighted(of_records(all_codes(fields), joined([one.grams for one in fields])))
+        here = likeness(records, fields, rows, left, right)
+        there = likeness(records, fields, rows, partners.inside.left, partners.inside.right)
+        for weight in WEIGHTS:
+            found, changed = partners.matches(scores + weight * here, inside + weight * there)
+            moved = int(np.count_nonzero(flags != changed))
+            if found.matches > max(best.matches, before.matches + SURE * before.error(max(moved, FEW_CHANGED))):
+                less = -shift_to(_best(scores + weight * here, left, right, records), found.matches)
+                chosen, best = Emphasis(name, fields, rows, weight, less), found
+    return chosen, best
+
+
+def _texts(records: RecordTable) -> list[tuple[str, list[Field]]]:
+    """Return the texts that can be emphasised: fields of several words but those of places, and all text."""
+    texts = [(one.name, [one]) for one in records.fields if one.long and one.kind not in PLACES]
+    return [*texts, (ALL_TEXT, records.fields)] if len(records.fields) > 1 else texts
+
+
+def _best(scores: Floats, left: Ints, right: Ints, records: RecordTable) -> Floats:
+    """Return the best score of each record of the smaller table that has candidates."""
+    best = np.full(records.count, -np.inf)
+    np.maximum.at(best, left if first_smaller(records) else right, scores)
+    found: Floats = best[np.isfinite(best)]
+    return found

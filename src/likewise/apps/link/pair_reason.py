@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from likewise.apps.link.agreement import ALL_TEXT, EQUAL, PARTS, STEPS, FieldAgreement
-from likewise.apps.link.decision import Decision
-from likewise.apps.link.entities import CLIP
+from likewise.apps.link.comparison import ALL_TEXT, EQUAL, PARTS, STEPS, FieldAgreement
+from likewise.apps.link.decision import Decision, KnownPairs, MatchRules
+from likewise.apps.link.entities import CLIP, FurtherCopies
 from likewise.apps.link.equal_keys import LIMIT
 from likewise.apps.link.fields import Field
-from likewise.apps.link.further_copies import FurtherCopies
 from likewise.apps.link.records import RecordTable
-from likewise.apps.link.rules import KnownPairs, MatchRules
 from likewise.apps.link.scoring import ModelScorer, ScoredRecords
 from likewise.apps.link.window import Window
 from likewise.base.arrays import Ints
@@ -29,6 +27,7 @@ MOST_BETWEEN = 10_000
 """Pairs between two clusters that are compared for an explanation, at most."""
 
 SCARCE = "not enough evidence: even if all values of both agreed, that would be no rarer than a match is by chance"
+NOT_COMPARED = "they were not compared: they share no field that is rare enough, and other records are nearer"
 HOUSEHOLD = "or they look like two people of one household"
 
 
@@ -140,7 +139,10 @@ def _short(value: str, most: int = 32) -> str:
 
 @dataclass(frozen=True)
 class LinkageTrace:
-    """What remains of a run of `link` to explain its pairs; `groups` are the clusters of the records compared."""
+    """What remains of a run of `link` to explain its pairs.
+
+    `groups` are the clusters of the records compared, `matches` pairs of all records.
+    """
 
     whole: RecordTable
     further: FurtherCopies
@@ -151,24 +153,6 @@ class LinkageTrace:
     matches: Ints
     known: KnownPairs
     windows: list[Window]
-
-    @classmethod
-    def of(
-        cls,
-        whole: RecordTable,
-        further: FurtherCopies,
-        rules: MatchRules,
-        scored: ScoredRecords,
-        decision: Decision,
-        groups: Ints | None,
-        matched: Ints,
-        known: KnownPairs,
-        windows: list[Window],
-    ) -> LinkageTrace:
-        """Keep what is needed; the agreement of all candidates, which is large, is not."""
-        keys = np.sort(matched[:, 0] * whole.count + matched[:, 1])
-        slim = replace(scored, compared=[], kept={}, added={})
-        return cls(whole, further, rules, slim, decision, groups, keys, known, windows)
 
     def explain(self, id_a: Any, id_b: Any) -> PairReason:
         """Explain a pair, given by the ids of its records; in two tables, the first is of the first table."""
@@ -203,19 +187,18 @@ class LinkageTrace:
         """Return the records with these ids; of two tables, in the other order if there are none in this one."""
         last = len(self.whole.ids) - 1
         asked = [(0, id_a), (last, id_b)]
-        found = [self._row(side, value) for side, value in asked]
-        if None in found and last:
+        rows = [self._row(side, value) for side, value in asked]
+        if None in rows and last:
             swapped = [self._row(0, id_b), self._row(last, id_a)]
-            found = found if None in swapped else swapped
-        for row, (side, value) in zip(found, asked, strict=True):
+            rows = rows if None in swapped else swapped
+        for row, (side, value) in zip(rows, asked, strict=True):
             if row is None:
                 raise InputError(f"explain: there is no record with the id {shown(value)} in {self.whole.wheres[side]}")
-        return [row for row in found if row is not None]
+        return [row for row in rows if row is not None]
 
     def _row(self, side: int, value: Any) -> int | None:
-        text = str(value).strip()
-        ids = self.whole.ids[side].to_pylist()
-        at = next((place for place, one in enumerate(ids) if str(one) == text), None)
+        ids = map(str, self.whole.ids[side].to_pylist())
+        at = next((place for place, one in enumerate(ids) if one == str(value).strip()), None)
         return None if at is None else at + (self.whole.border if side else 0)
 
     def _id(self, row: int) -> Any:
@@ -236,18 +219,15 @@ class LinkageTrace:
 
     def _place(self, left: int, right: int) -> int | None:
         """Return the place of a pair among the candidates."""
-        candidates, n = self.rules.candidates, self.rules.records.count
-        start, stop = (int(np.searchsorted(candidates.left, left, side=end)) for end in ("left", "right"))
-        at = start + int(np.searchsorted(candidates.right[start:stop], right))
-        return at if at < stop and right < n and candidates.right[at] == right else None
+        candidates = self.rules.candidates
+        at = np.flatnonzero((candidates.left == left) & (candidates.right == right))
+        return int(at[0]) if len(at) else None
 
     def _compared(self, left: int, right: int) -> ScoredRecords:
-        a, b = np.array([left]), np.array([right])
-        scorer, model = self.rules.scorer, self.scored.model
-        if model is not None and isinstance(scorer, ModelScorer):
-            found = [one for one in scorer.agreement(a, b) if one.name in model.weights]
-            return scorer.with_model(model, found, a, b)
-        return scorer.others(a, b, self.scored)
+        pair, scorer = (np.array([left]), np.array([right])), self.rules.scorer
+        if isinstance(scorer, ModelScorer):
+            return scorer.others(*pair, self.scored, as_candidates=True)
+        return scorer.others(*pair, self.scored)
 
     def _fields(self, one: int, other: int, left: int, right: int, scored: ScoredRecords) -> list[FieldReason]:
         points = scored.points(np.array([0]))
@@ -260,11 +240,9 @@ class LinkageTrace:
                 worth = round(float(points[field.name][0]), 4)
                 found.append(FieldReason(field.name, field.kind, a, b, words, alike, worth))
         if ALL_TEXT in points:
-            alike = float(agreement[ALL_TEXT].similarity[0])
+            alike, worth = float(agreement[ALL_TEXT].similarity[0]), round(float(points[ALL_TEXT][0]), 4)
             words = f"{alike:.2f} of the terms, by weight"
-            found.append(
-                FieldReason("all_text", "text", None, None, words, alike, round(float(points[ALL_TEXT][0]), 4))
-            )
+            found.append(FieldReason("all_text", "text", None, None, words, alike, worth))
         return found
 
     def _text(self, column: str, row: int) -> str | None:
@@ -274,9 +252,7 @@ class LinkageTrace:
     def _matches(self, one: int, other: int, left: int, right: int) -> bool:
         if self.groups is not None:
             return bool(self.groups[left] == self.groups[right])
-        key = one * self.whole.count + other
-        at = int(np.searchsorted(self.matches, key))
-        return at < len(self.matches) and bool(self.matches[at] == key)
+        return bool((self.matches == (one, other)).all(axis=1).any())
 
     def _ways(self, left: int, right: int) -> list[str]:
         """Return how the pair became a candidate; if no identical field explains it, by all text."""
@@ -311,10 +287,7 @@ class LinkageTrace:
         if match:
             return [compared], []
         if place is None:
-            return [
-                "they were not compared: they share no field that is rare enough, and other records are nearer",
-                compared,
-            ], []
+            return [NOT_COMPARED, compared], []
         rivals = self._rivals(left, right, place)
         reasons = [f"{name} has a better partner: {partner}, score {score:.1f}" for name, partner, score in rivals]
         if not self.scored.usable[place]:
@@ -333,10 +306,8 @@ class LinkageTrace:
         for side, record, single in zip((0, 1), (left, right), self.decision.single, strict=True):
             taken = chosen[sides[side][chosen] == record] if single else chosen[:0]
             for at in taken[taken != place].tolist()[:1]:
-                partner = int(kept[sides[1 - side][at]])
-                found.append(
-                    (self._id(int(kept[record])), self._id(partner), float(self.scored.value[at] * self.scored.unit))
-                )
+                score = float(self.scored.value[at] * self.scored.unit)
+                found.append((self._id(int(kept[record])), self._id(int(kept[sides[1 - side][at]])), score))
         return found
 
     def _by_cluster(self, left: int, right: int, value: float, compared: str, match: bool) -> list[str]:

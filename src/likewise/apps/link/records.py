@@ -22,6 +22,10 @@ from likewise.io.read.find import files_of
 from likewise.io.tables import check_once, read_tables
 
 NOT_COMPARED = "a column that is not compared, as the scores already depend on those that are"
+MOST_MISSING = 0.1
+"""No F1 is stated if more than this part of the values are missing."""
+
+VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 ID_NAME = re.compile(r"(.*[ _-])?id", re.I)
 
 
@@ -48,6 +52,28 @@ class RecordTable:
     def describe(self) -> list[dict[str, Any]]:
         """Return what was read, for run.json."""
         return self.inputs
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The numbers of records, for run.json."""
+        sides = {"records_a": self.border, "records_b": self.count - self.border} if self.border else {}
+        return {"records": self.count, **sides}
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What was found out about the tables, for run.json."""
+        found: dict[str, Any] = {"id": self.id, "fields": {one.name: one.kind for one in self.fields}}
+        if self.columns:
+            shares = ({} if one.shared is None else {"shared": round(one.shared, 4)} for one in self.columns)
+            pairs = zip(self.columns, shares, strict=True)
+            found["columns"] = {one.name: {"b": one.other, **share} for one, share in pairs}
+        return found
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether few values are missing: a match whose values are missing is not seen, and not missed either."""
+        present = sum(one.present for one in self.fields)
+        return present >= (1 - MOST_MISSING) * self.count * len(self.fields)
 
     def names(self, rows: Ints) -> Any:
         """Return the ids of records, which are all of the first table or all of the second."""
@@ -83,9 +109,10 @@ class RecordTable:
 
 def records_of(
     a: Any,
-    b: Any,
-    id: str | None,
-    fields: Mapping[str, str | None] | None,
+    b: Any = None,
+    *,
+    id: str | None = None,
+    fields: Mapping[str, str | None] | None = None,
     threads: int = 1,
     validate: str | None = None,
     apart: Collection[str] = (),
@@ -145,7 +172,7 @@ def read_table(source: Any, parameter: str) -> tuple[pa.Table, str, list[dict[st
 
     Every column of a CSV file is text. A row with too few or too many fields is an error that names the row.
     """
-    parts = read_tables(source, "link", parameter, "records")
+    parts = [(_without_views(part), name) for part, name in read_tables(source, "link", parameter, "records")]
     kind = "object" if files_of(source) is None else "file"
     inputs = [{kind: name, "rows": part.num_rows} for part, name in parts]
     table, name = parts[0]
@@ -157,10 +184,16 @@ def read_table(source: Any, parameter: str) -> tuple[pa.Table, str, list[dict[st
     return table, name, inputs
 
 
+def _without_views(table: pa.Table) -> pa.Table:
+    """Return a table with plain texts and bytes in place of views of them, of which Arrow takes no rows."""
+    kinds = [field.with_type(VIEWS.get(field.type, field.type)) for field in table.schema]
+    return table.cast(pa.schema(kinds)) if kinds != list(table.schema) else table
+
+
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
+    if pa.types.is_large_string(column.type):
         column = column.cast(pa.string())
     return column
 

@@ -1,4 +1,4 @@
-"""The result of `link`: matches, clusters, validation, and how they came about."""
+"""The result of `link`: matches, clusters, validation, the learned weights, and how they came about."""
 
 from __future__ import annotations
 
@@ -12,23 +12,20 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from likewise.apps.link.comparison import ALL_TEXT, EQUAL, LEVELS, PARTS, STEPS
 from likewise.apps.link.decision import Decision
-from likewise.apps.link.differences import differences
-from likewise.apps.link.entities import keepers
+from likewise.apps.link.entities import MatchedPairs, keepers
 from likewise.apps.link.fields import Floats
-from likewise.apps.link.matched_pairs import MatchedPairs
 from likewise.apps.link.pair_reason import LinkageTrace, PairReason
-from likewise.apps.link.parameters import each_given
 from likewise.apps.link.records import NOT_COMPARED, RecordTable
-from likewise.apps.link.scoring import ScoredRecords
-from likewise.apps.link.validation import BINS, MOST_RANDOM, EstimatedMean, Validation, validate
-from likewise.apps.link.weights import plotted_weights
-from likewise.apps.link.window import Window, random_in
-from likewise.base import checks
+from likewise.apps.link.scoring import POINTS, ScoredRecords
+from likewise.apps.link.validation import BINS, MOST_RANDOM, EstimatedMean, Validation, validate, written_figure
+from likewise.apps.link.window import Window, differences, random_in
 from likewise.base.arrays import Ints, to_arrow
-from likewise.base.extras import installed
+from likewise.base.extras import installed, need
+from likewise.base.runlog import RunLog
 from likewise.base.words import counted
-from likewise.errors import InputError, ParameterError
+from likewise.errors import InputError, LikewiseError, ParameterError
 from likewise.io.publish import check_output, publish
 from likewise.io.workspace import Workspace
 from likewise.jobs.plots import PlottedPairs
@@ -36,6 +33,9 @@ from likewise.jobs.result import Result
 
 NEAR = 20
 """Pairs kept on each side of the threshold, for `Links.examples`."""
+
+BARS = 40
+"""Ranges of scores that are counted."""
 
 PLOT = "validation.png"
 WEIGHTS_PLOT = "weights.png"
@@ -141,12 +141,9 @@ class Links(PlottedPairs, Result):
         return plotted_weights(self.weights, None if path is None else Path(path))
 
     @classmethod
-    def checked_folder(cls, folder: str | os.PathLike[str], *read: Any) -> Path:
-        """Return a folder for the result; raise if it could not be saved there, or would replace what is read."""
-        found = checks.path("link", "out", folder)
-        inputs = [one for one in each_given(read) if isinstance(one, str | os.PathLike)]
-        check_output(found, "link", [*cls.files, *cls.plots], inputs)
-        return found
+    def check_folder(cls, folder: Path, read: list[Any]) -> None:
+        """Raise if the result could not be saved in a folder, or would replace a file that is read."""
+        check_output(folder, "link", [*cls.files, *cls.plots], read)
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the tables as Parquet, plots and run.json to a folder, all or nothing, and return the folder.
@@ -231,6 +228,21 @@ def clusters_table(records: RecordTable, labels: Ints) -> pa.Table:
     )
 
 
+def count_scores(log: RunLog, scores: Floats, matched: Floats) -> None:
+    """Note how many candidates, and how many matches, have which scores."""
+    known = scores[np.isfinite(scores)]
+    if not len(known):
+        return
+    both = np.concatenate([known, matched])
+    low, high = float(both.min()), float(both.max())
+    edges = np.linspace(low, high if high > low else low + 1.0, BARS + 1)
+    log.details["scores"] = {
+        "edges": [round(float(edge), 4) for edge in edges],
+        "candidates": np.histogram(known, edges)[0].tolist(),
+        "matches": np.histogram(matched, edges)[0].tolist(),
+    }
+
+
 def near_threshold(
     left: Ints, right: Ints, scored: ScoredRecords, decision: Decision
 ) -> list[tuple[float, bool, int, int]]:
@@ -246,3 +258,107 @@ def near_threshold(
     below = below[np.argsort(-scored.value[below], kind="stable")[:NEAR]]
     rows = [*above.tolist(), *below.tolist()]
     return [(float(scored.value[i] * scored.unit), bool(chosen[i]), int(left[i]), int(right[i])) for i in rows]
+
+
+COUNTED = 500_000
+"""Candidates that are no matches in which levels are counted, at most; the error of a frequency is below 0.001."""
+
+COLUMNS = 3
+"""Plots beside each other."""
+
+FOR, AGAINST, UNSEEN = "#2a6f97", "#b5523b", "#d9dce0"
+
+
+def weights_table(scored: ScoredRecords, matches: Ints, seed: int = 1) -> pa.Table | None:
+    """Return the points of each level of each field, and its frequency among matches and other candidates.
+
+    Columns: field, level, agreement (in words), points, matches, others. The frequencies are parts of the pairs with
+    two values, or with a value that is found in another field; null if there are none. None if nothing was learned.
+    """
+    model = scored.model
+    if model is None:
+        return None
+    chosen = np.zeros(len(scored.value), bool)
+    chosen[matches] = True
+    others = np.flatnonzero(~chosen)
+    if len(others) > COUNTED:
+        others = np.sort(np.random.default_rng(seed).choice(others, COUNTED, replace=False))
+    rows: list[dict[str, Any]] = []
+    for one in scored.compared:
+        share = model.share(one.name)
+        parts = []
+        for some in (matches, others):
+            there = one.level[some]
+            counts = np.bincount(there[there >= 0], minlength=LEVELS)
+            parts.append(counts / counts.sum() if counts.sum() else None)
+        for level in range(LEVELS):
+            if one.name == ALL_TEXT and level >= EQUAL:
+                continue
+            rows.append(
+                {
+                    "field": "all_text" if one.name == ALL_TEXT else one.name,
+                    "level": level,
+                    "agreement": level_name(level),
+                    "points": round(float(model.weights[one.name][level] * share * POINTS), 4),
+                    "matches": None if parts[0] is None else float(parts[0][level]),
+                    "others": None if parts[1] is None else float(parts[1][level]),
+                }
+            )
+    kinds = {"field": pa.string(), "level": pa.int64(), "agreement": pa.string()}
+    schema = pa.schema([*kinds.items(), *((name, pa.float64()) for name in ("points", "matches", "others"))])
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def level_name(level: int) -> str:
+    """Return a level of agreement in words.
+
+    >>> level_name(0), level_name(13), level_name(20), level_name(23), level_name(-1)
+    ('0.00 to 0.05', '0.65 to 0.70', 'identical', 'elsewhere 0.4 to 0.6', 'missing')
+    """
+    if level < 0:
+        return "missing"
+    if level == EQUAL:
+        return "identical"
+    if level > EQUAL:
+        part = level - EQUAL - 1
+        return f"elsewhere {part / PARTS:.1f} to {(part + 1) / PARTS:.1f}"
+    return f"{level / STEPS:.2f} to {(level + 1) / STEPS:.2f}"
+
+
+def plotted_weights(table: pa.Table | None, path: str | Path | None = None) -> Any:
+    """Return a Matplotlib figure of the weights, a plot for each field, and write it to `path`."""
+    if table is None:
+        raise LikewiseError("there are no learned weights to plot: the pairs were scored without a model")
+    need("a plot", "plot")
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+    names = list(dict.fromkeys(table["field"].to_pylist()))
+    columns = min(COLUMNS, len(names))
+    lines = -(-len(names) // columns)
+    figure = Figure(figsize=(3.6 * columns + 0.8, 2.3 * lines + 0.9), dpi=120, layout="constrained")
+    axes = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    rows = table.to_pylist()
+    at = np.concatenate([np.arange(STEPS) + 0.5, [STEPS + 1.5], np.arange(PARTS) + STEPS + 6])
+    ticks = [0, STEPS / 2, STEPS + 1.5, STEPS + 6 + (PARTS - 1) / 2]
+    for name, plot in zip(names, axes, strict=False):
+        mine = [row for row in rows if row["field"] == name]
+        points = np.array([row["points"] for row in mine])
+        seen = np.array([(row["matches"] or 0) + (row["others"] or 0) > 0 for row in mine])
+        colours = np.where(~seen, UNSEEN, np.where(points >= 0, FOR, AGAINST))
+        plot.bar(at[[row["level"] for row in mine]], points, width=0.9, color=colours.tolist())
+        plot.axhline(0, color="#4a4e54", linewidth=0.8)
+        plot.set_title(name, fontsize=10, loc="left", parse_math=False)
+        plot.grid(axis="y", color="#e6e6e6", linewidth=0.8)
+        plot.set_axisbelow(True)
+        plot.spines[["top", "right"]].set_visible(False)
+        plot.set_xticks(ticks, ["0", "0.5", "equal", "elsewhere"])
+        plot.tick_params(labelsize=8, labelbottom=True)
+    for plot in axes[len(names) :]:
+        plot.set_visible(False)
+    figure.supylabel("points", fontsize=9)
+    figure.supxlabel("similarity of the two values, or the part found in another field", fontsize=9)
+    kinds = {"for a match": FOR, "against": AGAINST, "no candidate has it": UNSEEN}
+    handles = [Patch(color=colour, label=kind) for kind, colour in kinds.items()]
+    figure.legend(handles=handles, loc="outside upper right", ncols=3, fontsize=8, frameon=False)
+    return written_figure(figure, path)

@@ -1,25 +1,30 @@
-"""From candidate pairs to scores: a model learned from the data, or points per field (MMDS §3.8.2)."""
+"""From candidate pairs to scores: a model learned from the data, the likeness of one text, or points (MMDS §3.8.2)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.apps.link.agreement import MANY, Compared, FieldAgreement, FieldComparer
-from likewise.apps.link.anchored import learn_anchored, mostly_short, random_pairs
-from likewise.apps.link.emphasis import Emphasis, Partners, emphasised
+from likewise.apps.link import synonyms
+from likewise.apps.link.chance_model import Households, households, learn_anchored, mostly_short, random_pairs
+from likewise.apps.link.comparison import ALL_TEXT, MANY, Compared, FieldAgreement, FieldComparer
 from likewise.apps.link.fields import Field, Floats
-from likewise.apps.link.households import Households, households
-from likewise.apps.link.model import ROUNDS, MatchModel, chance, learn, nearest_first
-from likewise.apps.link.mutual_best import ChancePartners, ExpectedMatches
-from likewise.apps.link.neighbours import neighbours
-from likewise.apps.link.plausibility import doubts, misleading
+from likewise.apps.link.model import ROUNDS, MatchModel, chance, doubts, learn, misleading, nearest_first, weights_of
+from likewise.apps.link.mutual_best import (
+    Emphasis,
+    ExpectedMatches,
+    Partners,
+    emphasised,
+    first_smaller,
+    likeness,
+    neighbours,
+)
 from likewise.apps.link.points import FULL, score_pairs
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.synonyms import Nicknames
@@ -27,6 +32,8 @@ from likewise.apps.link.terms import WeightedTerms
 from likewise.base.arrays import Ints
 from likewise.base.memory import UNLIMITED, Budget
 from likewise.base.runlog import RunLog
+from likewise.base.words import counted
+from likewise.kernels import linking as kernels
 
 POINTS = 10 / np.log(10)
 """Points per unit of log-odds: ten points more make the odds ten times as high."""
@@ -40,6 +47,16 @@ PART = 0.25
 GOOD = 0.6
 """Fraction of the points of identical records from which on two records are a match, without a threshold."""
 
+FEW = 15
+"""Nothing is learned from fewer candidates than this; they are scored in points."""
+
+RIVAL = 1.0
+"""Part of the distance to the best partner of the record of the larger table that is deducted from a likeness: that
+record more probably belongs to the other."""
+
+UNIT = 10.0
+"""Points per unit of a likeness, of which identical values have UNIT: scores are 0 to 100 points."""
+
 TAKEN = {
     "candidates": "fellegi-sunter",
     "random pairs": "fellegi-sunter, random pairs",
@@ -47,11 +64,15 @@ TAKEN = {
 }
 """Names of the ways to learn, in the order in which they are tried unless the fields are short."""
 
+TEXTS = ("text", "tokens", "name", "address")
+"""Kinds of fields that are scored by likeness if there is no other field."""
+
 DOUBTFUL = "matches are doubtful: {}; check them, give labelled pairs, or choose the fields"
+SHORT_WHY = "one table of short fields: chance agreement is counted in random pairs"
+ONE_TEXT = "one text field: nothing else distinguishes matches from other pairs, so there is nothing to learn from"
+NO_NICKNAMES = "nicknames have no effect: fields of several words are compared by the terms they share"
 Comparison = Callable[[Ints, Ints, Callable[[], Compared]], Compared]
 """Called with pairs and the function that compares them; it returns what is known of them, or what that returns."""
-
-SHORT_WHY = "one table of short fields: chance agreement is counted in random pairs"
 
 
 @dataclass(frozen=True)
@@ -72,30 +93,74 @@ class ScoredRecords:
     added: dict[str, Floats] = field(default_factory=dict)
     matches: ExpectedMatches | None = None
 
+    @property
+    def slim(self) -> ScoredRecords:
+        """The scores without the agreement of all candidates, which is large."""
+        return replace(self, compared=[], kept={}, added={})
+
     def points(self, chosen: Ints) -> dict[str, Floats]:
         """Return the points of each field for some of the pairs."""
         if self.model is None:
             return {name: points[chosen] for name, points in self.kept.items()}
         parts = self.model.parts([one.part(chosen) for one in self.compared])
-        found = {name: part * POINTS for name, part in parts.items()}
-        for name, more in self.added.items():
-            found[name] = found[name] + more[chosen] * POINTS
-        return found
+        more = {name: added[chosen] for name, added in self.added.items()}
+        return {name: (part + more.get(name, 0.0)) * POINTS for name, part in parts.items()}
+
+    def describe(self, log: RunLog) -> None:
+        """Note what was learned: the points of each field, and how many candidates are related but no matches."""
+        model = self.model
+        if model is None:
+            return
+        log.details["points"] = {
+            "all_text" if name == ALL_TEXT else name: {"disagree": low, "agree": high}
+            for name, (low, high) in weights_of(model, self.compared).items()
+        }
+        log.details |= {"prior": round(float(model.prior * POINTS), 2), "em_rounds": model.rounds}
+        matches = float(chance(self.value).sum()) if model.related else 0.0
+        related = {", ".join(names): matches * float(np.exp(odds)) for names, odds in model.related.items()}
+        if related:
+            log.details["related"] = {names: round(count, 1) for names, count in related.items()}
+        for names, count in related.items():
+            log.notes.append(
+                f"{names}: about {count:,.0f} candidates agree in everything else as matches do, and here no more "
+                f"than by chance; they are treated as related, such as volumes of a set or people of a household"
+            )
+
+
+@dataclass(frozen=True)
+class ScoringTask:
+    """The records whose candidates are scored, and how.
+
+    terms: of the records, in small tables. weights: of fields, if they are given. remember: for the agreement of the
+    candidates, which an interrupted run may have found already.
+    """
+
+    records: RecordTable
+    terms: WeightedTerms | None = None
+    weights: Mapping[str, float] | None = None
+    one_to_one: bool | None = None
+    nicknames: Nicknames = None
+    threads: int = 1
+    budget: Budget = UNLIMITED
+    seed: int = 1
+    remember: Comparison = lambda left, right, compare: compare()
+
+    @property
+    def single(self) -> bool:
+        """Whether there are two tables, of which a record may have at most one match."""
+        return bool(self.records.border) and self.one_to_one is not False
 
 
 class Scorer(Protocol):
     """Scores pairs of records: first the candidates, from which it may learn, then any others.
 
-    `usual` is the threshold of matches within one table, `lowest` the least score of a match between two.
+    `usual` is the threshold if none is given; None finds the one with the best expected F1. `lowest` is the least score
+    of a match between two tables. `alike`: the scores are a likeness.
     """
 
-    @property
-    def usual(self) -> float:
-        """The threshold if none is given."""
-
-    @property
-    def lowest(self) -> float:
-        """The least score of a match."""
+    usual: float | None
+    lowest: float
+    alike: bool
 
     def first(self, left: Ints, right: Ints, log: RunLog) -> ScoredRecords:
         """Score the candidates."""
@@ -104,24 +169,54 @@ class Scorer(Protocol):
         """Score further pairs in the same way."""
 
 
-class PointScorer:
-    """Scores in points: 100 per field, less a penalty for edits, times the weight of the field (MMDS §3.8.2)."""
+def scored_candidates(task: ScoringTask, left: Ints, right: Ints, log: RunLog) -> tuple[Scorer, ScoredRecords]:
+    """Choose how to score the candidates, and score them.
 
-    def __init__(self, fields: list[Field], weights: Mapping[str, float], nicknames: Nicknames = None) -> None:
-        self._fields, self._weights, self._nicknames = fields, weights, nicknames
-        self.usual = GOOD * (FULL * sum(weights.get(one.name, 1.0) for one in fields))
-        self.lowest = -np.inf
+    In points if weights are given or there is nothing to learn from; by the likeness of the one text of two tables;
+    otherwise by a model.
+    """
+    scorer: Scorer
+    fields = task.records.fields
+    if task.weights is not None:
+        log.method = {"asked": "points", "taken": "points", "why": "weights are given"}
+        scorer = PointScorer(task, None if task.records.border else GOOD)
+    elif len(left) < FEW:
+        verb = "is" if len(left) == 1 else "are"
+        why = f"{counted(len(left), 'candidate')} {verb} too few to learn from: every field has 100 points"
+        log.method = {"asked": "auto", "taken": "points", "why": why}
+        log.notes.append(why)
+        scorer = PointScorer(task, GOOD)
+    elif task.single and task.terms is not None and len(fields) == 1 and fields[0].kind in TEXTS:
+        log.method = {"asked": "auto", "taken": "likeness", "why": ONE_TEXT}
+        scorer = LikenessScorer(task.records, task.terms)
+    else:
+        if task.nicknames is not None and all(one.long for one in fields if one.kind in synonyms.KINDS):
+            log.notes.append(NO_NICKNAMES)
+        scorer = ModelScorer(task)
+    return scorer, scorer.first(left, right, log)
+
+
+class PointScorer:
+    """Scores in points: 100 per field, less a penalty for edits, times the weight of the field (MMDS §3.8.2).
+
+    good: the fraction of the points of identical records that a match has without a threshold.
+    """
+
+    lowest = -np.inf
+    alike = False
+
+    def __init__(self, task: ScoringTask, good: float | None) -> None:
+        self._fields, self._weights, self._nicknames = task.records.fields, task.weights or {}, task.nicknames
+        whole = FULL * sum(self._weights.get(one.name, 1.0) for one in self._fields)
+        self.usual = None if good is None else good * whole
 
     def first(self, left: Ints, right: Ints, log: RunLog) -> ScoredRecords:
         """Score the candidates."""
         with log.stage("compare_fields", len(left)):
-            return self._scored(left, right)
+            return self.others(left, right)
 
-    def others(self, left: Ints, right: Ints, before: ScoredRecords) -> ScoredRecords:
+    def others(self, left: Ints, right: Ints, before: ScoredRecords | None = None) -> ScoredRecords:
         """Score further pairs."""
-        return self._scored(left, right)
-
-    def _scored(self, left: Ints, right: Ints) -> ScoredRecords:
         kinds = {one.name: "text" if one.kind == "tokens" else one.kind for one in self._fields}
         columns = [{one.name: self._side(one, rows) for one in self._fields} for rows in (left, right)]
         total, points = score_pairs(columns[0], columns[1], kinds, self._weights, nicknames=self._nicknames)
@@ -133,131 +228,136 @@ class PointScorer:
         return one.texts.take(pa.array(codes, mask=codes < 0)).to_pylist()
 
 
+class LikenessScorer:
+    """Scores by the terms that the values of a single text share, weighted by rarity (TF-IDF): 0 to 100 points.
+
+    With one field nothing else tells matches from other pairs, so that a model learned by EM would only restate the
+    similarity, in steps and with ties. The likeness is continuous, and which pairs are matches follows from how far the
+    best partner of a record is ahead of the next.
+    """
+
+    usual: float | None = None
+    lowest = 0.0
+    alike = True
+
+    def __init__(self, records: RecordTable, terms: WeightedTerms) -> None:
+        self._records, self._terms = records, terms
+
+    def first(self, left: Ints, right: Ints, log: RunLog) -> ScoredRecords:
+        """Score the candidates; a record's distance to a better partner counts against a pair."""
+        with log.stage("compare_fields", len(left)):
+            alike = likeness(self._records, self._records.fields, self._terms, left, right)
+            best = kernels.best_partners(left, right, alike, self._records.count)
+            other = right if first_smaller(self._records) else left
+            return self._scored(alike - RIVAL * (best[other] - alike))
+
+    def others(self, left: Ints, right: Ints, before: ScoredRecords) -> ScoredRecords:
+        """Score further pairs."""
+        return self._scored(likeness(self._records, self._records.fields, self._terms, left, right))
+
+    def _scored(self, alike: Floats) -> ScoredRecords:
+        value = np.maximum(alike, 0.0) * UNIT
+        kept = {self._records.fields[0].name: value * UNIT}
+        return ScoredRecords(value, np.ones(len(value), bool), UNIT, kept=kept)
+
+
 class ModelScorer:
     """Scores learned from the data: the log-odds that pairs match (Fellegi and Sunter, by EM).
 
-    `compared` may know how the fields of the candidates agree, and otherwise calls the function that compares them.
-    If the number of matches was estimated: `inside` are the pairs inside the tables by which, `mutual` says of each
-    record whether its best partner is mutual, and `emphasis` is the text that counts more, if one does.
+    `emphasis` is the text of two tables that counts more than in the model, if one does.
     """
 
-    def __init__(
-        self,
-        records: RecordTable,
-        rows: WeightedTerms | None,
-        seed: int = 1,
-        one_to_one: bool | None = None,
-        nicknames: Nicknames = None,
-        threads: int = 1,
-        budget: Budget = UNLIMITED,
-        compared: Comparison | None = None,
-    ) -> None:
-        self._budget = budget
-        self._compared = compared
-        self._records, self._rows, self._seed = records, rows, seed
-        self._single = bool(records.border) and one_to_one is not False
-        self._nicknames, self._threads = nicknames, threads
-        self._comparer: FieldComparer | None = None
-        self.emphasis: Emphasis | None = None
-        self.inside: ChancePartners | None = None
-        self.mutual: Ints | None = None
+    alike = False
+
+    def __init__(self, task: ScoringTask) -> None:
+        self._task, self._records = task, task.records
         self._strict = False
-        self.usual = 0.0
+        self.emphasis: Emphasis | None = None
+        self.usual = None if task.records.border else 0.0
         self.lowest = LOWEST
+
+    @cached_property
+    def _comparer(self) -> FieldComparer:
+        task, records = self._task, self._records
+        return FieldComparer(records.fields, task.terms, task.threads, task.nicknames, task.budget, records.border)
 
     def first(self, left: Ints, right: Ints, log: RunLog) -> ScoredRecords:
         """Learn from the candidates, and score them."""
-        n = self._records.count
+        border, n = self._records.border, self._records.count
         self._strict = len(left) > MANY
         with log.stage("compare_fields", len(left)) as tick:
-            self._comparer = FieldComparer(
-                self._records.fields,
-                self._rows,
-                self._threads,
-                self._nicknames,
-                self._budget,
-                self._records.border,
-            )
             compare = partial(self._comparer.compare, left, right, tick)
-            compared, evidence = compare() if self._compared is None else self._compared(left, right, compare)
+            compared, evidence = self._task.remember(left, right, compare)
         with log.stage("learn"):
             start = nearest_first(compared, left, right, n)
             people = households(compared, start)
-            short = not self._records.border and mostly_short(self._records.fields)
-            ways = ("random pairs", "usual") if short else ("candidates", "random pairs", "usual")
+            short = not border and mostly_short(self._records.fields)
             random: list[FieldAgreement] = []
             why = SHORT_WHY if short else "no weights are given"
-            for way in ways:
+            for way in list(TAKEN)[1 if short else 0 :]:
                 if way == "candidates":
                     model = self._from_candidates(compared, start, people, left, right)
-                    found = self._scored(model, compared, evidence, people)
+                    scored = self._scored(model, compared, evidence, people)
                 else:
                     random = random or self._random()
                     model = self._anchored(compared, random, people, ROUNDS if way == "random pairs" else 0)
-                    found = self._scored(model, compared, None, people)
+                    scored = self._scored(model, compared, None, people)
                 log.method = {"asked": "auto", "taken": TAKEN[way], "why": why}
-                if self._records.border:
-                    return self._emphasised(found, left, right)
-                doubt = doubts(model, np.where(found.usable, found.value, -np.inf), left, right, n, seed=self._seed)
+                if border:
+                    return self._emphasised(scored, left, right, log)
+                doubt = doubts(model, np.where(scored.usable, scored.value, -np.inf), left, right, n, self._task.seed)
                 if doubt is None:
-                    return found
+                    return scored
                 why = f"what was learned from {way} is not plausible: {doubt}"
                 log.notes.append(DOUBTFUL.format(doubt) if way == "usual" else why)
-        return found
+        return scored
 
     def _from_candidates(
         self, compared: list[FieldAgreement], start: Floats, people: Households, left: Ints, right: Ints
     ) -> MatchModel:
         """Return the model with chance agreement learned from the candidates; a few misleading fields are left out."""
-        sides = (left, right) if self._single else None
-        model = learn(compared, start, people.apart, self._seed, sides)
+        sides = (left, right) if self._task.single else None
+        model = learn(compared, start, people.apart, self._task.seed, sides)
         wrong = misleading(model)
         if not wrong or 2 * len(wrong) >= len(self._records.fields):
             return model
         some = [one for one in compared if one.name not in wrong]
-        return learn(some, start, people.apart, self._seed, sides)
+        return learn(some, start, people.apart, self._task.seed, sides)
 
-    def _emphasised(self, found: ScoredRecords, left: Ints, right: Ints) -> ScoredRecords:
+    def _emphasised(self, scored: ScoredRecords, left: Ints, right: Ints, log: RunLog) -> ScoredRecords:
         """Return the scores with a text emphasised, if one deserves it, and the number of matches to be expected."""
-        records = self._records
-        if self._rows is None or not self._single or found.model is None or not found.usable.any():
-            return found
-        assert self._comparer is not None
-        inside = neighbours(records, self._seed, self._threads)
+        records, task = self._records, self._task
+        if task.terms is None or not task.single or scored.model is None or not scored.usable.any():
+            return scored
+        inside = neighbours(records, task.seed, task.threads)
         compared = self._comparer.compare(inside.left, inside.right)[0]
-        scores = found.model.scores([one for one in compared if one.name in found.model.weights])
-        kept = inside.clean(scores)
-        partners = Partners(records, left[found.usable], right[found.usable], inside.part(kept))
-        self.emphasis, matches, self.mutual = emphasised(partners, found.value[found.usable], scores[kept])
-        self.inside = partners.inside
+        scores = scored.model.scores([one for one in compared if one.name in scored.model.weights])
+        clean = inside.clean(scores)
+        partners = Partners(records, left[scored.usable], right[scored.usable], inside.part(clean))
+        self.emphasis, matches = emphasised(partners, scored.value[scored.usable], scores[clean])
         if self.emphasis is None:
-            return replace(found, matches=matches)
-        self.lowest = LOWEST - PART * self.emphasis.weight
+            return replace(scored, matches=matches)
+        name, weight = self.emphasis.name, self.emphasis.weight
+        log.details["emphasised"] = {"field": name, "weight": weight}
+        log.notes.append(f"{name} gets more weight than in the model: more matches are found that way")
+        self.lowest = LOWEST - PART * weight
         more = self.emphasis.scores(records, left, right)
-        return replace(found, value=found.value + more, added={self.emphasis.name: more}, matches=matches)
+        return replace(scored, value=scored.value + more, added={name: more}, matches=matches)
 
     def _random(self) -> list[FieldAgreement]:
         """Return random pairs; values in the wrong field are searched for in all of them, as chance puts them there."""
-        assert self._comparer is not None
-        left, right = random_pairs(self._records.count, self._records.border, self._seed)
+        left, right = random_pairs(self._records.count, self._records.border, self._task.seed)
         return self._comparer.compare(left, right, strict=False)[0]
 
     def _anchored(
         self, compared: list[FieldAgreement], random: list[FieldAgreement], people: Households, rounds: int
     ) -> MatchModel:
         """Return the model with chance agreement counted in random pairs."""
-        n = self._records.count
-        pairs = n * (n - 1) / 2
+        n, task = self._records.count, self._task
+        kinds = people.kinds()
+        fields = self._records.fields
         return learn_anchored(
-            compared,
-            random,
-            self._records.fields,
-            pairs,
-            people.apart,
-            people.kinds(),
-            rounds,
-            self._seed,
-            self._threads,
+            compared, random, fields, n * (n - 1) / 2, people.apart, kinds, rounds, task.seed, task.threads
         )
 
     def _scored(
@@ -271,27 +371,17 @@ class ModelScorer:
             usable &= ~people.strangers(compared, chance(value))
         return ScoredRecords(value, usable, POINTS, model, compared)
 
-    def others(self, left: Ints, right: Ints, before: ScoredRecords) -> ScoredRecords:
-        """Score further pairs with the model."""
-        assert before.model is not None
-        assert self._comparer is not None
-        found, _ = self._comparer.compare(left, right)
-        compared = [one for one in found if one.name in before.model.weights]
-        return self.with_model(before.model, compared, left, right)
-
-    def with_model(self, model: MatchModel, compared: list[FieldAgreement], left: Ints, right: Ints) -> ScoredRecords:
-        """Score pairs whose fields were compared, with what an emphasised text adds."""
+    def others(self, left: Ints, right: Ints, before: ScoredRecords, as_candidates: bool = False) -> ScoredRecords:
+        """Score further pairs with the model, or again some candidates, compared in the same way as all of them."""
+        model, strict = before.model, self._strict if as_candidates else None
+        assert model is not None
+        compared = [one for one in self._comparer.compare(left, right, strict=strict)[0] if one.name in model.weights]
         value = model.scores(compared)
         added: dict[str, Floats] = {}
         if self.emphasis is not None:
             added = {self.emphasis.name: self.emphasis.scores(self._records, left, right)}
             value += added[self.emphasis.name]
         return ScoredRecords(value, np.ones(len(left), bool), POINTS, model, compared, added=added)
-
-    def agreement(self, left: Ints, right: Ints) -> list[FieldAgreement]:
-        """Return how the fields of pairs agree, compared in the same way as those of the candidates."""
-        assert self._comparer is not None
-        return self._comparer.compare(left, right, strict=self._strict)[0]
 
     def _enough(self, value: Floats, evidence: Floats) -> NDArray[np.bool_]:
         """Return which pairs have enough evidence: full agreement would be rarer than a match is among all pairs."""

@@ -7,19 +7,24 @@ not, remains unless labels contradict it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from likewise.apps.link.blocking import RecordPairs
-from likewise.apps.link.decision import Decision, ranked_pairs
+from likewise.apps.link.decision import Decision, KnownPairs, MatchRules, ranked_pairs
+from likewise.apps.link.entities import FurtherCopies
 from likewise.apps.link.fields import Floats
-from likewise.apps.link.labels import LabelledPairs
-from likewise.apps.link.match_curve import LinkQuality, MatchCurve
+from likewise.apps.link.labels import Ask, LabelFile, LabelledPairs, LinkQuality, MatchCurve, Question
 from likewise.apps.link.model import train
-from likewise.apps.link.rules import KnownPairs, MatchRules
+from likewise.apps.link.records import RecordTable
 from likewise.apps.link.scoring import ScoredRecords
 from likewise.base.arrays import Ints
+from likewise.base.runlog import RunLog
+from likewise.base.words import counted
+from likewise.errors import ParameterError
 
 PULL = 10.0
 """Strength with which the share of a field is drawn towards 1: that of ten or so labels for which the field decides. Of
@@ -35,6 +40,14 @@ no matches, and many."""
 
 LEAST_RANKED = 20_000
 """Pairs that are ranked in any case."""
+
+
+FIRST = (0.2, 0.6, 0.9, 1.1, 1.5, 3.0)
+"""Where the first questions are, as multiples of the number of matches found without labels: some of each kind, so that
+precision and recall can be estimated."""
+
+EVERY = 5
+"""Answers after which the model is trained again; the probabilities along the ranking change with every answer."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +92,11 @@ class Teacher:
         self._free = one_to_one is None
         self.before, self.groups_before = rules.decide(scored, threshold)
         self._first = self._ranked(scored, self.before.single)
+
+    @property
+    def pairs(self) -> tuple[Ints, Ints]:
+        """The records of the candidates."""
+        return self._rules.candidates.left, self._rules.candidates.right
 
     def places(self, labels: LabelledPairs) -> KnownPairs:
         """Return the places of labelled pairs, which are candidates."""
@@ -147,6 +165,26 @@ class Teacher:
             return decision.chosen
         return np.flatnonzero(groups[candidates.left] == groups[candidates.right])
 
+    def describe(self, log: RunLog, lesson: Lesson, known: KnownPairs, answered: int | None) -> None:
+        """Note how many labels there are, and the quality and the number of matches before and after."""
+        before, after = self.matches(None), self.matches(lesson)
+        labels: dict[str, Any] = {"pairs": len(known.places), "matching": int(known.match.sum())}
+        if answered is not None:
+            labels["answered"] = answered
+        if lesson.before is not None and lesson.after is not None:
+            labels |= {"before": lesson.before.as_dict(), "after": lesson.after.as_dict()}
+        labels |= {"added": len(np.setdiff1d(after, before)), "removed": len(np.setdiff1d(before, after))}
+        log.details["labels"] = labels
+        given = len(known.places)
+        if log.method is not None and given:
+            log.method["why"] += f"; {counted(given, 'labelled pair')} {'is' if given == 1 else 'are'} given"
+        if given and not known.both:
+            kind = "match" if known.match.all() else "do not match"
+            log.notes.append(
+                f"all labelled pairs {kind}: neither weights nor a threshold follow from them; label some that "
+                f"{'do not' if known.match.all() else 'do'}"
+            )
+
     def _trained(self, known: KnownPairs) -> ScoredRecords:
         scored = self._scored
         if scored.model is None:
@@ -193,3 +231,76 @@ def _rule(single: tuple[bool, bool]) -> str:
     if not any(single):
         return "labels show several partners: every pair above the threshold"
     return f"labels show several partners: one for each record of the {'first' if single[0] else 'second'} table"
+
+
+class Asker:
+    """Asks about candidates until there are enough answers, and learns from them in between."""
+
+    def __init__(self, teacher: Teacher, whole: RecordTable, further: FurtherCopies, seed: int) -> None:
+        self._teacher, self._whole, self._further = teacher, whole, further
+        self._dice = np.random.default_rng(seed)
+        self.skipped = 0
+
+    def answered(self, known: KnownPairs, ask: Ask, most: int, file: LabelFile | None) -> KnownPairs:
+        """Return the labels known so far and up to `most` that `ask` gives; each is written at once."""
+        places, match = known.places.tolist(), known.match.tolist()
+        for number, (place, score) in enumerate(self._questions(places, match, len(places) + most, most)):
+            left, right = (int(self._further.kept[side[place]]) for side in self._teacher.pairs)
+            id_a, id_b = (self._whole.names(np.array([row]))[0].as_py() for row in (left, right))
+            names = tuple(one.name for one in self._whole.fields)
+            question = Question(
+                number + 1, most, id_a, id_b, self._whole.row(left), self._whole.row(right), score, names
+            )
+            try:
+                answer = ask(question)
+            except StopIteration:
+                break
+            if answer is None:
+                self.skipped += 1
+                continue
+            if not isinstance(answer, bool | np.bool_):
+                raise ParameterError.of("link", "ask", "a function that returns True, False or None", answer)
+            places.append(place)
+            match.append(bool(answer))
+            if file is not None:
+                file.add(id_a, id_b, bool(answer))
+        return KnownPairs(np.array(places, np.int64), np.array(match, bool))
+
+    def _questions(self, places: list[int], match: list[bool], enough: int, most: int) -> Iterator[tuple[int, float]]:
+        """Yield candidates and their scores; the lists grow by the answers meanwhile."""
+        known = KnownPairs(np.array(places, np.int64), np.array(match, bool))
+        ranking = self._teacher.ranked(known)
+        curve = ranking.curve
+        if curve is None:
+            return
+        begun, asked = len(places), set(places)
+        first = [] if begun >= len(FIRST) else list(FIRST)
+        free = ~np.isin(ranking.order, places)
+        while len(places) < enough and len(asked) < begun + 2 * most:
+            place = self._stratum(first, free) if first else None
+            if place is None:
+                some = curve.ask(free)
+                if not len(some):
+                    return
+                place = int(self._dice.choice(some))
+            free[place] = False
+            chosen = int(ranking.order[place])
+            asked.add(chosen)
+            before = len(places)
+            yield chosen, float(ranking.scored.value[chosen] * ranking.scored.unit)
+            if len(places) == before:
+                continue
+            curve.learn(np.array([place]), np.array([match[-1]]))
+            if (len(places) - begun) % EVERY == 0 and not first:
+                ranking = self._teacher.ranked(KnownPairs(np.array(places, np.int64), np.array(match, bool)))
+                assert ranking.curve is not None
+                curve = ranking.curve
+                free = ~np.isin(ranking.order, list(asked))
+
+    def _stratum(self, first: list[float], free: Any) -> int | None:
+        """Return a pair of the next stratum of the start, None if it has none that is free."""
+        found = max(1, len(self._teacher.before.chosen))
+        middle = first.pop(0)
+        low, high = sorted(min(len(free), int(found * middle * part)) for part in (0.8, 1.2))
+        some = np.flatnonzero(free[low : high + 1]) + low
+        return int(self._dice.choice(some)) if len(some) else None

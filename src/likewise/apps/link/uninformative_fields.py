@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from likewise.apps.link.comparison import similarity_of
 from likewise.apps.link.fields import Field, Floats, among, rarity
-from likewise.apps.link.similarity import similarity_of
 from likewise.apps.link.terms import hashed
 from likewise.base.arrays import Ints
 from likewise.base.parallel import all_at_once

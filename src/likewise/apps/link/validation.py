@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.link.differences import differences, numbers_in
 from likewise.apps.link.points import listed
-from likewise.apps.link.window import check_window, random_pairs
+from likewise.apps.link.window import check_window, differences, numbers_in, random_pairs
 from likewise.base import checks
 from likewise.base.stats import student_quantile
 from likewise.errors import InputError, ParameterError

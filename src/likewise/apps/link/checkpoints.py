@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
-from likewise.apps.link.agreement import Compared, FieldAgreement
 from likewise.apps.link.blocking import RecordPairs
-from likewise.apps.link.parameters import each_given
+from likewise.apps.link.comparison import Compared, FieldAgreement
+from likewise.apps.link.request import LinkRequest
 from likewise.apps.link.terms import WeightedTerms
 from likewise.base.arrays import Ints
 from likewise.base.runlog import RunLog
@@ -33,7 +32,7 @@ COLUMNS = ("similarity", "level", "rarity")
 Blocked = tuple[RecordPairs, WeightedTerms | None]
 
 
-class KeptSteps:
+class LinkCheckpoints:
     """What a run has found so far, in the workspace of its folder; without a folder, nothing is kept."""
 
     def __init__(self, space: Workspace, log: RunLog, kept: bool) -> None:
@@ -113,26 +112,23 @@ class KeptSteps:
 
 
 @contextmanager
-def keeping(
-    out: Path | None, sources: Sequence[Any], parameters: dict[str, Any], log: RunLog, fresh: bool
-) -> Iterator[KeptSteps]:
+def checkpoints(request: LinkRequest, log: RunLog) -> Iterator[LinkCheckpoints]:
     """Open the folder of a run for the steps that are kept; they stay there if the run is interrupted.
 
-    sources: the tables and whatever else the steps depend on. If one is no file, nothing would tell whether it is the
-    same in the next run, and nothing is kept. parameters: what else the steps depend on.
+    If a table, or whatever else the steps depend on, is no file, nothing would tell whether it is the same in the next
+    run, and nothing is kept.
     """
-    if out is None:
-        yield KeptSteps(Workspace.temporary(), log, False)
+    if request.out is None:
+        yield LinkCheckpoints(Workspace.temporary(), log, False)
         return
-    given = each_given(sources)
-    files = [one for one in map(files_of, given) if one is not None]
-    known = len(files) == len(given)
+    files = [one for one in map(files_of, request.sources) if one is not None]
+    known = len(files) == len(request.sources)
     inputs = identity(found.path for some in files for found in some.find().files) if known else {}
-    about = {"parameters": parameters, "inputs": inputs, "likewise": version("likewise")}
-    space = Workspace.open(out, about, fresh=fresh or not known)
+    about = {"parameters": request.decisive, "inputs": inputs, "likewise": version("likewise")}
+    space = Workspace.open(request.out, about, fresh=request.fresh or not known)
     log.notes.extend(space.warnings)
     try:
-        yield KeptSteps(space, log, known)
+        yield LinkCheckpoints(space, log, known)
         space.finish()
     except BaseException:
         space.discard()

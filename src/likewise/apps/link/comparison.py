@@ -1,0 +1,403 @@
+"""Comparison: how well the fields of candidate pairs agree, as levels that can be counted (MMDS §3.8.2).
+
+The similarity of two values, from 0 to 1, is prepared once for each field and then evaluated for millions of pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from likewise.apps.link.fields import Field, Floats, as_numbers, rarity
+from likewise.apps.link.points import INITIAL, letters_in, pair_points, penalised
+from likewise.apps.link.synonyms import KINDS, Nicknames, Synonyms, synonyms_for
+from likewise.apps.link.terms import HashedTerms, WeightedTerms, all_codes, hashed, joined, term_counts, tokens
+from likewise.base.arrays import Hashes, Ints
+from likewise.base.memory import UNLIMITED, Budget
+from likewise.base.parallel import all_at_once, in_order
+from likewise.base.runlog import Tick
+from likewise.kernels import letters as letter_kernels
+from likewise.kernels import linking as kernels
+from likewise.kernels import record_words
+
+BATCH = 1 << 17
+"""Pairs compared at a time: enough for the kernels, few enough for the memory of one thread."""
+
+MANY = 300_000
+"""With more candidate pairs than this, only pairs with two identical fields are searched for values in the wrong field,
+and only if both records have a value: the search is the most expensive part of a comparison."""
+
+STEPS = 20
+EQUAL = STEPS
+PARTS = 5
+LEVELS = STEPS + 1 + PARTS
+"""Levels 0 to 19 are similarities in steps of 0.05, 20 identical values, 21 to 25 the part of a value that is found
+elsewhere in the other record: fine enough to be monotone, coarse enough to be counted from a few hundred pairs."""
+
+DOUBTFUL = 0.5
+"""Values less similar than this are searched for in the other fields."""
+
+BETTER = 0.3
+"""A value counts as found elsewhere if the part found exceeds its similarity in place by this much."""
+
+ALL_TEXT = "all text"
+Levels = NDArray[np.int8]
+Halves = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class FieldAgreement:
+    """One field of all candidate pairs: similarity (NaN: missing), level (-1: missing), rarity of identical values."""
+
+    name: str
+    kind: str
+    similarity: Halves
+    level: Levels
+    rarity: Halves
+
+    def part(self, chosen: Ints | NDArray[np.bool_]) -> FieldAgreement:
+        """Return the same for some of the pairs."""
+        return FieldAgreement(self.name, self.kind, self.similarity[chosen], self.level[chosen], self.rarity[chosen])
+
+
+Compared = tuple[list[FieldAgreement], Floats]
+"""How well every field, and all text, agree, and the most evidence that the fields could give."""
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """What the comparison of one field needs: the similarity of values, the rarity of each, and what it can prove."""
+
+    field: Field
+    similarity: Similarity
+    rarity: Floats
+    evidence: Floats
+
+
+class FieldComparer:
+    """The fields of all records, prepared for comparing any pairs of them.
+
+    A value that is missing on one side, or dissimilar, may be in another field of the other record: a year in the
+    address of a citation, given name and surname swapped. The part of it found there has levels of its own.
+    """
+
+    def __init__(
+        self,
+        fields: list[Field],
+        rows: WeightedTerms | None = None,
+        threads: int = 1,
+        nicknames: Nicknames = None,
+        budget: Budget = UNLIMITED,
+        border: int = 0,
+    ) -> None:
+        self._codes = all_codes(fields)
+        self._words: HashedTerms = joined([hashed(one.folded, False) for one in fields])
+        self._rows = rows
+        self._threads = threads
+        room = budget.sets // max(1, sum(field.long for field in fields))
+        counts = np.concatenate([field.counts for field in fields])
+
+        def number() -> None:
+            self._numbers, self._rare = tokens(self._words, counts, len(self._codes))
+
+        def prepare(field: Field) -> _Prepared:
+            return _Prepared(field, similarity_of(field, nicknames, room), rarity(field), evidence(field, border))
+
+        tasks: list[Callable[[], _Prepared | None]] = [number, *(partial(prepare, field) for field in fields)]
+        done = all_at_once(tasks, threads)
+        self._fields = [one for one in done if one is not None]
+
+    def compare(self, left: Ints, right: Ints, tick: Tick = lambda done: None, strict: bool | None = None) -> Compared:
+        """Return the agreement of every field and of all text, and the most evidence that the fields could give.
+
+        `strict` limits the search for values in the wrong field; without it, it is limited for more than MANY pairs.
+        """
+        batches = [(left[at : at + BATCH], right[at : at + BATCH]) for at in range(0, len(left), BATCH)]
+        strict = len(left) > MANY if strict is None else strict
+        found: list[FieldAgreement] = []
+        proof = np.zeros(len(left))
+        start = 0
+        for part, some in in_order(
+            lambda pairs: self._batch(*pairs, strict), batches or [(left, right)], self._threads
+        ):
+            found = found or [_room_for(one, len(left)) for one in part]
+            span = slice(start, start + len(some))
+            for whole, one in zip(found, part, strict=True):
+                whole.similarity[span], whole.level[span], whole.rarity[span] = one.similarity, one.level, one.rarity
+            proof[span] = some
+            start += len(some)
+            tick(len(some))
+        return found, proof
+
+    def _batch(self, left: Ints, right: Ints, strict: bool) -> Compared:
+        proof = np.zeros(len(left))
+        codes = (one.field.codes for one in self._fields)
+        sides = [(column[left].astype(np.int64), column[right].astype(np.int64)) for column in codes]
+        likely = np.ones(len(left), bool)
+        if strict:
+            likely = np.sum([(a >= 0) & (a == b) for a, b in sides], axis=0) >= 2
+        found: list[FieldAgreement] = []
+        doubtful = np.zeros((len(left), len(sides)), bool)
+        for place, (one, (a, b)) in enumerate(zip(self._fields, sides, strict=True)):
+            missing = (a < 0) | (b < 0)
+            equal = ~missing & (a == b)
+            similarity = np.where(missing, np.nan, 1.0)
+            differ = np.flatnonzero(~missing & ~equal)
+            similarity[differ] = one.similarity(a[differ], b[differ])
+            level = np.minimum(np.nan_to_num(similarity) * STEPS, STEPS - 1).astype(np.int8)
+            level[equal] = EQUAL
+            level[missing] = -1
+            absent = missing & ((a >= 0) | (b >= 0)) & (not strict)
+            doubtful[:, place] = likely & (absent | (~missing & (similarity < DOUBTFUL)))
+            worth = np.where(equal, one.rarity[a], np.nan).astype(np.float32)
+            found.append(FieldAgreement(one.field.name, one.field.kind, similarity.astype(np.float32), level, worth))
+            proof += np.where(missing, 0.0, np.minimum(one.evidence[a], one.evidence[b]))
+        if len(self._fields) > 1:
+            self._search_elsewhere(found, left, right, doubtful)
+        if self._rows is not None:
+            rows = self._rows
+            similarity = np.minimum(kernels.cosines(rows.offsets, rows.terms, rows.weights, left, right), 1.0)
+            level = np.minimum(similarity * STEPS, STEPS - 1).astype(np.int8)
+            nothing = np.full(len(left), np.nan, np.float32)
+            found.append(FieldAgreement(ALL_TEXT, ALL_TEXT, similarity.astype(np.float32), level, nothing))
+        return found, proof
+
+    def _search_elsewhere(
+        self, found: list[FieldAgreement], left: Ints, right: Ints, doubtful: NDArray[np.bool_]
+    ) -> None:
+        """Give the levels of values in the wrong field to doubtful values that are found in one."""
+        stamps = np.zeros(len(self._rare), np.int32)
+        rows = np.flatnonzero(doubtful.any(axis=1))
+        words = (self._codes, self._words.offsets, self._numbers, self._rare)
+        parts = record_words.found_elsewhere(doubtful[rows], *words, left[rows], right[rows], stamps)
+        for one, part in zip(found, parts.T, strict=True):
+            here, missing = one.similarity[rows], one.level[rows] < 0
+            taken = ~np.isnan(part) & (missing | (part > np.nan_to_num(here) + BETTER))
+            one.level[rows[taken]] = (STEPS + 1 + np.minimum(part[taken] * PARTS, PARTS - 1)).astype(np.int8)
+
+
+def _room_for(one: FieldAgreement, pairs: int) -> FieldAgreement:
+    """Return an agreement of this many pairs that is not filled in yet."""
+    columns = (np.empty(pairs, column.dtype) for column in (one.similarity, one.level, one.rarity))
+    return FieldAgreement(one.name, one.kind, *columns)
+
+
+HELPED = 50_000
+"""Of each batch, at most this many pairs of values of several words are compared word by word, which is slow; the most
+similar ones first, as the others gain too little to become matches."""
+
+SLOTS = 1 << 16, 1 << 24
+"""Least and greatest number of slots in which terms are counted: eight or more per term, up to 128 MB. Two terms in one
+slot count as equally frequent."""
+
+VALUES_AT_ONCE = 1 << 16
+"""Values whose terms are made at a time if they are not kept."""
+
+TERM_BYTES = 40
+"""Bytes per term of the values of a field: its hash twice while terms are sorted, its count, its weight, its row."""
+
+STEEPNESS = 4
+"""Numbers an interquartile range apart have similarity 1 / (1 + 4): far below equal ones, yet not 0."""
+
+Similarity = Callable[[Ints, Ints], Floats]
+Letters = NDArray[np.uint8] | NDArray[np.uint32]
+
+
+def similarity_of(field: Field, nicknames: Nicknames = None, room: int = UNLIMITED.total) -> Similarity:
+    """Return the function that gives the similarity of values, which are indices into `field.texts`.
+
+    Texts of several words are compared by the terms they share, numbers by their difference relative to the spread of
+    all values, and everything else by points (`likewise.apps.link.points`), of which 100 are a similarity of 1. Terms
+    that take more than `room` bytes are made again for every batch of pairs.
+    """
+    if field.long:
+        return _by_terms(field, room)
+    if field.kind == "number":
+        return _by_difference(field)
+    if field.kind == "exact":
+        return lambda a, b: (a == b).astype(np.float64)
+    return _by_edits(field, nicknames)
+
+
+def _by_terms(field: Field, room: int) -> Similarity:
+    """Return the cosine of the weighted terms of values; the terms are kept if `room` bytes are enough for them."""
+    starts = range(0, len(field.folded), VALUES_AT_ONCE)
+    spans = [slice(start, start + VALUES_AT_ONCE) for start in starts]
+    whole = int(term_counts(field.folded).sum())
+    kept = whole * TERM_BYTES <= room
+    if kept:
+        spans = [slice(0, len(field.folded))]
+    parts = map(partial(_bagged, field), spans)
+    bags = list(parts) if kept else None
+    n = sum(len(part.terms) for part in bags or parts)
+    slots = np.zeros(min(max(SLOTS[0], 1 << int(8 * n).bit_length()), SLOTS[1]), np.int64)
+    for part, span in zip(bags or map(partial(_bagged, field), spans), spans, strict=True):
+        rows = np.repeat(np.arange(len(part.offsets) - 1, dtype=np.int32), np.diff(part.offsets))
+        letter_kernels.frequencies(part.terms, rows, field.counts[span], slots)
+
+    def weigh(part: _Bags) -> Floats:
+        found: Floats = letter_kernels.weigh(part.offsets, part.terms, part.counts, slots, float(max(1, field.present)))
+        return found
+
+    known = None if bags is None else (bags[0], weigh(bags[0]))
+
+    def alike(a: Ints, b: Ints) -> Floats:
+        if known is not None:
+            part, weights = known
+        else:
+            used, places = np.unique(np.concatenate([a, b]), return_inverse=True)
+            part = _bagged(field, used)
+            weights, a, b = weigh(part), places[: len(a)], places[len(a) :]
+        found: Floats = np.minimum(kernels.cosines(part.offsets, part.terms, weights, a, b), 1.0)
+        return found
+
+    return alike
+
+
+@dataclass(frozen=True)
+class _Bags:
+    """The distinct terms of each value, sorted, and how often the value has each."""
+
+    offsets: Ints
+    terms: Hashes
+    counts: Ints
+
+
+def _bagged(field: Field, chosen: slice | Ints) -> _Bags:
+    """Return the terms of some of the values of a field."""
+    folded = field.folded[chosen] if isinstance(chosen, slice) else field.folded.take(pa.array(chosen))
+    values = hashed(folded, True)
+    terms, counts = np.empty_like(values.terms), np.empty(len(values.terms), np.int64)
+    offsets = np.zeros(len(values.offsets), np.int64)
+    n = record_words.bag(values.offsets, values.terms, terms, counts, offsets)
+    return _Bags(offsets, terms[:n], counts[:n])
+
+
+def _by_difference(field: Field) -> Similarity:
+    numbers = as_numbers(field)
+    spread = np.subtract(*np.quantile(np.repeat(numbers, np.minimum(field.counts, 100)), [0.75, 0.25])) or 1.0
+
+    def alike(a: Ints, b: Ints) -> Floats:
+        near: Floats = 1 / (1 + STEEPNESS * np.abs(numbers[a] - numbers[b]) / abs(float(spread)))
+        return near
+
+    return alike
+
+
+def _by_edits(field: Field, nicknames: Nicknames) -> Similarity:
+    text, offsets = letters_in(field.texts)
+    way = letter_kernels.WAYS.get(field.kind, letter_kernels.TEXT)
+    helped = _help(field, nicknames, text, offsets) if field.kind in KINDS else None
+    swapped = _swapped(field.texts) if field.kind == "date" else None
+
+    def alike(a: Ints, b: Ints) -> Floats:
+        distance, letters = letter_kernels.edits(text, offsets, a, b, way)
+        if swapped is not None:
+            distance[(swapped[a] == b) & (distance > 1)] = 1
+        points = penalised(distance, letters) / 100
+        return points if helped is None else helped(a, b, distance, letters, points)
+
+    return alike
+
+
+def _swapped(dates: pa.Array) -> Ints:
+    """Return for each date the index of the date with day and month swapped, -1 if there is none."""
+    parts = [pc.utf8_slice_codeunits(dates, start, stop) for start, stop in ((0, 4), (6, None), (4, 6))]
+    return _places(pc.binary_join_element_wise(*parts, ""), dates)
+
+
+def _places(asked: pa.Array, values: pa.Array) -> Ints:
+    """Return the index of each text in an array of distinct values, -1 if it is not there."""
+    found: Ints = pc.index_in(asked, values).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+def _having(values: list[str], synonyms: Synonyms) -> NDArray[np.bool_]:
+    """Return which values have a word with synonyms."""
+    return np.array([any(word in synonyms for word in value.split()) for value in values], bool)
+
+
+def _help(field: Field, nicknames: Nicknames, text: Letters, offsets: Ints) -> Callable[..., Floats]:
+    """Return the function that raises the similarity of pairs by nicknames, abbreviations and initials.
+
+    Single words are looked up in a sorted list of pairs of synonyms. Values of several words are compared by
+    `pair_points`, which is slow, and only if each of them has a word with synonyms.
+    """
+    synonyms = synonyms_for(field.kind, nicknames)
+    size = len(field.texts)
+    there = np.concatenate([np.zeros(0, bool), *(_having(some, synonyms) for some in field.batches())])
+    single: NDArray[np.bool_] = pc.invert(pc.match_substring(field.texts, " ")).to_numpy(zero_copy_only=False)
+    owners = np.flatnonzero(there & single)
+    sets = [synonyms.partners(value) for value in field.texts.take(pa.array(owners)).to_pylist()]
+    others = _places(pa.array([other for some in sets for other in some], pa.string()), field.texts)
+    pairs = np.repeat(owners, [len(some) for some in sets]) * size + others
+    partners = np.sort(np.append(pairs[others >= 0], -1))
+    lengths = np.diff(offsets)
+    first = text[np.minimum(offsets[:-1], len(text) - 1)]
+
+    def helped(a: Ints, b: Ints, distance: NDArray[np.int32], letters: NDArray[np.int32], points: Floats) -> Floats:
+        low = np.flatnonzero((points < 0.9) & (distance > 1))
+        x, y = a[low], b[low]
+        both = single[x] & single[y]
+        keys = x * size + y
+        equivalent = both & (partners[np.minimum(np.searchsorted(partners, keys), len(partners) - 1)] == keys)
+        better = distance[low].copy()
+        if field.kind == "name":
+            initial = both & (first[x] == first[y]) & (np.minimum(lengths[x], lengths[y]) == 1)
+            better[initial] = np.minimum(better[initial], INITIAL)
+        better[equivalent] = 1
+        points[low] = np.maximum(points[low], penalised(better, letters[low]) / 100)
+        asked = low[~both & there[x] & there[y]]
+        if len(asked):
+            asked = asked[np.argsort(-points[asked], kind="stable")[:HELPED]]
+            sides = [field.texts.take(pa.array(side[asked])).to_pylist() for side in (a, b)]
+            points[asked] = np.maximum(points[asked], pair_points(sides[0], sides[1], field.kind, nicknames) / 100)
+        return points
+
+    return helped
+
+
+UNSEEN = 0.5
+"""Values that occur twice, beside those that do: a table in which none does is not proof that none can."""
+
+LEAST = 1e-12
+"""The least frequency of a value."""
+
+PLACES = ("address",)
+"""Kinds of fields that say where something is, not which: that two records agree in nothing else proves little."""
+
+
+def evidence(field: Field, border: int) -> Floats:
+    """Return for each value the most that agreement in it can prove, the negative logarithm of its frequency.
+
+    A value that occurs once in a table of n records is rarer than 1 / n if nearly all values occur once (Good and
+    Turing, Robbins 1956). Each table is counted by itself, as a partner in the other may be a match.
+    `border` is the number of the first record of the second table; in one table (0), other records with the value may
+    be matches, and all of them count.
+    """
+    if not border or field.kind in PLACES:
+        return rarity(field)
+    tables = [field.codes[:border], field.codes[border:]]
+    counts = [np.bincount(codes[codes >= 0], minlength=len(field.texts)) for codes in tables]
+    there = np.sum([some > 0 for some in counts], axis=0)
+    whole = np.sum([np.where(some > 0, expected(some), 0.0) for some in counts], axis=0)
+    found: Floats = -np.log(np.maximum(whole / np.maximum(1, there), LEAST))
+    return found
+
+
+def expected(counts: np.ndarray) -> Floats:
+    """Return the frequency of each value in another sample, given how often it occurs in this one.
+
+    >>> expected(np.array([1, 1, 1, 1, 1, 1, 2, 2])).round(3).tolist()  # six values once, two twice, of ten
+    [0.083, 0.083, 0.083, 0.083, 0.083, 0.083, 0.2, 0.2]
+    """
+    once, twice = int((counts == 1).sum()), int((counts == 2).sum())
+    again = min(1.0, 2 * (twice + UNSEEN) / max(1, once))
+    found: Floats = np.where(counts == 1, again, counts) / max(1, int(counts.sum()))
+    return found
