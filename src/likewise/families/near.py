@@ -130,7 +130,9 @@ class NearIndex:
     def query_many(self, items: Any, limit: Limit = "2L") -> tuple[Ints, Floats]:
         """Return the same for many queries: row numbers, −1 where nothing is near, and distances, infinite there."""
         self._tables.check(items)
-        most = self.limit if limit == "2L" else np.iinfo(np.int64).max if limit is None else _check_limit(limit)
+        most = self.limit if limit == "2L" else np.iinfo(np.int64).max
+        if limit not in ("2L", None):
+            most = checks.whole("query", "limit", limit, rule="a positive whole number, '2L' or None")
         rows, distances = np.full(len(items), -1, np.int64), np.full(len(items), np.inf)
         start = 0
         size = max(1, BLOCK // (self.k * self.L * max(self.k if self.probes else 1, 1 + self.probes)))
@@ -210,7 +212,3 @@ def _check_probes(family: HashFunctions, probes: object, k: int) -> int:
     if count and not family.multiprobe:
         raise ParameterError(f"near: {type(family).__name__} does not support multi-probe search; leave 'probes' at 0")
     return count
-
-
-def _check_limit(limit: object) -> int:
-    return checks.whole("query", "limit", limit, rule="a positive whole number, '2L' or None")

@@ -133,11 +133,11 @@ def _filters(steps: tuple[Construction, ...]) -> bool:
 
 def united(keys: Keys, most: int) -> Codes:
     """Return the pairs of items with the same key in at least one table of keys, sorted."""
-    return _meet((("any", len(keys)),), 0, lambda place: _bucket_pairs(keys[place], most), _never, most)
+    return _meet((("any", len(keys)),), 0, lambda place: _bucket_pairs(keys[place], most), _always, most)
 
 
-def _never(codes: Codes, inner: tuple[Construction, ...], place: int) -> NDArray[np.bool_]:
-    raise NotImplementedError
+def _always(codes: Codes, inner: tuple[Construction, ...], place: int) -> NDArray[np.bool_]:
+    return np.ones(len(codes), bool)
 
 
 def _meet(

@@ -15,16 +15,8 @@ from likewise.base.words import counted, size
 from likewise.families.banding import Banding
 from likewise.jobs.explain.traces import CachedDocuments
 from likewise.jobs.finished_run import FinishedRun, arrow_ids, numbers
-from likewise.report.common import (
-    LEAST_CLUSTERS,
-    LEAST_PAIRS,
-    MOST_ROWS,
-    compared,
-    cost,
-    histogram,
-    made,
-    size_histogram,
-)
+from likewise.report import common
+from likewise.report.common import LEAST_CLUSTERS, LEAST_PAIRS, MOST_ROWS, compared, cost, sample_note
 from likewise.report.documents import ComparedTexts, ShownTexts, Tally, by_folder, read_texts, within
 from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, Picture, ReportPage, Section, Side, Tile
 from likewise.report.samples import ClusterSizes, Ints, SampledCluster, SampledPairs, sampled_clusters, sampled_pairs
@@ -148,7 +140,7 @@ class SimilarDocuments:
         """Return the page."""
         head, tiles, story = (self._of_pairs if self.run.command == "pairs" else self._of_clusters)()
         sections = [self._found(), self._groups(), self._removals(), *self._browsers()]
-        return made(self.run, head, tiles, story, alarms, sections, self.documents.problem)
+        return common.made(self.run, head, tiles, story, alarms, sections, self.documents.problem)
 
     @property
     def _bytes(self) -> str:
@@ -242,7 +234,7 @@ class SimilarDocuments:
         section = Section("found", "How pairs were found")
         if self.pairs is not None and self.pairs.counts.sum() >= LEAST_PAIRS:
             what = "similarity" if self.column == "similarity" else "estimated similarity"
-            histogram(section, "Similarity of the pairs", self.pairs, what, "similarities", self._listed(),
+            common.histogram(section, "Similarity of the pairs", self.pairs, what, "similarities", self._listed(),
                       self.threshold)  # fmt: skip
         if "banding" in details:
             from likewise.report import pictures
@@ -276,7 +268,7 @@ class SimilarDocuments:
         if self.clusters is not None and len(self.clusters.sizes):
             total = int((self.clusters.sizes * self.clusters.counts).sum())
             caption = f"{counted(int(self.clusters.counts.sum()), 'cluster')} with {counted(total, self.noun)}."
-            size_histogram(section, self.clusters, self.noun, caption)
+            common.size_histogram(section, self.clusters, self.noun, caption)
             rows = [
                 [f"{one.size:,}", short(one.name, 80), line(self.text_of(one) or "—", 100)]
                 for one in self.clusters.clusters[:LEAST_CLUSTERS]
@@ -336,9 +328,8 @@ class SimilarDocuments:
         pairs = [self._pair_entry(what, sides, shown) for kind, what, sides in plans if kind == "pairs"]
         pairs.sort(key=lambda one: one.value)
         number = int(self.clusters.counts.sum()) if self.clusters and len(self.clusters.counts) else 0
-        some = f"A sample of {number:,}: the largest, and some of each size." if number > len(clusters) else ""
-        every = self.run.counts.get("pairs", len(pairs))
-        few = f"A sample of {every:,}: the same number of each range." if every > len(pairs) else ""
+        some = sample_note(number, len(clusters), ": the largest, and some of each size")
+        few = sample_note(self.run.counts.get("pairs", len(pairs)), len(pairs))
         return [
             Section("cluster-browser", "Browse clusters", browser=Browser("c", "clusters", "Size", clusters, some)),
             Section("pair-browser", "Browse pairs", browser=Browser("p", "pairs", "Similarity", pairs, few)),
