@@ -12,7 +12,6 @@ from likewise.report.words import duration, large, share, short
 
 MOST_ROWS = 30
 """Rows of a table in the page."""
-
 LEAST_PAIRS, LEAST_CLUSTERS = 50, 10
 """Of fewer there is no histogram: the page lists them all, and a small run need not wait for Matplotlib's import."""
 

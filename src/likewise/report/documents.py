@@ -35,10 +35,8 @@ from likewise.jobs.finished_run import (
 
 READ = 60_000
 """Characters of a text that are read for the page: enough for a comparison, of however long a document."""
-
 MOST_VALUES = 100_000
 """Different values of a column that are counted; more are not groups but names."""
-
 WORDS = 8_000
 """Words of each text that are compared: the table of a comparison has a bit for every pair of words."""
 NEAR = 25

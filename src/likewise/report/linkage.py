@@ -23,7 +23,6 @@ from likewise.report.words import share, short, signed
 
 LONGEST_VALUE = 160
 """Characters of a value of a record that are shown."""
-
 GIANT = 20
 """A cluster with this many records is rarely one entity."""
 

@@ -25,13 +25,10 @@ from likewise.report.words import EMPTY, is_blank, line, share, short
 
 TEXT_BYTES = 2_600_000
 """Bytes of texts in the page, all together: with everything else it stays below 5 MB."""
-
 LONGEST_TEXT = 6_000
 """Characters of a text that are shown."""
-
 MOST_REMOVED = 5_000_000
 """Ids of removed documents that are held in memory, where rows do not tell which document is removed."""
-
 EARLIER = 9
 """The side of documents that are not among the inputs: those of earlier runs."""
 

@@ -26,7 +26,6 @@ POINTS = 801
 """Points per curve: about one per pixel of a figure."""
 SMALL = (240, 120)
 """Width and height of a curve in a notebook, in pixels."""
-
 SVG = "http://www.w3.org/2000/svg"
 LINK = "{http://www.w3.org/1999/xlink}href"
 INK, MUTED, GRID, ACCENT, SECOND, WARN, SOFT = (
