@@ -37,7 +37,11 @@ const parsed = (colour) => { const n = colour.match(/[0-9.]+/g).map(Number); ret
 const over = (top, under) => [0, 1, 2].map((i) => top[i] * top[3] + under[i] * (1 - top[3])).concat(1);
 const linear = (v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4);
 const luminance = (c) => 0.2126 * linear(c[0]) + 0.7152 * linear(c[1]) + 0.0722 * linear(c[2]);
-const above = (node) => (node ? [getComputedStyle(node), ...above(node.parentElement)] : []);
+const known = new Map();
+const above = (node) => {
+  if (node && !known.has(node)) known.set(node, [getComputedStyle(node), ...above(node.parentElement)]);
+  return node ? known.get(node) : [];
+};
 const found = {};
 for (const node of document.querySelectorAll("body *")) {
   if (![...node.childNodes].some((one) => one.nodeType === 3 && one.textContent.trim())) continue;

@@ -139,7 +139,7 @@ def stop_sets(shingler, kinds):
         spelled = [*entries, *shingler.words]
         if not shingler.casefold:
             spelled += [entry.upper() for entry in spelled] + [entry.capitalize() for entry in spelled]
-        found.append({word for entry in spelled for word in units(shingler, entry, kinds)})
+        found.append(set(units(shingler, " ".join(spelled), kinds)))
     return found
 
 

@@ -34,7 +34,10 @@ def imports_of(tree: ast.AST) -> list[str]:
     stack: list[ast.AST] = [tree]
     while stack:
         node = stack.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in (
+            getattr(node.test, "id", ""),
+            getattr(node.test, "attr", ""),
+        ):
             stack.extend(node.orelse)
             continue
         if isinstance(node, ast.Import):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import fields, replace
 from itertools import pairwise
@@ -398,9 +397,9 @@ def test_a_disk_that_cannot_be_tried_is_taken_to_be_usual(monkeypatch: pytest.Mo
     assert machine.disk_speed(tmp_path) == (machine.USUAL_DISK, machine.USUAL_DISK)
 
 
-def test_the_real_calibration_makes_sense(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "_start", lambda: (1.0, 2e8))
+def test_the_real_calibration_makes_sense() -> None:
     found = machine._calibrated(2)
+    assert (found.start, found.base) != (machine.USUAL_START, machine.USUAL_BASE)
     assert 1 <= found.parallel <= 2
     for name in NAMES:
         value = getattr(found, name)
@@ -423,18 +422,6 @@ def test_a_start_that_fails_is_taken_to_be_usual(monkeypatch: pytest.MonkeyPatch
 def run(tmp_path: Path, typed: Run) -> Run:
     make(tmp_path, "a.parquet", documents(300))
     return lambda *words: typed("plan", *words)
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Run:
-    """Run the command in a process of its own, which knows of no made-up machine."""
-    make(tmp_path, "a.parquet", documents(300))
-
-    def call(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", "from likewise.cli import main; main()", "plan", *words]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-
-    return call
 
 
 def test_the_command_for_an_input(run: Run) -> None:
@@ -490,10 +477,13 @@ def test_exit_codes(run: Run, tmp_path: Path) -> None:
     assert "Examples:" in run("--help").stdout
 
 
-def test_measuring_again_is_told(start: Run) -> None:
-    done = start("a.parquet", "--calibrate", "--json")
+def test_measuring_again_is_told(run: Run, real_cache: list[int]) -> None:
+    done = run("a.parquet", "--calibrate", "--json", "--threads", "2")
     assert "measuring this machine" in done.stderr
     assert json.loads(done.stdout)["documents"] == 300
+    assert real_cache == [2]
+    assert "measuring this machine" not in run("a.parquet", "--json", "--threads", "2").stderr
+    assert real_cache == [2]
 
 
 def test_a_forecast_is_public() -> None:

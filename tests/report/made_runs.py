@@ -50,7 +50,7 @@ def large_run(folder, clusters=6_000, length=6_000):
     ids = np.arange(len(names))
     first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     keepers = first[names]
-    some = [("&<" * 5 + f" {kind} ") * (length // 13) for kind in range(7)]
+    some = [("&<" * 30 + f" {kind} ") * (length // 63) for kind in range(7)]
     pq.write_table(pa.table({"text": pa.array(some).take(pa.array(ids % 7))}), source, row_group_size=1 << 10)
     run = folder / "run"
     run.mkdir()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from likewise.report.documents import ComparedTexts, escaped_size, within
 from likewise.report.words import is_blank, visible
 
-WORD = st.text(st.characters(codec="utf-8"), max_size=200)
+WORD = st.text(st.characters(codec="utf-8"), max_size=40) | st.text(st.sampled_from("aAb, 中é\n"), max_size=80)
 
 
 def joined(pieces):
@@ -59,11 +59,11 @@ def test_all_comparisons_fit():
     chance = random.Random(2)
     made = [
         ComparedTexts(" ".join(chance.choices("<&ab", k=3000)), " ".join(chance.choices(["é", "<", "x"], k=3000)))
-        for _ in range(20)
+        for _ in range(5)
     ]
     whole = sum(one.shown(6000).size for one in made)
-    shown = within(made, 100_000, 6000)
-    assert sum(one.size for one in shown) <= 100_000 < whole
+    shown = within(made, 25_000, 6000)
+    assert sum(one.size for one in shown) <= 25_000 < whole
     assert all(one.cut and len(joined(one.left)) > 100 for one in shown)
 
 

@@ -108,6 +108,16 @@ class Family(HashFunctions, Composable):
         return NearIndex(self, items, r, c, probes=probes, k=k, L=L, memory=memory)
 
 
+class StraightFamily(Family):
+    """A family under which the probability of a collision falls in a straight line, to 0 at the distance `farthest`."""
+
+    farthest: float = 1.0
+
+    def collision(self, d: Any) -> Any:
+        """Return 1 − d/farthest."""
+        return 1 - checks.numbers(f"{type(self).__name__}.probability", "d", d, 0, self.farthest) / self.farthest
+
+
 @dataclass(frozen=True, repr=False)
 class Composed(Composable):
     """A family with AND- and OR-constructions applied to it; see `Composable`.

@@ -110,25 +110,34 @@ def components_of(items: Any) -> int | None:
     return int(items.shape[1]) if isinstance(items, np.ndarray) and items.ndim == 2 else None
 
 
-def check_components(items: Any, expected: int | None) -> None:
-    """Raise unless query vectors have as many components as those of the index."""
-    asked = components_of(items)
-    if expected is not None and asked is not None and asked != expected:
-        raise ParameterError(f"query: the vector has {asked} components, but the vectors of the index have {expected}")
+class KeyTables:
+    """The keys of items in sorted tables, one for each group of functions; `values` and `kind` are those of `Keyed`.
 
+    12 bytes per item and table: 8 of the key, 4 of the row that it belongs to.
+    """
 
-def sort_tables(keys: Keys, rows: NDArray[np.uint32]) -> None:
-    """Sort every table of keys in place, and write the row that each key belongs to."""
-    for table, row in zip(keys, rows, strict=True):
-        order = np.argsort(table, kind="stable")
-        table[:] = table[order]
-        row[:] = order
+    def __init__(self, family: HashFunctions, items: Any, n: int, together: int, keep: bool = False) -> None:
+        made = keyed(family, items, n, together, keep)
+        self.keys, self.values, self.kind, self._components = made.keys, made.values, made.kind, components_of(items)
+        self.rows = np.empty(self.keys.shape, np.uint32)
+        for table, rows in zip(self.keys, self.rows, strict=True):
+            order = np.argsort(table, kind="stable")
+            table[:] = table[order]
+            rows[:] = order
 
+    def __len__(self) -> int:
+        return int(self.keys.shape[1])
 
-def looked_up(table: Keys, keys: Keys) -> tuple[Ints, Ints]:
-    """Return where the entries of each key begin and end in a sorted table; an absent key has none."""
-    low, high = np.searchsorted(table, keys), np.searchsorted(table, keys, side="right")
-    return low, np.where(keys == ABSENT, low, high)
+    def check(self, queries: Any) -> None:
+        """Raise unless query vectors have as many components as those of the index."""
+        asked, known = components_of(queries), self._components
+        if known is not None and asked is not None and asked != known:
+            raise ParameterError(f"query: the vector has {asked} components, but the vectors of the index have {known}")
+
+    def find(self, table: int, keys: Keys) -> tuple[Ints, Ints]:
+        """Return where the entries of each key begin and end in a table; an absent key has none."""
+        low, high = (np.searchsorted(self.keys[table], keys, side=side) for side in ("left", "right"))
+        return low, np.where(keys == ABSENT, low, high)
 
 
 def ranges(low: Ints, high: Ints) -> tuple[Ints, Ints]:

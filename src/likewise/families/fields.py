@@ -13,13 +13,13 @@ from likewise.base import checks
 from likewise.base.arrays import Sets
 from likewise.base.random import Floats, Hashes, uniform
 from likewise.errors import InputError, ParameterError, shown
-from likewise.families.algebra import Family
+from likewise.families.algebra import StraightFamily
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class SameField(Family):
+class SameField(StraightFamily):
     """The value of a field: function i is the value of field i; functions after the last field use random fields.
 
     Records are mappings and `fields` their keys, or they are tuples or lists and `fields` positions in them. Text is
@@ -56,10 +56,6 @@ class SameField(Family):
         places = all(isinstance(field, int) and not isinstance(field, bool) for field in self.fields)
         if not self.fields or not (names or places) or len(set(self.fields)) < len(self.fields):
             raise ParameterError.of("SameField", "fields", rule, fields)
-
-    def collision(self, d: Any) -> Any:
-        """Return 1 − d."""
-        return 1 - checks.numbers("SameField.probability", "d", d, 0, 1)
 
     def choices(self, n: int) -> Ints:
         """Return the number of the field that each of the first n functions looks at."""

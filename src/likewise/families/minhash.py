@@ -15,18 +15,10 @@ from likewise.base.arrays import Hashes, Ints, Sets, check_sets
 from likewise.base.random import mix
 from likewise.errors import IncompatibleError, ParameterError
 from likewise.families import signatures as made
-from likewise.families.algebra import Family
+from likewise.families.algebra import StraightFamily
 from likewise.families.buckets import equal_pairs
 from likewise.families.explicit import ByFunctions, ByPermutations, ExplicitMinHash
-from likewise.families.signatures import (
-    BitSignatures,
-    Maker,
-    Signatures,
-    agreement_of,
-    check_finished,
-    maker_of,
-    slots_of,
-)
+from likewise.families.signatures import BitSignatures, Maker, Signatures, check_finished, maker_of, slots_of
 
 METHODS = ("fast", "classic")
 MASK = (1 << 64) - 1
@@ -67,7 +59,7 @@ class PairEstimates:
 
 
 @dataclass(frozen=True)
-class MinHash(Family):
+class MinHash(StraightFamily):
     """Minhash signatures of any length from a seed (MMDS §3.3).
 
     method="fast" (the default) is Fast Similarity Sketching (Dahlgaard, Knudsen, Thorup, 2017): one pass over a large
@@ -176,10 +168,6 @@ class MinHash(Family):
         """Return b-bit signatures, which keep only b bits per slot; see `likewise.families.signatures`."""
         return made.bbit(self.signatures(sets, n), b)
 
-    def collision(self, d: Any) -> Any:
-        """Return 1 − d: two sets at Jaccard distance d agree in a slot with that probability."""
-        return 1 - checks.numbers("MinHash.probability", "d", d, 0, 1)
-
     def hashes(self, items: Any, n: int) -> NDArray[np.uint32]:
         """Return the signatures as an ordinary array."""
         from likewise.kernels.sketch import sketch_sets
@@ -203,7 +191,7 @@ class MinHash(Family):
     @staticmethod
     def estimate(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> float:
         """Return the fraction of slots in which two signatures agree; an error if they were not made alike."""
-        return agreement_of("MinHash.estimate", a, b)
+        return made.agreement_of("MinHash.estimate", a, b)
 
     @staticmethod
     def pair_estimates(signatures: NDArray[Any], least: float = 0.0, most: int = MOST_ENTRIES) -> PairEstimates:

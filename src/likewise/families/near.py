@@ -30,20 +30,7 @@ from likewise.base import checks
 from likewise.base.arrays import Sets
 from likewise.base.memory import parse_size
 from likewise.errors import ParameterError
-from likewise.families.buckets import (
-    ABSENT,
-    Ints,
-    Keys,
-    batch_of_one,
-    batches,
-    check_components,
-    components_of,
-    folded,
-    keyed,
-    looked_up,
-    ranges,
-    sort_tables,
-)
+from likewise.families.buckets import ABSENT, Ints, Keys, KeyTables, batch_of_one, batches, folded, ranges
 from likewise.families.curves import Floats, transformed
 from likewise.families.functions import HashFunctions, most_probes, probed
 
@@ -104,13 +91,10 @@ class NearIndex:
                 f"near: {self.L:,} tables of {n:,} items need {self.nbytes / 1e9:.3g} GB, more than memory = {memory}; "
                 "choose a larger c, a smaller L with `probes`, or more memory"
             )
-        found = keyed(family, items, self.k * self.L, self.k)
-        self._keys, self._kind = found.keys, found.kind
-        self._rows = np.empty(self._keys.shape, np.uint32)
-        sort_tables(self._keys, self._rows)
+        self._tables = KeyTables(family, items, self.k * self.L, self.k)
 
     def __len__(self) -> int:
-        return int(self._keys.shape[1])
+        return len(self._tables)
 
     def __str__(self) -> str:
         more = f", {self.probes} more buckets per table" if self.probes else ""
@@ -145,8 +129,10 @@ class NearIndex:
 
     def query_many(self, items: Any, limit: Limit = "2L") -> tuple[Ints, Floats]:
         """Return the same for many queries: row numbers, −1 where nothing is near, and distances, infinite there."""
-        check_components(items, components_of(self.items))
-        most = self.limit if limit == "2L" else np.iinfo(np.int64).max if limit is None else _check_limit(limit)
+        self._tables.check(items)
+        most = self.limit if limit == "2L" else np.iinfo(np.int64).max
+        if limit not in ("2L", None):
+            most = checks.whole("query", "limit", limit, rule="a positive whole number, '2L' or None")
         rows, distances = np.full(len(items), -1, np.int64), np.full(len(items), np.inf)
         start = 0
         size = max(1, BLOCK // (self.k * self.L * max(self.k if self.probes else 1, 1 + self.probes)))
@@ -177,22 +163,22 @@ class NearIndex:
         keys = self._asked(queries, values)
         low, high = np.empty(keys.shape, np.int64), np.empty(keys.shape, np.int64)
         for table in range(self.L):
-            low[:, :, table], high[:, :, table] = looked_up(self._keys[table], keys[:, :, table])
+            low[:, :, table], high[:, :, table] = self._tables.find(table, keys[:, :, table])
         sizes = (high - low).reshape(len(values), -1)
         before = np.cumsum(sizes, axis=1) - sizes
         taken = np.clip(most - before, 0, sizes)
         at, bucket = ranges(low.ravel(), low.ravel() + taken.ravel())
         query, place = np.divmod(bucket, sizes.shape[1])
-        return query, self._rows[place % self.L, at].astype(np.int64)
+        return query, self._tables.rows[place % self.L, at].astype(np.int64)
 
     def _asked(self, queries: Any, values: NDArray[Any]) -> Keys:
         """Return the keys to look up: for every query its own, one per table, then those of each probe."""
         m = len(values)
-        own = folded(values, self.k, self._kind, self.family.absent)
+        own = folded(values, self.k, self._tables.kind, self.family.absent)
         if not self.probes:
             return own[:, None, :]
         moved, usable = probed(self.family.moves(queries, values), values, self.k, self.probes)
-        keys = folded(moved.reshape(-1, self.k), self.k, self._kind, self.family.absent).reshape(usable.shape)
+        keys = folded(moved.reshape(-1, self.k), self.k, self._tables.kind, self.family.absent).reshape(usable.shape)
         keys[~usable] = ABSENT
         return np.concatenate([own[:, None, :], keys.reshape(m, self.L, -1).swapaxes(1, 2)], axis=1)
 
@@ -226,7 +212,3 @@ def _check_probes(family: HashFunctions, probes: object, k: int) -> int:
     if count and not family.multiprobe:
         raise ParameterError(f"near: {type(family).__name__} does not support multi-probe search; leave 'probes' at 0")
     return count
-
-
-def _check_limit(limit: object) -> int:
-    return checks.whole("query", "limit", limit, rule="a positive whole number, '2L' or None")

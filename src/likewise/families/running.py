@@ -18,19 +18,7 @@ from numpy.typing import NDArray
 from likewise.base import checks
 from likewise.base.random import bits
 from likewise.errors import InputError
-from likewise.families.buckets import (
-    ABSENT,
-    Ints,
-    Keys,
-    batch_of_one,
-    check_components,
-    components_of,
-    equal_pairs,
-    keyed,
-    looked_up,
-    ranges,
-    sort_tables,
-)
+from likewise.families.buckets import ABSENT, Ints, Keys, KeyTables, batch_of_one, equal_pairs, keyed, ranges
 from likewise.families.curves import Construction
 from likewise.families.functions import Cascade
 
@@ -145,11 +133,11 @@ def _filters(steps: tuple[Construction, ...]) -> bool:
 
 def united(keys: Keys, most: int) -> Codes:
     """Return the pairs of items with the same key in at least one table of keys, sorted."""
-    return _meet((("any", len(keys)),), 0, lambda place: _bucket_pairs(keys[place], most), _never, most)
+    return _meet((("any", len(keys)),), 0, lambda place: _bucket_pairs(keys[place], most), _always, most)
 
 
-def _never(codes: Codes, inner: tuple[Construction, ...], place: int) -> NDArray[np.bool_]:
-    raise NotImplementedError
+def _always(codes: Codes, inner: tuple[Construction, ...], place: int) -> NDArray[np.bool_]:
+    return np.ones(len(codes), bool)
 
 
 def _meet(
@@ -236,20 +224,18 @@ class FamilyIndex:
 
     def __init__(self, family: Cascade, items: Any) -> None:
         self.family = family
-        self._components = components_of(items)
         self._together, self._steps = grouped(family.steps)
-        found = keyed(family.base, items, family.functions, self._together, _filters(self._steps))
-        self._keys, self._values, self._kind = found.keys, found.values, found.kind
-        self._rows = np.empty(self._keys.shape, np.uint32)
-        sort_tables(self._keys, self._rows)
+        self._tables = KeyTables(family.base, items, family.functions, self._together, _filters(self._steps))
 
     def __len__(self) -> int:
-        return int(self._keys.shape[1])
+        return len(self._tables)
 
     @property
     def nbytes(self) -> int:
         """The size of the index in bytes."""
-        return self._keys.nbytes + self._rows.nbytes + (0 if self._values is None else self._values.nbytes)
+        return sum(
+            array.nbytes for array in (self._tables.keys, self._tables.rows, self._tables.values) if array is not None
+        )
 
     def query(self, item: Any, most: int = MOST_PAIRS) -> Ints:
         """Return the row numbers of the items that collide with this one, ascending."""
@@ -258,22 +244,21 @@ class FamilyIndex:
     def query_many(self, items: Any, most: int = MOST_PAIRS) -> tuple[Ints, Ints]:
         """Return two arrays, the row numbers of queries and of the items that collide with them, sorted."""
         most = checks.whole("query", "most", most)
-        check_components(items, self._components)
-        family = self.family
-        asked = keyed(family.base, items, family.functions, self._together, _filters(self._steps), self._kind)
-        n = len(self)
+        family, tables, n = self.family, self._tables, len(self)
+        tables.check(items)
+        asked = keyed(family.base, items, family.functions, self._together, _filters(self._steps), tables.kind)
 
         def leaf(place: int) -> Codes:
-            low, high = looked_up(self._keys[place], asked.keys[place])
+            low, high = tables.find(place, asked.keys[place])
             total = int((high - low).sum())
             if total > most:
                 raise InputError(f"{total:,} items collide with queries, more than {most:,}; {ADVICE}")
             at, query = ranges(low, high)
-            return np.sort(query * n + self._rows[place][at])
+            return np.sort(query * n + tables.rows[place][at])
 
         def agree(codes: Codes, inner: tuple[Construction, ...], place: int) -> NDArray[np.bool_]:
             steps, absent = (("all", self._together), *inner), family.base.absent
-            return _agree(asked.values, self._values, absent, codes, n, steps, place * self._together)
+            return _agree(asked.values, tables.values, absent, codes, n, steps, place * self._together)
 
         queries, rows = np.divmod(_meet(self._steps, 0, leaf, agree, most), max(1, n))
         return queries, rows

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from likewise.base import checks
 from likewise.base.random import cauchy, gaussian, signs, uniform
 from likewise.errors import InputError, ParameterError
-from likewise.families.algebra import Family
+from likewise.families.algebra import Family, StraightFamily
 from likewise.families.functions import Moves
 from likewise.families.projections import (
     Floats,
@@ -28,7 +28,7 @@ from likewise.families.projections import (
 
 
 @dataclass(frozen=True)
-class Hyperplanes(Family):
+class Hyperplanes(StraightFamily):
     """Random hyperplanes: on which side of a hyperplane through the origin a vector lies (MMDS §3.7.2).
 
     Two vectors at an angle of d degrees are on the same side with probability 1 − d/180. The normal of a hyperplane is
@@ -42,6 +42,7 @@ class Hyperplanes(Family):
     given: GivenDirections | None = field(default=None, init=False, repr=False)
 
     unit = "degrees"
+    farthest = 180.0
     multiprobe = True
     draw = staticmethod(gaussian)
 
@@ -65,10 +66,6 @@ class Hyperplanes(Family):
     def __repr__(self) -> str:
         name = type(self).__name__
         return f"{name}(seed={self.seed})" if self.given is None else f"{name}.from_directions({self.given!r})"
-
-    def collision(self, d: Any) -> Any:
-        """Return 1 − d/180."""
-        return 1 - checks.numbers(f"{type(self).__name__}.probability", "d", d, 0, 180) / 180
 
     def directions(self, n: int, dimensions: int) -> Floats:
         """Return the normals of the first n hyperplanes, one per row."""
@@ -265,7 +262,7 @@ class CauchyLines(RandomLines):
 
 
 @dataclass(frozen=True)
-class BitSampling(Family):
+class BitSampling(StraightFamily):
     """Bit sampling: one random component of a vector, for the Hamming distance of vectors of that many dimensions.
 
     See MMDS §3.7.1.
@@ -283,10 +280,7 @@ class BitSampling(Family):
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", checks.seed("BitSampling", self.seed))
         object.__setattr__(self, "dimensions", checks.whole("BitSampling", "dimensions", self.dimensions))
-
-    def collision(self, d: Any) -> Any:
-        """Return 1 − d/dimensions."""
-        return 1 - checks.numbers("BitSampling.probability", "d", d, 0, self.dimensions) / self.dimensions
+        object.__setattr__(self, "farthest", self.dimensions)
 
     def places(self, n: int) -> Ints:
         """Return the component that each of the first n functions looks at."""
@@ -316,7 +310,7 @@ class BitSampling(Family):
 
 
 @dataclass(frozen=True)
-class UnaryCode(Family):
+class UnaryCode(StraightFamily):
     """Bit sampling of a unary code: whether a random component exceeds a random number, for the distance L1.
 
     Components are whole numbers from 0 to `largest`. In the unary code x is written as x ones followed by zeros, so the
@@ -337,11 +331,7 @@ class UnaryCode(Family):
         object.__setattr__(self, "seed", checks.seed("UnaryCode", self.seed))
         for name in ("dimensions", "largest"):
             object.__setattr__(self, name, checks.whole("UnaryCode", name, getattr(self, name)))
-
-    def collision(self, d: Any) -> Any:
-        """Return 1 − d/(dimensions·largest)."""
-        size = self.dimensions * self.largest
-        return 1 - checks.numbers("UnaryCode.probability", "d", d, 0, size) / size
+        object.__setattr__(self, "farthest", self.dimensions * self.largest)
 
     def hashes(self, items: Any, n: int) -> NDArray[np.uint8]:
         """Return 1 if the component exceeds the number, else 0."""

@@ -21,7 +21,7 @@ from likewise.base import checks
 from likewise.base.arrays import Sets
 from likewise.base.random import Floats, Hashes, bell, fraction, mix, sign, token_bits
 from likewise.errors import InputError, ParameterError, shown
-from likewise.families.algebra import Family
+from likewise.families.algebra import StraightFamily
 from likewise.families.projections import angle_from_sketches
 from likewise.families.signatures import Maker, Signatures, agreement_of
 
@@ -134,7 +134,7 @@ class Bags:
 
 
 @dataclass(frozen=True)
-class WeightedMinHash(Family):
+class WeightedMinHash(StraightFamily):
     """Minhash signatures of bags: slots agree with probability Σ min / Σ max of the weights (MMDS §3.1.3).
 
     This is the Jaccard similarity of bags whose union has the larger weight of each token; weights are non-negative
@@ -154,10 +154,6 @@ class WeightedMinHash(Family):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", checks.seed("WeightedMinHash", self.seed))
-
-    def collision(self, d: Any) -> Any:
-        """Return 1 − d."""
-        return 1 - checks.numbers("WeightedMinHash.probability", "d", d, 0, 1)
 
     def signatures(self, bags: Bags | Sequence[Bag], n: int) -> Signatures:
         """Return the signatures, one row of n slots per bag, as an array that knows how it was made."""
@@ -206,7 +202,7 @@ def words(text: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class SimHash(Family):
+class SimHash(StraightFamily):
     """The sign of a weighted sum over the terms of a text, with a random coefficient per term (Charikar, 2002).
 
     An item is a mapping from term to weight, a list of terms, where the weight is the number of occurrences, or a
@@ -226,14 +222,11 @@ class SimHash(Family):
     normals: str = "gaussian"
 
     unit = "degrees"
+    farthest = 180.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", checks.seed("SimHash", self.seed))
         checks.choice("SimHash", "normals", self.normals, NORMALS)
-
-    def collision(self, d: Any) -> Any:
-        """Return 1 − d/180."""
-        return 1 - checks.numbers("SimHash.probability", "d", d, 0, 180) / 180
 
     def hashes(self, items: Any, n: int) -> NDArray[np.uint8]:
         """Return 1 or 0 for every text and function; a sum of zero counts as positive."""

@@ -25,8 +25,7 @@ from likewise.io.write import ROWS, check_target, write_table
 from likewise.io.write import spreadsheet as for_spreadsheets
 from likewise.jobs.against import Against
 from likewise.jobs.explain.traces import ExplainedPairs, ExplainedRemovals
-from likewise.jobs.plots import PlottedPairs
-from likewise.jobs.rows import Rows, Tables
+from likewise.jobs.rows import PlottedPairs, Rows, Tables
 from likewise.jobs.state import FOLDER, State, save_state, update_state
 from likewise.search.cluster import Removal, components
 from likewise.search.estimate import standard_errors

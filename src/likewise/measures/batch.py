@@ -166,6 +166,7 @@ def hamming(x: Any, y: Any, packed: bool = False) -> Ints:
     [3]
     """
     from likewise.base import checks
+    from likewise.kernels.distances import bit_distances
 
     strings = _strings(x)
     if strings is not None:
@@ -180,7 +181,7 @@ def hamming(x: Any, y: Any, packed: bool = False) -> Ints:
     out = np.empty(len(a), np.int64)
     for rows, others in _blocks(a, step):
         if packed:
-            _count_bits(a[rows], b[others], step, out[rows])
+            bit_distances(_words(a[rows]), _words(b[others]), step, out[rows])
             continue
         try:
             out[rows] = np.count_nonzero(a[rows] != b[others], axis=1)
@@ -375,12 +376,6 @@ def _string_distances(x: list[str], y: Any) -> Ints:
             raise InputError(f"hamming: row {row}: the strings have {len(a)} and {len(b)} characters, not equally many")
     found: Ints = process.cpdist(x, others, scorer=distance.Hamming.distance, dtype=np.int64)
     return found
-
-
-def _count_bits(a: NDArray[Any], b: NDArray[Any], step: int, out: Ints) -> None:
-    from likewise.kernels.distances import bit_distances
-
-    bit_distances(_words(a), _words(b), step, out)
 
 
 def _words(block: NDArray[Any]) -> NDArray[np.uint64]:

@@ -10,11 +10,9 @@ from likewise.report.words import EMPTY, share, short
 GIANT = 0.01
 """A cluster with more than this part of all documents is worth a look; and with at least GIANT_AT_LEAST of them."""
 GIANT_AT_LEAST = 50
-
 MOSTLY = 0.9
 """A source of which this part is removed is worth a look; and with at least MOSTLY_AT_LEAST documents."""
 MOSTLY_AT_LEAST = 20
-
 EXCERPT = 600
 """Characters of an offending text that are shown."""
 

@@ -12,7 +12,6 @@ from likewise.report.words import duration, large, share, short
 
 MOST_ROWS = 30
 """Rows of a table in the page."""
-
 LEAST_PAIRS, LEAST_CLUSTERS = 50, 10
 """Of fewer there is no histogram: the page lists them all, and a small run need not wait for Matplotlib's import."""
 
@@ -40,6 +39,11 @@ def compared(run: FinishedRun, items: int, nouns: str) -> str:
     different, once = ("different ", " (copies are compared once)") if groups < items else ("", "")
     were = counted(candidates, "candidate pair was", "candidate pairs were")
     return f"Of {large(possible)} possible pairs of {different}{nouns}, {were} compared{once}."
+
+
+def sample_note(number: int, shown: int, how: str = ": the same number of each range") -> str:
+    """Say that entries of a browser are a sample, if they are."""
+    return f"A sample of {number:,}{how}." if number > shown else ""
 
 
 def histogram(
@@ -71,12 +75,6 @@ def size_histogram(section: Section, found: ClusterSizes, noun: str, caption: st
 
     svg = pictures.cluster_sizes(found.sizes, found.counts, f"{noun}s")
     section.pictures.append(Picture("Cluster sizes", svg, caption))
-
-
-def time_tile(run: FinishedRun) -> Tile:
-    """Return the tile with the time."""
-    memory = run.stats["peak_memory_bytes"]
-    return Tile(duration(until_result(run)), "from start to result", f"{size(memory)} of memory" if memory else "")
 
 
 def common_alarms(run: FinishedRun) -> list[Alarm]:
@@ -144,11 +142,13 @@ def made(
     problem: str = "",
 ) -> ReportPage:
     """Return the page of a run."""
+    memory = run.stats["peak_memory_bytes"]
+    time = Tile(duration(until_result(run)), "from start to result", f"{size(memory)} of memory" if memory else "")
     return ReportPage(
         title=f"{run.command}: {headline}",
         headline=headline,
         story=[sentence for sentence in story if sentence],
-        tiles=[*tiles, time_tile(run)],
+        tiles=[*tiles, time],
         alarms=[*alarms, *common_alarms(run)],
         sections=[section for section in sections if section.filled],
         facts=about(run),

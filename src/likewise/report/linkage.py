@@ -16,14 +16,13 @@ from likewise.errors import LikewiseError
 from likewise.io.read import Files
 from likewise.jobs.finished_run import FinishedRun
 from likewise.report import pictures
-from likewise.report.common import MOST_ROWS, compared, cost, histogram, made
+from likewise.report.common import MOST_ROWS, compared, cost, histogram, made, sample_note
 from likewise.report.page import Alarm, Browser, Entry, FieldStep, PageTable, Picture, ReportPage, Section, Side, Tile
 from likewise.report.samples import sampled_clusters, sampled_pairs
 from likewise.report.words import share, short, signed
 
 LONGEST_VALUE = 160
 """Characters of a value of a record that are shown."""
-
 GIANT = 20
 """A cluster with this many records is rarely one entity."""
 
@@ -77,24 +76,16 @@ def linkage_page(run: FinishedRun) -> ReportPage:
         svg = pictures.validation_curve(validation.head(200), threshold)
         caption = f"Estimated from {run.parameters.get('validate')}, which was not compared."
         scores.pictures.append(Picture("True matches by score", svg, caption))
-    number = counts["matches"]
-    note = f"A sample of {number:,}: the same number of each range." if number > len(entries) else ""
+    note = sample_note(counts["matches"], len(entries))
     browser = Section("matches", "Browse matches", browser=Browser("m", "matches", "Score", entries, note))
     points = "A field has the more points, the more often it agrees in matches and the more rarely in other pairs."
-    story = [
-        _how(run),
-        points if details.get("points") else "",
-        compared(run, counts["records"], "records") if not two else _across(counts),
-        cost(run),
-    ]
+    seen = "" if two else compared(run, counts["records"], "records")
+    if two:
+        possible = counts["records_a"] * counts["records_b"]
+        seen = f"Of {possible:,} possible pairs, {counts['candidates']:,} were candidates and compared."
+    story = [_how(run), points if details.get("points") else "", seen, cost(run)]
     scores.listings += _weights(run)
-    sections = [scores, browser]
-    return made(run, head, tiles, story, _alarms(run), sections, problem)
-
-
-def _across(counts: dict[str, int]) -> str:
-    possible = counts["records_a"] * counts["records_b"]
-    return f"Of {possible:,} possible pairs, {counts['candidates']:,} were candidates and compared."
+    return made(run, head, tiles, story, _alarms(run), [scores, browser], problem)
 
 
 def _how(run: FinishedRun) -> str:

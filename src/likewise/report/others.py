@@ -6,7 +6,7 @@ from typing import Any
 
 from likewise.base.words import counted, size
 from likewise.jobs.finished_run import FinishedRun, StoredTable
-from likewise.report.common import LEAST_PAIRS, MOST_ROWS, cost, histogram, made, size_histogram
+from likewise.report.common import LEAST_PAIRS, MOST_ROWS, cost, histogram, made, sample_note, size_histogram
 from likewise.report.documents import ComparedTexts, within
 from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, ReportPage, Section, Side, Tile
 from likewise.report.samples import sampled_clusters, sampled_pairs
@@ -66,7 +66,7 @@ def _pair_sections(
         for row in sample.pairs
     ]  # fmt: skip
     entries.sort(key=lambda one: one.value)
-    note = f"A sample of {table.rows:,}." if table.rows > len(entries) else ""
+    note = sample_note(table.rows, len(entries), "")
     section.browser = Browser(id, "pairs", column.replace("_", " ").capitalize(), entries, note)
     return [section]
 
@@ -114,18 +114,17 @@ def _copied(table: StoredTable | None) -> Section:
     if table.rows >= LEAST_PAIRS:
         caption = "The share of a suspect found in the source, for every pair of documents with a common passage."
         histogram(section, "Containment", sample, "containment", "containment", caption)
-    best: list[tuple[float, Any, Any, int, int]] = []
-    for batch in table.batches(["suspect", "source", "containment", "passages", "copied"]):
-        rows = [
-            (r["containment"] or 0.0, r["suspect"], r["source"], r["passages"], r["copied"]) for r in batch.to_pylist()
-        ]
-        best = sorted([*best, *rows], key=lambda one: -one[0])[:MOST_ROWS]
-    rows_: list[list[Any]] = [
+    best: list[Any] = []
+    names = ("suspect", "source", "passages", "copied")
+    for batch in table.batches(["containment", *names]):
+        best += [(row["containment"] or 0.0, *map(row.get, names)) for row in batch.to_pylist()]
+        best = sorted(best, key=lambda row: -row[0])[:MOST_ROWS]
+    listed: list[list[Any]] = [
         [short(suspect, 60), short(source, 60), Bar(part, share(part, 1)), f"{passages:,}", f"{copied:,}"]
         for part, suspect, source, passages, copied in best
     ]
     columns = ["suspect", "source", "of the suspect", "passages", "characters"]
-    section.listings.append(PageTable("Most copied", columns, rows_, frozenset({3, 4})))
+    section.listings.append(PageTable("Most copied", columns, listed, frozenset({3, 4})))
     return section
 
 
@@ -144,8 +143,7 @@ def _passages(run: FinishedRun) -> Section:
         for row, comparison in zip(sample.pairs, shown, strict=True)
     ]  # fmt: skip
     entries.sort(key=lambda one: -one.value)
-    note = f"A sample of {table.rows:,}: the same number of each range." if table.rows > len(entries) else ""
-    section.browser = Browser("passages", "passages", "Words", entries, note)
+    section.browser = Browser("passages", "passages", "Words", entries, sample_note(table.rows, len(entries)))
     return section
 
 
@@ -183,8 +181,7 @@ def _clusters(table: StoredTable | None, nouns: str, title: str, fact: str | Non
         more = one.size - len(one.members)
         told = members + (f" and {more:,} more" if more > 0 else "")
         entries.append(Entry(one.size, f"{one.size:,} {nouns}", short(one.name, 80), "", facts=(("members", told),)))
-    number = int(found.counts.sum())
-    note = f"A sample of {number:,}: the largest, and some of each size." if number > len(entries) else ""
+    note = sample_note(int(found.counts.sum()), len(entries), ": the largest, and some of each size")
     section.browser = Browser("clusters", "clusters", "Size", entries, note)
     return section
 
@@ -216,17 +213,15 @@ def _recommended(table: StoredTable | None) -> Section:
     section = Section("recommendations", "Recommendations")
     if table is None or not table.rows:
         return section
-    rows = [[short(row["user"], 60), short(row["item"], 60), f"{row['score']:.4g}", short(_because(row), 120)]
-            for row in table.head(MOST_ROWS)]  # fmt: skip
+    rows = []
+    for row in table.head(MOST_ROWS):
+        reasons = row.get("because_of") or []
+        told = ", ".join(map(str, reasons)) if isinstance(reasons, list) else str(reasons)
+        rows.append([short(row["user"], 60), short(row["item"], 60), f"{row['score']:.4g}", short(told, 120)])
     note = f"The first {len(rows)} of {table.rows:,}." if table.rows > len(rows) else ""
     columns = ["customer", "item", "score", "because of"]
     section.listings.append(PageTable("Recommendations", columns, rows, frozenset({2}), note))
     return section
-
-
-def _because(row: dict[str, Any]) -> str:
-    reasons = row.get("because_of") or []
-    return ", ".join(map(str, reasons)) if isinstance(reasons, list) else str(reasons)
 
 
 def fingerprints_page(run: FinishedRun) -> ReportPage:

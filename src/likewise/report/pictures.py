@@ -70,7 +70,9 @@ def cluster_sizes(sizes: Ints, counts: Ints, members: str = "documents") -> Mark
     last = int(sizes.max())
     edges = np.arange(2, last + 1) if last <= MOST_SIZES else 2 ** np.arange(1, last.bit_length())
     tally = np.bincount(np.searchsorted(edges, sizes, side="right") - 1, counts, len(edges)).astype(np.int64)
-    labels = [_number(int(low)) if last <= MOST_SIZES else _span(int(low)) for low in edges]
+    labels = [_number(low) for low in edges.tolist()]
+    if last > MOST_SIZES:
+        labels = [f"{_number(n)}–{_number(2 * n - 1)}" if n < 512 else f"≥{_number(n)}" for n in edges.tolist()]
 
     def draw(axes: Any) -> None:
         axes.bar(range(len(tally)), tally, color=ACCENT, width=0.82, linewidth=0)
@@ -176,7 +178,3 @@ def _number(value: float) -> str:
         if abs(value) >= 10 * unit or (abs(value) >= unit and value % (unit / 10) == 0):
             return f"{value / unit:g}{sign}"
     return f"{value:g}"
-
-
-def _span(low: int) -> str:
-    return f"{_number(low)}–{_number(2 * low - 1)}" if low < 512 else f"≥{_number(low)}"

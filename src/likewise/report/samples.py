@@ -15,15 +15,12 @@ from likewise.jobs.finished_run import StoredTable, arrow_ids, numbers
 
 SEED = 20
 """Of the samples: the same run gives the same page."""
-
 STRATA = 12
 """Parts of the range of similarities from each of which pairs are shown."""
-
 PAIRS_OF_STRATUM = 10
 CLUSTERS_OF_STRATUM = 6
 LARGEST = 12
 """The largest clusters, all shown; of the others a few of each order of magnitude."""
-
 MEMBERS = 4
 """Documents of a cluster that are shown beside its keeper."""
 

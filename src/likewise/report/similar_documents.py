@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,30 +16,19 @@ from likewise.base.words import counted, size
 from likewise.families.banding import Banding
 from likewise.jobs.explain.traces import CachedDocuments
 from likewise.jobs.finished_run import FinishedRun, arrow_ids, numbers
-from likewise.report.common import (
-    LEAST_CLUSTERS,
-    LEAST_PAIRS,
-    MOST_ROWS,
-    compared,
-    cost,
-    histogram,
-    made,
-    size_histogram,
-)
-from likewise.report.documents import ComparedTexts, ShownTexts, Tally, by_folder, read_texts, within
+from likewise.report import common
+from likewise.report.common import LEAST_CLUSTERS, LEAST_PAIRS, MOST_ROWS, compared, cost, sample_note
+from likewise.report.documents import ComparedTexts, Tally, by_folder, read_texts, within
 from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, Picture, ReportPage, Section, Side, Tile
 from likewise.report.samples import ClusterSizes, Ints, SampledCluster, SampledPairs, sampled_clusters, sampled_pairs
 from likewise.report.words import EMPTY, is_blank, line, share, short
 
 TEXT_BYTES = 2_600_000
 """Bytes of texts in the page, all together: with everything else it stays below 5 MB."""
-
 LONGEST_TEXT = 6_000
 """Characters of a text that are shown."""
-
 MOST_REMOVED = 5_000_000
 """Ids of removed documents that are held in memory, where rows do not tell which document is removed."""
-
 EARLIER = 9
 """The side of documents that are not among the inputs: those of earlier runs."""
 
@@ -148,7 +138,7 @@ class SimilarDocuments:
         """Return the page."""
         head, tiles, story = (self._of_pairs if self.run.command == "pairs" else self._of_clusters)()
         sections = [self._found(), self._groups(), self._removals(), *self._browsers()]
-        return made(self.run, head, tiles, story, alarms, sections, self.documents.problem)
+        return common.made(self.run, head, tiles, story, alarms, sections, self.documents.problem)
 
     @property
     def _bytes(self) -> str:
@@ -242,7 +232,7 @@ class SimilarDocuments:
         section = Section("found", "How pairs were found")
         if self.pairs is not None and self.pairs.counts.sum() >= LEAST_PAIRS:
             what = "similarity" if self.column == "similarity" else "estimated similarity"
-            histogram(section, "Similarity of the pairs", self.pairs, what, "similarities", self._listed(),
+            common.histogram(section, "Similarity of the pairs", self.pairs, what, "similarities", self._listed(),
                       self.threshold)  # fmt: skip
         if "banding" in details:
             from likewise.report import pictures
@@ -276,7 +266,7 @@ class SimilarDocuments:
         if self.clusters is not None and len(self.clusters.sizes):
             total = int((self.clusters.sizes * self.clusters.counts).sum())
             caption = f"{counted(int(self.clusters.counts.sum()), 'cluster')} with {counted(total, self.noun)}."
-            size_histogram(section, self.clusters, self.noun, caption)
+            common.size_histogram(section, self.clusters, self.noun, caption)
             rows = [
                 [f"{one.size:,}", short(one.name, 80), line(self.text_of(one) or "—", 100)]
                 for one in self.clusters.clusters[:LEAST_CLUSTERS]
@@ -320,68 +310,55 @@ class SimilarDocuments:
 
     def _browsers(self) -> list[Section]:
         """Return the browsers of clusters and of pairs; their texts share the room that there is."""
-        jobs: list[ComparedTexts] = []
-        plans: list[tuple[str, Any, list[tuple[Name, Name, str, int | None]]]] = []
-        for cluster in self.clusters.clusters if self.clusters else []:
-            sides = [
-                self._planned(*self.member_names(row), self._like(row), jobs)
-                for row in cluster.members
-                if row["id"] != row["keeper"]
-            ]
-            plans.append(("clusters", cluster, sides))
-        for row in self.pairs.pairs if self.pairs else []:
-            plans.append(("pairs", row, [self._planned(*self._pair_names(row), f"{row[self.column]:.3f}", jobs)]))
-        shown = within(jobs, TEXT_BYTES, LONGEST_TEXT)
-        clusters = [self._cluster_entry(what, sides, shown) for kind, what, sides in plans if kind == "clusters"]
-        pairs = [self._pair_entry(what, sides, shown) for kind, what, sides in plans if kind == "pairs"]
-        pairs.sort(key=lambda one: one.value)
+        found, rows = self.clusters.clusters if self.clusters else [], self.pairs.pairs if self.pairs else []
+        removed = [[row for row in cluster.members if row["id"] != row["keeper"]] for cluster in found]
+        members = [self.member_names(row) for several in removed for row in several]
+        sides = iter(self._compared([*members, *map(self._pair_names, rows)]))
+        clusters = [
+            self._cluster_entry(cluster, tuple(replace(next(sides), value=self._like(row)) for row in several))
+            for cluster, several in zip(found, removed, strict=True)
+        ]
+        pairs = sorted((self._pair_entry(row, next(sides)) for row in rows), key=lambda entry: entry.value)
         number = int(self.clusters.counts.sum()) if self.clusters and len(self.clusters.counts) else 0
-        some = f"A sample of {number:,}: the largest, and some of each size." if number > len(clusters) else ""
-        every = self.run.counts.get("pairs", len(pairs))
-        few = f"A sample of {every:,}: the same number of each range." if every > len(pairs) else ""
+        some = sample_note(number, len(clusters), ": the largest, and some of each size")
+        few = sample_note(self.run.counts.get("pairs", len(pairs)), len(pairs))
         return [
             Section("cluster-browser", "Browse clusters", browser=Browser("c", "clusters", "Size", clusters, some)),
             Section("pair-browser", "Browse pairs", browser=Browser("p", "pairs", "Similarity", pairs, few)),
         ]
 
+    def _compared(self, pairs: list[tuple[Name, Name]]) -> list[Side]:
+        """Return pairs of documents side by side, without their similarity, as far as their texts are known."""
+        texts, cut = self.documents.texts, self.documents.cut
+        known = [pair for pair in pairs if pair[0] in texts and pair[1] in texts]
+        compared = [ComparedTexts(texts[a], texts[b], a in cut or b in cut) for a, b in known]
+        shown = iter(within(compared, TEXT_BYTES, LONGEST_TEXT))
+        sides = []
+        for left, right in pairs:
+            comparison = next(shown) if left in texts and right in texts else None
+            earlier = EARLIER in (left[0], right[0])
+            missing = "The other text is in an earlier run." if earlier else "The texts are not available."
+            sides.append(Side(short(left[1]), short(right[1]), "", comparison, missing=missing))
+        return sides
+
     def _like(self, row: dict[str, Any]) -> str:
         told = self.kept_for.get(str(row["id"])) or row
-        value = next(
-            (told[name] for name in ("similarity", "estimated_similarity") if told.get(name) is not None), None
-        )
-        return "" if value is None else f"{value:.3f}"
+        known = (told.get(name) for name in ("similarity", "estimated_similarity"))
+        return next((f"{value:.3f}" for value in known if value is not None), "")
 
-    def _planned(
-        self, left: Name, right: Name, value: str, jobs: list[ComparedTexts]
-    ) -> tuple[Name, Name, str, int | None]:
-        """Plan a comparison; the number is that of the job, None if a text is not known."""
-        first, second = self.text(left), self.text(right)
-        if first is None or second is None:
-            return left, right, value, None
-        cut = left in self.documents.cut or right in self.documents.cut
-        jobs.append(ComparedTexts(first, second, cut))
-        return left, right, value, len(jobs) - 1
-
-    def _side(self, plan: tuple[Name, Name, str, int | None], shown: list[ShownTexts]) -> Side:
-        left, right, value, job = plan
-        earlier = EARLIER in (left[0], right[0])
-        missing = "The other text is in an earlier run." if earlier else "The texts are not available."
-        return Side(short(left[1]), short(right[1]), value, None if job is None else shown[job], missing=missing)
-
-    def _cluster_entry(self, cluster: SampledCluster, plans: list[Any], shown: list[ShownTexts]) -> Entry:
+    def _cluster_entry(self, cluster: SampledCluster, sides: tuple[Side, ...]) -> Entry:
         begins = self.text_of(cluster)
         title = line(begins, 90) if begins else short(cluster.name, 90)
-        sides = tuple(self._side(plan, shown) for plan in plans)
         more = cluster.size - len(cluster.members)
         rest = f"And {counted(more, f'more {self.noun}')}." if more > 0 else ""
         return Entry(cluster.size, counted(cluster.size, self.noun), title, short(cluster.name, 60), sides, rest=rest)
 
-    def _pair_entry(self, row: dict[str, Any], plans: list[Any], shown: list[ShownTexts]) -> Entry:
-        (left, right, value, _) = plans[0]
-        text = self.text(right)
+    def _pair_entry(self, row: dict[str, Any], side: Side) -> Entry:
+        left, right = self._pair_names(row)
+        value, text = f"{row[self.column]:.3f}", self.text(right)
         note = "" if text is None else line(text, 70) or EMPTY
         title = f"{short(left[1], 60)} · {short(right[1], 60)}"
-        return Entry(round(float(row[self.column]), 6), value, title, note, (self._side(plans[0], shown),))
+        return Entry(round(float(row[self.column]), 6), value, title, note, (replace(side, value=value),))
 
 
 def _common_folder(paths: list[str]) -> int:

@@ -17,7 +17,6 @@ HIDDEN = {
 
 EMPTY = "(empty)"
 """Stands for a text without words."""
-
 LONGEST_NAME = 160
 """Characters of an id or a name that are shown."""
 

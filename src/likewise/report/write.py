@@ -21,7 +21,6 @@ from likewise.jobs.finished_run import FinishedRun
 
 COUNTED_BY = ("dedup", "rethreshold", "articles")
 """Commands that remove or group documents, which can be counted by a column."""
-
 OF_DOCUMENTS = (*COUNTED_BY, "pairs")
 """Commands that compare documents; pairs of vectors have a distance, and no texts."""
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from importlib.resources import files
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -30,7 +32,6 @@ from likewise.serve.models import (
     Removed,
     schema,
 )
-from likewise.serve.pages import DOCS, START, PageFiles
 from likewise.serve.refusal import Refusal, error_body, refusal_of
 from likewise.serve.service import Service
 from likewise.serve.settings import ServiceSettings
@@ -40,6 +41,14 @@ ITEMS = "/items/"
 DESCRIPTION = """Query an index for items similar to new ones; add and remove items.
 
 Every error is JSON: {"error": "one line that says why"}. A service that is busy answers 503 with Retry-After."""
+TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+START = "index.html"
+DOCS = "docs.html"
 SCHEME = "token"
 """The name under which OpenAPI describes the token."""
 
@@ -244,3 +253,26 @@ def _answer_errors(app: FastAPI, where: str) -> None:
     @app.exception_handler(RequestValidationError)
     async def not_valid(_: Request, error: RequestValidationError) -> Response:
         return Response(error_body("the request is not valid"), 422, media_type="application/json")
+
+
+class PageFiles:
+    """The static files, with a tag by which a browser knows whether it has them: read once, found by their names."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, tuple[bytes, str, str]] = {}
+        for file in files("likewise.serve").joinpath("static").iterdir():
+            kind = TYPES.get(file.name.rpartition(".")[2])
+            if kind is not None:
+                data = file.read_bytes()
+                self._files[file.name] = data, kind, f'"{hashlib.sha256(data).hexdigest()[:32]}"'
+
+    def answer(self, name: str, request: Request) -> Response | None:
+        """Return a file, or None if there is none of this name."""
+        found = self._files.get(name)
+        if found is None:
+            return None
+        data, kind, tag = found
+        headers = {"Cache-Control": "no-cache", "ETag": tag}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(data, media_type=kind, headers=headers)

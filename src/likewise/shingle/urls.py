@@ -77,8 +77,8 @@ class Urls(Shingler):
         given = checks.listed("Urls", "stop", self.stop, "a list of components")
         if not all(isinstance(word, str) for word in given):
             raise ParameterError.of("Urls", "stop", "a list of components", self.stop)
-        object.__setattr__(self, "stop", tuple(given))
-        object.__setattr__(self, "stop", tuple(dict.fromkeys(map(_small, self.stop))))
+        lowered = (word.encode().lower().decode() for word in given)  # ASCII capitals only, as in tokens
+        object.__setattr__(self, "stop", tuple(dict.fromkeys(lowered)))
         for word in self.stop:
             if not LETTERS.fullmatch(word.encode()):
                 raise ParameterError.of("Urls", "stop", "components of letters only", word)
@@ -182,8 +182,3 @@ class Urls(Shingler):
             parts.append(Sets(values[: offsets[done]].copy(), offsets[: done + 1].copy()))
             rows = rows[done:]
         return concatenate(parts)
-
-
-def _small(word: str) -> str:
-    """Return a component with ASCII capitals in lower case, as in tokens."""
-    return str(word).encode().lower().decode()

@@ -26,7 +26,6 @@ POINTS = 801
 """Points per curve: about one per pixel of a figure."""
 SMALL = (240, 120)
 """Width and height of a curve in a notebook, in pixels."""
-
 SVG = "http://www.w3.org/2000/svg"
 LINK = "{http://www.w3.org/1999/xlink}href"
 INK, MUTED, GRID, ACCENT, SECOND, WARN, SOFT = (
@@ -80,9 +79,9 @@ def plain_axes(axes: Any) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def legend_beside(axes: Any) -> None:
-    """Put the legend to the right of the axes."""
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, labelspacing=1.0)
+def legend_beside(axes: Any, where: float = 1.01) -> None:
+    """Put the legend to the right of the axes, which are as wide as 1."""
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(where, 1.0), borderaxespad=0.0, labelspacing=1.0)
 
 
 def finish_curves(axes: Any, label: str) -> None:

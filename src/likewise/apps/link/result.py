@@ -28,8 +28,8 @@ from likewise.base.words import counted
 from likewise.errors import InputError, LikewiseError, ParameterError
 from likewise.io.publish import check_output, publish
 from likewise.io.workspace import Workspace
-from likewise.jobs.plots import PlottedPairs
 from likewise.jobs.result import Result
+from likewise.jobs.rows import PlottedPairs
 
 NEAR = 20
 """Pairs kept on each side of the threshold, for `Links.examples`."""

@@ -27,7 +27,6 @@ __all__ = [
 ]  # fmt: skip
 
 OWNER = "plan"
-
 SLOWER = 16
 """Classic signatures take about this many times longer: that many times less of the input is looked at."""
 

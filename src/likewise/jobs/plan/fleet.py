@@ -73,7 +73,6 @@ ROW = 2e-6  # for each row that passes through Java as a row
 SENT = 12e-9  # for each byte shuffled, to write and to read it
 TASK_MEMORY = 1e9
 """Bytes of memory for each core of an executor, beside the memory of Java: see docs/spark.md."""
-
 ASSUMPTIONS = (
     f"cores as fast as those of this machine, at {EFFICIENCY:.0%} efficiency (an assumption, not measured)",
     f"a network of {NETWORK * 8 / 1e9:g} Gbit/s per machine",

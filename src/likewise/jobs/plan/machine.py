@@ -45,25 +45,19 @@ from likewise.shingle import Words
 
 FORMAT = 5
 """Version of the cached measurements; raise it when what is measured changes."""
-
 DOCUMENTS, WORDS = 40_000, 12
 """Documents, and their words, for the times per document: many short ones."""
-
 LONG, LONG_WORDS = 1_000, 600
 """Documents, and their words, for the times per byte: fewer long ones."""
-
 DRAWN, DRAWN_SIZE = 2_000, 100
 """Documents of a certificate's sample, and the size of their sets."""
-
 BANDING = Banding(8, 4)
 GROUP, THRESHOLD = 8, 0.8
 DISK = 1 << 23
 """Bytes that are written and read to measure the disk: enough for its speed, little enough to do each time."""
-
 USUAL_DISK = 400e6
 USUAL_START, USUAL_BASE = 1.5, 230e6
 """What is assumed where measuring fails: bytes per second, seconds, bytes of memory."""
-
 COMPILING = 6.0
 """A start that takes this many seconds has compiled kernels, which the next one will not do."""
 

@@ -56,10 +56,8 @@ Done = TypeVar("Done")
 
 MOST_PAIRS = 300_000
 """Candidates of the sample that are verified, at most: enough for a share that is exact to a fraction of a percent."""
-
 SHINGLED = 2 << 20
 """Bytes of text that are shingled to measure how long it takes: some tens of milliseconds."""
-
 FEW = 8
 """Documents of a first crowd, whose time does not count: kernels are loaded."""
 
