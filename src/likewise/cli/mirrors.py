@@ -71,15 +71,7 @@ DIR will contain:
 @shared.column("--target", "target", "Column of --links: the page linked to.")
 @shared.report
 @shared.run
-def mirrors(
-    urls: tuple[str, ...],
-    links: tuple[str, ...],
-    pages: tuple[str, ...],
-    suspects: tuple[str, ...],
-    out: Path,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def mirrors(urls: tuple[str, ...], suspects: tuple[str, ...], out: Path, as_json: bool, **options: Any) -> None:
     """Find hosts that mirror each other by their URLs, confirm them by content, and fold pages along links.
 
     URLS: text files with one URL per line, or CSV, TSV, JSONL, Parquet or Arrow files with a column, compressed
@@ -90,13 +82,13 @@ def mirrors(
     from likewise.io.read import Files
 
     given = Files(urls)
-    more: dict[str, Any] = {name: Files(paths) for name, paths in (("links", links), ("pages", pages)) if paths}
+    more: dict[str, Any] = {name: Files(paths) for name in ("links", "pages") if (paths := options.pop(name))}
     if options["position"] == "none":
         options["position"] = None
     words = options.pop("stop")
     if words is not None:
         options["stop"] = [word.strip() for word in words.split(",") if word.strip()]
-    run = partial(find_mirrors, given, **more, suspects=Files(suspects) if suspects else None, **options)
+    run = partial(find_mirrors, given, suspects=Files(suspects) if suspects else None, **more, **options)
     result = show.saved("mirrors", Mirrors, out, shared.files(given, *more.values()), as_json, run)
     lines = (*summary(result.stats, options["least"]), *largest(result.mirrors))
     show.report(result.stats, as_json, lines, out)

@@ -123,12 +123,12 @@ def fingerprints(
     count = resources.threads
     columns = {"id": id, "x": x, "y": y, "angle": angle, "finger": finger, "angles": angles, "flip": flip, "dpi": dpi}
     sources = [source] if other is None else [source, other]
-    if all(isinstance(one, Prints) for one in sources):
+    if all(isinstance(prints, Prints) for prints in sources):
         defaults = read_prints.__kwdefaults__ or {}
         checks.unused(OWNER, {name: (value, defaults[name]) for name, value in columns.items()}, "for Prints")
     log = RunLog.of(progress)
     with log.stage("read"):
-        given = [_read(one, settings, columns) for one in sources]
+        given = [_read(prints, settings, columns) for prints in sources]
         log.notes += notes_on(*sources)
         every = given[0] if other is None else given[0].and_(given[1])
         queries = _queries(given[0], only)
@@ -139,9 +139,9 @@ def fingerprints(
         room = resources.budget.pairs // (count + 1)
         comparison = Comparison(every.and_(mirrors[1]), begin, len(every), settings, room)
     with log.stage("compare", len(queries)) as tick:
-        found = comparison.compare(queries, later, count, tick)
+        compared = comparison.compare(queries, later, count, tick)
     if only is not None and other is None:  # pairs whose prints were both looked up count once
-        found = found.take(~(np.isin(found.right, queries) & (found.right < found.left)))
+        compared = compared.take(~(np.isin(compared.right, queries) & (compared.right < compared.left)))
     with log.stage("mirror", len(mirrors[0])) as tick:
         images = np.arange(len(every), len(every) + len(mirrors[0]))
         chance = comparison.compare(images, False, count, tick)
@@ -150,14 +150,14 @@ def fingerprints(
         pairs = _pairs(len(queries), len(every) - begin, other is None, only is not None)
         own = int((mirrors[0] >= begin).sum())
         line = choose(chance.score, len(mirrors[0]) * (len(every) - begin) - own, pairs, false_matches, threshold)
-        matched = found.take(found.score >= line.value)
+        matched = compared.take(compared.score >= line.value)
         ids = strings(every.names)
         matches = _match_table(matched, ids)
         fingers = _finger_table(matched, ids, every.sizes) if later else None
-        scored = pa.table(_scores(found, ids, found.score))
+        scored = pa.table(_scores(compared, ids, compared.score))
     log.counts |= {
         "prints": len(given[0]), "others": len(given[1]) if other is not None else 0, "queries": len(queries),
-        "minutiae": len(every.x), "possible_pairs": pairs, "compared": len(found), "matches": len(matched),
+        "minutiae": len(every.x), "possible_pairs": pairs, "compared": len(compared), "matches": len(matched),
         "mirrored": line.mirrored,
     }  # fmt: skip
     if fingers is not None:
@@ -165,9 +165,9 @@ def fingerprints(
         log.counts |= {"clusters": int((sizes > 1).sum()), "clustered": int(sizes[sizes > 1].sum())}
     _note_prints(given, every, log)
     log.details["threshold"] = asdict(line)
-    log.details["below"] = _below(every, found, line)
+    log.details["below"] = _below(every, compared, line)
     if every.fingers is not None:
-        log.details["rates"] = match_rates(every, queries, begin, other is None, found, line.value)
+        log.details["rates"] = match_rates(every, queries, begin, other is None, compared, line.value)
         if log.details["rates"] is None:
             log.notes.append("no rates: no two prints are of one finger, or no two are of different ones")
     parameters = {
@@ -256,33 +256,33 @@ def _examples(names: list[str]) -> str:
     return f"{len(names):,} ({', '.join(names[:SHOWN])}{', …' if len(names) > SHOWN else ''})"
 
 
-def _below(every: Prints, found: ComparedPrints, line: Threshold) -> list[dict[str, Any]]:
+def _below(every: Prints, compared: ComparedPrints, line: Threshold) -> list[dict[str, Any]]:
     """Return the best pairs below the threshold."""
-    below = np.flatnonzero(found.score < line.value)
-    below = below[np.argsort(-found.score[below], kind="stable")[:SHOWN]]
-    rows = zip(found.left[below].tolist(), found.right[below].tolist(), found.score[below].tolist(), strict=True)
+    below = np.flatnonzero(compared.score < line.value)
+    best = compared.take(below[np.argsort(-compared.score[below], kind="stable")[:SHOWN]])
+    rows = zip(best.left.tolist(), best.right.tolist(), best.score.tolist(), strict=True)
     return [{"id_a": every.names[a], "id_b": every.names[b], "score": round(s, 4)} for a, b, s in rows]
 
 
-def _scores(found: ComparedPrints, ids: pa.Array, score: Floats) -> dict[str, pa.Array]:
-    columns = {"id_a": ids.take(to_arrow(found.left)), "id_b": ids.take(to_arrow(found.right))}
+def _scores(compared: ComparedPrints, ids: pa.Array, score: Floats) -> dict[str, pa.Array]:
+    columns = {"id_a": ids.take(to_arrow(compared.left)), "id_b": ids.take(to_arrow(compared.right))}
     return {**columns, "score": to_arrow(score)}
 
 
-def _match_table(found: ComparedPrints, ids: pa.Array) -> pa.Table:
+def _match_table(compared: ComparedPrints, ids: pa.Array) -> pa.Table:
     """Return the table of matches, best first."""
-    found = found.take(np.lexsort((found.right, found.left, -found.score)))
-    columns = _scores(found, ids, np.round(found.score, 6))
-    counts = {"minutiae": found.agreed, "overlap_a": found.own, "overlap_b": found.other}
+    compared = compared.take(np.lexsort((compared.right, compared.left, -compared.score)))
+    columns = _scores(compared, ids, np.round(compared.score, 6))
+    counts = {"minutiae": compared.agreed, "overlap_a": compared.own, "overlap_b": compared.other}
     columns |= {name: to_arrow(values) for name, values in counts.items()}
-    columns["rotation"] = to_arrow(np.round(np.degrees(found.rotation), 3))
-    columns |= {f"shift_{axis}": to_arrow(np.round(found.shift[:, i], 3)) for i, axis in enumerate("xy")}
-    return pa.table({**columns, "triples": to_arrow(found.triples)})
+    columns["rotation"] = to_arrow(np.round(np.degrees(compared.rotation), 3))
+    columns |= {f"shift_{axis}": to_arrow(np.round(compared.shift[:, i], 3)) for i, axis in enumerate("xy")}
+    return pa.table({**columns, "triples": to_arrow(compared.triples)})
 
 
-def _finger_table(found: ComparedPrints, ids: pa.Array, minutiae: Ints) -> pa.Table:
+def _finger_table(compared: ComparedPrints, ids: pa.Array, minutiae: Ints) -> pa.Table:
     """Return the cluster of every print; its keeper is the print with the most minutiae, the first if several."""
-    first = groups(len(ids), found.left, found.right, found.score)
+    first = groups(len(ids), compared.left, compared.right, compared.score)
     order = np.argsort(first, kind="stable")
     keeper = best_of_each(np.argsort(-minutiae, kind="stable"), first)
     return pa.table(cluster_columns(lambda rows: ids.take(to_arrow(rows)), order, first, keeper))

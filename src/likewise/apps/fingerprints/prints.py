@@ -71,14 +71,10 @@ class Prints:
     def take(self, rows: Ints) -> Prints:
         """Return some of the prints, in this order."""
         at = np.concatenate([np.zeros(0, np.int64), *(np.arange(self.offsets[i], self.offsets[i + 1]) for i in rows)])
-        return Prints(
-            [self.names[i] for i in rows],
-            self.x[at],
-            self.y[at],
-            None if self.angle is None else self.angle[at],
-            np.concatenate([[0], np.cumsum(self.sizes[rows])]).astype(np.int64),
-            None if self.fingers is None else [self.fingers[i] for i in rows],
-        )
+        offsets = np.concatenate([[0], np.cumsum(self.sizes[rows])]).astype(np.int64)
+        angle = None if self.angle is None else self.angle[at]
+        fingers = None if self.fingers is None else [self.fingers[i] for i in rows]
+        return Prints([self.names[i] for i in rows], self.x[at], self.y[at], angle, offsets, fingers)
 
     def mirrored(self, middle: float = 0.0) -> Prints:
         """Return the mirror images of the prints, reflected at x = middle: plausible prints that are of no finger."""
@@ -87,16 +83,12 @@ class Prints:
 
     def and_(self, others: Prints) -> Prints:
         """Return these prints followed by others; the fingers are unknown unless those of all prints are known."""
-        known = self.fingers is not None and others.fingers is not None
-        turned = self.angle is not None and others.angle is not None
-        return Prints(
-            self.names + others.names,
-            np.concatenate([self.x, others.x]),
-            np.concatenate([self.y, others.y]),
-            np.concatenate([self.angle, others.angle]) if turned else None,
-            np.concatenate([self.offsets, self.offsets[-1] + others.offsets[1:]]),
-            (self.fingers or []) + (others.fingers or []) if known else None,
-        )
+        x, y = np.concatenate([self.x, others.x]), np.concatenate([self.y, others.y])
+        directed = self.angle is not None and others.angle is not None
+        angle = np.concatenate([self.angle, others.angle]) if directed else None
+        offsets = np.concatenate([self.offsets, self.offsets[-1] + others.offsets[1:]])
+        fingers = None if self.fingers is None or others.fingers is None else self.fingers + others.fingers
+        return Prints(self.names + others.names, x, y, angle, offsets, fingers)
 
 
 def read_prints(

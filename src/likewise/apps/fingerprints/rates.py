@@ -187,12 +187,8 @@ def match_rates(
     passed = score >= threshold
     missed = np.unique(codes[left[same & ~passed]])
     shared = np.unique(codes[left[same]])
-    return {
-        "true_match": Rate(int(passed[same].sum()), int(same.sum())).to_dict(),
-        "false_match": Rate(int(passed[~same].sum()), int((~same).sum())).to_dict(),
-        "fingers_complete": Rate(len(shared) - len(missed), len(shared)).to_dict(),
-        "equal_error": drawn.equal_error,
-        "candidates_true": Rate(int(candidate[same].sum()), int(same.sum())).to_dict(),
-        "candidates_false": Rate(int(candidate[~same].sum()), int((~same).sum())).to_dict(),
-        "fingers": len(shared),
-    }
+    kinds = {"true_match": (passed, same), "false_match": (passed, ~same)}
+    kinds |= {"candidates_true": (candidate, same), "candidates_false": (candidate, ~same)}
+    rates = {name: Rate(int(flags[of].sum()), int(of.sum())).to_dict() for name, (flags, of) in kinds.items()}
+    complete = Rate(len(shared) - len(missed), len(shared)).to_dict()
+    return {**rates, "fingers_complete": complete, "equal_error": drawn.equal_error, "fingers": len(shared)}

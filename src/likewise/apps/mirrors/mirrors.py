@@ -177,19 +177,19 @@ def mirrors(
     paths = Paths(known, np.arange(listed), settings)
     search: dict[str, Any] = {"method": method, "seed": seed, "spill": spill, **used}
     suspected = None if suspects is None else suspect_pairs(suspects, known, log)
-    found = host_pairs(paths, settings, log, suspected, **search)
-    columns = found.columns(paths, counts)
+    candidates = host_pairs(paths, settings, log, suspected, **search)
+    columns = candidates.columns(paths, counts)
     if suspected is not None:
         n = len(known.hosts)
-        columns["suspect"] = pa.array(np.isin(found.left * n + found.right, suspected[0] * n + suspected[1]))
+        columns["suspect"] = pa.array(np.isin(candidates.left * n + candidates.right, suspected[0] * n + suspected[1]))
     texts = np.zeros(0, np.int64)
-    compared, fraction = np.zeros(len(found), np.int64), np.full(len(found), np.nan)
+    compared, fraction = np.zeros(len(candidates), np.int64), np.full(len(candidates), np.nan)
     if pages is not None:
         again = reader.beside()
         with log.stage("confirm") as tick:
             texts = again.rows_of(pages, url, tick)
             twice = UrlReader(known, options, resources.threads).texts(pages, url, text, tick)
-            compared, fraction = confirm(paths, found, twice, texts, settings, resources.threads)
+            compared, fraction = confirm(paths, candidates, twice, texts, settings, resources.threads)
         log.counts |= {"texts": again.rows, "pages_compared": int(compared.sum())}
     is_mirror = np.isnan(fraction) | (fraction >= settings.confirmed)
     columns |= {
@@ -197,11 +197,11 @@ def mirrors(
         "confirmed": pa.array([None if np.isnan(part) else part for part in fraction.tolist()], pa.float64()),
         "mirror": pa.array(is_mirror.tolist(), pa.bool_()),
     }
-    mirrored = found.where(is_mirror)
+    mirrored = candidates.where(is_mirror)
     counts = np.bincount(known.host[:listed], minlength=len(known.hosts))
     groups = HostGroups.of_pairs(len(known.hosts), mirrored, counts, "abridged" in log.details)
     table = groups.table(paths, counts)
-    log.counts |= {"host_pairs": len(found), "mirror_pairs": len(mirrored), "mirrors": len(table)}
+    log.counts |= {"host_pairs": len(candidates), "mirror_pairs": len(mirrored), "mirrors": len(table)}
     log.counts["clusters"] = len(pc.unique(table["cluster"]))
     folded = None
     if links is not None:
@@ -277,15 +277,14 @@ def _listed(source: Any) -> Iterable[tuple[str, str]]:
         isinstance(one, dict | os.PathLike | str) for one in source
     ):
         try:
-            pairs = [(str(a), str(b)) for a, b in source]
+            return [(str(a), str(b)) for a, b in source]
         except (TypeError, ValueError) as error:
             raise ParameterError.of(OWNER, "suspects", RULE, source) from error
-        return pairs
     if isinstance(source, str | os.PathLike) and (Path(source) / EARLIER).is_file():
         source = Path(source) / EARLIER
     elif isinstance(source, Files):
         source = Files([path / EARLIER if (path / EARLIER).is_file() else path for path in map(Path, source.paths)])
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for table, where in read_tables(source, OWNER, "suspects", "pairs of hosts"):
         names = next((names for names in COLUMNS if set(names) <= set(table.column_names)), None)
         if names is None:
@@ -294,8 +293,8 @@ def _listed(source: Any) -> Iterable[tuple[str, str]]:
                 f"{where}: suspects need the columns id_a and id_b, or id and keeper; the columns are: {there}"
             )
         columns = [table.column(name).to_pylist() for name in names]
-        found += [(str(a), str(b)) for a, b in zip(*columns, strict=True) if a is not None and b is not None]
-    return found
+        pairs += [(str(a), str(b)) for a, b in zip(*columns, strict=True) if a is not None and b is not None]
+    return pairs
 
 
 def _host(text: str) -> str:
@@ -339,19 +338,19 @@ def confirm(
     known[has_text[has_text >= 0]] = True
     number, left, right = sampled(paths, pairs, known)
     needed = np.unique(np.concatenate([left, right]))
-    place = np.full(len(paths.pages), -1, np.int64)
-    place[needed] = np.arange(len(needed))
+    number_of = np.full(len(paths.pages), -1, np.int64)
+    number_of[needed] = np.arange(len(needed))
     parts: list[Sets] = []
     rows: list[Ints] = []
     for pages, column in texts:
-        wanted = np.flatnonzero(place[pages] >= 0)
+        wanted = np.flatnonzero(number_of[pages] >= 0)
         if len(wanted):
             parts.append(settings.texts.sets(column.take(to_arrow(wanted))))
-            rows.append(place[pages[wanted]])
+            rows.append(number_of[pages[wanted]])
     sets, order = concatenate(parts), np.concatenate([np.zeros(0, np.int64), *rows])
     first = np.full(len(needed), -1, np.int64)
     first[order[::-1]] = np.arange(len(order))[::-1]  # the first text of a page that occurs twice
-    left, right = first[place[left]], first[place[right]]
+    left, right = first[number_of[left]], first[number_of[right]]
     there = (left >= 0) & (right >= 0)  # a damaged file may have lost a text since it was counted
     number, left, right = number[there], left[there], right[there]
     full = (sets.sizes[left] > 0) | (sets.sizes[right] > 0)  # two pages without words are no evidence

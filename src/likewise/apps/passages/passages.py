@@ -136,15 +136,15 @@ def passages(
     if not readers[1].rows:
         log.notes.append("There are no sources, so no text can have been copied from them.")
     with log.stage("tables"):
-        found = _passage_table(parts, names, other_names, settings.many)
+        listed = _passage_table(parts, names, other_names, settings.many)
         documents = _document_table(parts, pairs, measured, names, other_names)
-    log.counts |= {"passages": len(found), "documents": len(documents)}
-    log.counts["unlisted"] = sum(len(part.spans) for part in parts) - len(found)
-    log.counts["suspects_with_passages"] = len(pc.unique(found["suspect"]))
+    log.counts |= {"passages": len(listed), "documents": len(documents)}
+    log.counts["unlisted"] = sum(len(part.spans) for part in parts) - len(listed)
+    log.counts["suspects_with_passages"] = len(pc.unique(listed["suspect"]))
     columns = {"text": text, "id": id, "source_text": there["text"], "source_id": there["id"]}
     used = {"threads": resources.threads, "memory": budget.total}
     parameters = {**settings.to_dict(), "itself": itself, **columns, **reading, **used}
-    return Passages(found, documents, run_json(OWNER, parameters, [reader.source for reader in readers], log))
+    return Passages(listed, documents, run_json(OWNER, parameters, [reader.source for reader in readers], log))
 
 
 def _search(
@@ -167,22 +167,22 @@ def _search(
     while block is not None:
         count += 1
         with log.stage("passages", suspects.rows or suspects.source.total_rows or 0) as tick:
-            found = []
+            shared = []
             batches = _batches(suspects, threads, used)
             for part in in_order(partial(search_block, block=block, settings=settings), batches, threads):
-                found.append(part)
+                shared.append(part)
                 tick(part.rows)
-        if found:
-            found = place_sources(found, block, threads)
-        parts += found
-        used = [part.used for part in found]
-        some = np.concatenate([pairs[0], *(part.pairs for part in found)]) - np.array([0, block.first])
+        if shared:
+            shared = place_sources(shared, block, threads)
+        parts += shared
+        used = [part.used for part in shared]
+        some = np.concatenate([pairs[0], *(part.pairs for part in shared)]) - np.array([0, block.first])
         total = suspects.rows * len(block) if settings.every else len(some)
         with log.stage("measure", total) as tick:
-            for one, numbers in _measured(suspects, block, some, settings, threads):
-                pairs.append(one + np.array([0, block.first]))
+            for both, numbers in _measured(suspects, block, some, settings, threads):
+                pairs.append(both + np.array([0, block.first]))
                 measured.append(numbers)
-                tick(len(one))
+                tick(len(both))
         with log.stage("index", sources.source.total_rows or 0):
             del block
             block = next(blocks, None)

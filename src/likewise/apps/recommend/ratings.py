@@ -116,14 +116,7 @@ class View:
     steps: int = 1
 
     @classmethod
-    def of(
-        cls,
-        ratings: Ratings,
-        name: str = "auto",
-        like: float | None = None,
-        hate: float | None = None,
-        owner: str = OWNER,
-    ) -> View:
+    def of(cls, ratings: Ratings, name: str, like: float | None, hate: float | None, owner: str = OWNER) -> View:
         """Check the parameters and choose those that were not given."""
         checks.choice(owner, "view", name, ("auto", *VIEWS))
         if name == "auto":
@@ -139,10 +132,8 @@ class View:
         if name == "stars":
             return cls(name, steps=_steps(ratings))
         if ratings.values is None:
-            raise InputError(
-                f"the view '{name}' needs ratings, and there are none ({ratings.columns}); name a column with"
-                " rating='COLUMN'"
-            )
+            missing = f"the view '{name}' needs ratings, and there are none ({ratings.columns})"
+            raise InputError(f"{missing}; name a column with rating='COLUMN'")
         low, high = usual_scale(*ratings.scale)
         like = low + UPPER * (high - low) if like is None else float(like)
         if name == "liked":

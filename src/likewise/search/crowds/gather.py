@@ -106,14 +106,14 @@ class Gathering:
         for _ in range(ROUNDS):
             leader, member, unchecked = walk.followers(known[:2], active, banned, tick)
             a, b = walk.nodes[leader], walk.nodes[member]
-            found = self._verified(a, b)
-            if len(found[0]) == len(leader):
+            verified = self._verified(a, b)
+            if len(verified[0]) == len(leader):
                 break
-            misled = ~np.isin(packed(np.minimum(a, b), np.maximum(a, b)), packed(found[0], found[1]))
+            misled = ~np.isin(packed(np.minimum(a, b), np.maximum(a, b)), packed(verified[0], verified[1]))
             banned = np.sort(np.concatenate([banned, packed(member[misled], leader[misled])]))
         else:
             unchecked += int(misled.sum())
-        return merged_pairs(known, found), unchecked
+        return merged_pairs(known, verified), unchecked
 
     def _order(self) -> tuple[Ints, NDArray[np.int8]]:
         """Return all items, the most preferred first, and what each may be.

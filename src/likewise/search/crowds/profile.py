@@ -274,8 +274,8 @@ def light_pairs(
     light = profile.sizes - profile.heavy
     least = np.ceil(profile.least_sum - kernels.SLACK).astype(np.int64)
     lengths = np.maximum(0, light - np.maximum(1, least) + 1)
-    place = folder() if WORD_BYTES * int(lengths.sum()) > memory else None
-    words = _Words(place, memory)
+    spill = folder() if WORD_BYTES * int(lengths.sum()) > memory else None
+    words = _Words(spill, memory)
     seed, known = seed_sequence(profile.seed ^ SEED_LIGHT, 1)[0], profile.vocabulary
     for rows, sets in profile.batches():
         out = np.empty(int(lengths[rows].sum()), np.uint64)
@@ -299,16 +299,16 @@ def light_pairs(
         out.sort()
         return out[: kernels.distinct_words(out)]
 
-    for number, run in enumerate(in_order(pairs_of, range(PARTS), profile.threads if place is None else 1)):
-        if place is None:
+    for number, run in enumerate(in_order(pairs_of, range(PARTS), profile.threads if spill is None else 1)):
+        if spill is None:
             held.append(run)
             continue
         bins += np.bincount(((run >> np.uint64(32)) * np.uint64(BINS) // np.uint64(n)).astype(np.int64), minlength=BINS)
-        paths.append(place / f"pairs-{number:04d}")
+        paths.append(spill / f"pairs-{number:04d}")
         with open(paths[-1], "wb") as file:
             write_array(file, run)
     words.forget()
-    if place is None:
+    if spill is None:
         together = np.sort(np.concatenate([nothing, *held]))
         yield unpacked(together[: kernels.distinct_words(together)])
     else:
