@@ -35,11 +35,11 @@ from .families.vectors import BitSampling, CauchyLines, Hyperplanes, RandomLines
 from .families.weighted import WeightedMinHash
 from .index import Index
 from .jobs.dedup import dedup
-from .jobs.nearest import nearest
 from .jobs.pairs import pairs
 from .jobs.plan import Forecast, plan
 from .jobs.result import Dedup, Nearest, Pairs
 from .jobs.rethreshold import rethreshold
+from .jobs.vectors import nearest
 from .report import write_report
 from .search.cluster import Keep
 from .search.exact.identical import identical
