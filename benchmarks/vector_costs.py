@@ -16,8 +16,8 @@ from likewise.kernels.vector_scan import bits_apart, list_within, sums_apart
 from likewise.kernels.vector_tables import fill_buckets, meet, pack_signs, table_keys
 from likewise.search.vectors import plan as planning
 from likewise.search.vectors.operands import HIGH, WIDE
+from likewise.search.vectors.pairs import kept
 from likewise.search.vectors.spaces import Angle
-from likewise.search.vectors.tables import kept
 from runs import nanoseconds
 
 Words = npt.NDArray[np.uint64]

@@ -15,7 +15,7 @@ import numpy as np
 from common import Phases
 from index_common import latencies, memory, parser, save, to_ask, to_fill, together
 
-from likewise.index.scheme import Scheme
+from likewise.index.set_scheme import MinHashScheme
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
     folder = Path(run.out) / "entries"
     shutil.rmtree(folder, ignore_errors=True)
     queries = to_ask(run.queries)
-    scheme = Scheme.of(
+    scheme = MinHashScheme.of(
         "entries", "words:5", run.threshold, 0.99, 1, "fast", run.bands, run.rows, 2048, 1_000_000, False, False
     )
     scheme.keys(scheme.sets(queries[:5], "entries", 1), 1)

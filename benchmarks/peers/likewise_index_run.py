@@ -11,7 +11,7 @@ from common import Phases
 from index_common import BATCH, in_turns, latencies, memory, parser, save, to_ask, to_fill, together
 
 import likewise
-from likewise.index import value_cache
+from likewise.index import redis_server
 
 
 def main() -> None:
@@ -41,7 +41,7 @@ def main() -> None:
     del texts
     begun = time.perf_counter()
     if run.url:
-        value_cache.SHARED.clear()
+        redis_server.SHARED.clear()
     index = likewise.Index.open(place)
     index.query(queries[0])
     opened = time.perf_counter() - begun

@@ -32,9 +32,9 @@ from .families.tuning import Similarities, tune
 from .families.vectors import BitSampling, CauchyLines, Hyperplanes, RandomLines, SignSketch, UnaryCode
 from .families.weighted import SimHash, WeightedMinHash
 from .index import Index
-from .jobs.nearest import nearest
 from .jobs.plan import Forecast, plan
 from .jobs.result import Dedup, Nearest, Pairs
+from .jobs.vectors import nearest
 from .report import write_report
 from .search.cluster import Keep
 from .search.exact.identical import identical

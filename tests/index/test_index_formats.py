@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from likewise import IncompatibleError, Index
-from likewise.index.manifest import HEADER, pack, unpack
+from likewise.index.store import HEADER, pack, unpack
 
 DATA = Path(__file__).parent.parent / "data" / "index-1"
 SENTENCE = "the quick brown fox jumps over a lazy dog and runs away from it as fast as it can before the sun goes down"

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from naive_vector_index import NaiveVectors
 
 from likewise import DamagedError, IncompatibleError, Index, InputError, ParameterError
-from likewise.index import batches, lmdb_database, vector_cells, vector_segment
-from likewise.index.vector_cells import VectorRows, cell_arrays, cell_count, enough
+from likewise.index import lmdb_database, scheme, segment
+from likewise.search.vectors import cell_tables
+from likewise.search.vectors.cell_tables import VectorRows, cell_arrays, cell_count, enough
 
 MEASURES = ["angle", "l2", "l1", "hamming"]
 WITHIN = {"angle": 40.0, "l2": 2.5, "l1": 8.0, "hamming": 22}
@@ -41,8 +42,8 @@ def all_same(index, naive, queries, **asked):
 def cells(request, monkeypatch):
     """Also with many cells, all of which are visited that the triangle inequality does not exclude."""
     if request.param:
-        monkeypatch.setattr(vector_cells, "ONE_CELL", 40)
-        monkeypatch.setattr(vector_cells, "enough", lambda ratio, recall: vector_cells.ALL)
+        monkeypatch.setattr(cell_tables, "ONE_CELL", 40)
+        monkeypatch.setattr(cell_tables, "enough", lambda ratio, recall: cell_tables.ALL)
     return request.param
 
 
@@ -272,7 +273,7 @@ def test_a_dimension_and_a_distance_can_be_given_before(tmp_path):
 
 
 def test_many_parts_are_added_at_once(place, monkeypatch):
-    monkeypatch.setattr(batches, "BATCH_ROWS", 100)
+    monkeypatch.setattr(scheme, "BATCH_ROWS", 100)
     items = made("l2", 950)
     naive = NaiveVectors("l2")
     naive.add(range(950), items)
@@ -314,9 +315,9 @@ def test_a_transaction_that_is_begun_anew_makes_no_cells_anew(tmp_path, monkeypa
     """The map of LMDB grows when it is full, and the change is made again."""
     monkeypatch.setattr(lmdb_database, "FIRST_MAP", 1 << 20)
     made_tables = []
-    make = vector_segment.cell_arrays
-    monkeypatch.setattr(vector_segment, "ONE_CELL", 100)
-    monkeypatch.setattr(vector_segment, "cell_arrays", lambda *given: made_tables.append(1) or make(*given))
+    make = segment.cell_arrays
+    monkeypatch.setattr(segment, "ONE_CELL", 100)
+    monkeypatch.setattr(segment, "cell_arrays", lambda *given: made_tables.append(1) or make(*given))
     items = made("l2", 9000)
     with Index.create(tmp_path / "index", measure="l2") as index:
         index.add(None, items)
@@ -324,7 +325,7 @@ def test_a_transaction_that_is_begun_anew_makes_no_cells_anew(tmp_path, monkeypa
         index.add(None, items)
         assert made_tables == [1, 1]
         assert index.query(items[5], k=2)["id_b"].to_pylist() == [5, 9005]
-    assert vector_segment._MADE == {}
+    assert segment._MADE == {}
 
 
 def test_a_reach_of_two_is_enough_for_all(tmp_path):
@@ -335,7 +336,7 @@ def test_a_reach_of_two_is_enough_for_all(tmp_path):
     ratio = np.random.default_rng(1).random((400, 10))
     assert 0.9 < enough(ratio, 0.9) < 1
     assert enough(np.zeros((400, 10)), 0.99) == 0
-    assert enough(ratio[:3], 0.99) == vector_cells.ALL
+    assert enough(ratio[:3], 0.99) == cell_tables.ALL
     arrays = cell_arrays(rows, 0.9, 1, 1)
     assert sorted(arrays["order"].tolist()) == list(range(2000))
     again = cell_arrays(VectorRows("l2", [table]), 0.9, 1, 2)

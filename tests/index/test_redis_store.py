@@ -17,9 +17,8 @@ from redis_process import RedisProcess
 from likewise import DamagedError, Index, LikewiseError, OutputError, ParameterError
 from likewise.index import redis_server as servers
 from likewise.index import redis_store as module
-from likewise.index.redis_server import RedisAddress
+from likewise.index.redis_server import RedisAddress, ValueCache, as_bytes, as_words
 from likewise.index.redis_store import RedisStore
-from likewise.index.value_cache import ValueCache, as_bytes, as_words
 
 SECRET = "s3cret"
 

@@ -14,8 +14,8 @@ import pytest
 import forks
 from likewise.errors import DamagedError, MissingInput, OutputError
 from likewise.index import lmdb_database, lmdb_store
+from likewise.index.create import store_at
 from likewise.index.lmdb_store import LmdbStore
-from likewise.index.places import store_at
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import likewise
 from likewise.errors import InputError, ParameterError
 from likewise.search.vectors import pairs as vector_pairs
 from likewise.search.vectors import plan
-from likewise.spark import vectors
 from likewise.spark.vector_input import _fault
 
 
@@ -94,8 +93,7 @@ def test_pairs_across_two_collections(spark, more, monkeypatch):
 def test_tables_that_cost_too_much_are_given_up(spark, monkeypatch):
     """Buckets turn out to be larger than the plan foresaw."""
     known = vector_pairs.planned
-    for module in (vector_pairs, vectors):
-        monkeypatch.setattr(module, "planned", lambda *given: (known(*given)[0], 1000.0))
+    monkeypatch.setattr(vector_pairs, "planned", lambda *given: (known(*given)[0], 1000.0))
     given = table_of(clustered(600, 8, 6), pa.float32())
     settings = {"measure": "angle", "within": 25.0, "method": "lsh"}
     local = likewise.pairs(given, **settings)

@@ -240,8 +240,7 @@ def query(
     import likewise
     from likewise.base import checks
     from likewise.base.runlog import RunLog
-    from likewise.index.files import open_items, open_vectors
-    from likewise.index.result import answered, nearest_answers
+    from likewise.index.files import answered, nearest_answers, open_items, open_vectors
     from likewise.io.read import Files
     from likewise.jobs.result import Pairs
 
@@ -288,8 +287,7 @@ def remove(path: str, ids: tuple[str, ...], file: Path | None, missing: str, as_
     """Remove the items with these ids from an index: all of them or, if there is an error, none."""
     import likewise
     from likewise.errors import ParameterError
-    from likewise.index.files import fitted_ids
-    from likewise.index.item_ids import as_ids
+    from likewise.index.item_ids import as_ids, fitted_ids
 
     if bool(ids) == (file is not None):
         raise ParameterError("index remove needs either ids, or a file of them with --ids FILE")

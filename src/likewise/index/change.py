@@ -10,45 +10,44 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.base.arrays import Ints, to_arrow
+from likewise.base.arrays import Ints
 from likewise.errors import InputError, LikewiseError
 from likewise.index.chunk import ChunkData, joined_chunks, thinned
-from likewise.index.item_ids import INT64, check_kind, check_unique, hashes_of
-from likewise.index.manifest import (
-    COMMON,
-    HEADER,
-    MANIFEST,
-    ChunkEntry,
-    Manifest,
-    SegmentEntry,
-    Values,
-    part_values,
-    read_manifest,
-    write_manifest,
-)
+from likewise.index.item_ids import INT64, LAST, check_kind
+from likewise.index.scheme import IndexScheme, admitted
 from likewise.index.segment import (
     CHUNK_BYTES,
     PlacedChunk,
+    Segment,
     Thinning,
+    VectorSegment,
+    VectorShape,
     all_merged,
+    forgetting,
     how_many_to_merge,
     with_joined_chunks,
 )
-from likewise.index.store import Snapshot, Store, Transaction, Write
-from likewise.index.vector_scheme import VectorScheme
-from likewise.index.vector_segment import VectorSegment, forgetting
-from likewise.index.view import AnyScheme, AnySegment, IndexView, SegmentView, Sound, chunk_view, fetched_ahead
+from likewise.index.store import (
+    COMMON,
+    HEADER,
+    ChunkEntry,
+    Manifest,
+    SegmentEntry,
+    Snapshot,
+    Store,
+    StoredPart,
+    Transaction,
+    Values,
+    Write,
+    read_manifest,
+    write_manifest,
+)
+from likewise.index.view import IndexView, SegmentView, Sound, chunk_view, fetched_ahead
 
-OWN_VALUES = {HEADER, MANIFEST, COMMON}
-"""Values that do not belong to a segment."""
 EMPTY_CHUNK = ChunkData(0, 0, {})
 """Stands for the data of a chunk that is written and not needed any more."""
-
-LAST = 2**63 - 1
-"""The highest id."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Change:
     """Where an index is stored, and what its changes need to know of it."""
 
     store: Store
-    scheme: AnyScheme
+    scheme: IndexScheme
     threads: int = 1
     sound: set[Sound] = field(default_factory=set)
     """Values that were compared with their checksums since the index was opened."""
@@ -69,59 +68,81 @@ class Change:
         return view
 
     def _view_of(self, snapshot: Snapshot, manifest: Manifest) -> IndexView:
-        return IndexView(snapshot, manifest, self.scheme, self.store.where, self.threads, self.sound)
+        return IndexView(snapshot, manifest, self.store.where, self.threads, self.sound)
 
-    def add(self, make: Callable[[int], tuple[AnySegment, Any]], replacing: bool, owner: str) -> None:
+    def add(self, make: Callable[[int], tuple[Segment, Any]], replacing: bool, owner: str) -> None:
         """Add the items of a new segment; `make` returns it and its ids, given the first number for new ids."""
 
         def change(transaction: Transaction) -> None:
             view = self.view(transaction)
             segment, ids = make(view.manifest.numbered)
             manifest, segments = _with_ids(view, ids, replacing, owner)
-            manifest = self._admitted(manifest, segment, owner)
-            entries = manifest.segments
-            sizes = [*(entry.rows for entry in entries), segment.rows]
-            tables = [*(entry.table for entry in entries), segment.table]
-            count = how_many_to_merge(sizes, tables) - 1
-            _publish(transaction, manifest, segments, len(entries) - count, segment, _removed(view))
+            self._publish(transaction, view, admitted(manifest, segment.shape, owner), [*segments, segment])
 
         with forgetting():
             self.store.write(change)
 
-    def _admitted(self, manifest: Manifest, segment: AnySegment, owner: str) -> Manifest:
-        """Return the manifest of an index with such items; raise if its vectors are others."""
-        if not isinstance(self.scheme, VectorScheme) or not isinstance(segment, VectorSegment):
-            return manifest
-        return self.scheme.admitted(manifest, segment.width, segment.dtype, owner)
-
-    def stage(self, segment: AnySegment) -> SegmentEntry:
+    def stage(self, segment: Segment) -> SegmentEntry:
         """Store a segment that the manifest does not list yet."""
-        return self.store.write(lambda transaction: _put_segment(transaction, segment, staged=True))
+        return self.store.write(lambda transaction: _put_segment(transaction, segment, segment.staged_arrays()))
 
     def publish(
-        self, staged: list[SegmentEntry], ids: Any, numbered: int | None, like: AnySegment, replacing: bool, owner: str
+        self,
+        staged: list[SegmentEntry],
+        ids: Any,
+        numbered: int | None,
+        shape: VectorShape | None,
+        replacing: bool,
+        owner: str,
     ) -> None:
-        """Add staged segments, all at once. numbered: where new ids began, if the items were given without. like: one
-        of them."""
+        """Add staged segments, all at once. numbered: where new ids began, if the items were given without. shape: of
+        their vectors."""
 
         def change(transaction: Transaction) -> None:
             view = self.view(transaction)
             if numbered is not None and view.manifest.numbered != numbered:
                 raise LikewiseError(f"{owner}: items were added by another process in the meantime; add these again")
-            if any(transaction.get(name) is None for entry in staged for name in part_values(entry)):
+            if any(transaction.get(name) is None for entry in staged for name in entry.names):
                 raise LikewiseError(
                     f"{owner}: the index was compacted by another process in the meantime; add these again"
                 )
             manifest, segments = _with_ids(view, ids, replacing, owner)
-            manifest = self._admitted(manifest, like, owner)
-            first = len(manifest.segments)
-            more = replace(manifest, segments=[*manifest.segments, *staged])
-            both = self._view_of(transaction, more)
-            segments += both.segments[first:]
-            _publish_merged(transaction, more, segments, _removed(view))
+            new = self._view_of(transaction, replace(manifest, segments=staged)).segments
+            self._publish(transaction, view, admitted(manifest, shape, owner), [*segments, *new])
 
         with forgetting():
             self.store.write(change)
+
+    def _publish(
+        self, transaction: Transaction, view: IndexView, manifest: Manifest, segments: list[SegmentView | Segment]
+    ) -> None:
+        """Write segments, those that are to be merged as one, and the manifest. view: what was stored before."""
+        groups: list[list[SegmentView | Segment]] = []
+        rows: list[int] = []
+        tables: list[int] = []
+        for segment in segments:
+            known = segment.entry if isinstance(segment, SegmentView) else segment
+            groups.append([segment])
+            rows.append(known.rows)
+            tables.append(known.table)
+            count = how_many_to_merge(rows, tables)
+            groups[-count:] = [[one for group in groups[-count:] for one in group]]
+            rows[-count:], tables[-count:] = [sum(rows[-count:])], [sum(tables[-count:])]
+        entries = []
+        for group in groups:
+            first = group[0]
+            if len(group) == 1 and isinstance(first, SegmentView) and not _is_plain(first.entry):
+                entries.append(_with_dead(transaction, first, view))
+                continue
+            whole = None
+            for segment in reversed(group):  # the last two first: they are the smallest
+                data = self.scheme.stored(segment, self.threads) if isinstance(segment, SegmentView) else segment
+                whole = data if whole is None else data.merged(whole)
+            assert whole is not None
+            whole = with_joined_chunks(whole)
+            entries.append(_put_segment(transaction, whole, whole.arrays()))
+            _drop(transaction, [one.entry for one in group if isinstance(one, SegmentView)], entries[-1])
+        write_manifest(transaction, manifest.changed(segments=entries))
 
     def remove(self, ids: Any, skip: bool, owner: str) -> int:
         """Remove the items with these ids; return how many there were."""
@@ -129,16 +150,12 @@ class Change:
         def change(transaction: Transaction) -> int:
             view = self.view(transaction)
             rows = view.find(ids)
-            if not skip and (rows < 0).any():
-                missing = ids[int(np.argmax(rows < 0))].as_py()
-                raise InputError(f"{owner}: there is no item with the id {missing!r} in {self.store.where}")
+            if not skip:
+                check_found(ids, rows, owner, self.store.where)
             rows = np.unique(rows[rows >= 0])
-            if not len(rows):
-                return 0
-            manifest, segments = _without(view, rows)
-            both = zip(manifest.segments, segments, strict=True)
-            entries = [_with_dead(transaction, entry, segment, _removed(view)) for entry, segment in both]
-            write_manifest(transaction, manifest.changed(segments=entries))
+            if len(rows):
+                entries = [_with_dead(transaction, segment, view) for segment in _without(view, rows)]
+                write_manifest(transaction, view.manifest.changed(segments=entries))
             return len(rows)
 
         return self.store.write(change)
@@ -150,15 +167,14 @@ class Change:
             view = self.view(old)
             segments = []
             for segment in view.segments:
-                small, plan = segment.data().compacted()
-                chunks: list[ChunkData | PlacedChunk] = list(_rewritten(plan, write))
-                segments.append(replace(small, chunks=chunks))
+                small, plan = self.scheme.stored(segment, self.threads).compacted()
+                segments.append(replace(small, chunks=list(_rewritten(plan, write))))
             self.finish(old, write, view.manifest, segments)
 
         with forgetting():
             self.store.rewrite(change)
 
-    def finish(self, old: Snapshot, write: Write, manifest: Manifest, segments: list[Any]) -> None:
+    def finish(self, old: Snapshot, write: Write, manifest: Manifest, segments: list[Segment]) -> None:
         """Complete a store that is written anew: segments whose chunks are written are merged, and become the index."""
         final = all_merged(segments)
 
@@ -167,18 +183,23 @@ class Change:
                 value = old.get(name)
                 if value is not None:
                     transaction.put(name, bytes(value))
-            entries = [_put_segment(transaction, _with_data(transaction, one, self.store.where)) for one in final]
+            entries = []
+            for segment in final:
+                if isinstance(segment, VectorSegment):  # its cells are made of what is in its chunks
+                    placed = [one.entry for one in segment.chunks if isinstance(one, PlacedChunk)]
+                    data = [chunk_view(transaction, one, self.store.where, self.sound) for one in placed]
+                    segment = replace(segment, chunks=list(map(PlacedChunk, placed, data)))
+                entries.append(_put_segment(transaction, segment, segment.arrays()))
             write_manifest(transaction, manifest.changed(segments=entries))
 
         write(change)
 
 
-def _with_data(transaction: Transaction, segment: AnySegment, where: str) -> AnySegment:
-    """Return a segment whose chunks are written with their data, if that is needed to make its tables."""
-    if not isinstance(segment, VectorSegment):
-        return segment
-    entries = [one.entry for one in segment.chunks if isinstance(one, PlacedChunk)]
-    return replace(segment, chunks=[PlacedChunk(one, chunk_view(transaction, one, where)) for one in entries])
+def check_found(ids: Any, rows: Ints, owner: str, where: str) -> None:
+    """Raise if an id is not in the index. rows: of the ids, -1 where there is none."""
+    if (rows < 0).any():
+        missing = ids[int(np.argmax(rows < 0))].as_py()
+        raise InputError(f"{owner}: there is no item with the id {missing!r} in {where}")
 
 
 def _rewritten(plan: list[Thinning], write: Write) -> Iterator[PlacedChunk]:
@@ -188,9 +209,13 @@ def _rewritten(plan: list[Thinning], write: Write) -> Iterator[PlacedChunk]:
         if len(rows) or len(units):
             waiting.append(thinned(chunk, rows, units))
         if waiting and (number == len(plan) or sum(one.size for one in waiting) >= CHUNK_BYTES // 2):
-            whole = joined_chunks(waiting)
+            yield written(joined_chunks(waiting), write)
             waiting = []
-            yield PlacedChunk(write(partial(put_chunk, chunk=whole)), EMPTY_CHUNK)
+
+
+def written(chunk: ChunkData, write: Write) -> PlacedChunk:
+    """Write a chunk in a transaction of its own; its data is not needed any more."""
+    return PlacedChunk(write(partial(_put_chunk, chunk=chunk)), EMPTY_CHUNK)
 
 
 def _with_ids(view: IndexView, ids: Any, replacing: bool, owner: str) -> tuple[Manifest, list[SegmentView]]:
@@ -207,12 +232,11 @@ def _with_ids(view: IndexView, ids: Any, replacing: bool, owner: str) -> tuple[M
     numbered = manifest.numbered
     if kind == INT64 and len(ids):
         numbered = max(numbered, min(int(ids.to_numpy().max()), LAST - 1) + 1)
-    manifest, segments = _without(view, np.sort(rows[known]))
-    return replace(manifest, ids=kind, numbered=numbered), segments
+    return replace(manifest, ids=kind, numbered=numbered), _without(view, np.sort(rows[known]))
 
 
-def _without(view: IndexView, rows: Ints) -> tuple[Manifest, list[SegmentView]]:
-    """Return the manifest and the segments with these rows marked as removed; nothing is written."""
+def _without(view: IndexView, rows: Ints) -> list[SegmentView]:
+    """Return the segments with these rows marked as removed; nothing is written."""
     segments = []
     cuts = np.searchsorted(rows, view.starts)
     for number, segment in enumerate(view.segments):
@@ -222,73 +246,15 @@ def _without(view: IndexView, rows: Ints) -> tuple[Manifest, list[SegmentView]]:
             dead[mine] = True
             segment = segment.with_dead(dead)
         segments.append(segment)
-    return replace(view.manifest, segments=[segment.entry for segment in segments]), segments
+    return segments
 
 
-def _removed(view: IndexView) -> dict[str, int]:
-    """Return how many rows of each segment were removed."""
-    return {entry.name: entry.dead for entry in view.manifest.segments}
-
-
-def _folded(segments: list[Any]) -> Any:
-    """Merge segments, the last two first: they are the smallest."""
-    whole = segments[-1]
-    for segment in reversed(segments[:-1]):
-        whole = segment.merged(whole)
-    return whole
-
-
-def _publish(
-    transaction: Transaction,
-    manifest: Manifest,
-    segments: list[SegmentView],
-    kept: int,
-    new: AnySegment,
-    before: dict[str, int],
-) -> None:
-    """Write the first `kept` segments as they are, the others and the new one as one."""
-    whole = with_joined_chunks(_folded([*(segment.data() for segment in segments[kept:]), new]))
-    gone = manifest.segments[kept:]
-    both = zip(manifest.segments[:kept], segments, strict=False)
-    entries = [_with_dead(transaction, entry, segment, before) for entry, segment in both]
-    entry = _put_segment(transaction, whole)
-    _drop(transaction, gone, entry)
-    write_manifest(transaction, manifest.changed(segments=[*entries, entry]))
-
-
-def _publish_merged(
-    transaction: Transaction, manifest: Manifest, segments: list[SegmentView], before: dict[str, int]
-) -> None:
-    """Write segments that are all stored already, those that are to be merged as one."""
-    groups: list[list[int]] = []
-    rows: list[int] = []
-    tables: list[int] = []
-    for number, entry in enumerate(manifest.segments):
-        groups.append([number])
-        rows.append(entry.rows)
-        tables.append(entry.table)
-        count = how_many_to_merge(rows, tables)
-        groups[-count:] = [[one for group in groups[-count:] for one in group]]
-        rows[-count:], tables[-count:] = [sum(rows[-count:])], [sum(tables[-count:])]
-    entries = []
-    for group in groups:
-        if len(group) == 1 and not _is_plain(manifest.segments[group[0]]):
-            entries.append(_with_dead(transaction, manifest.segments[group[0]], segments[group[0]], before))
-        else:
-            whole = with_joined_chunks(_folded([segments[number].data() for number in group]))
-            entries.append(_put_segment(transaction, whole))
-            _drop(transaction, [manifest.segments[number] for number in group], entries[-1])
-    write_manifest(transaction, manifest.changed(segments=entries))
-
-
-def _with_dead(
-    transaction: Transaction, entry: SegmentEntry, segment: SegmentView, before: dict[str, int]
-) -> SegmentEntry:
-    """Write which rows of a segment were removed, if that has changed. before: how many there were, by segment."""
-    if not entry.dead or entry.dead == before.get(entry.name, 0):
+def _with_dead(transaction: Transaction, segment: SegmentView, before: IndexView) -> SegmentEntry:
+    """Write which rows of a segment were removed, if that has changed; return its entry."""
+    entry = segment.entry
+    if not entry.dead or any(one.name == entry.name and one.dead == entry.dead for one in before.manifest.segments):
         return entry
-    facts = _put(transaction, entry.name, dead=segment.array("dead"))
-    return replace(entry, values={**entry.values, **facts})
+    return replace(entry, values={**entry.values, **_put(transaction, entry.name, dead=segment.array("dead"))})
 
 
 def _put(transaction: Transaction, part: str, **arrays: NDArray[Any]) -> Values:
@@ -306,26 +272,15 @@ def _is_plain(entry: SegmentEntry) -> bool:
     return "keys" not in entry.values and "order" not in entry.values
 
 
-def _put_segment(transaction: Transaction, segment: AnySegment, staged: bool = False) -> SegmentEntry:
-    """Write a segment and those of its chunks that are not stored yet; return its entry. staged: it is part of the
-    index later, and may be merged before."""
-    arrays = segment.plain_arrays() if staged and isinstance(segment, VectorSegment) else segment.arrays()
-    chunks = [put_chunk(transaction, one) if isinstance(one, ChunkData) else one.entry for one in segment.chunks]
-    name = uuid4().hex
-    return SegmentEntry(
-        name,
-        segment.rows,
-        segment.units,
-        segment.entries,
-        segment.shingle_entries,
-        segment.groups is not None,
-        0 if segment.dead is None else int(segment.dead_rows().sum()),
-        _put(transaction, name, **arrays),
-        chunks,
-    )
+def _put_segment(transaction: Transaction, segment: Segment, arrays: dict[str, NDArray[Any]]) -> SegmentEntry:
+    """Write these arrays of a segment and those of its chunks that are not stored yet; return its entry."""
+    chunks = [_put_chunk(transaction, one) if isinstance(one, ChunkData) else one.entry for one in segment.chunks]
+    name, dead = uuid4().hex, int(segment.dead_rows().sum())
+    values = _put(transaction, name, **arrays)
+    return SegmentEntry(name=name, rows=segment.rows, **segment.counts, dead=dead, values=values, chunks=chunks)
 
 
-def put_chunk(transaction: Transaction, chunk: ChunkData) -> ChunkEntry:
+def _put_chunk(transaction: Transaction, chunk: ChunkData) -> ChunkEntry:
     """Write a chunk; return its entry."""
     name, elements = uuid4().hex, chunk.main
     values = _put(transaction, name, **chunk.arrays)
@@ -336,22 +291,6 @@ def _drop(transaction: Transaction, gone: Iterable[SegmentEntry], entry: Segment
     """Delete the values of segments, and of their chunks that are not part of the new one."""
     kept = {chunk.name for chunk in entry.chunks}
     for segment in gone:
-        parts: list[SegmentEntry | ChunkEntry] = [segment]
-        parts += [chunk for chunk in segment.chunks if chunk.name not in kept]
-        for part in parts:
-            for name in part_values(part):
-                transaction.delete(name)
-
-
-def all_ids(parts: list[Any], owner: str) -> Any:
-    """Return the ids of several batches as one array; raise if one is given twice."""
-    ids = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
-    check_unique(ids, hashes_of(ids), owner)
-    return ids
-
-
-def new_ids(start: int, count: int) -> Any:
-    """Return the ids of items that are given without."""
-    if start + count >= LAST:
-        raise InputError(f"Index.add: items cannot be numbered from {start:,} on: ids end at {LAST:,}; give them ids")
-    return to_arrow(np.arange(start, start + count))
+        parts: list[StoredPart] = [segment, *(chunk for chunk in segment.chunks if chunk.name not in kept)]
+        for name in [name for part in parts for name in part.names]:
+            transaction.delete(name)

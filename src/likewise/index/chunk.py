@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.base.arrays import Ints, Sets, TextChunk
+from likewise.base.arrays import Ints, Sets, TextChunk, concatenate
 from likewise.errors import DamagedError
 from likewise.index.item_ids import ids_from_values, ids_to_values
 
@@ -54,6 +54,11 @@ class ChunkData:
     def size(self) -> int:
         """The bytes of all arrays."""
         return sum(array.nbytes for array in self.arrays.values())
+
+    @property
+    def codes(self) -> int:
+        """The bytes of the codes of its vectors."""
+        return self.main.nbytes if self.main.dtype == np.uint64 else self.main.size
 
     @property
     def sets(self) -> Sets:
@@ -170,25 +175,15 @@ def joined_chunks(chunks: Sequence[ChunkData]) -> ChunkData:
     if len(chunks) == 1:
         return chunks[0]
     arrays: Arrays = {}
-    for name in ("vectors", "bits"):
-        if name in chunks[0].arrays:
-            arrays[name] = np.concatenate([chunk.arrays[name] for chunk in chunks])
-    if "elements" in chunks[0].arrays:
-        elements = [chunk.arrays["elements"] for chunk in chunks]
-        kind = np.uint32 if all(one.dtype == np.uint32 for one in elements) else np.uint64
-        arrays["elements"] = np.concatenate([one.astype(kind, copy=False) for one in elements])
-        arrays["offsets"] = _chained([chunk.arrays["offsets"] for chunk in chunks])
-    arrays["ids"] = np.concatenate([chunk.arrays["ids"] for chunk in chunks])
-    if "id_offsets" in chunks[0].arrays:
-        arrays["id_offsets"] = _chained([chunk.arrays["id_offsets"] for chunk in chunks])
-    if "texts" in chunks[0].arrays:
-        arrays["texts"] = np.concatenate([chunk.arrays["texts"] for chunk in chunks])
-        arrays["text_offsets"] = _chained([chunk.arrays["text_offsets"] for chunk in chunks])
-        blocks = [chunk.arrays["blocks"].reshape(-1, 2) for chunk in chunks]
-        arrays["blocks"] = np.stack(
-            [_chained([one[:, 0] for one in blocks]), _chained([one[:, 1] for one in blocks])], 1
-        )
-        arrays["sums"] = np.concatenate([chunk.sums() for chunk in chunks])
+    for name in dict.fromkeys([*chunks[0].arrays, *(["sums"] if "texts" in chunks[0].arrays else [])]):
+        parts = [chunk.sums() if name == "sums" else chunk.arrays[name] for chunk in chunks]
+        if name.endswith("offsets"):
+            arrays[name] = _chained(parts)
+        elif name == "blocks":
+            pairs = [part.reshape(-1, 2) for part in parts]
+            arrays[name] = np.stack([_chained([part[:, column] for part in pairs]) for column in (0, 1)], axis=1)
+        else:  # elements that need 64 bits in one chunk have them in all
+            arrays[name] = np.concatenate(parts)
     return ChunkData(sum(chunk.rows for chunk in chunks), sum(chunk.units for chunk in chunks), arrays)
 
 
@@ -209,3 +204,17 @@ def thinned(chunk: ChunkData, rows: Ints, units: Ints) -> ChunkData:
         return make_vector_chunk(chunk.vectors[rows], chunk.ids(rows))
     texts = chunk.some_texts(rows) if "texts" in chunk.arrays else None
     return make_chunk(chunk.sets.take(units), chunk.ids(rows), texts)
+
+
+def sets_of_units(chunks: Iterable[tuple[int, ChunkData]], units: Ints) -> Sets:
+    """Return sets of a segment, in this order. chunks: those that have them, each with the number of its first set."""
+    order = np.argsort(units, kind="stable")
+    parts = []
+    for first, chunk in chunks:
+        low, high = np.searchsorted(units, [first, first + chunk.units], sorter=order)
+        if high > low:
+            some = chunk.sets.take(units[order[low:high]] - first)
+            parts.append(Sets(some.values.astype(np.uint64), some.offsets))
+    back = np.empty(len(units), np.int64)
+    back[order] = np.arange(len(units))
+    return concatenate(parts).take(back)

@@ -1,33 +1,35 @@
-"""Items of an index from files: the same formats and options as those of `dedup`."""
+"""Items of files for an index, and the answers to items of files: the same formats and options as those of `dedup`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from likewise.base.runlog import Tick
-from likewise.errors import IncompatibleError, InputError
-from likewise.index.item_ids import INT64, STRING, as_ids, kind_of_ids
-from likewise.index.scheme import Scheme
-from likewise.index.view import AnyScheme
+from likewise.base.arrays import to_arrow
+from likewise.base.runlog import RunLog, Tick, run_json
+from likewise.errors import IncompatibleError
+from likewise.index.create import ROWS, TOGETHER, AnyScheme
+from likewise.index.index import Index
+from likewise.index.item_ids import as_ids, fitted_ids, kind_of_ids
+from likewise.index.set_scheme import MinHashScheme
+from likewise.io.ids import unique_ids
 from likewise.io.read import ReadOptions, Source, open_source
+from likewise.jobs.result import Pairs
 from likewise.search.vectors.load import Vectors, vectors
 from likewise.shingle import Tokens, Urls
 
-TOGETHER = 1 << 26
-"""Bytes of documents that are added in one transaction; the memory that adding takes is a few times that."""
-ROWS = 1 << 17
+ASKED = 1 << 14
+"""Vectors that are asked for in one call."""
 ROOM = 1 << 31
 """Bytes of vectors that are read into memory; more go to a temporary file, but for a .npy file, which is mapped."""
 
 
 def open_items(scheme: AnyScheme, source: Any, where: str, **options: Any) -> Source:
     """Open files with items like those of an index."""
-    if not isinstance(scheme, Scheme) or scheme.shingler is None:
+    if not isinstance(scheme, MinHashScheme) or scheme.shingler is None:
         raise IncompatibleError(f"{where} was made in Python, for sets; files are added to an index with a shingler")
     sets = isinstance(scheme.shingler, Tokens)
     lines = options.pop("lines", False) or sets or isinstance(scheme.shingler, Urls)
@@ -55,50 +57,67 @@ def item_batches(source: Source, kind: str | None, threads: int, tick: Tick) -> 
     integers if the index has integers, or if it is empty and all ids of the first batch are integers.
     """
     waiting: list[Any] = []
-    size = 0
-    for batch in source.batches(threads):
-        waiting.append(batch)
-        size += batch.nbytes
-        if size >= TOGETHER or sum(one.num_rows for one in waiting) >= ROWS:
-            ids, texts = _joined(waiting, kind)
-            kind = kind or (None if ids is None else kind_of_ids(ids))
-            yield ids, texts
-            tick(len(texts))
-            waiting, size = [], 0
-    if waiting:
-        ids, texts = _joined(waiting, kind)
-        yield ids, texts
-        tick(len(texts))
+    for batch in chain(source.batches(threads), [None]):
+        waiting += [] if batch is None else [batch]
+        full = sum(one.nbytes for one in waiting) >= TOGETHER or sum(one.num_rows for one in waiting) >= ROWS
+        if not waiting or not (full or batch is None):
+            continue
+        table = pa.Table.from_batches(waiting)
+        ids = None
+        if "id" in table.column_names:
+            ids = fitted_ids(as_ids(table.column("id"), "index add"), kind)
+            kind = kind or kind_of_ids(ids)
+        yield ids, table.column("text").cast(pa.large_string())
+        tick(table.num_rows)
+        waiting = []
 
 
-def _joined(batches: list[Any], kind: str | None) -> tuple[Any, Any]:
-    table = pa.Table.from_batches(batches)
-    texts = table.column("text").cast(pa.large_string())
-    if "id" not in table.column_names:
-        return None, texts
-    return fitted_ids(as_ids(table.column("id"), "index add"), kind), texts
+def answered(index: Index, source: Source, log: RunLog, k: int | None, threshold: float | None, measure: str) -> Pairs:
+    """Ask an index for the items that are similar to those of a source."""
+    tables: list[Any] = []
+    ids: list[Any] = []
+    rows = 0
+    with log.stage("query", source.total_rows or 0) as tick:
+        for batch in source.batches(index.threads):
+            found = index.query(batch.column("text"), k, threshold, measure)
+            tables.append(found.set_column(0, "id_a", to_arrow(found.column("id_a").to_numpy() + rows)))
+            if "id" in batch.schema.names:
+                ids.append(batch.column("id"))
+            rows += batch.num_rows
+            tick(batch.num_rows)
+    if not tables:
+        tables.append(index.query(pa.array([], pa.large_string()), k, threshold, measure))
+    table = pa.concat_tables(tables).combine_chunks()
+    names = None
+    if ids:
+        names = unique_ids(source.finish_ids(pa.chunked_array(ids)).combine_chunks(), "id", source.locate)
+    elif (positions := source.positions()) is not None:
+        names = to_arrow(positions)
+    if names is not None:
+        table = table.set_column(0, "id_a", names.take(table.column("id_a")))
+    assert isinstance(index.scheme, MinHashScheme)
+    limit = {"threshold": index.scheme.threshold if threshold is None else threshold, "measure": measure}
+    return _result(index, source, table, rows, k, {**limit, "shingle": str(index.scheme.shingler)}, log)
 
 
-def fitted_ids(ids: Any, kind: str | None) -> Any:
-    """Return ids as those of an index are, where they can be; strings of integers as integers if it has none yet.
+def nearest_answers(index: Index, given: Vectors, log: RunLog, k: int | None, within: float | None) -> Pairs:
+    """Ask an index for the vectors that are near to those of files."""
+    tables: list[Any] = []
+    with log.stage("query", len(given.table)) as tick:
+        for start in range(0, max(1, len(given.table)), ASKED):
+            part = given.table[start : start + ASKED]
+            found = index.query(part, k, within=within)
+            tables.append(found.set_column(0, "id_a", given.name(found.column("id_a").to_numpy() + start)))
+            tick(len(part))
+    header = index.scheme.header()
+    limit = {"within": header["within"] if within is None else within, "measure": header["measure"]}
+    return _result(index, given, pa.concat_tables(tables).combine_chunks(), len(given.table), k, limit, log)
 
-    >>> fitted_ids(pa.array(["7", "12"], pa.large_string()), None).type
-    DataType(int64)
-    >>> fitted_ids(pa.array(["7", "012"], pa.large_string()), None).type
-    DataType(large_string)
-    """
-    mine = kind_of_ids(ids)
-    if mine == kind or (kind is None and mine == INT64):
-        return ids
-    if kind == STRING:
-        return ids.cast(pa.large_string())
-    canonical = np.asarray(pc.match_substring_regex(ids, r"\A(0|-?[1-9][0-9]{0,18})\z"))
-    try:
-        if canonical.all():
-            return ids.cast(pa.int64())
-    except pa.ArrowInvalid:
-        canonical[:] = kind is None
-    if kind is None:
-        return ids
-    strange = ids[int(np.argmin(canonical))].as_py()
-    raise InputError(f"the id {strange!r} is not an integer, unlike the ids of this index")
+
+def _result(
+    index: Index, given: Any, table: Any, rows: int, k: int | None, limit: dict[str, Any], log: RunLog
+) -> Pairs:
+    """Return answers with what was asked, and how much."""
+    log.counts |= {"items": rows, "pairs": table.num_rows, "indexed": len(index)}
+    more = {"recall": index.scheme.recall, "threads": index.threads}
+    return Pairs(table, run_json("index", {"index": index.where, "k": k, **limit, **more}, [given], log))

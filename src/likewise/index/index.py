@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import zlib
 from collections.abc import Container, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
@@ -15,38 +14,33 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.base import checks
-from likewise.base.arrays import Hashes, Ints, to_arrow
+from likewise.base.arrays import to_arrow
 from likewise.base.runlog import Progress, RunLog
 from likewise.base.words import counted
-from likewise.errors import DamagedError, InputError, LikewiseError, OutputError, ParameterError
+from likewise.errors import InputError, LikewiseError, OutputError, ParameterError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
-from likewise.index.answers import IndexQuestion, answers
-from likewise.index.batches import ItemBatch, check_count, item_parts
-from likewise.index.change import Change, all_ids, new_ids
-from likewise.index.from_run import KeptRun
+from likewise.index.change import Change, check_found
+from likewise.index.create import AnyScheme, KeptRun, index_place, new_scheme, store_at, stored_scheme
 from likewise.index.inspect import Report, check_index, describe
-from likewise.index.item_ids import as_ids, check_kind, kind_of_ids
-from likewise.index.manifest import (
+from likewise.index.item_ids import as_ids, check_kind, check_unique, kind_of_ids, new_ids
+from likewise.index.scheme import ItemBatch, admitted
+from likewise.index.segment import Segment
+from likewise.index.set_scheme import DEFAULT_ITEMS
+from likewise.index.store import (
     COMMON,
     HEADER,
     Manifest,
-    SegmentEntry,
+    Store,
+    Transaction,
     pack,
     read_header,
     read_manifest,
     write_manifest,
 )
-from likewise.index.places import index_place, store_at
-from likewise.index.scheme import DEFAULT_ITEMS, Scheme
-from likewise.index.settings import new_scheme
-from likewise.index.store import Store, Transaction
-from likewise.index.vector_answers import near_vectors
-from likewise.index.vector_scheme import VectorScheme
-from likewise.index.view import OF_IDS, OF_QUERIES, AnyScheme, AnySegment, IndexView
+from likewise.index.view import OF_IDS, OF_QUERIES, IndexView
 from likewise.shingle import Shingler
 
 OWNER = "Index"
-MEASURES = ("jaccard", "containment")
 
 
 class Index:
@@ -77,18 +71,7 @@ class Index:
         self._cached: IndexView | None = None
         with store.read() as snapshot:
             self._header = read_header(snapshot, store.where)
-            common = bytes(snapshot.get(COMMON) or b"")
-            if zlib.crc32(common) != self._header.get("common_checksum", zlib.crc32(common)):
-                raise DamagedError(
-                    f"{store.where}: the list of common shingles of the index is damaged; restore a copy of the index, "
-                    "or make it again from its items"
-                )
-            left_out: Hashes = np.frombuffer(common, np.uint64)
-            self.scheme: AnyScheme = (
-                VectorScheme.restored(self._header)
-                if self._header["family"] == "cells"
-                else Scheme.restored(self._header, left_out, store.where)
-            )
+            self.scheme: AnyScheme = stored_scheme(self._header, snapshot, store.where)
         self._change = Change(store, self.scheme, threads)
 
     @classmethod
@@ -292,46 +275,45 @@ class Index:
         second = next(segments, None)
         if second is None:
             return self._add_one(first, replace, owner)
-        staged: list[SegmentEntry] = []
-        ids: list[Any] = []
-        rows, auto = 0, first.ids is None
-        numbered = self._manifest.numbered
-        for part in chain([first, second], segments):
-            names = new_ids(numbered + rows, part.rows) if part.ids is None else part.ids
-            if ids and kind_of_ids(names) != kind_of_ids(ids[0]):
+        numbered, rows = self._manifest.numbered, 0
+        staged, ids = [], list[Any]()
+        for batch in chain([first, second], segments):
+            names = new_ids(numbered + rows, batch.rows) if batch.ids is None else batch.ids
+            if ids:
                 check_kind(kind_of_ids(ids[0]), names, owner)
-            like = part.segment(names)
-            staged.append(self._change.stage(like))
+            staged.append(self._change.stage(batch.segment(names)))
             ids.append(names)
-            rows += part.rows
-        self._change.publish(staged, all_ids(ids, owner), numbered if auto else None, like, replace, owner)
+            rows += batch.rows
+        names = pa.concat_arrays(ids)
+        check_unique(names, owner)
+        self._change.publish(staged, names, numbered if first.ids is None else None, first.shape, replace, owner)
         return rows
 
-    def _add_one(self, part: ItemBatch, replace: bool, owner: str) -> int:
+    def _add_one(self, batch: ItemBatch, replace: bool, owner: str) -> int:
         """Add a single batch in one transaction; ids that are not given depend on what it finds."""
-        made: dict[int, tuple[AnySegment, Any]] = {}
-        if part.ids is not None:
-            all_ids([part.ids], owner)
+        made: dict[int, tuple[Segment, Any]] = {}
+        if batch.ids is not None:
+            check_unique(batch.ids, owner)
 
-        def make(numbered: int) -> tuple[AnySegment, Any]:
-            start = numbered if part.ids is None else 0
+        def make(numbered: int) -> tuple[Segment, Any]:
+            start = numbered if batch.ids is None else 0
             if start not in made:
-                ids = new_ids(start, part.rows) if part.ids is None else part.ids
-                made[start] = part.segment(ids), ids
+                ids = new_ids(start, batch.rows) if batch.ids is None else batch.ids
+                made[start] = batch.segment(ids), ids
             return made[start]
 
         make(self._manifest.numbered)
         self._change.add(make, replace, owner)
-        return part.rows
+        return batch.rows
 
     def _segments(self, batches: Iterable[tuple[Any, Any]], owner: str) -> Iterator[ItemBatch]:
-        """Yield the batches, cut where they are too large for one transaction."""
+        """Yield the batches, cut where they are too large for one transaction; later vectors must be like earlier."""
         manifest = self._manifest
         for ids, items in batches:
             names = None if ids is None else as_ids(ids, owner)
-            for part in item_parts(self.scheme, names, items, manifest, self.threads, owner):
-                manifest = part.admitted(manifest, owner)
-                yield part
+            for batch in self.scheme.batches(names, items, manifest, self.threads, owner):
+                manifest = admitted(manifest, batch.shape, owner)
+                yield batch
 
     def query(
         self,
@@ -357,41 +339,13 @@ class Index:
             is found; an empty query has none.
         """
         owner = f"{OWNER}.query"
-        best = 0 if k is None else checks.whole(owner, "k", k)
-        scheme = self.scheme
-        if isinstance(scheme, VectorScheme):
-            checks.choice(owner, "measure", measure or scheme.measure, (scheme.measure,))
-            checks.unused(owner, {"threshold": (threshold, None)}, "for vectors, which have distances: give 'within'")
-            return self._near(scheme, items, best, within, ids)
-        checks.unused(owner, {"within": (within, None)}, "for documents and sets: give 'threshold'")
-        measure = checks.choice(owner, "measure", measure or "jaccard", MEASURES)
-        least = scheme.threshold if threshold is None else checks.threshold(owner, threshold)
-        if measure == "containment" and not scheme.containment:
-            raise ParameterError(
-                f"The 'measure' parameter of {owner} cannot be 'containment': {self.where} was not made for it, "
-                "which is an option of create."
-            )
-        if measure == "jaccard" and least < scheme.threshold:
-            rule = f"at least {scheme.threshold:g}, that of the index: below it, items would be missed"
-            raise ParameterError.of(owner, "threshold", rule, threshold)
-        names = None if ids is None else as_ids(ids, owner)
-        sets = scheme.sets(items, owner, self.threads)
-        check_count(names, len(sets), owner)
-        question = IndexQuestion(measure, least, best)
-        with self._view(OF_QUERIES) as view:
-            query, row, similarity = answers(view, scheme, sets, question, self.threads)
-            return _answer_table(query, names, view.ids(row), "similarity", similarity)
-
-    def _near(self, scheme: VectorScheme, items: Any, best: int, within: float | None, ids: Any) -> Any:
-        """Return the nearest vectors of the index."""
-        owner = f"{OWNER}.query"
+        best, scheme = 0 if k is None else checks.whole(owner, "k", k), self.scheme
+        question = scheme.question(owner, self.where, best, threshold, measure, within)
         names = None if ids is None else as_ids(ids, owner)
         with self._view(OF_QUERIES) as view:
-            within = scheme.asked_within(owner, within, best, view.manifest, self.where)
-            space = scheme.space(items, view.manifest, owner, self.threads, adding=False)
-            check_count(names, len(space), owner)
-            query, row, distance = near_vectors(view, scheme, space, best, within, self.threads)
-            return _answer_table(query, names, view.ids(row), "distance", distance)
+            query, row, value = scheme.answers(view, items, question, names, owner, self.threads)
+            left = to_arrow(query) if names is None else names.take(to_arrow(query))
+            return pa.Table.from_arrays([left, view.ids(row), to_arrow(value)], ["id_a", "id_b", scheme.measured])
 
     def remove(self, ids: Any, *, missing: str = "error") -> int:
         """Remove the items with these ids, all of them or, if there is an error, none; return how many.
@@ -410,19 +364,13 @@ class Index:
         """Return the documents with these ids, as they were added; or the vectors, as an array with a row for each,
         those of bits packed in 64-bit words."""
         owner = f"{OWNER}.get"
-        vectors = isinstance(self.scheme, VectorScheme)
-        if not self.scheme.texts and not vectors:
+        if self.scheme.measured == "similarity" and not self.scheme.texts:
             raise LikewiseError(f"{owner}: {self.where} was made without texts=True, and has no documents")
         wanted = as_ids(ids, owner)
         with self._view(OF_IDS) as view:
             rows = view.find(wanted)
-            if (rows < 0).any():
-                missing = wanted[int(np.argmax(rows < 0))].as_py()
-                raise InputError(f"{owner}: there is no item with the id {missing!r} in {self.where}")
-            if vectors:
-                return view.vectors(rows)
-            places = [view.chunk_at(int(row)) for row in rows]
-            return [chunk.text(row) for chunk, row in places]
+            check_found(wanted, rows, owner, self.where)
+            return self.scheme.items(view, rows)
 
     def info(self) -> dict[str, Any]:
         """Return what the index is and holds: its settings, numbers of items, segments, and bytes."""
@@ -435,15 +383,9 @@ class Index:
         repair: rebuild the index from its undamaged parts; items whose own data is damaged are lost, and counted.
         """
         checks.flag(f"{OWNER}.check", "repair", repair)
-        return check_index(self._change, self.scheme, self.threads, repair)
+        return check_index(self._change, repair)
 
     def compact(self) -> dict[str, Any]:
         """Free the space of removed items, and merge all segments; return `info`. Needs space for a second copy."""
         self._change.compact()
         return self.info()
-
-
-def _answer_table(query: Ints, names: Any, found: Any, measured: str, values: Any) -> Any:
-    """Return answers as a table: queries by their numbers or names, ids of the index, and similarities or distances."""
-    left = to_arrow(query) if names is None else names.take(to_arrow(query))
-    return pa.Table.from_arrays([left, found, to_arrow(values)], ["id_a", "id_b", measured])

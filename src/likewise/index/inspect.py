@@ -11,17 +11,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.base.arrays import Sets, TextChunk, concatenate
 from likewise.base.words import counted
 from likewise.errors import DamagedError
-from likewise.index.change import EMPTY_CHUNK, OWN_VALUES, Change, put_chunk
-from likewise.index.chunk import ChunkData, thinned
-from likewise.index.manifest import Manifest, SegmentEntry, part_values, read_manifest
-from likewise.index.segment import PlacedChunk, make_segment
-from likewise.index.store import Snapshot, Store, Transaction, Write
-from likewise.index.vector_scheme import VectorScheme
-from likewise.index.vector_segment import segment_of_chunk
-from likewise.index.view import AnyScheme, chunk_view, stored_array
+from likewise.index.change import Change, written
+from likewise.index.chunk import ChunkData, sets_of_units
+from likewise.index.segment import Segment, unit_of_rows
+from likewise.index.store import (
+    COMMON,
+    HEADER,
+    MANIFEST,
+    Manifest,
+    SegmentEntry,
+    Snapshot,
+    Store,
+    Transaction,
+    Write,
+    read_manifest,
+)
+from likewise.index.view import as_array, chunk_view
+
+OWN_VALUES = {HEADER, MANIFEST, COMMON}
+"""Values that do not belong to a segment."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +59,7 @@ class Report:
 def describe(header: Mapping[str, Any], manifest: Manifest, store: Store) -> dict[str, Any]:
     """Return the settings of an index, and what it holds."""
     rows = sum(entry.rows for entry in manifest.segments)
-    used = sum(facts[0] for _, facts in manifest.parts())
+    used = sum(size for size, _ in manifest.values().values())
     return {
         **{name: value for name, value in header.items() if name not in ("common", "common_checksum")},
         "count": manifest.live,
@@ -65,12 +75,12 @@ def describe(header: Mapping[str, Any], manifest: Manifest, store: Store) -> dic
     }
 
 
-def check_index(change: Change, scheme: AnyScheme, threads: int, repair: bool) -> Report:
+def check_index(change: Change, repair: bool) -> Report:
     """Check every value against its checksum; with `repair`, keep what is sound."""
     store = change.store
     with store.read(fresh=True) as snapshot:
         manifest = read_manifest(snapshot, store.where)
-        facts = dict(manifest.parts())
+        facts = manifest.values()
         damaged = {name for name, stored in facts.items() if not _is_sound(snapshot.get(name), stored)}
         unused = [name for name in snapshot.names() if name not in facts and name not in OWN_VALUES]
     if damaged and not repair:
@@ -79,19 +89,17 @@ def check_index(change: Change, scheme: AnyScheme, threads: int, repair: bool) -
             f"{store.where}: {counted(len(damaged), 'value')} of {len(facts):,} damaged, such as {min(damaged)}; "
             f"check with repair=True keeps all items but {lost:,} of {manifest.live:,}"
         )
-    report = Report(manifest.live, len(facts), sum(size for size, _ in facts.values()), len(unused))
-    if not repair:
-        return report
+    before = manifest.live
     if damaged:
-        salvage(change, scheme, damaged, threads)
+        _salvage(change, damaged)
         with store.read() as snapshot:
-            now = read_manifest(snapshot, store.where)
-        facts = dict(now.parts())
-        size = sum(size for size, _ in facts.values())
-        return Report(now.live, len(facts), size, 0, manifest.live - now.live)
-    if unused:
+            manifest = read_manifest(snapshot, store.where)
+        facts, unused = manifest.values(), []
+    elif unused and repair:
         store.write(partial(_delete, unused))
-    return replace(report, unused=0)
+        unused = []
+    size = sum(size for size, _ in facts.values())
+    return Report(manifest.live, len(facts), size, len(unused), before - manifest.live)
 
 
 def _delete(names: list[str], transaction: Transaction) -> None:
@@ -103,79 +111,66 @@ def _is_sound(data: memoryview | None, stored: list[int]) -> bool:
     return data is not None and len(data) == stored[0] and zlib.crc32(data) == stored[1]
 
 
+def _is_groupless(entry: SegmentEntry, damaged: set[str]) -> bool:
+    """Tell whether it is not known any more which sets the rows have."""
+    return entry.grouped and bool(damaged & {f"{entry.name}/groups", f"{entry.name}/members"})
+
+
 def _lost(manifest: Manifest, damaged: set[str]) -> int:
     """Return about how many items cannot be kept: removed ones and those with a set in another chunk not counted."""
     lost = 0
     for segment in manifest.segments:
-        if segment.grouped and damaged & {f"{segment.name}/groups", f"{segment.name}/members"}:
-            lost += segment.live
-        else:
-            gone = sum(chunk.rows for chunk in segment.chunks if damaged & set(part_values(chunk)))
-            lost += min(gone, segment.live)
+        gone = sum(chunk.rows for chunk in segment.chunks if damaged & set(chunk.names))
+        lost += segment.live if _is_groupless(segment, damaged) else min(gone, segment.live)
     return lost
 
 
-def salvage(change: Change, scheme: AnyScheme, damaged: set[str], threads: int) -> None:
+def _salvage(change: Change, damaged: set[str]) -> None:
     """Write the index anew from the chunks that are sound: their sets, ids and documents, and tables made from them.
 
     If the list of removed items is damaged, it is used as it is.
     """
-    where = change.store.where
 
     def rewritten(old: Snapshot, write: Write) -> None:
-        manifest = read_manifest(old, where)
-        segments: list[Any] = []
+        manifest = read_manifest(old, change.store.where)
+        segments: list[Segment] = []
         for entry in manifest.segments:
-            if isinstance(scheme, VectorScheme):
-                for chunk in _sound_vectors(old, entry, damaged, where):
-                    part = segment_of_chunk(scheme, chunk, threads)
-                    segments.append(
-                        replace(part, chunks=[PlacedChunk(write(partial(put_chunk, chunk=chunk)), EMPTY_CHUNK)])
-                    )
-                continue
-            for sets, ids, texts in _sound_items(old, entry, damaged, where):
-                made = make_segment(scheme, sets, ids, texts, threads)
-                chunks: list[ChunkData | PlacedChunk] = [
-                    PlacedChunk(write(partial(put_chunk, chunk=one)), EMPTY_CHUNK)
-                    for one in made.chunks
-                    if isinstance(one, ChunkData)
-                ]
-                segments.append(replace(made, chunks=chunks))
+            for made in _sound_segments(change, old, entry, damaged):
+                chunks = [written(one, write) for one in made.chunks if isinstance(one, ChunkData)]
+                segments.append(replace(made, chunks=list(chunks)))
         change.finish(old, write, manifest, segments)
 
     change.store.rewrite(rewritten)
 
 
-def _sound_items(
-    snapshot: Snapshot, entry: SegmentEntry, damaged: set[str], where: str
-) -> Iterator[tuple[Sets, Any, TextChunk | None]]:
-    """Yield the items of the sound chunks of a segment that were not removed and whose sets are in a sound chunk."""
-    of = np.arange(entry.rows)
+def _sound_segments(change: Change, old: Snapshot, entry: SegmentEntry, damaged: set[str]) -> Iterator[Segment]:
+    """Yield a segment for each sound chunk: of the rows that were not removed and whose sets are in a sound chunk."""
+    if _is_groupless(entry, damaged):
+        return
+    where, grouping = change.store.where, None
     if entry.grouped:
-        if damaged & {f"{entry.name}/groups", f"{entry.name}/members"}:
-            return
-        groups, members = (stored_array(snapshot, entry, name, np.uint32, where) for name in ("groups", "members"))
-        of[members] = np.repeat(np.arange(entry.units), groups[1:] - groups[:-1])
-    live = _live_rows(snapshot, entry)
+        groups, members = (
+            as_array(old.get(f"{entry.name}/{name}"), entry, name, np.uint32, where, set())
+            for name in ("groups", "members")
+        )
+        grouping = groups, members
+    of = unit_of_rows(entry.rows, grouping)
+    first_rows, first_units = (
+        np.cumsum([0, *(getattr(chunk, name) for chunk in entry.chunks)]) for name in ("rows", "units")
+    )
     sound = {
-        number: chunk_view(snapshot, chunk, where)
+        number: chunk_view(old, chunk, where, set())
         for number, chunk in enumerate(entry.chunks)
-        if not damaged & set(part_values(chunk))
+        if not damaged & set(chunk.names)
     }
-    firsts = np.cumsum([0, *(chunk.units for chunk in entry.chunks)])
-    home = np.searchsorted(firsts, of, side="right") - 1
-    live &= np.isin(home, list(sound))
-    row = 0
-    for number, chunk in enumerate(entry.chunks):
-        rows = np.flatnonzero(live[row : row + chunk.rows])
-        if number in sound and len(rows):
-            units, homes = of[row + rows], home[row + rows]
-            parts = [sound[int(one)].sets.take(units[homes == one] - firsts[one]) for one in np.unique(homes)]
-            places = np.argsort(np.concatenate([np.flatnonzero(homes == one) for one in np.unique(homes)]))
-            data = sound[number]
-            texts = data.some_texts(rows) if "texts" in data.arrays else None
-            yield _wide(concatenate(parts).take(places)), data.ids(rows), texts
-        row += chunk.rows
+    live = _live_rows(old, entry) & np.isin(np.searchsorted(first_units, of, side="right") - 1, list(sound))
+    chunks = [(int(first_units[number]), chunk) for number, chunk in sound.items()]
+    for number, chunk in sound.items():
+        first = int(first_rows[number])
+        rows = np.flatnonzero(live[first : first + chunk.rows])
+        if len(rows):
+            sets = partial(sets_of_units, chunks, of[first + rows])
+            yield change.scheme.salvaged(chunk, rows, sets, change.threads)
 
 
 def _live_rows(snapshot: Snapshot, entry: SegmentEntry) -> NDArray[np.bool_]:
@@ -186,18 +181,3 @@ def _live_rows(snapshot: Snapshot, entry: SegmentEntry) -> NDArray[np.bool_]:
         flags = np.unpackbits(np.frombuffer(dead, np.uint8), bitorder="little")[: entry.rows]
         live[: len(flags)] = flags == 0
     return live
-
-
-def _sound_vectors(snapshot: Snapshot, entry: SegmentEntry, damaged: set[str], where: str) -> Iterator[ChunkData]:
-    """Yield the sound chunks of a segment of vectors, without rows that were removed."""
-    live = _live_rows(snapshot, entry)
-    row = 0
-    for chunk in entry.chunks:
-        rows = np.flatnonzero(live[row : row + chunk.rows])
-        if len(rows) and not damaged & set(part_values(chunk)):
-            yield thinned(chunk_view(snapshot, chunk, where), rows, rows)
-        row += chunk.rows
-
-
-def _wide(sets: Sets) -> Sets:
-    return Sets(sets.values.astype(np.uint64), sets.offsets)

@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from likewise.base.arrays import Hashes, Ints, to_arrow
-from likewise.base.tokens import hash_column
+from likewise.base.arrays import Ints, to_arrow
 from likewise.errors import IncompatibleError, InputError, ParameterError
 
 INT64, STRING = "int64", "string"
+LAST = 2**63 - 1
+"""The highest id."""
 KINDS = {INT64: "integers", STRING: "strings"}
 
 
@@ -64,22 +65,12 @@ def check_kind(known: str | None, ids: Any, owner: str) -> str:
     return kind
 
 
-def check_unique(ids: Any, hashes: Hashes, owner: str) -> None:
+def check_unique(ids: Any, owner: str) -> None:
     """Raise if an id is given twice."""
-    order = np.argsort(hashes, kind="stable")
-    same = hashes[order[1:]] == hashes[order[:-1]]
-    if not same.any():
-        return
-    rows = np.unique(np.concatenate([order[1:][same], order[:-1][same]]))
-    counts = pc.value_counts(ids.take(to_arrow(rows)))
+    counts = pc.value_counts(ids)
     twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
     if len(twice):
         raise InputError(f"{owner}: the id {twice[0].as_py()!r} is given twice; ids must be unique")
-
-
-def hashes_of(ids: Any) -> Hashes:
-    """Hash ids to 64 bits."""
-    return hash_column(ids)
 
 
 def ids_to_values(ids: Any) -> dict[str, Any]:
@@ -98,9 +89,38 @@ def ids_from_values(values: Mapping[str, Any], rows: Ints) -> Any:
     """Return the ids of some rows of a chunk as an Arrow array, copied."""
     if "id_offsets" not in values:
         return to_arrow(values["ids"].view(np.int64)[rows])
-    offsets = values["id_offsets"].view(np.int64)
-    starts, sizes = offsets[rows], offsets[rows + 1] - offsets[rows]
-    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    picked = np.repeat(starts - ends[:-1], sizes) + np.arange(ends[-1])
-    data = values["ids"][picked]
-    return pa.LargeStringArray.from_buffers(len(rows), pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(data)))
+    data, offsets = np.ascontiguousarray(values["ids"]), values["id_offsets"]
+    every = pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data))
+    return every.take(to_arrow(rows))
+
+
+def new_ids(start: int, count: int) -> Any:
+    """Return the ids of items that are given without."""
+    if start + count >= LAST:
+        raise InputError(f"Index.add: items cannot be numbered from {start:,} on: ids end at {LAST:,}; give them ids")
+    return to_arrow(np.arange(start, start + count))
+
+
+def fitted_ids(ids: Any, kind: str | None) -> Any:
+    """Return ids as those of an index are, where they can be; strings of integers as integers if it has none yet.
+
+    >>> fitted_ids(pa.array(["7", "12"], pa.large_string()), None).type
+    DataType(int64)
+    >>> fitted_ids(pa.array(["7", "012"], pa.large_string()), None).type
+    DataType(large_string)
+    """
+    mine = kind_of_ids(ids)
+    if mine == kind or (kind is None and mine == INT64):
+        return ids
+    if kind == STRING:
+        return ids.cast(pa.large_string())
+    canonical = np.asarray(pc.match_substring_regex(ids, r"\A(0|-?[1-9][0-9]{0,18})\z"))
+    try:
+        if canonical.all():
+            return ids.cast(pa.int64())
+    except pa.ArrowInvalid:
+        canonical[:] = kind is None
+    if kind is None:
+        return ids
+    strange = ids[int(np.argmin(canonical))].as_py()
+    raise InputError(f"the id {strange!r} is not an integer, unlike the ids of this index")

@@ -298,17 +298,3 @@ def begun(database: LmdbDatabase) -> Any:
         if not database.env.reader_check():
             raise
         return database.env.begin(buffers=True)
-
-
-@contextmanager
-def reading(database: LmdbDatabase) -> Iterator[Any]:
-    """Yield a read transaction of a database that was just opened."""
-    database.enter()
-    try:
-        transaction = begun(database)
-        try:
-            yield transaction
-        finally:
-            transaction.abort()
-    finally:
-        database.leave()

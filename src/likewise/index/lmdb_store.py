@@ -12,25 +12,16 @@ import contextlib
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from likewise.errors import DamagedError, LikewiseError, MissingInput, OutputError
-from likewise.index.lmdb_database import (
-    DATA,
-    SEAL,
-    LmdbDatabase,
-    acquire,
-    begun,
-    lmdb_module,
-    own_errors,
-    reading,
-    release,
-)
+from likewise.index.lmdb_database import DATA, SEAL, LmdbDatabase, acquire, begun, lmdb_module, own_errors, release
 from likewise.index.store import Snapshot, Transaction, Write
 
 R = TypeVar("R")
@@ -42,7 +33,7 @@ ATTEMPTS = 64
 """How often a transaction is begun anew because the map has grown or the database was replaced: more is a fault."""
 
 
-class LmdbSnapshot:
+class LmdbSnapshot(Snapshot):
     """The values of a snapshot, as views of the memory map.
 
     A value stays where it is as long as nothing is committed: even a change of another value may move a small one.
@@ -53,14 +44,6 @@ class LmdbSnapshot:
     def __init__(self, transaction: Any, place: object) -> None:
         self._transaction = transaction
         self.place = place
-
-    def known(self, name: str) -> memoryview | None:
-        """Return a value, or None if there is none of this name."""
-        return self.get(name)
-
-    def get_many(self, names: Iterable[str]) -> dict[str, memoryview | None]:
-        """Return values by name."""
-        return {name: self.get(name) for name in names}
 
     def get(self, name: str) -> memoryview | None:
         """Return a value, or None if there is none of this name."""
@@ -131,10 +114,15 @@ class LmdbStore:
                     database = acquire(self.folder / str(number), False)
                 except MissingInput:
                     break  # it is being removed: look again
+                database.enter()
                 try:
-                    with own_errors(self.folder), reading(database) as transaction:
+                    with own_errors(self.folder), begun(database) as transaction:
                         replaced = transaction.get(REPLACED) is not None
                 except lmdb_module().MapResizedError:
+                    replaced = None
+                finally:
+                    database.leave()
+                if replaced is None:
                     database.resize(0)
                     release(database)
                     break
@@ -162,33 +150,34 @@ class LmdbStore:
             return database
 
     @contextmanager
+    def _entered(self) -> Iterator[LmdbDatabase]:
+        """Yield the current database; until the end its map stays where it is."""
+        with self._alone:
+            database = self._current()
+            database.enter()
+        try:
+            yield database
+        finally:
+            database.leave()
+
+    @contextmanager
     def read(self, fresh: bool = False) -> Iterator[Snapshot]:
         """Yield a snapshot."""
-        lmdb = lmdb_module()
         for _ in range(ATTEMPTS):
-            with self._alone:
-                database = self._current()
-                database.enter()
-            resized = False
-            try:
-                with own_errors(self.folder):
+            with self._entered() as database, own_errors(self.folder):
+                again: Callable[[], None] = partial(self._moved, database)
+                try:
+                    transaction = begun(database)
+                except lmdb_module().MapResizedError:
+                    again = partial(database.resize, 0)
+                else:
                     try:
-                        transaction = begun(database)
-                    except lmdb.MapResizedError:
-                        resized = True
-                    else:
-                        try:
-                            if transaction.get(REPLACED) is None:
-                                yield LmdbSnapshot(transaction, (database, database.epoch, transaction.id()))
-                                return
-                        finally:
-                            transaction.abort()
-            finally:
-                database.leave()
-            if resized:
-                database.resize(0)
-            else:
-                self._moved(database)
+                        if transaction.get(REPLACED) is None:
+                            yield LmdbSnapshot(transaction, (database, database.epoch, transaction.id()))
+                            return
+                    finally:
+                        transaction.abort()
+            again()
         raise LikewiseError(f"{self.folder}: the index is replaced faster than it can be read")
 
     def _moved(self, old: LmdbDatabase) -> None:
@@ -198,69 +187,45 @@ class LmdbStore:
                 self._find()
 
     def write(self, change: Callable[[Transaction], R]) -> R:
-        """Make a change in one transaction; where the map is too small for it, again in a larger one."""
-        lmdb = lmdb_module()
-        for _ in range(ATTEMPTS):
-            with self._alone:
-                database = self._current()
-                database.enter()
-            done: list[R] = []
-            try:
-                database.check_size()
-                with own_errors(self.folder), database.env.begin(write=True, buffers=True) as transaction:
-                    if transaction.get(REPLACED) is None:
-                        done.append(change(LmdbTransaction(transaction, None)))
-                        number = sealed(transaction)
-                if done:
-                    database.note(number)
-                    return done[0]
-                size = None
-            except lmdb.MapFullError:
-                size = -1
-            except lmdb.MapResizedError:
-                size = 0
-            finally:
-                database.leave()
-            self._again(database, size)
-        raise LikewiseError(f"{self.folder}: the index cannot be mapped")
-
-    def _again(self, database: LmdbDatabase, size: int | None) -> None:
-        """Prepare for another attempt: a larger map (-1), that of another process (0), or a new database (None)."""
-        if size is None:
-            self._moved(database)
-        elif size:
-            database.grow()
-        else:
-            database.resize(0)
+        """Make a change in one transaction."""
+        return self._changed(lambda database, transaction: change(LmdbTransaction(transaction, None)))[1]
 
     def rewrite(self, change: Callable[[Snapshot, Write], R]) -> R:
         """Copy what is needed to a new database, and remove the old one."""
+
+        def copied(database: LmdbDatabase, transaction: Any) -> R:
+            new = database.folder.parent / str(int(database.folder.name) + 1)
+            result = self._copied(LmdbSnapshot(transaction, None), new, change)
+            transaction.put(REPLACED, new.name.encode())
+            return result
+
+        old, result = self._changed(copied)
+        _remove(old.folder)
+        self._moved(old)
+        return result
+
+    def _changed(self, work: Callable[[LmdbDatabase, Any], R]) -> tuple[LmdbDatabase, R]:
+        """Do something in a write transaction; where the map is too small for it, again in a larger one."""
         lmdb = lmdb_module()
         for _ in range(ATTEMPTS):
-            with self._alone:
-                database = self._current()
-                database.enter()
-            new = database.folder.parent / str(int(database.folder.name) + 1)
-            done: list[R] = []
-            size: int | None = None
-            try:
-                database.check_size()
-                with own_errors(self.folder), database.env.begin(write=True, buffers=True) as transaction:
-                    if transaction.get(REPLACED) is None:
-                        done.append(self._copied(LmdbSnapshot(transaction, None), new, change))
-                        transaction.put(REPLACED, new.name.encode())
-                        sealed(transaction)
-            except lmdb.MapFullError:
-                size = -1
-            except lmdb.MapResizedError:
-                size = 0
-            finally:
-                database.leave()
-            if size is None and done:
-                _remove(database.folder)
-                self._moved(database)
-                return done[0]
-            self._again(database, size)
+            with self._entered() as database:
+                again: Callable[[], None] = partial(self._moved, database)
+                try:
+                    database.check_size()
+                    with own_errors(self.folder), database.env.begin(write=True, buffers=True) as transaction:
+                        current = transaction.get(REPLACED) is None
+                        if current:
+                            result = work(database, transaction)
+                            number = int(transaction.id())
+                            transaction.put(SEAL, str(number).encode())
+                    if current:
+                        database.note(number)
+                        return database, result
+                except lmdb.MapFullError:
+                    again = database.grow
+                except lmdb.MapResizedError:
+                    again = partial(database.resize, 0)
+            again()
         raise LikewiseError(f"{self.folder}: the index cannot be mapped")
 
     def _copied(self, old: Snapshot, new: Path, change: Callable[[Snapshot, Write], R]) -> R:
@@ -271,25 +236,21 @@ class LmdbStore:
         except OSError as error:
             raise OutputError(f"{new}: cannot be made: {error.strerror or error}") from error
         try:
-            return self._filled(old, new, change)
+            made = LmdbStore.__new__(LmdbStore)
+            made.folder, made.where, made._lock, made._pid = self.folder, self.where, threading.RLock(), os.getpid()
+            made._database = acquire(new, True)
+            try:
+                result = change(old, made.write)
+            finally:
+                made.close()
+            handle = os.open(self.folder, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
         except BaseException:
             shutil.rmtree(new, ignore_errors=True)
             raise
-
-    def _filled(self, old: Snapshot, new: Path, change: Callable[[Snapshot, Write], R]) -> R:
-        made = LmdbStore.__new__(LmdbStore)
-        made.folder, made.where, made._lock = self.folder, self.where, threading.RLock()
-        made._pid = os.getpid()
-        made._database = acquire(new, True)
-        try:
-            result = change(old, made.write)
-        finally:
-            made.close()
-        handle = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
         return result
 
     def size(self) -> int:
@@ -299,11 +260,6 @@ class LmdbStore:
             with contextlib.suppress(OSError):
                 total += path.stat().st_blocks * 512
         return total
-
-    def clear_readers(self) -> int:
-        """Forget the snapshots of processes that were killed, so that their pages can be used again."""
-        with own_errors(self.folder):
-            return int(self._current().env.reader_check())
 
     def destroy(self) -> None:
         """Remove the databases, and the folder if it holds nothing else."""
@@ -319,13 +275,6 @@ class LmdbStore:
             if self._database is not None:
                 release(self._database)
                 self._database = None
-
-
-def sealed(transaction: Any) -> int:
-    """Write which transaction this is, at its end; return its number."""
-    number = int(transaction.id())
-    transaction.put(SEAL, str(number).encode())
-    return number
 
 
 def _numbers(folder: Path) -> list[int]:

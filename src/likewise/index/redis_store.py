@@ -8,27 +8,38 @@ expire by themselves. What a writer that died has left behind is removed by the 
 from __future__ import annotations
 
 import contextlib
+import random
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 from uuid import uuid4
 
 from likewise.errors import DamagedError, LikewiseError, MissingInput, OutputError
-from likewise.index.redis_catalogue import RedisCatalogue, RedisKeys, StoredValues
-from likewise.index.redis_lock import RedisLock
-from likewise.index.redis_server import RedisAddress, RedisServer
+from likewise.index.redis_server import (
+    SHARED,
+    RedisAddress,
+    RedisCatalogue,
+    RedisKeys,
+    RedisServer,
+    StoredValues,
+    Words,
+    as_bytes,
+    as_words,
+)
 from likewise.index.store import Snapshot, Transaction, Write
-from likewise.index.value_cache import SHARED, Words, as_bytes, as_words
 
 R = TypeVar("R")
 TOGETHER = 1 << 25
 """Bytes of values that are sent or asked for in one round trip."""
 ATTEMPTS = 16
 """How often a change is made anew because the lock or the connection was lost: more is a fault."""
+LONGEST_PAUSE = 0.1
+"""Seconds between two looks at a lock that another writer has."""
 
 
-class RedisSnapshot:
+class RedisSnapshot(Snapshot):
     """The values of a state of a store; those that are not in this process yet are fetched when they are read."""
 
     lasting = True
@@ -107,13 +118,18 @@ class RedisTransaction(RedisSnapshot):
 
 
 class RedisWriting:
-    """One attempt to change a store: it has the lock, sends values, and commits."""
+    """One attempt to change a store: it has the lock, sends values, and commits.
+
+    The lock is a key with its id, which expires unless it is renewed. It saves work and is not what changes rely on: a
+    commit is made only if the lock still has the id, in one transaction with the check.
+    """
 
     def __init__(self, store: RedisStore) -> None:
         self._server, self._keys = store.server, store.keys
         self._store = store
         self.id = uuid4().hex
-        self._lock = RedisLock(store.server, store.keys.lock, self.id)
+        self._lease = int(store.server.address.lease * 1000)
+        self._done = threading.Event()
         self._sent: list[str] = []
         self._waiting: dict[str, bytes | memoryview] = {}
         self._bytes = self._count = 0
@@ -123,16 +139,40 @@ class RedisWriting:
 
         before: an attempt that may have been committed; its lock is taken over, so that it is not from here on.
         """
+        pause = 0.002
         try:
-            self._lock.acquire(None if before is None else before.id)
+            while not self._server.call(lambda client: self._locked(client, before)):
+                time.sleep(pause * random.uniform(0.5, 1))
+                pause = min(2 * pause, LONGEST_PAUSE)
         except LikewiseError as error:
             if before is None:
                 raise
             raise LikewiseError(f"{error}; this was in a commit: the change is made wholly or not at all") from error
+        threading.Thread(target=self._renew, name="likewise-redis-lock", daemon=True).start()
         self.base = self._store.current()
         left = self._server.call(lambda client: client.smembers(self._keys.pending))
         if left:
             self._server.call(lambda client: self._forget(client, list(left)))
+
+    def _locked(self, client: Any, before: RedisWriting | None) -> bool:
+        """Take the lock, if it is free or that of the attempt before."""
+        if client.set(self._keys.lock, self.id, nx=True, px=self._lease):
+            return True
+        holder = client.get(self._keys.lock)
+        if before is not None and holder == before.id.encode():
+            client.set(self._keys.lock, self.id, px=self._lease)
+            return True
+        return bool(holder == self.id.encode())
+
+    def _renew(self) -> None:
+        while not self._done.wait(self._server.address.lease / 3):
+            try:
+                client = self._server.client
+                if client.get(self._keys.lock) != self.id.encode():
+                    return
+                client.pexpire(self._keys.lock, self._lease)
+            except (self._server.redis.RedisError, LikewiseError):
+                continue  # the commit will find out
 
     def _forget(self, client: Any, keys: list[Any]) -> None:
         with client.pipeline(transaction=False) as pipe:
@@ -212,16 +252,22 @@ class RedisWriting:
         return True
 
     def stop(self) -> None:
-        """End an attempt that has committed, or that another one follows."""
-        self._lock.stop()
+        """End an attempt that has committed, or that another one follows: the lock is renewed no longer."""
+        self._done.set()
 
     def abandon(self) -> None:
-        """Give up: remove what was sent, if the server can be reached, and let others write."""
+        """Give up: remove what was sent, if the server can be reached, and the lock, which expires else."""
+        self.stop()
         SHARED.forget([f"{self.id}.{number}" for number in range(self._count)])
         if self._sent:
             with contextlib.suppress(self._server.redis.RedisError, LikewiseError):
                 self._forget(self._server.client, self._sent)
-        self._lock.release()
+        with contextlib.suppress(self._server.redis.RedisError), self._server.client.pipeline() as pipe:
+            pipe.watch(self._keys.lock)
+            if pipe.get(self._keys.lock) == self.id.encode():
+                pipe.multi()
+                pipe.delete(self._keys.lock)
+                pipe.execute()
 
 
 class RedisStore:
@@ -269,16 +315,13 @@ class RedisStore:
 
         If it had changed when it was last asked for, it is likely to do so again, and comes with the answer.
         """
-        latest, call, data = self._latest, self.server.call, None
-        if self._changing:
-            version, data = call(self._version_and_catalogue)
-        else:
-            version = call(lambda client: client.get(self.keys.version))
+        latest, keys = self._latest, self.keys
+        asked = [("GET", keys.version), ("GET", keys.catalogue)]
+        version, *more = self.server.answers(asked if self._changing else asked[:1])
         self._changing = latest is not None and version != latest.id.encode()
         if latest is not None and not self._changing:
             return latest
-        if data is None:
-            data = call(lambda client: client.get(self.keys.catalogue))
+        (data,) = more or self.server.answers(asked[1:])
         if (version is None) != (data is None):
             raise DamagedError(
                 f"{self.where}: one of the keys of this index is gone from the server; restore it, or make the index "
@@ -290,13 +333,6 @@ class RedisStore:
             )
         self._latest = latest = RedisCatalogue.unpacked(data, self.where)
         return latest
-
-    def _version_and_catalogue(self, client: Any) -> list[bytes | None]:
-        """Ask for both in one round trip."""
-        with client.pipeline(transaction=False) as pipe:
-            pipe.get(self.keys.version)
-            pipe.get(self.keys.catalogue)
-            return list(pipe.execute())
 
     def committed(self, catalogue: RedisCatalogue) -> None:
         """Remember a state that this process has made."""
@@ -312,48 +348,26 @@ class RedisStore:
 
     def fetch(self, wanted: list[tuple[str, int]], part: int, keep: bool) -> dict[str, Words]:
         """Return values from the server by id; those that are not there, or not whole, are left out."""
-        found: dict[str, Words] = {}
-        group: list[tuple[str, int]] = []
-        size = 0
-        for number, one in enumerate(wanted, 1):
-            group.append(one)
-            size += one[1]
-            if size >= TOGETHER or number == len(wanted):
-                found |= self._fetched(group, part, keep)
-                group, size = [], 0
-        return found
+        values: dict[str, Words] = {}
+        keys: dict[tuple[str, int], list[str]] = {}
+        for number, (id, size) in enumerate(wanted, 1):
+            keys[id, size] = self.keys.parts(id, size, part)
+            if number < len(wanted) and sum(size for _, size in keys) < TOGETHER:
+                continue
+            answers = iter(self.server.answers([("GET", key) for parts in keys.values() for key in parts]))
+            for (value, length), parts in keys.items():
+                whole = [data for data in (next(answers) for _ in parts) if data is not None]
+                if len(whole) == len(parts) and sum(map(len, whole)) == length:
+                    words = as_words(length, whole)
+                    values[value] = SHARED.put(value, words) if keep else words
+            keys = {}
+        return values
 
     def fetch_range(self, id: str, size: int, part: int, begin: int, end: int) -> bytes:
         """Return some bytes of a value from the server; fewer of them if they are not there."""
-        keys = list(enumerate(self.keys.parts(id, size, part)))[begin // part : -(-end // part)]
-
-        def work(client: Any) -> list[bytes]:
-            with client.pipeline(transaction=False) as pipe:
-                for number, key in keys:
-                    pipe.getrange(key, max(0, begin - number * part), min(part, end - number * part) - 1)
-                return list(pipe.execute())
-
-        return b"".join(self.server.call(work)) if end > begin else b""
-
-    def _fetched(self, wanted: list[tuple[str, int]], part: int, keep: bool) -> dict[str, Words]:
-        keys = {id: self.keys.parts(id, size, part) for id, size in wanted}
-
-        def work(client: Any) -> list[bytes | None]:
-            with client.pipeline(transaction=False) as pipe:
-                for parts in keys.values():
-                    for key in parts:
-                        pipe.get(key)
-                return list(pipe.execute())
-
-        answers = iter(self.server.call(work) if any(keys.values()) else [])
-        found = {}
-        for id, size in wanted:
-            parts = [next(answers) for _ in keys[id]]
-            whole = [one for one in parts if one is not None]
-            if len(whole) == len(parts) and sum(map(len, whole)) == size:
-                words = as_words(size, whole)
-                found[id] = SHARED.put(id, words) if keep else words
-        return found
+        keys = list(enumerate(self.keys.parts(id, size, part)))[begin // part : -(-end // part)] if end > begin else []
+        places = [(key, max(0, begin - number * part), min(part, end - number * part) - 1) for number, key in keys]
+        return b"".join(self.server.answers([("GETRANGE", *place) for place in places]))
 
     @contextmanager
     def read(self, fresh: bool = False) -> Iterator[Snapshot]:
@@ -421,11 +435,10 @@ class RedisStore:
 
     def destroy(self) -> None:
         """Remove all keys of the store."""
-        prefix = self.keys.prefix
 
         def work(client: Any) -> None:
             client.unlink(self.keys.version, self.keys.catalogue)
-            for key in client.scan_iter(match=f"{prefix}*", count=1000):
+            for key in client.scan_iter(match=f"{self.keys.prefix}*", count=1000):
                 client.unlink(key)
 
         self.server.call(work)

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts, concatenate
+from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts
 from likewise.base.copies import set_digests
 from likewise.errors import IncompatibleError, InputError
-from likewise.index.answers import IndexQuestion, answers
-from likewise.index.chunk import ChunkData
-from likewise.index.files import fitted_ids
+from likewise.index.chunk import ChunkData, sets_of_units
 from likewise.index.index import Index
-from likewise.index.item_ids import as_ids
-from likewise.index.scheme import Scheme
+from likewise.index.item_ids import as_ids, fitted_ids
+from likewise.index.scheme import IndexQuestion
+from likewise.index.segment import unit_of_rows
+from likewise.index.set_scheme import MinHashScheme
 from likewise.index.view import IndexView, SegmentView
 from likewise.jobs.reference_items import QueriedItems, SimilarItems, chunk_digests, marks
 from likewise.kernels.postings import sort_sets
@@ -44,24 +44,18 @@ class ReferenceIndex(QueriedItems):
             raise
 
     @property
-    def _scheme(self) -> Scheme:
+    def _scheme(self) -> MinHashScheme:
         scheme = self._index.scheme
-        if not isinstance(scheme, Scheme) or scheme.shingler is None:
+        if not isinstance(scheme, MinHashScheme) or scheme.shingler is None:
             raise IncompatibleError(f"{self.where}: this index does not hold documents, which dedup compares")
         return scheme
 
     def _settings(self) -> dict[str, Any]:
         scheme = self._scheme
-        return {
-            "threshold": scheme.threshold,
-            "seed": scheme.minhash.seed,
-            "sketch": scheme.minhash.method,
-            "ignore_common": None,
-            "shingle": scheme.shingler,
-            "bands": scheme.banding.b,
-            "rows": scheme.banding.r,
-            "method": "lsh",
-        }
+        minhash, banding = scheme.minhash, scheme.banding
+        tables = {"seed": minhash.seed, "sketch": minhash.method, "bands": banding.b, "rows": banding.r}
+        more = {"ignore_common": None, "method": "lsh"}
+        return {"threshold": scheme.threshold, "shingle": scheme.shingler, **tables, **more}
 
     @property
     def common(self) -> Hashes:
@@ -85,7 +79,7 @@ class ReferenceIndex(QueriedItems):
         with self._index.snapshot() as view:
             found, equal = np.zeros((2, int(view.starts[-1])), bool)
             for sets in batches:
-                _, rows, similarity = answers(view, scheme, _sorted(sets), question, threads)
+                _, rows, similarity = scheme.similar(view, _sorted(sets), question, threads)
                 found[rows] = True
                 equal[rows[similarity == 1.0]] = True
             for segment, start in zip(view.segments, view.starts, strict=False):
@@ -100,7 +94,7 @@ class ReferenceIndex(QueriedItems):
         of = _units(segment) if len(rows) else rows
         for at in range(0, len(rows), ROWS):
             some = rows[at : at + ROWS]
-            sets = _sets(segment.chunks, of[some])
+            sets = _sets(segment, of[some])
             digests, units = marks(f"{self.place}#{start}", len(some), at), set_digests(sets)
             if self._scheme.texts:
                 for place, texts in _documents(segment.chunks, some, np.flatnonzero(same[some])):
@@ -134,7 +128,7 @@ class ReferenceIndex(QueriedItems):
                 for segment, start in zip(view.segments, view.starts, strict=False):
                     mine = np.flatnonzero((wanted >= start) & (wanted < start + segment.entry.rows))
                     if len(mine):
-                        known[mine] = set_digests(_sets(segment.chunks, _units(segment)[wanted[mine] - start]))
+                        known[mine] = set_digests(_sets(segment, _units(segment)[wanted[mine] - start]))
                 differ = np.flatnonzero((known != set_digests(sets)).any(axis=1))
                 if len(differ):
                     name = ids[int(there[place][differ[0]])].as_py()
@@ -163,30 +157,14 @@ def _sorted(sets: Sets) -> Sets:
 
 
 def _units(segment: SegmentView) -> Ints:
-    """Return the set of every row of a segment."""
-    entry = segment.entry
-    if not entry.grouped:
-        return np.arange(entry.rows)
-    of = np.empty(entry.rows, np.int64)
-    groups = segment.array("groups").astype(np.int64)
-    of[segment.array("members")] = np.repeat(np.arange(entry.units), np.diff(groups))
-    return of
+    """Return the set of every row."""
+    return unit_of_rows(segment.entry.rows, segment.grouping())
 
 
-def _sets(chunks: list[ChunkData], units: Ints) -> Sets:
+def _sets(segment: SegmentView, units: Ints) -> Sets:
     """Return sets of a segment, in this order."""
-    starts = np.cumsum([0, *(chunk.units for chunk in chunks)])
-    order = np.argsort(units, kind="stable")
-    cuts = np.searchsorted(units[order], starts)
-    parts = [
-        chunk.sets.take(units[order[cuts[number] : cuts[number + 1]]] - starts[number])
-        for number, chunk in enumerate(chunks)
-        if cuts[number + 1] > cuts[number]
-    ]
-    back = np.empty(len(units), np.int64)
-    back[order] = np.arange(len(units))
-    whole = concatenate([Sets(part.values.astype(np.uint64), part.offsets) for part in parts])
-    return whole.take(back)
+    firsts = np.cumsum([0, *(chunk.units for chunk in segment.chunks)]).tolist()
+    return sets_of_units(zip(firsts, segment.chunks, strict=False), units)
 
 
 def _documents(chunks: list[ChunkData], rows: Ints, wanted: Ints) -> Iterator[tuple[Ints, TextChunk]]:

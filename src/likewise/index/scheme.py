@@ -1,284 +1,127 @@
-"""How the items of an index are compared: the settings, fixed when it is made, and items to sets and band keys."""
+"""What an index does with what it holds: one protocol for documents, sets and vectors."""
 
 from __future__ import annotations
 
-import math
-import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from importlib.metadata import version
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
+from likewise.base.arrays import Hashes, Ints, Sets
+from likewise.errors import IncompatibleError, ParameterError
+from likewise.index.chunk import ChunkData
+from likewise.index.segment import Segment, VectorShape
+from likewise.index.store import Manifest
+from likewise.index.view import IndexView, SegmentView
+from likewise.search.scored import ScoredPairs
+from likewise.shingle import Shingler
 
-from likewise.base import checks
-from likewise.base.arrays import Hashes, Sets, TextChunk, Texts, check_sets, concatenate
-from likewise.base.parallel import in_order
-from likewise.errors import IncompatibleError, InputError, ParameterError
-from likewise.families.banding import Banding
-from likewise.families.minhash import MinHash
-from likewise.families.tuning import DEFAULT_MAX_SLOTS, tune
-from likewise.index.manifest import FORMAT
-from likewise.kernels.postings import sort_sets
-from likewise.kernels.sketch import key_sets
-from likewise.search.common_shingles import value_table
-from likewise.shingle import Shingler, parse_shingler, shingler_of
-
-DEFAULT_ITEMS = 1_000_000
-"""The number of items for which bands and rows are chosen, if the user does not say."""
-TEXTS = 1 << 8
-"""Documents that a thread shingles in one call."""
-SETS = 1 << 9
-"""Sets that a thread sketches in one call."""
-CREATED = ("threshold", "recall", "seed", "sketch", "bands", "rows", "containment", "texts")
-"""Settings that the header has under their own names."""
+BATCH_ROWS, BATCH_BYTES = 1 << 17, 1 << 27
+"""Items, and bytes of them, that are stored in one transaction; more are stored in several, and become part of the
+index in the last one."""
 
 
 @dataclass(frozen=True)
-class Scheme:
-    """The settings of an index of documents or sets.
+class ItemBatch:
+    """Some items to be added: how many, their ids, or None, a function that makes a segment of them with ids, and what
+    vectors have in common."""
 
-    shingler: None for sets. containment: whether there is a table of shingles. texts: whether documents are kept.
-    common: shingles that are left out.
-    """
+    rows: int
+    ids: Any
+    segment: Callable[[Any], Segment]
+    shape: VectorShape | None = None
+
+
+@dataclass(frozen=True)
+class IndexQuestion:
+    """What is asked of each query: the measure, the least similarity or the largest distance, and the most answers."""
+
+    measure: str
+    limit: float | None
+    best: int
+    """0 for all."""
+
+
+class IndexScheme(ABC):
+    """The settings of an index, fixed when it is made."""
 
     shingler: Shingler | None
-    threshold: float
-    recall: float
-    minhash: MinHash
-    banding: Banding
-    containment: bool = False
-    texts: bool = False
-    common: Hashes = field(default_factory=lambda: np.zeros(0, np.uint64))
-
-    @classmethod
-    def of(
-        cls,
-        owner: str,
-        shingle: str | Shingler | None,
-        threshold: float,
-        recall: float,
-        seed: int,
-        sketch: str,
-        bands: int | None,
-        rows: int | None,
-        max_slots: int,
-        items: int,
-        containment: bool,
-        texts: bool | None,
-    ) -> Scheme:
-        """Check what the user gave, and choose bands and rows."""
-        shingler = None if shingle is None else parse_shingler(shingle, owner=owner)
-        if shingler is not None and not shingler.restorable:
-            raise ParameterError(
-                f"The 'shingle' parameter of {owner} cannot be a rule that is a Python function: an index is opened "
-                "by other processes, which do not have it."
-            )
-        threshold, recall = checks.threshold(owner, threshold), checks.recall(owner, recall)
-        minhash = MinHash(checks.seed(owner, seed), checks.choice(owner, "sketch", sketch, ("fast", "classic")))
-        if (bands is None) != (rows is None):
-            raise ParameterError(f"The 'bands' and 'rows' parameters of {owner} go together: give both or neither.")
-        if bands is not None and rows is not None:
-            given = {"max_slots": (max_slots, DEFAULT_MAX_SLOTS), "items": (items, DEFAULT_ITEMS)}
-            checks.unused(owner, given, "with 'bands' and 'rows'")
-            banding = Banding(bands, rows)
-        else:
-            checks.whole(owner, "items", items)
-            checks.whole(owner, "max_slots", max_slots)
-            banding = tune(threshold, recall, items=items, max_slots=max_slots)
-        if texts is None:
-            texts = shingler is not None
-        elif checks.flag(owner, "texts", texts) and shingler is None:
-            raise ParameterError(f"The 'texts' parameter of {owner} has no effect for sets. Leave it out.")
-        return cls(shingler, threshold, recall, minhash, banding, checks.flag(owner, "containment", containment), texts)
+    """None for sets and vectors."""
+    texts: bool
+    """Whether documents are kept."""
+    containment: bool
+    """Whether there is a table of shingles."""
+    common: Hashes
+    """Shingles that are left out."""
+    measured: str
+    """What a query is told of an answer: similarity or distance."""
 
     @property
-    def items(self) -> str:
-        """What an item is."""
-        return "sets" if self.shingler is None else "text"
-
-    @property
+    @abstractmethod
     def kind(self) -> str:
         """What the index holds, in a word or two."""
-        return "sets" if self.shingler is None else str(self.shingler)
 
     @property
+    @abstractmethod
     def aim(self) -> str:
         """What a query finds, for a person."""
-        return f"jaccard ≥ {self.threshold}"
 
+    @abstractmethod
     def header(self) -> dict[str, Any]:
         """Return all that a later process needs to know."""
-        return {
-            "format": FORMAT,
-            "likewise": version("likewise"),
-            "items": self.items,
-            "measure": "jaccard",
-            "family": "MinHash",
-            "sketch": self.minhash.method,
-            "seed": self.minhash.seed,
-            "bands": self.banding.b,
-            "rows": self.banding.r,
-            "threshold": self.threshold,
-            "recall": self.recall,
-            "containment": self.containment,
-            "texts": self.texts,
-            "shingling": None if self.shingler is None else self.shingler.to_dict(),
-            "common": len(self.common),
-            "common_checksum": zlib.crc32(self.common.tobytes()),
-        }
-
-    @classmethod
-    def restored(cls, header: Mapping[str, Any], common: Hashes, where: str) -> Scheme:
-        """Return the scheme of a header."""
-        if header["family"] != "MinHash":
-            raise IncompatibleError(f"{where}: this version of likewise does not know indexes of {header['family']}")
-        return cls(
-            None if header["shingling"] is None else shingler_of(header["shingling"]),
-            header["threshold"],
-            header["recall"],
-            MinHash(header["seed"], header["sketch"]),
-            Banding(header["bands"], header["rows"]),
-            header["containment"],
-            header["texts"],
-            common,
-        )
 
     def check_same(self, where: str, given: Mapping[str, Any], owner: str) -> None:
         """Raise if a setting that the user expects is another one here."""
         mine = self.header()
         for name, value in given.items():
-            if value is None:
-                continue
-            if name == "shingle":
-                asked = parse_shingler(value, owner=owner)
-                if self.shingler is None:
-                    raise IncompatibleError(f"{where} was made for sets, not for documents with shingle {asked}")
-                if asked != self.shingler:
-                    before, now = self.shingler.to_dict(), asked.to_dict()
-                    name = next(key for key in {**before, **now} if before.get(key) != now.get(key))
-                    raise IncompatibleError(f"{where} was made with {name} {before.get(name)!r}, not {now.get(name)!r}")
-            elif name not in mine:
-                raise IncompatibleError(f"{where} was made for {self.items}, which have no {name}")
-            elif mine[name] != value:
+            if value is not None and name not in mine:
+                raise IncompatibleError(f"{where} was made for {mine['items']}, which have no {name}")
+            if value is not None and mine[name] != value:
                 raise IncompatibleError(f"{where} was made with {name} {mine[name]!r}, not {value!r}")
 
-    @cached_property
-    def seeds(self) -> Hashes:
-        """The seeds of the signatures."""
-        return self.minhash.seeds(self.banding.slots)
+    @abstractmethod
+    def batches(self, ids: Any, items: Any, manifest: Manifest, threads: int, owner: str) -> Iterator[ItemBatch]:
+        """Check new items, and yield them in parts that fit in one transaction each."""
 
-    @cached_property
-    def left_out(self) -> Hashes | None:
-        """The table of the shingles that are left out."""
-        return value_table(self.common) if len(self.common) else None
+    @abstractmethod
+    def stored(self, segment: SegmentView, threads: int) -> Segment:
+        """Return a stored segment for merging."""
 
-    @cached_property
-    def sure(self) -> NDArray[np.float64]:
-        """For every number of bands c, the similarity from which a set shares c bands or fewer with a query only with
-        probability 1 − recall: with that many candidates and better answers already, the others are passed over."""
-        grid = np.linspace(0, 1, 1001)
-        hit, b = grid**self.banding.r, self.banding.b
-        sure, below = np.full(b + 1, 2.0), np.zeros(len(grid))
-        for c in range(b):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ways = math.lgamma(b + 1) - math.lgamma(c + 1) - math.lgamma(b - c + 1)
-                log = (c * np.log(hit) if c else 0.0) + (b - c) * np.log1p(-hit)
-                below += np.nan_to_num(np.exp(ways + log))
-            enough = np.flatnonzero(below <= 1 - self.recall)
-            if len(enough):
-                sure[c] = grid[enough[0]]
-        return sure
+    @abstractmethod
+    def salvaged(self, chunk: ChunkData, rows: Ints, sets: Callable[[], Sets], threads: int) -> Segment:
+        """Return a new segment of some rows of an undamaged chunk. sets: returns their sets, if they have any."""
 
-    def documents(self, items: Any, owner: str) -> Texts | None:
-        """Return items as documents; None if this is an index of sets."""
-        if self.shingler is None:
-            return None
-        if isinstance(items, Sets):
-            raise ParameterError(f"{owner}: this index was made for documents, not for Sets")
-        if isinstance(items, pa.ChunkedArray) and not items.num_chunks:
-            items = pa.array([], pa.large_string())
-        try:
-            return Texts([TextChunk.of_text(items)]) if isinstance(items, str) else Texts.of(items)
-        except ParameterError as error:
-            raise ParameterError(f"{owner}: {error}") from error
+    @abstractmethod
+    def question(
+        self, owner: str, where: str, best: int, threshold: float | None, measure: str | None, within: float | None
+    ) -> IndexQuestion:
+        """Check what is asked for."""
 
-    def sets(self, items: Any, owner: str, threads: int) -> Sets:
-        """Return the sets of items, the elements of each in ascending order."""
-        texts = self.documents(items, owner)
-        if texts is None:
-            return _given_sets(items, owner, threads)
-        return self.text_sets(texts, threads)
+    @abstractmethod
+    def answers(
+        self, view: IndexView, items: Any, question: IndexQuestion, ids: Any, owner: str, threads: int
+    ) -> ScoredPairs:
+        """Return the answers: the number of the query, the row of the index and the similarity or distance."""
 
-    def text_sets(self, texts: Texts, threads: int) -> Sets:
-        """Return the sets of documents."""
-        return concatenate([self.chunk_sets(chunk.load(), threads) for chunk in texts.chunks])
-
-    def chunk_sets(self, chunk: TextChunk, threads: int) -> Sets:
-        """Return the sets of the documents of a chunk."""
-        shingler = self.shingler
-        assert shingler is not None
-        tasks = [slice(at, min(at + TEXTS, len(chunk))) for at in range(0, len(chunk), TEXTS)]
-
-        if len(tasks) < 2:
-            threads = 1  # a thread takes longer to start than a few documents to shingle
-
-        def work(rows: slice) -> Sets:
-            offsets = chunk.offsets[rows.start : rows.stop + 1]
-            part = TextChunk(chunk.data[offsets[0] : offsets[-1]], offsets - offsets[0])
-            sets = shingler.chunk_sets(part, np.arange(len(part)), self.left_out)
-            sort_sets(sets.values, sets.offsets)
-            return sets
-
-        return concatenate(list(in_order(work, tasks, threads)))
-
-    def keys(self, sets: Sets, threads: int) -> NDArray[np.uint32]:
-        """Return the band keys of sets, one row per set."""
-        out = np.empty((len(sets), self.banding.b), np.uint32)
-
-        def work(start: int) -> None:
-            part = slice(start, min(start + SETS, len(sets)))
-            offsets = sets.offsets[part.start : part.stop + 1]
-            key_sets(sets.values, offsets, self.minhash.code, self.seeds, self.banding.r, out[part])
-
-        for _ in in_order(work, range(0, len(sets), SETS), threads if len(sets) > SETS else 1):
-            pass
-        return out
+    @abstractmethod
+    def items(self, view: IndexView, rows: Ints) -> Any:
+        """Return items as they were added."""
 
 
-def _given_sets(items: Any, owner: str, threads: int) -> Sets:
-    """Return the user's own sets, in ascending order."""
-    if isinstance(items, Sets):
-        check_sets(owner, "items", items)
-        values = np.array(items.values).astype(np.uint64)
-        if values is items.values:
-            values = values.copy()
-        sets = Sets(values, np.asarray(items.offsets, np.int64))
-    elif isinstance(items, str) or (isinstance(items, list | tuple) and items and isinstance(items[0], str)):
-        raise ParameterError(f"{owner}: this index was made for sets, not for documents; give lists of tokens or Sets")
-    else:
-        made = Sets.from_lists(items, threads=threads)
-        sets = Sets(np.array(made.values), made.offsets)
-    sort_sets(sets.values, sets.offsets)
-    if len(sets.values) > 1:
-        same = sets.values[1:] == sets.values[:-1]
-        same[sets.offsets[1:-1][(sets.offsets[1:-1] > 0) & (sets.offsets[1:-1] < len(sets.values))] - 1] = False
-        if same.any():
-            row = int(np.searchsorted(sets.offsets, int(np.argmax(same)), side="right")) - 1
-            raise InputError(f"{owner}: set {row} has an element twice; the elements of a set are different")
-    return sets
+def check_count(ids: Any, count: int, owner: str) -> None:
+    """Raise if ids are given, but not one for each item."""
+    if ids is not None and len(ids) != count:
+        raise ParameterError(f"{owner}: there are {len(ids):,} ids and {count:,} items")
 
 
-def text_chunk(texts: Texts) -> TextChunk:
-    """Return documents as one chunk."""
-    chunks = [chunk.load() for chunk in texts.chunks]
-    if not chunks:
-        return TextChunk.empty()
-    if len(chunks) == 1:
-        return chunks[0]
-    parts = [chunk.data[chunk.offsets[0] : chunk.offsets[-1]] for chunk in chunks]
-    sizes = np.concatenate([np.diff(chunk.offsets) for chunk in chunks])
-    return TextChunk(np.concatenate(parts), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+def admitted(manifest: Manifest, shape: VectorShape | None, owner: str) -> Manifest:
+    """Return the manifest of an index with such vectors, if any; raise if it has others, which were just added."""
+    if shape is None:
+        return manifest
+    dimension, dtype = shape
+    if manifest.dimension not in (None, dimension) or manifest.dtype not in (None, dtype):
+        raise IncompatibleError(
+            f"{owner}: the vectors of this index have {manifest.dimension:,} components of type {manifest.dtype}, and "
+            f"these {dimension:,} of type {dtype}"
+        )
+    return replace(manifest, dimension=dimension, dtype=dtype)

@@ -1,10 +1,11 @@
-"""How the vectors of an index are compared: the settings, fixed when it is made, and arrays to checked vectors."""
+"""An index of vectors: arrays to checked vectors, and the nearest ones by cells, with their exact distances."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -13,22 +14,31 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.base import checks
-from likewise.base.arrays import Hashes
+from likewise.base.arrays import Ints, Sets
 from likewise.errors import IncompatibleError, InputError, ParameterError
-from likewise.index.manifest import VECTOR_FORMAT, Manifest
+from likewise.index import scheme as limits
+from likewise.index.chunk import ChunkData, make_vector_chunk, thinned
+from likewise.index.scheme import IndexQuestion, IndexScheme, ItemBatch, check_count
+from likewise.index.segment import VectorSegment, VectorShape, new_rows
+from likewise.index.store import VECTOR_FORMAT, Manifest
+from likewise.index.view import IndexView, SegmentView
+from likewise.kernels.cell_scan import CellTables
+from likewise.search.scored import ScoredPairs
+from likewise.search.vectors.cell_tables import SegmentCells, near_vectors
 from likewise.search.vectors.load import Vectors, space_of, vectors
-from likewise.search.vectors.spaces import FARTHEST, SPACES, Bits, Space
+from likewise.search.vectors.spaces import SPACES, Bits, Space, check_within
 
 NO_ROOM_LIMIT = 1 << 62
 """Vectors that are added or asked for are in memory already."""
 TYPES = ("float32", "float64")
-CREATED = ("measure", "within", "recall", "seed")
-"""Settings that the header has under their own names."""
 
 
 @dataclass(frozen=True)
-class VectorScheme:
-    """The settings of an index of vectors. within: the largest distance of an answer, None if there is none."""
+class VectorScheme(IndexScheme):
+    """The settings of an index of vectors, and what it does with them.
+
+    within: the largest distance of an answer, None if there is none.
+    """
 
     measure: str
     within: float | None
@@ -36,8 +46,10 @@ class VectorScheme:
     seed: int
 
     shingler = None
-    texts = False
-    containment = False
+    texts = containment = False
+    common = np.zeros(0, np.uint64)
+    measured = "distance"
+    kind = "vectors"
 
     @classmethod
     def of(
@@ -45,18 +57,8 @@ class VectorScheme:
     ) -> VectorScheme:
         """Check what the user gave."""
         if within is not None:
-            within = check_distance(owner, measure, within, dimension)
+            within = check_within(owner, measure, within, dimension)
         return cls(measure, within, checks.recall(owner, recall), checks.seed(owner, seed))
-
-    @property
-    def common(self) -> Hashes:
-        """Nothing is left out of a vector."""
-        return np.zeros(0, np.uint64)
-
-    @property
-    def kind(self) -> str:
-        """What the index holds, in a word or two."""
-        return "vectors"
 
     @property
     def aim(self) -> str:
@@ -80,17 +82,6 @@ class VectorScheme:
     def restored(cls, header: Mapping[str, Any]) -> VectorScheme:
         """Return the scheme of a header."""
         return cls(header["measure"], header["within"], header["recall"], header["seed"])
-
-    def check_same(self, where: str, given: Mapping[str, Any], owner: str) -> None:
-        """Raise if a setting that the user expects is another one here."""
-        mine = self.header()
-        for name, value in given.items():
-            if value is None:
-                continue
-            if name not in CREATED:
-                raise IncompatibleError(f"{where} was made for vectors, which have no {name}")
-            if mine[name] != value:
-                raise IncompatibleError(f"{where} was made with {name} {mine[name]!r}, not {value!r}")
 
     def space(self, items: Any, manifest: Manifest, owner: str, threads: int, adding: bool) -> Space:
         """Return given vectors, checked; raise if those of the index have another dimension, or are of another type."""
@@ -118,30 +109,82 @@ class VectorScheme:
         space.look(threads)
         return space
 
-    def asked_within(self, owner: str, within: float | None, best: int, manifest: Manifest, where: str) -> float | None:
-        """Return the largest distance of an answer to a query, None if there is none."""
-        if within is None:
-            if not best and self.within is None:
-                raise ParameterError(f"{owner} needs 'k' or 'within': {where} was made without a largest distance.")
-            return self.within
-        within = check_distance(owner, self.measure, within, manifest.dimension)
-        if self.within is not None and within > self.within:
-            raise ParameterError.of(owner, "within", f"at most {self.within:g}, that of the index", within)
-        return within
+    def batches(self, ids: Any, items: Any, manifest: Manifest, threads: int, owner: str) -> Iterator[ItemBatch]:
+        """Check new vectors, and yield them in parts that fit in one transaction each."""
+        space = self.space(items, manifest, owner, threads, adding=True)
+        check_count(ids, len(space), owner)
+        each = max(1, space.table.nbytes // max(1, len(space)))
+        step = max(1, min(limits.BATCH_ROWS, limits.BATCH_BYTES // each))
+        shape = space.dimensions, "bits" if isinstance(space, Bits) else str(space.table.dtype)
+        for start in range(0, len(space), step):
+            table = np.ascontiguousarray(space.table[start : start + step])
+            some = None if ids is None else ids.slice(start, len(table))
+            yield ItemBatch(len(table), some, partial(self._new_segment, table, shape, threads), shape)
 
-    def admitted(self, manifest: Manifest, dimension: int, dtype: str, owner: str) -> Manifest:
-        """Return the manifest of an index with such vectors; raise if it has others, which somebody has just added."""
-        if manifest.dimension not in (None, dimension) or manifest.dtype not in (None, dtype):
-            raise IncompatibleError(
-                f"{owner}: the vectors of this index have {manifest.dimension:,} components of type {manifest.dtype}, "
-                f"and these {dimension:,} of type {dtype}"
-            )
-        return manifest.with_vectors(dimension, dtype)
+    def _new_segment(self, table: NDArray[Any], shape: VectorShape, threads: int, ids: Any) -> VectorSegment:
+        return self._segment(threads, shape=shape, **new_rows(ids, make_vector_chunk(table, ids)))
+
+    def salvaged(self, chunk: ChunkData, rows: Ints, sets: Callable[[], Sets], threads: int) -> VectorSegment:
+        """Return a new segment of some rows of an undamaged chunk."""
+        return self._segment(threads, **new_rows(chunk.ids(rows), thinned(chunk, rows, rows)))
+
+    def stored(self, segment: SegmentView, threads: int) -> VectorSegment:
+        """Return a stored segment for merging."""
+        return self._segment(threads, **segment.row_fields())
+
+    def _segment(self, threads: int, **fields: Any) -> VectorSegment:
+        return VectorSegment(settings=(self.measure, self.recall, self.seed), threads=threads, **fields)
+
+    def question(
+        self, owner: str, where: str, best: int, threshold: float | None, measure: str | None, within: float | None
+    ) -> IndexQuestion:
+        """Check what is asked for; the largest distance is compared with the number of bits later."""
+        checks.choice(owner, "measure", measure or self.measure, (self.measure,))
+        checks.unused(owner, {"threshold": (threshold, None)}, "for vectors, which have distances: give 'within'")
+        if within is None and not best and self.within is None:
+            raise ParameterError(f"{owner} needs 'k' or 'within': {where} was made without a largest distance.")
+        return IndexQuestion(self.measure, within, best)
+
+    def answers(
+        self, view: IndexView, items: Any, question: IndexQuestion, ids: Any, owner: str, threads: int
+    ) -> ScoredPairs:
+        """Return the answers: the number of the query, the row of the index and the distance, the nearest first."""
+        within = self.within
+        if question.limit is not None:
+            within = check_within(owner, self.measure, question.limit, view.manifest.dimension)
+            if self.within is not None and within > self.within:
+                raise ParameterError.of(owner, "within", f"at most {self.within:g}, that of the index", within)
+        space = self.space(items, view.manifest, owner, threads, adding=False)
+        check_count(ids, len(space), owner)
+        best = min(question.best, max(1, view.manifest.live))
+        return near_vectors(view.laid_out(_cells), view.vectors, space, best, within, threads)
+
+    def items(self, view: IndexView, rows: Ints) -> NDArray[Any]:
+        """Return vectors, a row for each."""
+        return view.vectors(rows)
 
 
-def dtype_of(space: Space) -> str:
-    """Return the name of the type of vectors, as the manifest has it."""
-    return "bits" if isinstance(space, Bits) else str(space.table.dtype)
+def _cells(view: IndexView) -> list[SegmentCells]:
+    """Return the tables of every segment, how far queries go in it, and the share of it that is not removed."""
+    cells = []
+    for first, segment in zip(view.starts, view.segments, strict=False):
+        if not segment.entry.live:
+            continue
+        chunks, row = [], 0
+        for chunk in segment.chunks:
+            chunks.append([row, chunk.rows, chunk.main.ctypes.data])
+            row += chunk.rows
+        array, rows = segment.array, segment.entry.rows
+        wide = any(chunk.main.dtype == np.float64 for chunk in segment.chunks)
+        count = max(1, len(array("ends")) - 1)
+        tables = CellTables(
+            array("frame"), array("centres").reshape(count, -1), array("ends"), array("order"),
+            array("codes").reshape(rows, -1), array("squares"), array("steps"), array("errors"),
+            array("words").reshape(rows, -1), np.array(chunks, np.int64).reshape(-1, 3), wide, array("dead"),
+            int(first),
+        )  # fmt: skip
+        cells.append((tables, array("reach"), segment.entry.live / rows))
+    return cells
 
 
 def empty_manifest(owner: str, measure: str, dimension: int | None, dtype: str | None) -> Manifest:
@@ -153,14 +196,7 @@ def empty_manifest(owner: str, measure: str, dimension: int | None, dtype: str |
         dtype = "bits"
     elif dtype is not None:
         dtype = checks.choice(owner, "dtype", dtype, TYPES)
-    return Manifest().with_vectors(dimension, dtype)
-
-
-def check_distance(owner: str, measure: str, within: object, dimension: int | None) -> float:
-    """Return a distance from 0 to the largest possible one."""
-    far = {"angle": 180.0, "hamming": float(dimension or FARTHEST)}.get(measure, FARTHEST)
-    rule = f"a number from 0 to {far:g}".replace("e+", "e") + f" ({measure})"
-    return checks.number(owner, "within", within, 0, far, rule=rule)
+    return Manifest(dimension=dimension, dtype=dtype)
 
 
 def _given(items: Any, measure: str, owner: str) -> tuple[Vectors, bool]:

@@ -1,13 +1,13 @@
-"""What a snapshot of an index holds, laid out for the kernels: addresses of all arrays, and rows to ids and texts."""
+"""What a snapshot of an index holds: its arrays, compared with their checksums, ids to rows, and rows to ids."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,21 +16,14 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints, to_arrow
 from likewise.base.parallel import in_order
+from likewise.base.tokens import hash_column
 from likewise.errors import DamagedError
 from likewise.index.chunk import KINDS, ChunkData, RangedArrays
-from likewise.index.item_ids import INT64, hashes_of, kind_of_ids
-from likewise.index.manifest import MANIFEST, ChunkEntry, Manifest, SegmentEntry
-from likewise.index.scheme import Scheme
-from likewise.index.segment import PlacedChunk, SegmentData, directory_bits
-from likewise.index.store import Snapshot
-from likewise.index.vector_scheme import VectorScheme
-from likewise.index.vector_segment import VectorSegment
-from likewise.kernels import lookup
-from likewise.kernels.cell_scan import CellTables
-from likewise.kernels.lookup import CHUNK_FIELDS, SEGMENT_FIELDS, IndexTables
+from likewise.index.item_ids import INT64, kind_of_ids
+from likewise.index.segment import Flags, PlacedChunk, unpacked
+from likewise.index.store import MANIFEST, ChunkEntry, Manifest, SegmentEntry, Snapshot, StoredPart
 
-AnyScheme = Scheme | VectorScheme
-AnySegment = SegmentData | VectorSegment
+T = TypeVar("T")
 SEGMENT_KINDS: dict[str, Any] = {
     "digests": np.uint64, "id_hashes": np.uint64, "dead": np.uint8, "frame": np.float64, "centres": np.float32,
     "reach": np.float64, "codes": np.int8, "squares": np.float32, "steps": np.float64, "errors": np.float64,
@@ -52,26 +45,16 @@ OF_IDS = ("id_hashes", "id_rows", "dead")
 """Arrays of a segment that tell where an id is."""
 OF_MERGING = ("keys", "sets", "digests", "id_hashes", "id_rows", "shingles", "owners", "groups", "members", "dead")
 """Arrays of a segment that a larger one is made of."""
-Part = SegmentEntry | ChunkEntry
 
 
 class SegmentView:
     """The arrays of a stored segment, each read when it is needed."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        entry: SegmentEntry,
-        scheme: AnyScheme,
-        where: str,
-        threads: int = 1,
-        sound: set[Sound] | None = None,
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, entry: SegmentEntry, where: str, sound: set[Sound]) -> None:
         self.entry = entry
-        self._scheme, self._threads = scheme, threads
         self._snapshot = snapshot
         self._dead: NDArray[np.uint8] | None = None
-        self.arrays: Mapping[str, NDArray[Any]] = StoredArrays(snapshot, entry, SEGMENT_KINDS, where, sound)
+        self.arrays = StoredArrays(snapshot, entry, SEGMENT_KINDS, where, sound)
         self.chunks = [chunk_view(snapshot, chunk, where, sound) for chunk in entry.chunks]
 
     def array(self, name: str) -> NDArray[Any]:
@@ -80,73 +63,54 @@ class SegmentView:
             return self._dead
         return self.arrays.get(name, np.zeros(0, SEGMENT_KINDS.get(name, np.uint32)))
 
-    def with_dead(self, dead: NDArray[np.bool_]) -> SegmentView:
+    def with_dead(self, dead: Flags) -> SegmentView:
         """Return the segment with these rows marked as removed; nothing is written."""
         other = copy(self)
         other.entry = replace(self.entry, dead=int(dead.sum()))
         other._dead = np.packbits(dead, bitorder="little")
         return other
 
-    def dead_rows(self) -> NDArray[np.bool_]:
+    def dead_rows(self) -> Flags:
         """Return which rows were removed."""
-        if not self.entry.dead:
-            return np.zeros(self.entry.rows, bool)
-        return np.unpackbits(self.array("dead"), count=self.entry.rows, bitorder="little").astype(bool)
+        return unpacked(self.array("dead") if self.entry.dead else None, self.entry.rows)
 
     def address(self, name: str) -> int:
         """Return the address of an array; 0 if the segment has none of this name."""
         return self.arrays[name].ctypes.data if name in self.arrays else 0
 
-    def data(self) -> Any:
-        """Return the segment for merging."""
-        entry, array, scheme = self.entry, self.array, self._scheme
+    def row_fields(self) -> dict[str, Any]:
+        """Return what all segments have, for merging; what is needed for that is fetched."""
         fetch(self._snapshot, [self.arrays], OF_MERGING)
-        chunks: list[Any] = [PlacedChunk(one, data) for one, data in zip(entry.chunks, self.chunks, strict=True)]
-        if isinstance(scheme, VectorScheme):
-            dead = array("dead") if entry.dead else None
-            return VectorSegment(scheme, self._threads, entry.rows, array("id_hashes"), array("id_rows"), dead, chunks)
-        bands = scheme.banding.b
-        return SegmentData(
-            entry.rows,
-            entry.units,
-            array("keys").reshape(bands, -1),
-            array("sets").reshape(bands, -1),
-            array("digests").reshape(-1, 2),
-            array("id_hashes"),
-            array("id_rows"),
-            array("shingles").reshape(1, -1),
-            array("owners").reshape(1, -1),
-            array("groups") if entry.grouped else None,
-            array("members") if entry.grouped else None,
-            array("dead") if entry.dead else None,
-            chunks,
-        )
+        chunks = [PlacedChunk(one, data) for one, data in zip(self.entry.chunks, self.chunks, strict=True)]
+        dead = self.array("dead") if self.entry.dead else None
+        ids = {name: self.array(name) for name in ("id_hashes", "id_rows")}
+        return {"rows": self.entry.rows, "dead": dead, "chunks": chunks, **ids}
 
-    def is_dead(self, rows: Ints) -> NDArray[np.bool_]:
+    def grouping(self) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        """Return which rows have each set, if some have one in common."""
+        return (self.array("groups"), self.array("members")) if self.entry.grouped else None
+
+    def is_dead(self, rows: Ints) -> Flags:
         """Return which of these rows were removed."""
         if not self.entry.dead:
             return np.zeros(len(rows), bool)
-        flags: NDArray[np.bool_] = (self.array("dead")[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(bool)
+        flags: Flags = (self.array("dead")[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(bool)
         return flags
 
 
-def stored_array(snapshot: Snapshot, part: Part, name: str, kind: Any, where: str) -> NDArray[Any]:
-    """Return a value of a part as an array; raise if it is not what the manifest says."""
-    return _as_array(snapshot.get(f"{part.name}/{name}"), part, name, kind, where, set())
+def as_array(
+    data: memoryview | None, part: StoredPart, name: str, kind: Any, where: str, sound: set[Sound]
+) -> NDArray[Any]:
+    """Return a value of a part as an array; raise if it is not what the manifest says.
 
-
-def _as_array(data: memoryview | None, part: Part, name: str, kind: Any, where: str, sound: set[Sound]) -> NDArray[Any]:
-    """sound: values that were compared with their checksums before; this one is added."""
+    sound: values that were compared with their checksums before; this one is added.
+    """
     size, checksum = part.values[name]
     fact = (part.name, name, checksum)
     if data is None or len(data) != size or not (fact in sound or zlib.crc32(data) == checksum):
-        got = (
-            "is missing"
-            if data is None
-            else f"has {len(data):,} bytes in place of {size:,}"
-            if len(data) != size
-            else "is damaged: its checksum is not that of its content"
-        )
+        got = "is damaged: its checksum is not that of its content"
+        if data is None or len(data) != size:
+            got = "is missing" if data is None else f"has {len(data):,} bytes in place of {size:,}"
         raise DamagedError(f"{where}: the value {part.name}/{name} of the index {got}; {REMEDY}")
     sound.add(fact)
     array = np.frombuffer(data, np.uint8).view(kind) if size else np.zeros(0, kind)
@@ -161,10 +125,9 @@ class StoredArrays(RangedArrays):
     """
 
     def __init__(
-        self, snapshot: Snapshot, part: Part, kinds: Mapping[str, Any], where: str, sound: set[Sound] | None = None
+        self, snapshot: Snapshot, part: StoredPart, kinds: Mapping[str, Any], where: str, sound: set[Sound]
     ) -> None:
-        self._snapshot, self._part, self._kinds, self.where = snapshot, part, kinds, where
-        self._sound: set[Sound] = set() if sound is None else sound
+        self._snapshot, self._part, self._kinds, self.where, self._sound = snapshot, part, kinds, where, sound
         self._here: dict[str, NDArray[Any]] = {}
         self._local: dict[str, memoryview | None] = {}
         if not snapshot.lasting:
@@ -177,7 +140,7 @@ class StoredArrays(RangedArrays):
 
     def take(self, name: str, data: memoryview | None) -> NDArray[Any]:
         """Return a value that was fetched as an array; the first of this name is kept, as its address is known."""
-        array = _as_array(data, self._part, name, self._kinds.get(name, np.uint32), self.where, self._sound)
+        array = as_array(data, self._part, name, self._kinds.get(name, np.uint32), self.where, self._sound)
         return array if name in DOCUMENTS and not self._local else self._here.setdefault(name, array)
 
     def some(self, name: str, begin: int, end: int) -> bytes:
@@ -219,12 +182,10 @@ def fetch(snapshot: Snapshot, parts: Iterable[Mapping[str, NDArray[Any]]], names
     """Fetch arrays of several parts together, where they are not here already."""
     wanted: dict[str, tuple[StoredArrays, str]] = {}
     for part in parts:
-        if isinstance(part, StoredArrays):
-            wanted |= part.missing(names)
-    if wanted:
-        for full, data in snapshot.get_many(wanted).items():
-            arrays, name = wanted[full]
-            arrays.take(name, data)
+        wanted |= part.missing(names) if isinstance(part, StoredArrays) else {}
+    for full, data in (snapshot.get_many(wanted) if wanted else {}).items():
+        arrays, name = wanted[full]
+        arrays.take(name, data)
 
 
 def fetched_ahead(snapshot: Snapshot, names: Container[str]) -> dict[str, memoryview | None]:
@@ -235,7 +196,7 @@ def fetched_ahead(snapshot: Snapshot, names: Container[str]) -> dict[str, memory
     return snapshot.get_many([MANIFEST, *(full for full in snapshot.names() if full.rpartition("/")[2] in names)])
 
 
-def chunk_view(snapshot: Snapshot, chunk: ChunkEntry, where: str, sound: set[Sound] | None = None) -> ChunkData:
+def chunk_view(snapshot: Snapshot, chunk: ChunkEntry, where: str, sound: set[Sound]) -> ChunkData:
     """Return a stored chunk."""
     single = chunk.width == 4
     kinds = {**KINDS, "elements": np.uint32 if single else np.uint64, "vectors": np.float32 if single else np.float64}
@@ -245,46 +206,21 @@ def chunk_view(snapshot: Snapshot, chunk: ChunkEntry, where: str, sound: set[Sou
 class IndexView:
     """A snapshot of an index; valid as long as the snapshot is, or another with the same place."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        manifest: Manifest,
-        scheme: AnyScheme,
-        where: str,
-        threads: int = 1,
-        sound: set[Sound] | None = None,
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, manifest: Manifest, where: str, threads: int, sound: set[Sound]) -> None:
         self.manifest = manifest
         self.place = snapshot.place
         self._snapshot, self._threads = snapshot, threads
-        self.segments = [SegmentView(snapshot, entry, scheme, where, threads, sound) for entry in manifest.segments]
-        self.starts: Ints = np.cumsum([0, *(segment.entry.rows for segment in self.segments)]).astype(np.int64)
+        self.segments = [SegmentView(snapshot, entry, where, sound) for entry in manifest.segments]
+        self.starts: Ints = np.cumsum([0, *(entry.rows for entry in manifest.segments)]).astype(np.int64)
+        self._laid_out: Any = None
 
-    @cached_property
-    def tables(self) -> IndexTables:
-        """The addresses of all arrays that queries read."""
-        self._fetch_all()
-        segments = np.zeros((len(self.segments), SEGMENT_FIELDS), np.int64)
-        chunks: list[list[int]] = []
-        first_unit = 0
-        for row, first_row, one in zip(segments, self.starts, self.segments, strict=False):
-            entry = one.entry
-            row[lookup.KEYS], row[lookup.SETS] = one.address("keys"), one.address("sets")
-            row[lookup.STARTS], row[lookup.ENTRIES] = one.address("starts"), entry.entries
-            row[lookup.BITS] = directory_bits(entry.entries)
-            row[lookup.SHINGLES], row[lookup.OWNERS] = one.address("shingles"), one.address("owners")
-            row[lookup.SHINGLE_STARTS], row[lookup.SHINGLE_ENTRIES] = one.address("shingle_starts"), entry.shingles
-            row[lookup.SHINGLE_BITS] = directory_bits(entry.shingles)
-            row[lookup.UNITS], row[lookup.FIRST_UNIT] = entry.units, first_unit
-            row[lookup.ROWS], row[lookup.FIRST_ROW] = entry.rows, first_row
-            row[lookup.GROUPS], row[lookup.MEMBERS] = one.address("groups"), one.address("members")
-            row[lookup.DEAD] = one.address("dead")
-            for data in one.chunks:
-                elements, offsets = data.arrays["elements"], data.arrays["offsets"]
-                places = offsets.ctypes.data, elements.ctypes.data
-                chunks.append([first_unit, data.units, *places, len(elements), elements.itemsize])
-                first_unit += data.units
-        return IndexTables(segments, np.array(chunks, np.int64).reshape(-1, CHUNK_FIELDS))
+    def laid_out(self, layout: Callable[[IndexView], T]) -> T:
+        """Return what kernels take: what `layout` makes, once, of the arrays that queries read, which are fetched."""
+        if self._laid_out is None:
+            self._fetch_all()
+            self._laid_out = layout(self)
+        made: T = self._laid_out
+        return made
 
     def _fetch_all(self) -> None:
         """Fetch all arrays that queries read, where they are not here already."""
@@ -295,28 +231,10 @@ class IndexView:
             pass  # compared with its checksum
 
     @cached_property
-    def cells(self) -> list[tuple[CellTables, NDArray[np.float64], float]]:
-        """The tables of every segment of vectors, how far queries go in it, and the share of it that is not removed."""
-        self._fetch_all()
-        found = []
-        for first, one in zip(self.starts, self.segments, strict=False):
-            if not one.entry.live:
-                continue
-            chunks, row = [], 0
-            for chunk in one.chunks:
-                chunks.append([row, chunk.rows, chunk.main.ctypes.data])
-                row += chunk.rows
-            array, rows = one.array, one.entry.rows
-            wide = any(chunk.main.dtype == np.float64 for chunk in one.chunks)
-            count = max(1, len(array("ends")) - 1)
-            tables = CellTables(
-                array("frame"), array("centres").reshape(count, -1), array("ends"), array("order"),
-                array("codes").reshape(rows, -1), array("squares"), array("steps"), array("errors"),
-                array("words").reshape(rows, -1), np.array(chunks, np.int64).reshape(-1, 3), wide, array("dead"),
-                int(first),
-            )  # fmt: skip
-            found.append((tables, array("reach"), one.entry.live / rows))
-        return found
+    def _layout(self) -> tuple[Ints, list[ChunkData]]:
+        """The first row of every chunk, and the chunks."""
+        chunks = [chunk for segment in self.segments for chunk in segment.chunks]
+        return np.cumsum([0, *(chunk.rows for chunk in chunks)])[:-1].astype(np.int64), chunks
 
     def vectors(self, rows: Ints) -> NDArray[Any]:
         """Return the vectors of rows of the whole index, in this order."""
@@ -328,19 +246,6 @@ class IndexView:
             mine = of == number
             out[mine] = chunks[number].vectors[rows[mine] - firsts[number]]
         return out
-
-    def _chunks(self) -> Iterator[tuple[int, ChunkData]]:
-        """Yield every chunk with its first row."""
-        for start, segment in zip(self.starts, self.segments, strict=False):
-            first = int(start)
-            for chunk in segment.chunks:
-                yield first, chunk
-                first += chunk.rows
-
-    @cached_property
-    def _layout(self) -> tuple[Ints, list[ChunkData]]:
-        parts = list(self._chunks())
-        return np.array([first for first, _ in parts], np.int64), [chunk for _, chunk in parts]
 
     def ids(self, rows: Ints) -> Any:
         """Return the ids of rows of the whole index, in this order."""
@@ -380,7 +285,7 @@ class IndexView:
         found = np.full(len(ids), -1, np.int64)
         if self.manifest.ids is None or kind_of_ids(ids) != self.manifest.ids or not len(ids):
             return found
-        hashes = hashes_of(ids)
+        hashes = hash_column(ids)
         fetch(self._snapshot, [segment.arrays for segment in self.segments], OF_IDS)
         for start, segment in zip(self.starts, self.segments, strict=False):
             known = segment.array("id_hashes")

@@ -1,25 +1,32 @@
-"""What `pairs` of vectors and `nearest` share: their settings, how vectors are read, and the table of distances."""
+"""`nearest`, the k nearest neighbours of every vector, and what `pairs` of vectors shares with it."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from likewise.base import checks
 from likewise.base.arrays import Ints
-from likewise.base.runlog import RunLog
+from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import ParameterError
 from likewise.io.read import Files
 from likewise.io.read.find import notes_on
+from likewise.jobs.explain.traces import VectorTrace
+from likewise.jobs.result import Nearest
 from likewise.jobs.rows import distances_table
 from likewise.jobs.settings import Resources
 from likewise.search.prepare import METHODS
 from likewise.search.vectors.load import Vectors, space_of, vectors
+from likewise.search.vectors.nearest import neighbours
 from likewise.search.vectors.pairs import VectorAim
 from likewise.search.vectors.spaces import Space, check_measure, check_within
+
+OWNER = "nearest"
 
 
 @dataclass(frozen=True)
@@ -58,20 +65,14 @@ class VectorSettings:
 
 def aim_of(settings: VectorSettings, resources: Resources, within: float) -> VectorAim:
     """Return what the search is for, and what it may use."""
-    return VectorAim(
-        within,
-        settings.recall,
-        settings.seed,
-        settings.method,
-        resources.threads,
-        resources.budget.total,
-        resources.spill,
-    )
+    means = resources.threads, resources.budget.total, resources.spill
+    return VectorAim(within, settings.recall, settings.seed, settings.method, *means)
 
 
 def aimed(settings: VectorSettings, resources: Resources, space: Space) -> VectorAim:
     """Return what a search for pairs is for, with its distances checked."""
-    aim = aim_of(settings, resources, check_within(settings.owner, space, settings.within))
+    within = check_within(settings.owner, settings.measure, settings.within, space.dimensions)
+    aim = aim_of(settings, resources, within)
     if settings.beyond is not None:
         rule = f"at least 0 and below 'within', {aim.within:g}"
         checks.number(settings.owner, "beyond", settings.beyond, 0, aim.within, open_right=True, rule=rule)
@@ -118,3 +119,50 @@ def _has_columns(source: Any) -> bool:
 def distance_table(parts: list[Vectors], split: int, left: Ints, right: Ints, distance: Any) -> Any:
     """Return the table id_a, id_b, distance of these rows."""
     return distances_table(parts[0].name(left), parts[-1].name(right - split), distance)
+
+
+def nearest(
+    source: Any,
+    k: int = 10,
+    *,
+    other: Any = None,
+    measure: str = "angle",
+    vector: str = "vector",
+    id: str | None = None,
+    recall: float = 0.99,
+    method: str = "auto",
+    threads: int | None = None,
+    seed: int = 1,
+    memory: str | int | None = None,
+    spill: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Nearest:
+    """Find the k nearest neighbours of every vector of `source`: among the others, or in the collection `other`.
+
+    The table has the columns id_a, id_b, distance: for every vector id_a of `source` its k nearest vectors id_b, the
+    nearest first, ties by row. With `other`, id_b is of that collection, as in `pairs(source, other, k=…)`.
+    measure: "angle" (degrees), "l2", "l1" or "hamming".
+    recall: the share of neighbours to find, on average; method="exact" compares all vectors and misses none,
+        and is what "auto" takes for small or spread-out collections.
+    The other parameters are those of `pairs` for vectors.
+
+    >>> nearest([[0, 0], [0, 1], [5, 5], [5, 6]], k=1, measure="l2").to_pylist()  # doctest: +NORMALIZE_WHITESPACE
+    [{'id_a': 0, 'id_b': 1, 'distance': 1.0}, {'id_a': 1, 'id_b': 0, 'distance': 1.0},
+     {'id_a': 2, 'id_b': 3, 'distance': 1.0}, {'id_a': 3, 'id_b': 2, 'distance': 1.0}]
+    >>> nearest([[0, 2]], k=1, other=[[9, 9], [0, 1]], measure="l2").to_pylist()
+    [{'id_a': 0, 'id_b': 1, 'distance': 1.0}]
+    """
+    checks.whole(OWNER, "k", k)
+    settings = VectorSettings(OWNER, measure, vector, id, recall, seed, method, int(k))
+    resources = Resources.of(OWNER, threads, memory, spill)
+    log = RunLog.of(progress)
+    parts, space, split = read_vectors(source, other, settings, resources, log)
+    aim = aim_of(settings, resources, 0.0)
+    with threadpool_limits(1, "blas"):
+        left, right, distance = neighbours(space, split, other is not None, int(k), aim, log)
+    log.counts["pairs"] = len(left)
+    parameters = {**settings.to_dict(), "threads": resources.threads, "memory": resources.budget.total}
+    del parameters["within"], parameters["beyond"]
+    found = Nearest(distance_table(parts, split, left, right, distance), run_json(OWNER, parameters, parts, log))
+    found.traced(VectorTrace(tuple(parts)))
+    return found

@@ -11,8 +11,7 @@ import numpy as np
 
 from likewise.errors import IncompatibleError, InputError
 from likewise.index import Index
-from likewise.index.files import fitted_ids
-from likewise.index.item_ids import as_ids
+from likewise.index.item_ids import as_ids, fitted_ids
 from likewise.index.vector_scheme import VectorScheme
 from likewise.serve.models import LONGEST_ID, AddBody, QueryBody, parsed
 from likewise.serve.refusal import Refusal

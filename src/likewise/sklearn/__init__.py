@@ -19,8 +19,7 @@ from likewise.base.extras import installed, missing
 if not installed("sklearn"):
     raise missing("likewise.sklearn", "sklearn")
 
-from likewise.sklearn.minhash_neighbors import MinHashNeighbors
-from likewise.sklearn.transformer import MinHashTransformer
+from likewise.sklearn.minhash import MinHashNeighbors, MinHashTransformer
 from likewise.sklearn.vector_neighbors import LSHNeighbors
 
 __all__ = ["LSHNeighbors", "MinHashNeighbors", "MinHashTransformer"]

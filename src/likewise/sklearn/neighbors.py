@@ -1,28 +1,91 @@
-"""The interface of `sklearn.neighbors.NearestNeighbors` over any search that finds neighbours."""
+"""What estimators share: their input, and the interface of `sklearn.neighbors.NearestNeighbors` over any search."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.base import ClassNamePrefixFeaturesOutMixin as NumberedOutputs
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from likewise.base import checks
-from likewise.base.arrays import Ints
-from likewise.errors import ParameterError
-from likewise.search.scored import ScoredPairs, best_first
-from likewise.sklearn.inputs import value_errors
+from likewise.base.arrays import Ints, Sets
+from likewise.base.random import mix
+from likewise.errors import InputError, ParameterError
+from likewise.search.scored import ScoredPairs, best_first, concatenated
+from likewise.shingle import parse_shingler
 
 GRAPHS = ("kneighbors", "radius")
 MODES = ("connectivity", "distance")
 METHODS = ("auto", "exact", "lsh")
 CELLS = 1 << 22
 """Cells of the table in which rows at the largest distance are chosen, at a time: 4 MB."""
+
+
+def sets_of(estimator: Any, X: Any, reset: bool) -> Sets:
+    """Return the samples as sets: the columns of a matrix that are not 0, or the shingles of texts.
+
+    `reset`: X is what the estimator is fitted to.
+    """
+    if estimator.shingle is not None:
+        owner = type(estimator).__name__
+        texts = None if isinstance(X, str | bytes) or not hasattr(X, "__iter__") else list(X)
+        strange = X if texts is None else next((text for text in texts if not isinstance(text, str)), None)
+        if strange is not None or texts is None:
+            raise ParameterError.of(owner, "X", "a list of texts with shingle given", strange)
+        if not texts:
+            raise ParameterError(f"{owner}: found 0 texts; a minimum of 1 is needed")
+        return parse_shingler(estimator.shingle, owner=owner).sets(texts)
+    matrix = validate_data(estimator, X, accept_sparse="csr", dtype="numeric", reset=reset)
+    if hasattr(matrix, "indptr"):
+        if not matrix.has_canonical_format or not matrix.data.all():
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+            matrix.eliminate_zeros()
+        columns, offsets = matrix.indices, matrix.indptr.astype(np.int64)
+    else:
+        rows, columns = np.nonzero(matrix)
+        offsets = np.searchsorted(rows, np.arange(len(matrix) + 1)).astype(np.int64)
+    # A bijection of column numbers, so there are no collisions; kernels expect elements that look random.
+    return Sets(mix(columns.astype(np.uint64) + np.uint64(1)), offsets)
+
+
+def tags_of_sets(estimator: Any, tags: Any) -> Any:
+    """Complete the tags of an estimator for sets: which input it takes."""
+    texts = estimator.shingle is not None
+    tags.input_tags.sparse = not texts
+    tags.input_tags.two_d_array = not texts
+    tags.input_tags.string = texts
+    return tags
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a seed: an integer as it is, so that it gives the same hash functions as elsewhere in likewise."""
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool) and random_state >= 0:
+        return int(random_state)
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def threads_of(n_jobs: int | None) -> int:
+    """Return the number of threads that `n_jobs` means, in scikit-learn's sense: None is 1, -1 all cores."""
+    return int(effective_n_jobs(n_jobs))
+
+
+@contextmanager
+def value_errors() -> Iterator[None]:
+    """Raise what is wrong with an input as the ValueError that users of scikit-learn expect."""
+    try:
+        yield
+    except InputError as error:
+        raise ParameterError(str(error)) from error
 
 
 class ApproximateNeighbors(NumberedOutputs, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -180,8 +243,7 @@ class ApproximateNeighbors(NumberedOutputs, TransformerMixin, BaseEstimator, ABC
             free &= free.cumsum(axis=1) <= (k - counts[some])[:, None]
             row, column = np.nonzero(free)
             parts.append((some[row], column, np.full(len(row), -self._farthest)))
-        lefts, rights, closeness = (np.concatenate(column) for column in zip(*parts, strict=True))
-        left, right, closeness = best_first(lefts, rights, closeness, k)
+        left, right, closeness = best_first(*concatenated(parts), k)
         return left, right, 0 - closeness
 
     def _ragged(self, X: Any, radius: float | None, sort: bool) -> tuple[Ints, Ints, NDArray[np.float64]]:

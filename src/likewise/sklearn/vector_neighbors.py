@@ -21,9 +21,8 @@ from likewise.search.scored import ScoredPairs, concatenated, no_pairs
 from likewise.search.vectors.load import Vectors, space_of
 from likewise.search.vectors.nearest import neighbours
 from likewise.search.vectors.pairs import VectorAim, found_pairs
-from likewise.search.vectors.spaces import FARTHEST, Space
-from likewise.sklearn.inputs import seed_of, threads_of
-from likewise.sklearn.neighbors import ApproximateNeighbors
+from likewise.search.vectors.spaces import Space, farthest
+from likewise.sklearn.neighbors import ApproximateNeighbors, seed_of, threads_of
 
 WIDER = 1 + 1e-12
 """A converted radius may be rounded down: pairs are sought within a little more, and dropped by their distance."""
@@ -144,7 +143,7 @@ class LSHNeighbors(ApproximateNeighbors):
         metric, split = METRICS[self.metric], 0 if samples is None else len(samples)
         space = self._space(samples)
         width = space.dimensions
-        within = min(metric.within(radius, width) * WIDER, space.farthest(), FARTHEST)
+        within = min(metric.within(radius, width) * WIDER, farthest(metric.measure, width))
         left, right, found = _all_within(space, split, self._aim(within))
         distance = metric.distance(found, width)
         kept = distance <= radius
@@ -165,8 +164,7 @@ def _all_within(space: Space, split: int, aim: VectorAim) -> ScoredPairs:
     if len(groups) > 1:
         one_each = space if len(groups) == len(space) else space.chosen(groups.first, *aim.room)
         with threadpool_limits(1, "blas"):
-            found = found_pairs(one_each, here, aim, RunLog())
-        parts.append((found.left, found.right, found.distance))
+            parts.append(found_pairs(one_each, here, aim, RunLog()))
     if not split:
         several = np.flatnonzero(groups.sizes > 1)
         parts.append((several, several, np.zeros(len(several))))

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 import likewise
-from likewise.search.vectors.heads import head_plan
 from likewise.search.vectors.load import space_of, vectors
 from likewise.search.vectors.operands import Operands
-from likewise.search.vectors.scan import Means, against_all
+from likewise.search.vectors.scan import Heads, Means, against_all, head_plan
 
 ROOM = (1 << 30, None)
 KINDS = ("plain", "tight", "tighter", "whole", "corners", "far", "large", "small")
@@ -112,7 +111,7 @@ def test_heads_miss_nothing(measure):
     exact = against_all(single, rows, 0, k, means, lambda done: None)
     sample = np.isin(exact[0], rows[::16])
     plan = head_plan(single, tuple(part[sample] for part in exact), rows[::3], 1e12)
-    heads = plan.heads(single, 1, ROOM)
+    heads = Heads(single, plan.turn, 1, ROOM)
     for one in (means, Means(1, 1, ROOM)):
         assert answer(against_all(single, rows, 0, k, one, lambda done: None, heads), rows) == answer(exact, rows)
 

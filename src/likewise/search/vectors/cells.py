@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,21 +173,30 @@ def k_means(some: Singles, count: int, unit: bool, threads: int = 1) -> Singles:
 def _enough(rank: Ints, at: Ints, count: int, recall: float) -> tuple[int, float]:
     """Return the least number of cells with which a sample of neighbours is found often enough, and how often.
 
-    rank: which of the cells of its row, from the nearest on, holds a neighbour. The rows are independent, their
-    neighbours are not: two standard errors of the mean of the rows are set aside. Two rows that miss as much as such
-    rows do on average, one neighbour at least, are added, as where few rows miss anything the error is seen too small.
+    rank: which of the cells of its row, from the nearest on, holds a neighbour.
     """
     each = np.bincount(at)
-    rows = len(each)
-    seen = np.zeros((rows, count))
+    seen = np.zeros((len(each), count))
     np.add.at(seen, (at, rank), 1)
     missed = 1 - seen.cumsum(axis=1) / each[:, None]
-    typical = np.maximum(missed.sum(axis=0) / np.maximum((missed > 0).sum(axis=0), 1), 1 / each.max())
-    mean = (missed.sum(axis=0) + 2 * typical) / (rows + 2)
-    variance = ((missed * missed).sum(axis=0) + 2 * typical**2) / (rows + 2) - mean**2
-    enough = 1 - mean - 2 * np.sqrt(variance / (rows + 2)) >= recall
+    enough = assured(missed, each.max()) >= recall
     visited = int(enough.argmax()) + 1 if enough.any() else count
     return visited, 1 - float(missed[:, visited - 1].mean())
+
+
+def assured(missed: NDArray[np.float64], each: int) -> Any:
+    """Return the share of neighbours that is found, less two standard errors. missed: the share that each of some rows
+    misses, in each column of one way of looking. each: the neighbours of a row.
+
+    The rows are independent, their neighbours are not: the error is that of the mean of the rows. Two rows that miss as
+    much as such rows do on average, one neighbour at least, are added, as where few rows miss anything the error is
+    seen too small.
+    """
+    rows = len(missed) + 2
+    typical = np.maximum(missed.sum(axis=0) / np.maximum((missed > 0).sum(axis=0), 1), 1 / each)
+    mean = (missed.sum(axis=0) + 2 * typical) / rows
+    variance = ((missed * missed).sum(axis=0) + 2 * typical**2) / rows - mean**2
+    return 1 - mean - 2 * np.sqrt(np.maximum(variance, 0) / rows)
 
 
 def by_cells(

@@ -277,12 +277,7 @@ def _json_lines(one: InputFile, wanted: list[str]) -> pa.Table:
 
 
 def _gathered(
-    parts: list[_VectorSource],
-    inputs: list[dict[str, Any]],
-    column: str,
-    id: str | None,
-    room: int,
-    spill: Path | None,
+    parts: list[_VectorSource], inputs: list[dict[str, Any]], column: str, id: str | None, room: int, spill: Path | None
 ) -> Vectors:
     """Copy the columns of all parts into one table."""
     out: NDArray[Any] | None = None

@@ -1,13 +1,15 @@
-"""How many bits, in which groups, in how many tables: the cheapest plan that keeps the requested recall.
+"""Vectors to bits, and how many of them, in which groups and tables: the cheapest plan that keeps the requested recall.
 
-Two vectors agree in a group of g bits with a known probability q. The number of the m groups in which they agree is
-binomial, and there is a table for every t of the groups: they share a bucket if they agree in at least t groups. So a
-few bits make many tables.
+The closer two vectors are, the more likely their bits agree, with a known probability: they agree in a group of g bits
+with probability q. The number of the m groups in which they agree is binomial, and there is a table for every t of the
+groups: they share a bucket if they agree in at least t groups. So a few bits make many tables.
 """
 
 from __future__ import annotations
 
+import copy
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
@@ -16,12 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.base.arrays import Ints
+from likewise.base.arrays import Hashes, Ints
+from likewise.base.parallel import in_order
 from likewise.base.random import uniform
-from likewise.search.vectors.sketch import SampledBits, Sketcher, sketchers
-from likewise.search.vectors.spaces import Bits, Space
-
-Floats = NDArray[np.float64]
+from likewise.families.stripes import Stripes
+from likewise.families.vectors import Hyperplanes
+from likewise.kernels.vector_tables import pack_chosen, pack_parities, pack_signs
+from likewise.search.vectors.spaces import ROWS, Angle, Bits, Euclid, Floats, Space
 
 # Nanoseconds on one core, measured by benchmarks/vector_costs.py; only their ratios matter.
 PRODUCT = 0.05
@@ -61,7 +64,127 @@ TOGETHER = (1, 2, 3)
 LOOKED = (1, 2, 4, 8)
 """Numbers of words to choose from that are compared before a pair is verified."""
 
+STRIPES = (1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0)
+"""Widths of stripes to choose from, as multiples of `within`."""
+FINE = 500.0
+"""Number of stripes up to which single precision determines the stripe of a point."""
+
 Sieve = tuple[int, Floats]
+
+
+class Sketcher(ABC):
+    """Turns the vectors of a space into bits."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+
+    def over(self, space: Space) -> Sketcher:
+        """Return the same sketcher for other vectors."""
+        found = copy.copy(self)
+        found.space = space
+        return found
+
+    @abstractmethod
+    def agree(self, d: Floats) -> Floats:
+        """Return the probability that vectors at distance d agree in a bit."""
+
+    def group(self, d: Floats, agree: Floats, bits: int) -> Floats:
+        """Return the probability that they agree in a group of bits, from the probability `agree` of one bit."""
+        return np.asarray(agree**bits)
+
+    @abstractmethod
+    def fill(self, groups: int, bits: int, out: Hashes, threads: int) -> None:
+        """Write 64-bit words for every vector; the groups are the first bits, one after the other."""
+
+    def differ(self, d: float) -> float | None:
+        """Return the probability that a bit differs at distance d; None if the input is bits, which are compared."""
+        return 1 - float(self.agree(np.array([d]))[0])
+
+
+class Projected(Sketcher):
+    """The side of each of many random hyperplanes on which a vector lies, or whether a stripe of a line is odd."""
+
+    def __init__(self, space: Space, family: Hyperplanes | Stripes) -> None:
+        super().__init__(space)
+        self.family, self.wide = family, False
+        if isinstance(family, Stripes):
+            self.wide = family.unit == "L1" or space.largest * space.dimensions**0.5 > FINE * family.a
+
+    def agree(self, d: Floats) -> Floats:
+        """Return the collision probability of the family."""
+        return np.asarray(self.family.collision(d))
+
+    def fill(self, groups: int, bits: int, out: Hashes, threads: int) -> None:
+        """Write the bits, by matrix products.
+
+        All products have the same shape, so that rounding, and with it a bit, does not depend on where a vector is.
+        """
+        kind: Any = np.float64 if self.wide else np.float32
+        count = 64 * out.shape[1]
+        directions, added = self.family.directions(count, self.space.dimensions), np.zeros(count)
+        if isinstance(self.family, Stripes):
+            directions, added = directions / self.family.a, self.family.begins(count)
+        pack = pack_parities if isinstance(self.family, Stripes) else pack_signs
+        across, added = np.ascontiguousarray(directions.T, kind), added.astype(kind)
+
+        def work(start: int) -> None:
+            rows = self.space.part(slice(start, start + ROWS)).astype(kind, copy=False)
+            count = len(rows)
+            if count < ROWS:
+                rows = np.concatenate([rows, np.zeros((ROWS - count, rows.shape[1]), kind)])
+            lengths = (rows @ across)[:count]
+            lengths += added
+            pack(lengths, out[start : start + ROWS])
+
+        for _ in in_order(work, range(0, len(self.space), ROWS), threads):
+            pass
+
+
+class SampledBits(Sketcher):
+    """Some of the input bits, without repetition within a group, chosen at random."""
+
+    def __init__(self, space: Bits, seed: int) -> None:
+        super().__init__(space)
+        self.seed = seed
+        self._known: tuple[Floats | None, Floats] = None, np.zeros((0, 0))
+
+    def agree(self, d: Floats) -> Floats:
+        """Return 1 − d/n."""
+        return np.asarray(1 - d / self.space.dimensions)
+
+    def group(self, d: Floats, agree: Floats, bits: int) -> Floats:
+        """Return the probability that none of `bits` different places, of all places, is one of d."""
+        if self._known[0] is not d:
+            width = self.space.dimensions
+            left = np.arange(min(64, width))[:, None]
+            free = np.maximum(width - d[None, :] - left, 0) / (width - left)
+            self._known = d, np.cumprod(free, axis=0, dtype=np.float64)
+        found: Floats = self._known[1][bits - 1]
+        return found
+
+    def differ(self, d: float) -> None:
+        """Return None."""
+
+    def fill(self, groups: int, bits: int, out: Hashes, threads: int) -> None:
+        """Write the chosen bits."""
+        order = np.argsort(uniform(self.seed, 6, groups, self.space.dimensions), axis=1, kind="stable")
+        places = order[:, :bits].ravel().astype(np.int64)
+
+        def work(start: int) -> None:
+            pack_chosen(self.space.part(slice(start, start + ROWS)), places, out[start : start + ROWS])
+
+        for _ in in_order(work, range(0, len(self.space), ROWS), threads):
+            pass
+
+
+def sketchers(space: Space, within: float, seed: int) -> list[Sketcher]:
+    """Return the sketchers to choose from for pairs within a distance."""
+    if isinstance(space, Angle):
+        return [Projected(space, Hyperplanes(seed))]
+    if isinstance(space, Bits):
+        return [SampledBits(space, seed)]
+    unit = "L2" if isinstance(space, Euclid) else "L1"
+    return [Projected(space, Stripes(width * within, unit, seed)) for width in STRIPES] if within > 0 else []
 
 
 @dataclass(frozen=True)
@@ -93,6 +216,15 @@ class Plan:
     def tables(self) -> list[tuple[int, ...]]:
         """The groups of every table."""
         return list(combinations(range(self.groups), self.together))
+
+    @property
+    def own(self) -> bool:
+        """Whether the bits that are compared first are those of the vectors."""
+        return self.sketcher is None or self.sketcher.differ(0) is None
+
+    def shift(self, count: int) -> int:
+        """Return by how much a key of one of so many vectors is shifted to the number of its bucket."""
+        return 64 - max(1, (count - 1).bit_length())
 
     def cuts(self, width: int) -> tuple[Ints, Ints]:
         """Return where the groups begin, and how many bits they have."""

@@ -53,10 +53,6 @@ class Space(ABC):
         """The number of components."""
         return int(self.table.shape[1])
 
-    def farthest(self) -> float:
-        """Return the largest possible distance."""
-        return math.inf
-
     def chosen(self, rows: Ints, room: int, spill: Path | None) -> Space:
         """Return some of the vectors."""
         some = self._of(empty_table((len(rows), *self.table.shape[1:]), self.table.dtype, room, spill))
@@ -143,10 +139,6 @@ class Angle(Space):
     """Vectors compared by the angle between them, in degrees."""
 
     measure = "angle"
-
-    def farthest(self) -> float:
-        """Return 180."""
-        return 180.0
 
     @property
     def extreme(self) -> bool:
@@ -251,10 +243,6 @@ class Bits(Space):
         """The number of bits."""
         return self.width
 
-    def farthest(self) -> float:
-        """Return the number of bits."""
-        return float(self.width)
-
     def part(self, place: slice | Ints) -> NDArray[Any]:
         """Return some rows."""
         return np.ascontiguousarray(self.table[place])
@@ -285,10 +273,15 @@ def check_measure(owner: str, measure: object) -> str:
     return checks.choice(owner, "measure", measure, SPACES)
 
 
-def check_within(owner: str, space: Space, within: object) -> float:
+def farthest(measure: str, dimensions: int | None) -> float:
+    """Return the largest possible distance of vectors of so many dimensions, if that is known."""
+    return {"angle": 180.0, "hamming": float(dimensions or FARTHEST)}.get(measure, FARTHEST)
+
+
+def check_within(owner: str, measure: str, within: object, dimensions: int | None) -> float:
     """Return a distance from 0 to the largest possible one."""
-    far = min(space.farthest(), FARTHEST)
-    rule = f"a number from 0 to {far:g}".replace("e+", "e") + f" ({space.measure})"
+    far = farthest(measure, dimensions)
+    rule = f"a number from 0 to {far:g}".replace("e+", "e") + f" ({measure})"
     return checks.number(owner, "within", within, 0, far, rule=rule)
 
 

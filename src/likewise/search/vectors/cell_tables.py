@@ -1,16 +1,17 @@
-"""The tables of a segment of vectors: cells around centres, codes of their vectors, and how far a query must go.
+"""Cells that are kept, and asked by queries that come later: centres, codes of vectors, and how far a query must go.
 
 The centres are those of k-means on a sample, in a frame in which components are moderate and the mean is near 0. A
 query visits the cells whose centres are not farther than the nearest one by more than `reach` times the distance of its
 worst answer. By the triangle inequality a reach of 2 misses nothing; the reach that is stored is the least with which
-enough of the true neighbours of a sample of the vectors are found.
+enough of the true neighbours of a sample of the vectors are found. Every answer has its exact distance.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,14 @@ from threadpoolctl import threadpool_limits
 from likewise.base.arrays import Ints
 from likewise.base.parallel import in_order
 from likewise.base.random import uniform
-from likewise.index.chunk import Arrays
-from likewise.kernels.cell_scan import ANGLE, HAMMING, L1, L2, encode_cell, frame_rows
-from likewise.kernels.vector_scan import bits_apart, sums_apart
-from likewise.search.vectors.cells import closest, k_means
+from likewise.kernels import cell_scan
+from likewise.kernels.cell_scan import CellAim, CellHits, CellTables, encode_cell, frame_rows
+from likewise.search.scored import ScoredPairs, concatenated, no_pairs
+from likewise.search.vectors.cells import Singles, assured, closest, k_means
+from likewise.search.vectors.spaces import ROWS, Angle, Bits, Floats, Manhattan, Space
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
-CODES = {"angle": ANGLE, "l2": L2, "l1": L1, "hamming": HAMMING}
+Arrays = dict[str, NDArray[Any]]
+CODES = {name: getattr(cell_scan, name.upper()) for name in ("angle", "l2", "l1", "hamming")}
 ONE_CELL = 4096
 """Up to this many vectors are one cell: going through all of their codes takes less than a tenth of a millisecond."""
 CELLS = 4.0
@@ -36,8 +37,6 @@ time of a query."""
 LEARNT = 16
 """Vectors of the sample for each centre; with twice as many, queries visit hardly fewer cells."""
 MOST_CENTRES = 1 << 15
-ROWS = 4096
-"""Vectors that a thread looks at at a time."""
 ASKED, FEWEST_ASKED = 512, 64
 """Vectors of the sample whose true neighbours show how far to go, and the fewest, where comparing takes long."""
 COMPARED = 1 << 36
@@ -46,6 +45,14 @@ NEIGHBOURS = (10, 100)
 """Numbers of neighbours for which the reach is found: the first is for queries for no more than that."""
 ALL = 2.0
 """The reach with which nothing is missed."""
+BATCH = 128
+"""Queries that a thread answers in one call."""
+ROOM = 64
+"""Answers to a query for which there is room at first, where all are asked for."""
+HELD = 1 << 22
+"""Answers for which a thread has room; with more to each query, fewer queries are answered in a call."""
+MARGIN = 1e-9
+"""By how much, relatively, the distance of a candidate may be above the largest: that is decided by its exact value."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ class VectorRows:
     def __len__(self) -> int:
         return sum(map(len, self.tables))
 
-    @property
+    @cached_property
     def firsts(self) -> Ints:
         """Where each table begins, and the end."""
         return np.cumsum([0, *map(len, self.tables)]).astype(np.int64)
@@ -70,7 +77,7 @@ class VectorRows:
         firsts = self.firsts
         of = np.searchsorted(firsts, rows, side="right") - 1
         out = np.empty((len(rows), self.tables[0].shape[1]), self.tables[0].dtype)
-        for number in np.unique(of):
+        for number in set(of.tolist()):
             mine = of == number
             out[mine] = self.tables[number][rows[mine] - firsts[number]]
         return out
@@ -116,16 +123,11 @@ def cell_arrays(vectors: VectorRows, recall: float, seed: int, threads: int) -> 
             of, reach = _assigned(vectors, frame, centres, np.sort(drawn[-ASKED:]), recall, threads)
     order = np.argsort(of, kind="stable")
     ends = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=count))])
-    found: Arrays = {
-        "frame": frame,
-        "centres": centres,
-        "ends": ends.astype(np.uint32),
-        "order": order.astype(np.uint32),
-        "reach": reach,
-    }
+    cells: Arrays = {"frame": frame, "centres": centres, "reach": reach}
+    cells |= {"ends": ends.astype(np.uint32), "order": order.astype(np.uint32)}
     if vectors.measure == "hamming":
-        return {**found, "words": vectors.take(order)}
-    return {**found, **_codes(vectors, frame, centres, order, ends, threads)}
+        return {**cells, "words": vectors.take(order)}
+    return {**cells, **_codes(vectors, frame, centres, order, ends, threads)}
 
 
 def _frame(vectors: VectorRows, drawn: Ints, threads: int) -> Floats:
@@ -167,7 +169,7 @@ def _assigned(
         some = vectors.part(start)
         framed = vectors.framed(some, frame)
         cell = closest(framed, centres, 1, False)[:, 0]
-        apart = _radii(vectors.measure, frame, sample, placed, some, framed)
+        apart = _radii(vectors.measure, sample, placed, some, framed)
         near = np.argpartition(apart, min(most, len(some)) - 1, axis=1)[:, :most]
         return cell, np.take_along_axis(apart, near, axis=1), near + start
 
@@ -184,25 +186,19 @@ def _assigned(
     radius[row == asked[:, None]] = -1
     order = np.argsort(radius, axis=1, kind="stable")[:, 1:]
     radius, row = np.take_along_axis(radius, order, axis=1), np.take_along_axis(row, order, axis=1)
-    far = _radii("l2", np.ones(1), placed, placed, centres, centres)
+    far = _radii("l2", placed, placed, centres, centres)
     beyond = np.take_along_axis(far, of[row], axis=1) - far.min(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(beyond <= 0, 0, beyond / radius)
     return of, np.array([enough(ratio[:, :k], recall) for k in NEIGHBOURS])
 
 
-def _radii(
-    measure: str, frame: Floats, a: NDArray[Any], placed_a: Singles, b: NDArray[Any], placed_b: Singles
-) -> Floats:
-    """Return the distance of every a from every b, in the frame."""
+def _radii(measure: str, a: NDArray[Any], placed_a: Singles, b: NDArray[Any], placed_b: Singles) -> Floats:
+    """Return the distance of every a from every b, as they lie in the frame."""
     if measure == "l1":
-        out = np.empty((len(a), len(b)))
-        sums_apart(placed_a.astype(np.float64), np.ascontiguousarray(placed_b.T, np.float64), out)
-        return -out
+        return Manhattan(b).scores(placed_a, placed_b)
     if measure == "hamming":
-        bits = np.empty((len(a), len(b)), np.float32)
-        bits_apart(a, np.ascontiguousarray(b.T), bits)
-        return np.asarray(2 * np.sqrt(-bits.astype(np.float64)))
+        return np.asarray(2 * np.sqrt(Bits(b, 1).scores(a, b).astype(np.float64)))
     apart = (placed_a @ (-2 * placed_b.T)).astype(np.float64)
     apart += (placed_a * placed_a).sum(axis=1)[:, None]
     apart += (placed_b * placed_b).sum(axis=1)[None, :]
@@ -211,19 +207,9 @@ def _radii(
 
 def enough(ratio: Floats, recall: float) -> float:
     """Return the least reach with which neighbours are found often enough; ratio: what each of some queries needs for
-    each of its neighbours.
-
-    The queries are independent, their neighbours are not: two standard errors of the mean over the queries are set
-    aside. Two queries are added that miss as much as those that miss anything do on average, one neighbour at least.
-    """
-    rows, each = ratio.shape
-    ordered = np.sort(ratio, axis=1)
+    each of its neighbours."""
     for reach in np.append(np.quantile(ratio, 1 - (1 - recall) * np.linspace(1, 0, 101)[:-1]), np.max(ratio)):
-        missed = (ordered > reach).mean(axis=1)
-        typical = max(missed.sum() / max(1, np.count_nonzero(missed)), 1 / each)
-        mean = (missed.sum() + 2 * typical) / (rows + 2)
-        variance = ((missed * missed).sum() + 2 * typical**2) / (rows + 2) - mean**2
-        if 1 - mean - 2 * math.sqrt(max(0.0, variance) / (rows + 2)) >= recall:
+        if assured((ratio > reach).mean(axis=1), ratio.shape[1]) >= recall:
             return min(float(reach), ALL)
     return ALL
 
@@ -244,3 +230,80 @@ def _codes(vectors: VectorRows, frame: Floats, centres: Singles, order: Ints, en
     for _ in in_order(work, range(len(centres)), threads if rows > ROWS else 1):
         pass
     return {"codes": codes, "squares": squares, "steps": steps, "errors": errors}
+
+
+Fetch = Callable[[Ints], NDArray[Any]]
+SegmentCells = tuple[CellTables, Floats, float]
+"""The tables of a segment, how far queries go in it, and the share of it that is not removed."""
+
+
+def near_vectors(
+    tables: list[SegmentCells], vectors: Fetch, space: Space, best: int, within: float | None, threads: int
+) -> ScoredPairs:
+    """Return the answers: the number of the query, the row of the index and the distance, the nearest first.
+
+    vectors: returns those of rows of the index. best: the most answers to each query, 0 for all.
+    """
+    room = best or ROOM
+    batch = max(1, min(BATCH, HELD // room))
+    most = math.inf if within is None else _key(space.measure, within)
+    queries = _ready(space)
+
+    def work(first: int) -> ScoredPairs:
+        query, row = _asked(space.measure, queries[first : first + batch], tables, best, most, room)
+        query += first
+        distance = np.empty(len(query))
+        for start in range(0, len(query), ROWS):
+            cut = slice(start, start + ROWS)
+            distance[cut] = space.exact(vectors(row[cut]), space.table[query[cut]])
+        return query, row, distance
+
+    starts = range(0, len(space), batch)
+    parts = list(in_order(work, starts, threads if len(starts) > 1 else 1)) if tables else [no_pairs()]
+    query, row, distance = concatenated(parts)
+    if within is not None:
+        near = distance <= within
+        query, row, distance = query[near], row[near], distance[near]
+    order = np.lexsort((row, distance, query))
+    return query[order], row[order], distance[order]
+
+
+def _asked(
+    measure: str, queries: NDArray[np.generic], tables: list[SegmentCells], best: int, most: float, room: int
+) -> tuple[Ints, Ints]:
+    """Return the answers to some queries by their rows; where the room is too small, those of some again."""
+    ask, count = cell_scan.ask_bits if measure == "hamming" else cell_scan.ask_numbers, len(queries)
+    hits = CellHits(np.empty((count, room)), np.empty((count, room), np.int64), np.zeros(count, np.int64))
+    for segment, reach, share in tables:
+        wanted = best / max(share, 1e-9)
+        far = reach[0] if 0 < wanted <= NEIGHBOURS[0] else reach.max()
+        ask(queries, segment, CellAim(CODES[measure], best, most, float(far)), hits)
+    full = np.flatnonzero(hits.counts > room)
+    counts = np.where(hits.counts > room, 0, hits.counts)
+    filled = np.arange(room) < counts[:, None]
+    query, row = np.repeat(np.arange(count), counts), hits.rows[filled]
+    for one in full:
+        _, more = _asked(measure, queries[one : one + 1], tables, best, most, int(hits.counts[one]))
+        query, row = np.concatenate([query, np.full(len(more), one)]), np.concatenate([row, more])
+    return query, row
+
+
+def _key(measure: str, within: float) -> float:
+    """Return the largest key of an answer, as the kernels have it."""
+    if measure == "angle":
+        chord = 2 * math.sin(math.radians(min(within, 180.0)) / 2)
+        return chord * chord * (1 + MARGIN) + MARGIN * MARGIN
+    if measure == "l2":
+        return within * within * (1 + MARGIN)
+    return within * (1 + MARGIN)
+
+
+def _ready(space: Space) -> NDArray[np.generic]:
+    """Return queries as the kernels take them: in double precision, and of length 1 if angles are measured."""
+    if isinstance(space, Bits):
+        return np.ascontiguousarray(space.table)
+    rows = np.ascontiguousarray(space.table, np.float64)
+    if isinstance(space, Angle):
+        rows = rows / np.abs(rows).max(axis=1, keepdims=True)
+        rows /= np.sqrt((rows * rows).sum(axis=1, keepdims=True))
+    return rows
