@@ -14,10 +14,9 @@ import click
 from likewise.base import words
 from likewise.base.clock import waiting
 from likewise.cli import CLOSE
-from likewise.cli.compiling import COMPILATION
-from likewise.cli.escape import escaped
-from likewise.cli.progress import Bars, Events, ProgressLines
-from likewise.cli.quiet import quiet as quiet
+from likewise.cli.progress import COMPILATION, Bars, Events, ProgressLines
+from likewise.cli.progress import quiet as quiet
+from likewise.cli.wording import escaped
 
 FEW_PAIRS = 100
 """With fewer true pairs in the sample of the certificate, the recall is also estimated from the pairs found."""
@@ -298,7 +297,7 @@ def page(where: object, as_json: bool = False, held: Any = None) -> float:
 
     A report that cannot be made leaves the result as it is.
     """
-    from likewise.cli.page import wanted, write_page
+    from likewise.cli.options import wanted, write_page
 
     context = click.get_current_context(silent=True)
     asked = context.meta if context else {}

@@ -20,7 +20,7 @@ from likewise.index.item_ids import as_ids
 from likewise.index.scheme import Scheme
 from likewise.index.view import IndexView, SegmentView
 from likewise.jobs.reference_items import QueriedItems, SimilarItems, chunk_digests, marks
-from likewise.kernels.postings import sort_sets
+from likewise.kernels.lookup import sort_sets
 from likewise.search.band_keys import HeldKeys
 from likewise.search.items import Items, TextItems
 from likewise.search.sketch import SketchPlan

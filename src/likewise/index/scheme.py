@@ -22,7 +22,7 @@ from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
 from likewise.families.tuning import DEFAULT_MAX_SLOTS, tune
 from likewise.index.manifest import FORMAT
-from likewise.kernels.postings import sort_sets
+from likewise.kernels.lookup import sort_sets
 from likewise.kernels.sketch import key_sets
 from likewise.search.common_shingles import value_table
 from likewise.shingle import Shingler, parse_shingler, shingler_of

@@ -20,9 +20,8 @@ from likewise.index.chunk import Arrays, ChunkData, joined_chunks, make_chunk
 from likewise.index.item_ids import hashes_of
 from likewise.index.manifest import ChunkEntry
 from likewise.index.scheme import Scheme
-from likewise.kernels.lookup import shingle_keys
+from likewise.kernels.lookup import GONE, fill_starts, merge_entries, put_rows, shingle_keys
 from likewise.kernels.pairs import label_equal
-from likewise.kernels.postings import GONE, fill_starts, merge_entries, put_rows
 from likewise.kernels.sorting import radix_sort32
 
 Entries = NDArray[np.uint32]

@@ -17,8 +17,8 @@ from likewise.base.arrays import Ints, Sets
 from likewise.base.runlog import Progress, RunLog
 from likewise.errors import InputError, ParameterError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
-from likewise.io.changes import changed_files
 from likewise.io.read import ReadOptions, Source
+from likewise.io.seals import changed_files
 from likewise.io.workspace import Workspace
 from likewise.jobs.addition import Addition
 from likewise.jobs.against import Against, Joined

@@ -14,9 +14,9 @@ from likewise.base.memory import Budget
 from likewise.base.runlog import Progress, RunLog
 from likewise.errors import IncompatibleError, InputError, ParameterError
 from likewise.families.banding import Banding
-from likewise.io.changes import changed_files
 from likewise.io.publish import MANIFEST
 from likewise.io.read import Files, ReadOptions, Source, open_source
+from likewise.io.seals import changed_files
 from likewise.io.workspace import Workspace
 from likewise.jobs.engines import cluster_engine
 from likewise.jobs.result import Dedup

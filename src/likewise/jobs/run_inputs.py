@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from likewise.errors import InputError
-from likewise.io.changes import changed_files, identity
 from likewise.io.read import Files, ReadOptions
+from likewise.io.seals import changed_files, identity
 from likewise.jobs.finished_run import FinishedRun
 
 OPTIONS = ("text", "id", "on_error", "encoding_errors", "lines", "sets", "html", "plain", "hidden")

@@ -176,9 +176,8 @@ class SetTables:
             filled = some.sizes[left] > 0
             exact = np.empty(int(filled.sum()))
             here, there = (some.values, some.offsets, rows), (self.sets.values, self.sets.offsets, rows)
-            verify_overlap(
-                left[filled], right[filled], *here, *there, *bounds.code, NO_FLOORS, NO_FLOORS, 0, NO_ROWS, exact
-            )
+            floors = NO_FLOORS, NO_FLOORS
+            verify_overlap(left[filled], right[filled], here, there, bounds.code, floors, 0, NO_ROWS, exact)
             scores[filled] = exact
             found = scores >= 0
             return left[found] + start, right[found], scores[found]

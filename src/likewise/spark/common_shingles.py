@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from likewise.base.arrays import Hashes, to_arrow
 from likewise.base.runlog import RunLog
-from likewise.kernels.common_shingles import count_carriers
+from likewise.kernels.hashtable import count_carriers
 from likewise.search.common_shingles import SAMPLE, common_ones, described, suspected, value_table, without_counts
 from likewise.search.prepare import SPELLED, lowest
 from likewise.shingle import Shingler

@@ -7,7 +7,7 @@ from typing import Any
 
 from likewise.base import checks
 from likewise.errors import InputError
-from likewise.io.changes import changed_files
+from likewise.io.seals import changed_files
 from likewise.jobs.rethreshold import check_rethreshold, details_at
 from likewise.search.cluster import Keep
 from likewise.search.prepare import NO_ROWS

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from likewise.apps.link.fields import Floats
 from likewise.apps.link.model import chance, rising
 from likewise.base.arrays import Ints
-from likewise.kernels.assignment import auction
+from likewise.kernels.graph import auction
 
 STEP = 1e-3
 """Step of the auction: the total gain of an assignment is within this much per record of the best one."""

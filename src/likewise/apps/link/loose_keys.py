@@ -17,7 +17,7 @@ from likewise.apps.link.edits import letters_in
 from likewise.apps.link.equal_keys import Blocks, key_of_both
 from likewise.apps.link.fields import Field
 from likewise.base.arrays import Ints
-from likewise.kernels.letters import spelling_keys
+from likewise.kernels.record_words import spelling_keys
 
 RARER = 10
 """A name is taken for another one, an edit away, that is at least this many times as frequent."""

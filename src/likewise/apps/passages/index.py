@@ -72,7 +72,7 @@ class SourceBlock:
 
 def make_source_batch(chunk: TextChunk, settings: PassageSettings) -> SourceBatch:
     """Split documents into words and choose their fingerprints."""
-    from likewise.kernels.winnowing import fingerprint_documents
+    from likewise.kernels.documents import fingerprint_documents
 
     room = int(chunk.offsets[-1] - chunk.offsets[0]) // 2 + len(chunk) + 1
     words, values = np.empty(room, np.uint64), np.empty(room, np.uint64)

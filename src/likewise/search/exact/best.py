@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from likewise.base.arrays import Ints
-from likewise.kernels.best import offer
+from likewise.kernels.pairs import offer
 from likewise.search.scored import ScoredPairs, Scores
 
 ENTRY_BYTES = 16

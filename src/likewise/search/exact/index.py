@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, Sets, concatenate, to_arrow
 from likewise.base.parallel import in_order
 from likewise.base.words import counted
 from likewise.errors import ParameterError
-from likewise.kernels import growing, overlap
+from likewise.kernels import overlap
+from likewise.kernels import prefix_join as growing
 from likewise.kernels.hashtable import move_numbers, table_bits
 from likewise.search.exact.bounds import Bounds
 from likewise.search.exact.join import NO_FLOORS
 from likewise.search.exact.pairs import as_sets
-from likewise.search.exact.prefixes import Lengths, survey, written
+from likewise.search.exact.prefixes import Lengths, PrefixStrings, survey, written
 from likewise.search.scored import ScoredPairs, Scores, best_first, concatenated, no_pairs
 
 OWNER = "exact.Index"
@@ -149,12 +149,9 @@ class ExactIndex:
         text = written(more, np.arange(len(more)), prefix, self._counts, 0)
         self._make_room(int(indexed.sum()))
         if not ask:
-            for i in range(len(more)):
-                growing.enter(
-                    text.symbols, text.positions, text.offsets[i], text.offsets[i + 1], first + i, *self._lists
-                )
+            growing.enter_strings(text.symbols, text.positions, text.offsets, first, self._lists)
             return no_pairs()
-        return self._consulted(more, self._maps[first:], text.symbols, text.positions, text.offsets, first, indexed)
+        return self._consulted(more, self._maps[first:], text, first, indexed)
 
     def _ask(self, queries: Sets, k: int | None) -> ScoredPairs:
         lengths = self._lengths(queries)
@@ -164,9 +161,7 @@ class ExactIndex:
             stop = min(start + CHUNK, len(queries))
             text = written(queries, np.arange(start, stop), lengths.probe[start:stop], self._counts, 0)
             part = Sets(queries.values, queries.offsets[start : stop + 1])
-            found = self._consulted(
-                part, maps[start:stop], text.symbols, text.positions, text.offsets, -1, text.offsets, k
-            )
+            found = self._consulted(part, maps[start:stop], text, -1, text.offsets, k)
             return found[0] + start, found[1], found[2]
 
         parts = list(in_order(work, range(0, len(queries), CHUNK), self.threads))
@@ -177,15 +172,7 @@ class ExactIndex:
         return concatenated([*parts, more])
 
     def _consulted(
-        self,
-        queries: Sets,
-        maps: Hashes,
-        symbols: Hashes,
-        positions: NDArray[np.int32],
-        offsets: Ints,
-        add_from: int,
-        added: Ints,
-        k: int | None = None,
+        self, queries: Sets, maps: Hashes, text: PrefixStrings, add_from: int, added: Ints, k: int | None = None
     ) -> ScoredPairs:
         """Look up candidates and verify them, and keep the k best of each query, by default all.
 
@@ -194,46 +181,19 @@ class ExactIndex:
         seen = np.zeros(len(self), np.int32)
         room = ROOM + len(self)
         left, right = np.empty(room, np.int32), np.empty(room, np.int32)
-        sizes, rows = self._sets.sizes, np.arange(max(len(self), len(queries)))
+        rows = np.arange(max(len(self), len(queries)))
+        asked = text.symbols, text.positions, text.offsets, queries.sizes, maps
+        mine, theirs = ((sets.values, sets.offsets, rows) for sets in (queries, self._sets))
+        indexed = self._sets.sizes, self._maps
         parts, x = [], 0
         while x < len(queries):
             facts = np.zeros(3, np.int64)
-            x = growing.consult(
-                x,
-                symbols,
-                positions,
-                offsets,
-                queries.sizes,
-                maps,
-                add_from,
-                added,
-                sizes,
-                self._maps,
-                *self._lists,
-                *self.bounds.code,
-                seen,
-                left,
-                right,
-                facts,
-            )
+            pairs = growing.JoinRoom(seen, left, right, NO_ROWS, facts)
+            x = growing.consult(x, asked, indexed, self._lists, self.bounds.code, add_from, added, pairs)
             a, b = left[: facts[0]].astype(np.int64), right[: facts[0]].astype(np.int64)
             scores = np.empty(len(a))
-            overlap.verify_overlap(
-                a,
-                b,
-                queries.values,
-                queries.offsets,
-                rows,
-                self._sets.values,
-                self._sets.offsets,
-                rows,
-                *self.bounds.code,
-                NO_FLOORS,
-                NO_FLOORS,
-                0,
-                NO_ROWS,
-                scores,
-            )
+            floors = NO_FLOORS, NO_FLOORS
+            overlap.verify_overlap(a, b, mine, theirs, self.bounds.code, floors, 0, NO_ROWS, scores)
             found = scores >= 0
             some = a[found], b[found], scores[found]
             parts.append(some if k is None else best_first(*some, k))
@@ -250,8 +210,9 @@ class ExactIndex:
         return concatenated(parts)
 
     @property
-    def _lists(self) -> tuple[NDArray[Any], ...]:
-        return self._table, self._heads, self._nexts, self._entry_sets, self._entry_places, self._used
+    def _lists(self) -> growing.GrowingLists:
+        entries = self._nexts, self._entry_sets, self._entry_places
+        return growing.GrowingLists(self._table, self._heads, *entries, self._used)
 
     def _lengths(self, sets: Sets) -> Lengths:
         """Return the prefix lengths of these sets; that of an empty set is 0."""

@@ -151,22 +151,8 @@ class Join:
     def _compare(self, task: Pass, left: Ints, right: Ints, most: Numbers) -> tuple[Pass, ScoredPairs]:
         """Verify these pairs, and keep those that reach the threshold; most: what they share at most, if known."""
         scores = np.empty(len(left))
-        probes, indexed = task.probes, task.indexed
-        overlap.verify_overlap(
-            left,
-            right,
-            probes.sets.values,
-            probes.sets.offsets,
-            probes.rows,
-            indexed.sets.values,
-            indexed.sets.offsets,
-            indexed.rows,
-            *self.bounds.code,
-            *self._floors(task),
-            self.best,
-            most,
-            scores,
-        )
+        sides = ((side.sets.values, side.sets.offsets, side.rows) for side in (task.probes, task.indexed))
+        overlap.verify_overlap(left, right, *sides, self.bounds.code, self._floors(task), self.best, most, scores)
         found = scores >= 0
         if self.most is not None:
             with self._lock:
@@ -206,9 +192,8 @@ class Join:
         use: Callable[[Pass, Ints, Ints, Numbers], T],
         progress: _Progress,
     ) -> Iterator[T]:
-        same = (
-            task.probes is task.indexed and self.bounds.symmetric
-        )  # then the prefix of a probe contains the indexed one
+        # where they are the same, the prefix of a probe contains the indexed one
+        same = task.probes is task.indexed and self.bounds.symmetric
         units = [busy[i : i + self.stretch] for i in range(0, len(busy), self.stretch)]
         skipped = max(0, min(len(units), self.skip - self.position))
         self.position += skipped
@@ -222,10 +207,11 @@ class Join:
         class_starts = np.searchsorted(places, np.arange(len(kinds) + 1))
         classes = places.astype(np.int32)
         lists = Postings(written, task.lengths.index[start:stop], classes, kinds)
-        maps = task.indexed.maps[start:stop]
         itself = task.itself - start
         probe_floors, floors = self._floors(task)
-        floors = floors[start:stop]
+        entries = lists.starts, lists.sets, lists.rests, lists.classes
+        block = task.indexed.maps[start:stop], floors[start:stop]
+        index = probing.PrefixIndex(*entries, classes, kinds, class_starts, *block)
         auto = self.index == "auto"
         local = threading.local()
 
@@ -242,47 +228,20 @@ class Join:
                 room = ROOM + stop - start  # the candidates of one more probe must fit
                 local.left, local.right, local.most = (np.empty(room, np.int32) for _ in range(3))
             text = strings_of(first, last)
-            numbers = lists.look_up(text.symbols)
             part = slice(first, last)
-            here = (text.positions, text.offsets, task.probes.sizes[part], low[part], high[part], itself[part])
-            there = (lists.starts, lists.sets, lists.rests, lists.classes, classes, kinds)
+            met = low[part], high[part], itself[part], task.probes.maps[part], probe_floors[part]
+            strings = lists.look_up(text.symbols), text.positions, text.offsets
+            probes = probing.Probes(*strings, task.probes.sizes[part], *met)
             facts = Facts()
             out: list[T] = []
             x = 0
             while x < last - first and facts.bitmap < PORTION and not self.overflow:
                 tally = np.zeros(4, np.int64)
+                pairs = probing.JoinRoom(local.seen, local.left, local.right, local.most, tally)
                 if auto:
-                    x = probing.probe(
-                        x,
-                        numbers,
-                        *here,
-                        *there,
-                        class_starts,
-                        *self.bounds.code,
-                        self.times,
-                        task.probes.maps[part],
-                        maps,
-                        probe_floors[part],
-                        floors,
-                        local.seen,
-                        local.left,
-                        local.right,
-                        local.most,
-                        tally,
-                    )
+                    x = probing.probe(x, probes, index, self.bounds.code, self.times, pairs)
                 else:
-                    x = probing.meet(
-                        FILTERS[self.index],
-                        x,
-                        numbers,
-                        *here,
-                        *there,
-                        *self.bounds.code,
-                        local.seen,
-                        local.left,
-                        local.right,
-                        tally,
-                    )
+                    x = probing.meet(FILTERS[self.index], x, probes, index, self.bounds.code, pairs)
                 count = int(tally[0])
                 facts.bitmap += int(tally[3])
                 facts.entries += int(tally[1])
